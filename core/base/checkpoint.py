@@ -165,8 +165,6 @@ class Resumable:
         """Restore a state from `get_state` of an object with the same start; arrays are written in place.
 
         ArtifactError: the state is of another object. This one is then unchanged.
-
-        ArtifactError: the state is of another object. This one is then unchanged.
         """
         self.check_state(state)
         for name in self.changing:
@@ -378,8 +376,6 @@ def write_share(fit: bytes, first: int, last: int, arrays: Arrays) -> bytes:
 
 def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tuple[int, Arrays]]:
     """Return the arrays of shares that together contain all pieces of one fit.
-
-    ArtifactError: a share is damaged or of another fit, or a piece is missing or there twice.
 
     ArtifactError: a share is damaged or of another fit, or a piece is missing or there twice. Returns list of (int,
     dict of str to ndarray): for each share, in the order of the pieces, the number of its pieces, and its arrays.

@@ -151,8 +151,6 @@ class ColumnTable:
         """Write a column, of all rows of the source, to `values`, (source.n_rows,) float64.
 
         InvalidData: the column holds an infinite value.
-
-        InvalidData: the column holds an infinite value.
         """
         self.on_read()
         self.source.read(column, values)

@@ -349,9 +349,6 @@ class Placement(ABC):
 
         ShardsLost: a host is lost, or does not answer. `arguments` has a tuple for each host; a host whose tuple is
         empty is not called, and its result is None.
-
-        ShardsLost: a host is lost, or does not answer. `arguments` has a tuple for each host; a host whose tuple is
-        empty is not called, and its answer is None.
         """
 
     def place(

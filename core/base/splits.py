@@ -3,10 +3,6 @@
 Rows of a group or, without groups, equal rows are never separated. `hold_out` and `split_rows` draw by the values of
 the rows, so that the order of rows and columns does not matter. `draw_part` and `draw_folds` draw by the indices of the
 rows.
-
-Rows of a group or, without groups, equal rows are never separated. `hold_out` and `split_rows` draw by the values of
-the rows, so that the order of rows and columns does not matter. `draw_part` and `draw_folds` draw by the indices of the
-rows.
 """
 
 from typing import Any
@@ -461,8 +457,6 @@ def _add_columns(
 
 def _masses(positive: npt.NDArray[np.bool_], weight: Floats, heaviest: float) -> _Words:
     """Return row weights as integers, times 3 for one class, so that a row of weight k hashes as k rows.
-
-    heaviest: the greatest weight of all rows, of which these may be some.
 
     heaviest: the greatest weight of all rows, of which these may be some.
     """

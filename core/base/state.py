@@ -258,8 +258,6 @@ class Records(Field):
     """A one-dimensional structured array, stored as one array per field, with names prefix + field name.
 
     `rules` has by field one rule, or a tuple of rules.
-
-    `rules` has by field one rule, or a tuple of rules.
     """
 
     def __init__(self, dtype: np.dtype[np.void], length: str, prefix: str = "", **rules: Any):
@@ -354,8 +352,6 @@ class State:
         meta: Known | None = None,
     ) -> Self:
         """Return the state read from the arrays of an untrusted source.
-
-        ArtifactError: a field is missing or breaks its declaration.
 
         ArtifactError: a field is missing or breaks its declaration.
 

@@ -4,11 +4,6 @@ Every row enters once as the better one of its pairs, with their weight B_i, and
 sums to 1. If a tree raises the rows of its leaf l by c_l, F̃ becomes at most ½ Σ_l (B_l e^{-2 c_l} + W_l e^{2 c_l}),
 for e^{-(a - b)} <= ½ e^{-2a} + ½ e^{2b}. The bound is a sum over leaves, so a tree is grown as if for two classes with
 the weights B and W, and F̃ never rises; docs/papers/rankboost.md has the proof.
-
-Every row stands once as the better one of its pairs, with their weight B_i, once as the worse one, with W_i; each sums
-to 1. If the leaves l of a tree raise their rows by c_l, F̃ becomes at most ½ Σ_l (B_l e^{-2 c_l} + W_l e^{2 c_l}), for
-e^{-(a - b)} <= ½ e^{-2a} + ½ e^{2b}. In this bound leaves are on their own: a tree is grown and stepped as of two
-classes with the masses B and W, and F̃ never rises; docs/papers/rankboost.md has the proof.
 """
 
 from typing import Any

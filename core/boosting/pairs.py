@@ -1,8 +1,6 @@
 """An explicit list of pairs (better, worse, weight) to learn from, in place of two classes.
 
 The list may contain cycles, contradictions and any weights.
-
-A list of pairs may hold cycles, contradictions and any weights.
 """
 
 import math

@@ -408,8 +408,6 @@ def _find_directed_split(histograms, n_bins, has_missing, directions, criterion,
     """Return the best monotone split: feature, bin, missing above?, gain; feature -1 if there is none.
 
     Only features with a direction count. For the arrays see `find_best_split`.
-
-    For the arrays see `find_best_split`.
     """
     n_slots = histograms.shape[2]
     sums, gains = np.empty((4, n_slots)), np.empty((2, n_slots))

@@ -663,8 +663,6 @@ class _Data:
         """Return what each code of a feature adds to the log-odds, estimated outside each fold; (N_FOLDS, n_codes).
 
         fold: None: estimated on all rows; of shape (n_codes,).
-
-        fold: None: by all rows; of shape (n_codes,).
         """
         key = feature, id(fold)
         if key not in self._effects:

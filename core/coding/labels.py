@@ -200,8 +200,6 @@ def _sum_bins(codes, signed, n_slots):  # type: ignore[no-untyped-def]
     """Return the label sums of each bin, missing values last, (n_slots, n_labels) float64.
 
     codes: (n_rows,) uint8 or uint16; signed: (n_rows, n_labels) float64.
-
-    codes: (n_rows,) uint8 or uint16; signed: (n_rows, n_labels) float64.
     """
     n_labels = signed.shape[1]
     # made here, so that the compiler knows that no row of `signed` lies in it

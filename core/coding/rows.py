@@ -23,8 +23,6 @@ def positives_first(positive: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.uin
     """Return all row indices, positives first, (n_rows,) uint32; and the number of positives.
 
     InvalidData: there are more rows than uint32 has numbers.
-
-    InvalidData: there are more rows than uint32 has numbers.
     """
     if len(positive) >= MAX_ROWS:
         raise InvalidData(f"a table must have fewer than {MAX_ROWS:,} rows, got {len(positive):,}")

@@ -258,8 +258,6 @@ def store_codes(
 
     InvalidData: a column holds an infinite value. OSError: the folder has no room.
 
-    InvalidData: a column holds an infinite value. OSError: the folder has no room.
-
     Parameters
     ----------
     table : ColumnTable
@@ -331,8 +329,6 @@ def _begin(folder: Path) -> tuple[Path, int]:
 
 def mapped(folder: Path | None, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """Return an array of zeros, memory-mapped to an unnamed temporary file in `folder`; in memory without one.
-
-    OSError: there is no room.
 
     OSError: there is no room.
     """
@@ -460,8 +456,6 @@ def lay_out_piece(
     """Return the codes of a block of rows by column, (n_features, n_rows), positives first, memory-mapped.
 
     codes: of each file of the block, column by column.
-
-    codes: of each file of the piece, column by column.
     """
     n_rows, n_features = len(piece.positive), len(codes[0])
     laid_out = mapped(folder, (n_features, n_rows), dtype)

@@ -252,8 +252,6 @@ def lay_out(kind: numba.types.Type, arrays: Any) -> npt.NDArray[np.int64]:
     """Return the memory layout of a tuple of arrays, of this numba type, for `tuple_at` to read by address.
 
     The arrays must outlive its readers. TypeError: their types are others.
-
-    The arrays must outlive its readers. TypeError: their types are others.
     """
     if numba.typeof(arrays) != kind:
         raise TypeError(f"the arrays must be of the type {kind}, got {numba.typeof(arrays)}")

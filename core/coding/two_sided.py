@@ -75,9 +75,6 @@ def youden_threshold(
     Differences within 1e-12 of the greatest count as equal; among those the threshold whose errors differ least is
     chosen. Its value is a score of the data. O(n_rows log n_rows).
 
-    Differences within 1e-12 of the greatest count as equal to it; among those the cut whose errors differ least is
-    taken. Its value is a score of the data. O(n_rows log n_rows).
-
     Parameters
     ----------
     scores : ndarray of shape (n_rows,), float64

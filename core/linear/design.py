@@ -141,8 +141,6 @@ class FeatureMap(State, ABC):
         """Verify monotone constraints from the coefficients `w`; None if they do not determine the answer.
 
         See `Ranker.walk_monotone`. `score` returns the score of each row of a matrix of shape (n_rows, n_features).
-
-        `score` returns the score of each row of a matrix of shape (n_rows, n_features).
         """
         return None
 
@@ -251,9 +249,6 @@ class Coordinates(FeatureMap):
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
         """Return the number of terms (per numeric column, category, missing value) and the largest of them.
-
-        `weight` is per unit of the feature, counted from its `center`, `standardized` per standard deviation; both are
-        the same for a category.
 
         `weight` is per unit of the feature, counted from its `center`, `standardized` per standard deviation; both are
         the same for a category.
@@ -566,8 +561,6 @@ def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
 
 def find_clip_limits(effects: Coefficients, n_categories: Ints) -> Floats:
     """Return the limit to which |x - center| is clipped per numeric column, so that no score is infinite.
-
-    For a column of categories: the number of its categories.
 
     For a column of categories: the number of its categories.
     """

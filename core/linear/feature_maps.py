@@ -388,9 +388,6 @@ def choose_bandwidth(rows: MapRows, bandwidth: float | Literal["auto"]) -> float
     """Return the kernel's bandwidth h: as given, or for "auto" the median distance of a sample of rows.
 
     "auto" samples `MAX_BANDWIDTH_ROWS` distinct rows, fewer if there are very many columns; 1 if no two rows differ.
-
-    "auto": the median distance of `MAX_BANDWIDTH_ROWS` distinct rows, or fewer if there are very many columns; 1 if no
-    two rows differ.
     """
     if bandwidth != "auto":
         return float(bandwidth)

@@ -185,8 +185,6 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
         """Return the best weights of the combination `score` and the column `z`; (1, 0) if z does not beat `best`.
 
         The weight of z has the sign of `direction`, unless that is 0.
-
-        The weight of z has the sign of `direction`, unless that is 0.
         """
         chosen = 1.0, 0.0
         angles = np.linspace(-0.5 * math.pi, 0.5 * math.pi, self.coarseness + 1)

@@ -331,8 +331,6 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
         """Return the (asymmetry, C) with the greatest partial AUC on the validation rows, and its fitted score.
 
         The third value is the number of pairs tried: all of them, unless the report raised StopFit.
-
-        The third value is the number of pairs tried: all of them, unless the report raised StopFit.
         """
         pauc = sample.pauc((self.fpr_min, self.fpr_max), validation_mask)
         part, signs = sample.without(validation_mask), self._signs(sample.rows)
@@ -459,8 +457,6 @@ class PNormPush(PushParameters, LinearRanker):
         report: Callable[[float], None],
     ) -> tuple[float, Affine, int | None]:
         """Return the C with the greatest partial AUC on the validation rows, and its fitted score.
-
-        The third value is the number of C tried if the report raised StopFit; None if all were.
 
         The third value is the number of C tried if the report raised StopFit; None if all were.
         """

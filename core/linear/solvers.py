@@ -181,8 +181,6 @@ class Solver(ABC):
     def critical_fpr(self) -> float | None:
         """Return the least fpr_max for which the optimum would not be w = 0, to 2 %; None if there is none.
 
-        None also if R is not convex, so that a collapse cannot be proven.
-
         None if the whole AUC collapses, too (the classes have the same mean), or if R is not convex, so that a collapse
         cannot be proven.
         """

@@ -288,8 +288,6 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         """Set the fitted attributes from the program solved, or w = 0; warn if the objective was changed.
 
         `is_proven` says whether w = 0 is proven to be the optimum, or only nothing better was found.
-
-        `is_proven` says whether w = 0 is proven to be the optimum, or only nothing better was found.
         """
         if fitted is None:
             self.C_, self.anchor_cost_ = DEFAULT_COST if C is None else C, None

@@ -53,8 +53,6 @@ def choose(
     """Return the C whose solution has the greatest partial AUC, the first among equals; None without solutions.
 
     After `PATIENCE` worse values in a row the greater C are not tried: they take longest.
-
-    After `PATIENCE` worse values in a row the greater C are not tried: they take longest.
     """
     best, greatest, n_worse = None, -math.inf, 0
     for C, solution in zip(costs, solutions, strict=False):

@@ -231,9 +231,6 @@ def grow(
 
     For a weak ranker a row of weight k is k rows, and a row that is partly at a node is that part of a row. With
     `balance_classes` both classes weigh the same in each fit, else their weight at the node, as in the paper (§5).
-
-    For a weak ranker a row of weight k is k rows, and a row that is partly at a node is that part of a row. With
-    `balance_classes` both classes weigh the same in each fit, else their mass at the node, as in the paper (§5).
     """
     weight = effective_counts(weight)
     nodes = np.zeros(n_nodes(n_layers), dtype=NODE)

@@ -158,8 +158,6 @@ class Noise(NamedTuple):
         """Return the class fractions at a node, and a final node if it is frozen (eq. 2) or has one class only.
 
         labelled: class weights at the node by the labels; total: true class weights of all rows.
-
-        labelled: mass at the node by the labels; total: true mass of all rows.
         """
         here = labelled.without_noise(self.rate)
         # A draw of few rows of a class may seem to hold none after the correction.

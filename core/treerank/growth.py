@@ -79,8 +79,6 @@ class CellSplitter(Protocol):
         """Return a split with a large gain Λ = α(C) β(C') - β(C) α(C') for each cell; None where there is none.
 
         Each of the cells has rows of both classes.
-
-        Each of the cells has rows of both classes.
         """
 
     def collect(self, rules: Sequence[Any]) -> Rules:

@@ -142,8 +142,6 @@ def keep_best(tree: RankingTree, penalty: float) -> RankingTree:
     """Return the smallest subtree with the greatest AUC - penalty · n_leaves (eq. 13) on the training rows.
 
     A penalty of 0 keeps the whole tree, also splits that gain nothing.
-
-    A penalty of 0 keeps the whole tree, also splits that gain nothing.
     """
     return tree.collapse(critical_penalties(tree) <= penalty) if penalty else tree
 
@@ -256,9 +254,6 @@ def choose_on_held_out(sample: TreeRows, grow: Grow, fraction: float, seed: int)
 
     The validation part has `fraction` of the rows of each class, at least one row and not all. InvalidData: a class has
     only one row, or one group.
-
-    The validation part has `fraction` of the rows of each class, at least one row and not all. InvalidData: a class has
-    only one row, or one group.
     """
     validation_mask = draw_part(sample.positive, fraction, seed, sample.number_inseparable())
     if validation_mask is None:
@@ -299,8 +294,6 @@ def better_order(trees: Sequence[tuple[RankingTree, RankingTree]]) -> LeafOrder:
     """Return the leaf order with the better mean validation AUC; the tree's own on equality.
 
     Takes pairs: a tree, and the same tree with the weights of validation rows.
-
-    Takes pairs: a tree, and the same tree with the masses of validation rows.
     """
     rise = 0.0
     for grown, validated in trees:

@@ -154,8 +154,6 @@ class Rules(State, ABC):
 
         Other keys depend on the kind of rule. `name` returns a feature's name, `categories` has the texts of each
         categorical feature.
-
-        `name` returns a feature's name, `categories` has the texts of each categorical feature.
         """
 
     def link(self, tree: "RankingTree") -> Any:

@@ -1,8 +1,6 @@
 """Splits of features: numeric ones by a threshold, categorical ones by a set of categories; and a model's stored sets.
 
 A split holds the index of the first word of its set; see `core.coding.categories`.
-
-A cut holds the index of the first word of its set; see `core.coding.categories`.
 """
 
 import numpy as np

@@ -2,9 +2,6 @@
 
 The passes over rows are compiled once for all losses (`passes.step_run`), and a loss uses the same kernel in memory,
 out of core, and in the processes of a cluster.
-
-So the passes over rows are compiled once for all losses (`passes.step_run`), and a loss is the same kernel in memory,
-out of core, and in the processes of a cluster.
 """
 
 from collections.abc import Callable

@@ -218,8 +218,6 @@ def route_run(address, t):  # type: ignore[no-untyped-def]
     """Write the leaf of each row of run t, and the sums of weights per leaf to by_leaf[t, :, leaf]; see `Splits.sums`.
 
     Sample weights are all 1 if there are none.
-
-    Sample weights are all 1 if there are none.
     """
     fit = arrays_at(address)
     settings, progress = fit.settings[0], fit.progress[0]

@@ -502,8 +502,6 @@ def add_parts(X, nodes, parts):  # type: ignore[no-untyped-def]
     """Add to parts[row, feature] the change of the mean score at each node on the row's path that splits on it.
 
     X, parts: (n_rows, n_features) float64.
-
-    X, parts: (n_rows, n_features) float64.
     """
     for i in range(X.shape[0]):
         for t in range(len(nodes.root)):
