@@ -1,4 +1,4 @@
-"""The exceptions that core raises; each message names the value, the rule that it breaks, and what it was."""
+"""The exceptions that core raises; each message names the input or parameter, the rule that it breaks and its value."""
 
 MAX_MESSAGE = 1000
 """Most characters of an error's message."""

@@ -56,8 +56,7 @@ def spell_number(name: str, value: float, digits: int = 10) -> str:
 
 
 class ValueRange(NamedTuple):
-    """The condition low < x <= high on a numeric feature, plus missing values if `missing`; only these if low is inf.
-    """
+    """The condition low < x <= high on a numeric feature, with or without missing values; only these if low is inf."""
 
     low: float
     high: float
