@@ -287,7 +287,7 @@ class RankAverage(Ranker):
         }
 
     def check_parameters(self) -> None:
-        """Raise InvalidParameter for members that are not rankers of two classes, or weights that do not fit them."""
+        """Raise InvalidParameter for members that are not rankers of two classes, or wrong weights."""
         members = self._templates()
         if not 1 <= len(members) <= MAX_MEMBERS:
             raise InvalidParameter(

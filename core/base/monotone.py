@@ -144,7 +144,7 @@ class MonotoneCheck:
     >>> from core.explain import check_monotone
     >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]], [0, 0, 1, 0, 1, 1]
     >>> check_monotone(LogitBoost(n_rounds=5, monotone={0: "increasing"}).fit(X, y)).columns
-    {'0': 'increasing'}
+    {'x0': 'increasing'}
     """
 
     verdict: Literal["proven", "violated", "not_proven"]

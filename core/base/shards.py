@@ -62,7 +62,8 @@ class CodeFile:
     def find(self) -> bytes | mmap.mmap | None:
         """Return the file's bytes, memory-mapped; None if it is not accessible from this machine.
 
-        What another machine has at this path may be closed to us, or another file: then its owner sends it.
+        Another machine may have no file, an unreadable file or another file at this path; the owner then sends the
+        bytes.
         """
         if self.path is None:
             return None
@@ -157,7 +158,7 @@ class MakeShard(Protocol):
 class MakeJointShard(Protocol):
     """Interface of a picklable factory that builds one shard from several consecutive blocks of rows.
 
-    Where a number or an array is asked of each shard, it answers for all its pieces: by the number of each.
+    Its methods return one value per block, by block number, where a `MakeShard` shard returns a single value.
     """
 
     def __call__(

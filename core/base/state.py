@@ -318,7 +318,7 @@ class Value(Field):
 class Nested(Field):
     """A field that is another state, of the annotated class or of a class given by the reader's known values.
 
-    Its reader knows what this one knows, and `sizes`: names there, with sums of sizes here.
+    Known values are passed on to its reader, and `sizes`: names of sizes there, as sums of sizes here.
     """
 
     def __init__(self, **sizes: str) -> None:

@@ -631,7 +631,7 @@ class Bags(Resumable):
         return bound
 
     def _cells(self, column: int, shape: Floats, shares: Floats) -> Integers:
-        """Return the cell of each bin of a column: cells of about equal mass, categories sorted by fitted value."""
+        """Return the cell of each bin of a column: cells of about equal weight, categories sorted by fitted value."""
         n = int(self.bins.n_bins[column])
         order = np.arange(n)
         if self.bins.is_categorical[column]:

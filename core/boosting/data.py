@@ -90,8 +90,8 @@ def draw_sample(data: TrainingData) -> TrainingData:
 def _sample_strata(data: TrainingData) -> TrainingData:
     """Return `SAMPLE_ROWS` rows, equally many with and without the label (or any of several labels).
 
-    If a stratum has fewer, all of it is taken, and more of the others. Sampled rows are evenly spaced, and each has
-    the weight of the rows of its stratum that it stands for.
+    A stratum with fewer rows is used completely, and the others get more. Sampled rows are evenly spaced, and each has
+    the total weight of the rows that it represents.
     """
     has = data.positive if data.positive.ndim == 1 else np.any(data.positive, axis=1)
     strata = [mask for mask in (has, ~has) if mask.any()]

@@ -218,7 +218,7 @@ class ListedPairWeights(PairWeights):
         self._fill(codes, n_bins, self._weights, masses)
 
     def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write the number of pairs that each cut orders; see `PairWeights.count_cuts`."""
+        """Write the number of pairs that each split orders correctly and wrongly; see `PairWeights.count_cuts`."""
         self._fill(codes, n_bins, np.ones(len(self._weights)), masses)
 
     def _fill(self, codes: Codes, n_bins: Integers, weights: Floats, masses: Floats) -> None:

@@ -177,7 +177,7 @@ class QueryWeights(PairWeights):
         self._fill(codes, n_bins, (self.better, self.worse, sums, self.pair), masses)
 
     def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write the number of pairs that each cut orders; see `PairWeights.count_cuts`."""
+        """Write the number of pairs that each split orders correctly and wrongly; see `PairWeights.count_cuts`."""
         sizes = np.diff(self.levels.starts).astype(np.float64)
         ones = np.ones(len(self.rows))
         self._fill(codes, n_bins, (ones, ones, sizes, np.ones(len(self.pair))), masses)

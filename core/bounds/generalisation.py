@@ -42,7 +42,7 @@ _LISTED = (
 
 @dataclass(frozen=True)
 class WeakRankers:
-    """The set H of {0, 1}-valued weak rankers that a ranker combines: its size, and whether it was fixed in advance.
+    """The set H of {0, 1}-valued weak rankers that a ranker combines: size and origin.
 
     Attributes
     ----------

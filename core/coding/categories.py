@@ -68,7 +68,7 @@ INFINITE_ESS = InverseESS(0.0, 0.0)
 
 
 def effective_counts(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the number of rows that each row stands for: a weight k counts as k rows.
+    """Return the number of rows that each row represents: a weight k counts as k rows.
 
     Returns ndarray of shape (n_rows,), float64: the weights. If their mean is below 1 they cannot be meant as numbers
     of rows, and are divided by their mean.

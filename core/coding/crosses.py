@@ -559,8 +559,8 @@ def _screen(
 ) -> list[tuple[int, int]]:
     """Return the pairs of features whose combination predicts the label best beyond the two features alone.
 
-    That is the log odds of one of them, or the sum of both, whichever tells more: of two features that tell the same,
-    such as a town and its region, the sum counts it twice.
+    The baseline is the log-odds of one feature, or the sum of both, whichever predicts better: if one feature
+    determines the other, such as a town its region, the sum counts the same information twice.
     """
     alone: dict[int, float] = {}
     for j in features.tolist():
@@ -793,7 +793,7 @@ def _as_rows(mass: Floats) -> Singles:
 
 
 def _shrink(hits: Floats, mass: Floats, odds: Floats) -> Floats:
-    """Return the fraction hits / mass of positives, shrunk towards that of the given log-odds."""
+    """Return the fraction of positives hits / mass (both weights), shrunk towards that of the given log-odds."""
     share = (hits + PRIOR_ROWS / (1.0 + np.exp(-odds))) / (mass + PRIOR_ROWS)
     clipped: Floats = np.clip(share, MIN_SHARE, 1.0 - MIN_SHARE)
     return clipped

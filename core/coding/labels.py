@@ -180,7 +180,7 @@ def first_votes(sums: Floats, masses: Floats) -> Floats:
 
 
 def order_by_votes(sums: Floats, masses: Floats, votes: Floats) -> npt.NDArray[np.int64]:
-    """Return the indices that sort bins by their mean signed mass in the direction of the votes."""
+    """Return the indices that sort bins by their mean signed weight in the direction of the votes."""
     towards = np.einsum("kl,l->k", sums, votes) / masses
     return np.asarray(np.argsort(towards, kind="stable"))
 

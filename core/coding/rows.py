@@ -38,7 +38,7 @@ def positives_first(positive: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.uin
 
 
 def take_weights(weight: Floats, rows: npt.NDArray[np.uint32]) -> Floats:
-    """Return weight[rows]; if all weights are equal, a view of one number, which takes no memory."""
+    """Return weight[rows]; if all weights are equal, a broadcast view that takes no memory."""
     if (weight != weight[0]).any():
         return np.asarray(weight[rows])
     return np.broadcast_to(weight[0], len(rows))

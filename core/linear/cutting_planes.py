@@ -160,7 +160,7 @@ class TriedPoint(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """The result of solving one program: the minimum, its objective and the remaining gap."""
+    """The result of minimising one objective (C, center): the solution, its objective and the remaining gap."""
 
     point: Point
     """The best point found."""
@@ -249,7 +249,7 @@ class Planes:
 
 
 class CuttingPlanes:
-    """Cutting-plane solver of one risk R; its planes are reused from one program (C, center) to the next.
+    """Cutting-plane solver for one risk R; its planes are reused from one objective (C, center) to the next.
 
     An iteration takes one product with the table, some evaluations of R, and two weighted sums of rows.
     """
@@ -675,7 +675,7 @@ def find_axes(
 def draw_by_mass(weight: Floats, n_rows: int) -> tuple[Ints, Floats]:
     """Return sampled row indices, at even steps of cumulative weight and ascending, and the count of each.
 
-    All rows, with their weights, if there are at most `n_rows`.
+    If there are at most `n_rows` rows, all are returned, with their weights.
     """
     mass = np.cumsum(weight)
     if np.count_nonzero(weight) <= n_rows and mass[-1] <= n_rows:

@@ -666,7 +666,7 @@ def column_scales(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
 def standardise(X: Floats, center: Floats, scale: Floats) -> Floats:
     """Return (x - center) / scale of each column, clipped to ± `MAX_STANDARDISED`; a missing value stays NaN.
 
-    Both are halved first, since x - center may overflow.
+    x and center are halved first, since x - center may overflow.
     """
     with np.errstate(over="ignore"):
         z = (X / 2 - center / 2) / (scale / 2)

@@ -78,7 +78,7 @@ REPORTED_STEPS = 100
 
 
 class Progress:
-    """Reports the progress of a fit to a callback, from the logarithm of each program's gap."""
+    """Reports the progress of a fit to a callback, from the logarithm of each optimisation problem's gap."""
 
     def __init__(self, callback: Callback) -> None:
         self._callback = callback
@@ -87,15 +87,15 @@ class Progress:
         self._first_gap = math.nan
 
     def plan(self, n_programs: int) -> None:
-        """Set the number of programs to be solved."""
+        """Set the number of optimisation problems that the fit will solve."""
         self._n_programs = n_programs
 
     def start(self, goal: float) -> Report:
-        """Return the progress function of the next program, which ends when its gap is at most `goal`."""
+        """Return the progress function of the next optimisation problem, which ends when its gap is at most `goal`."""
         self._first_gap = math.nan
 
         def report(n_iter: int, objective: float, gap: float) -> None:
-            """Report an iteration: the fraction of the program done, its objective and gap."""
+            """Report an iteration: the fraction of the optimisation problem done, its objective and gap."""
             if math.isnan(self._first_gap):
                 self._first_gap = max(gap, goal)
             whole = math.log(self._first_gap / goal)
@@ -112,7 +112,7 @@ class Progress:
         self._callback(self._step, REPORTED_STEPS * self._n_programs, {})
 
     def end(self) -> None:
-        """Count the current program as solved, for the fraction done."""
+        """Count the current optimisation problem as solved."""
         self._done += 1
 
     def _report(self, step: int, info: Mapping[str, float]) -> None:
@@ -247,7 +247,7 @@ class ConvexSolver(Solver):
     def _solve(
         self, C: float, center: Floats, start: Point, good_enough: Callable[[float, float], bool]
     ) -> Solution:
-        """Solve one program by cutting planes, with progress reports."""
+        """Solve one optimisation problem (C, center) by cutting planes, with progress reports."""
         tol, max_iter, _ = self._limits
         report = self._progress.start(tol * C)
         solution = self._planes.solve(
@@ -261,7 +261,7 @@ class ConvexSolver(Solver):
         low, high, total = self._window
 
         def collapses(mass: float) -> bool:
-            """Return whether the optimum is w = 0 for the window that ends at this mass of negatives."""
+            """Return whether the optimum is w = 0 for the window that ends at this weight of negatives."""
             window = MassWindow(low, mass, total)
             planes = CuttingPlanes(
                 problem_of(self.sample, window, naive=self._naive), self._limits.signs
@@ -315,7 +315,7 @@ class Weights(NamedTuple):
 
 
 class DifferenceSolver(LocalSolver):
-    """Solver for the hinge loss of a window (CCCP); the gap reported is that of the last convex program."""
+    """Solver for the hinge loss of a window (CCCP); the gap reported is that of the last convex problem."""
 
     def __init__(
         self,
@@ -381,7 +381,7 @@ def _enough(goal: float) -> Callable[[float, float], bool]:
     first: list[float] = []
 
     def good_enough(objective: float, gap: float) -> bool:
-        """Return whether a program with this objective and gap may stop."""
+        """Return whether an optimisation with this objective and gap may stop."""
         first.append(objective)
         return gap <= max(goal, STEP_SLACK * (first[0] - objective))
 

@@ -215,7 +215,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         return self._window()
 
     def _anchor(self) -> float | Literal["auto"] | None:
-        """Return the parameter `anchor` of a machine that has one, else None."""
+        """Return the parameter `anchor`; None for an SVM without it."""
         return None
 
     def _costs(self) -> tuple[float, ...]:
@@ -285,7 +285,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     def _take_fitted(
         self, fitted: FittedProgram | None, C: float | None, sample: LinearSample, is_proven: bool
     ) -> None:
-        """Set the fitted attributes from the program solved, or w = 0; warn if the objective was changed.
+        """Set the fitted attributes from the solution, or w = 0; warn if another objective was minimised.
 
         `is_proven` says whether w = 0 is proven to be the optimum, or only nothing better was found.
         """

@@ -130,13 +130,13 @@ class Selection:
         return self.make(self.sample, WHOLE)
 
     def count(self) -> int:
-        """Return the expected number of programs to solve, for progress reports."""
+        """Return the expected number of optimisation problems to solve, for progress reports."""
         if self.collapsed and self.anchor is not None:
             return 2 + len(self._costs) + len(self._anchored_costs)
         return (2 if self.anchor is not None else 1) + len(self._costs)
 
     def run(self) -> FittedProgram | None:
-        """Return the program solved on all rows; None if only w = 0 is left."""
+        """Return the optimisation problem solved on all rows; None if only w = 0 is left."""
         fitted = None
         if not self.collapsed and self.anchor in (None, "auto"):
             fitted = self._fit_free()

@@ -179,8 +179,8 @@ class AnyProgram:
     def walk(self, X: Floats, mass: Floats) -> Iterator[tuple[int, int, int, Floats]]:
         """Move rows through the program; yield each node's layer, position and number, and the row weights at it.
 
-        Each layer is walked from the highest position down: mass that rises joins mass that has already been moved.
-        Rows of a frozen node stay there.
+        Each layer is processed from the highest position down, so that weight moving up never moves twice. Rows at a
+        frozen node stay there.
         """
         for t in range(self.n_layers):
             for position in range(t, -1, -1):

@@ -121,7 +121,7 @@ class ProgramRanker(ProgramParameters, Ranker):
         return self._mean_output(self.checked_rows(X))
 
     def structure(self) -> dict[str, Any]:
-        """Describe the programs as JSON: layers of nodes, each with a rule in words, class fractions and error."""
+        """Describe the programs as JSON: layers of nodes, each with a rule, class fractions and error."""
         return {
             "type": "branching_programs",
             "layers": self.n_rounds,

@@ -174,7 +174,7 @@ NO_NOISE = Noise()
 def cut_node(
     cut: tuple[int, float, bool, int], above: Mass, below: Mass, share: Mass, noise_rate: float
 ) -> npt.NDArray[np.void]:
-    """Return the node of a split; `cut` is (feature, threshold, missing_above, word), above and below class weights."""
+    """Return a node with a split (feature, threshold, missing_above, word), given the class weights on both sides."""
     sides = split(above.without_noise(noise_rate), below.without_noise(noise_rate))
     return np.array(
         (*cut, sides.rise_above, sides.rise_below, *share, sides.error, False), dtype=NODE

@@ -435,7 +435,7 @@ class CostComparison:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """The weights of rows (divided by the greatest) and their units, for means with intervals."""
+    """The weights of rows (divided by the greatest) and their independent units (groups), for means with intervals."""
 
     weight: FloatArray
     unit: NDArray[np.intp] | None
@@ -861,7 +861,7 @@ def choose_threshold(
 
 
 def random_parts(rows: EvaluatedRows, random_state: int) -> NDArray[np.intp] | None:
-    """Return a random part number for each row, for cross-fitting, (n_rows,) intp; None if there is only one unit.
+    """Return a random part number for each row, for cross-fitting; None if all rows are in one group.
 
     The parts are random. They have about equal numbers of rows of each class, or of whole units.
     """

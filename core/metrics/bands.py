@@ -257,7 +257,7 @@ def _shift_and_bound(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the curve's lowest height at rates − half_width, and its greatest at rates + half_width.
 
-    They are 0 and 1 beyond the ends of the curve.
+    Beyond the ends of the curve these heights are 0 and 1.
     """
     before, after = rates - half_width, rates + half_width
     foot = np.where(before <= 0.0, 0.0, foot_at(x, y, np.maximum(before, 0.0)))

@@ -339,7 +339,7 @@ def compare_areas(
     level: float,
     adjust: Adjustment,
 ) -> Comparison:
-    """Return the comparison of areas (AUC or partial AUC) estimated on the same units."""
+    """Return the comparison of areas (AUC or partial AUC) of several scorers, given their estimates."""
     trials = [worst_case_trials(areas.effective, window) for window in windows]
     inside = [rows_inside(areas.effective_for_tests, window, areas.parts) for window in windows]
     tested = [enough_for_tests(min(each), areas.parts) for each in inside]
@@ -399,7 +399,7 @@ def estimate(
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> Estimates:
-    """Return metrics of every scorer on all rows, or their means over folds, with the influence of each unit."""
+    """Return every scorer's metrics, on all rows or as means over folds, with the influence of each row or group."""
     if folds is None:
         rows = check_rows(y, columns, sample_weight, group)
         effective, clustered = effective_units(rows), rows.unit is not None
@@ -432,7 +432,7 @@ def _average(
     *,
     clustered: bool,
 ) -> Estimates:
-    """Return the metrics' means over folds and repeats, with the influence of each unit (LeDell et al. 2015)."""
+    """Return the metrics' means over folds and repeats, with each row's or group's influence (LeDell et al. 2015)."""
     _, repeat, n_folds = np.unique(of_repeat, return_inverse=True, return_counts=True)
     used = rows.take(np.concatenate(folds))
     of_folds, influences, effective = [], [], np.zeros(2)

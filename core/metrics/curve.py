@@ -370,9 +370,9 @@ def _check_size(max_points: int, n_first: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """An increasing polyline from (0, 0): a ROC curve, or unnormalised sums of weights. Computed in blocks.
+    """An increasing polyline from (0, 0): a ROC curve, or its unnormalised sums of weights.
 
-    What is computed takes memory for `AT_ONCE` points at once, and for those that it returns.
+    Computations go over blocks of `AT_ONCE` points, to save memory.
     """
 
     x: FloatArray

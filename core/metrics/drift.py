@@ -127,7 +127,7 @@ def _index(p: FloatArray, q: FloatArray, rows: tuple[float, float]) -> float:
 
 
 def _corrected(unit: float, value: float, low: float, high: float) -> Interval:
-    """Return a bias-corrected index with its interval, each multiplied by `unit` and clipped at 0."""
+    """Return a bias-corrected index with its interval, each multiplied by the factor `unit` and clipped at 0."""
     value = max(0.0, value)
     return Interval(unit * value, unit * min(low, value), unit * max(high, value))
 

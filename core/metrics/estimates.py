@@ -190,7 +190,7 @@ class Estimates:
 
     @property
     def evenness(self) -> tuple[float, float]:
-        """√(e / n) of each class, e effective and n actual units: 1 if all units weigh the same, else less."""
+        """√(e / n) per class, e the effective and n the actual number of rows or groups; 1 if all weigh the same."""
         if self.units is None:
             return 1.0, 1.0
         positive, negative = (
@@ -200,7 +200,7 @@ class Estimates:
 
     @property
     def effective_for_tests(self) -> tuple[float, float]:
-        """Effective numbers of units per class times the evenness; they decide whether there are p-values."""
+        """Effective number of rows or groups per class times the evenness, which decides whether tests are made."""
         (positive, negative), even = self.effective, self.evenness
         return positive * even[0], negative * even[1]
 
@@ -258,7 +258,7 @@ def estimates_of_units(
 
 
 def sum_influences(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatArray:
-    """Return the influences summed over the rows of each unit, along the last axis (Obuchowski 1997)."""
+    """Return the influences summed over the rows of each group, along the last axis (Obuchowski 1997)."""
     if unit is None:
         return influence
     flat = influence.reshape(-1, influence.shape[-1])
@@ -573,7 +573,7 @@ def check_scorers(
 
 
 def difference_error(first: FloatArray, second: FloatArray) -> float:
-    """Return the standard error of the difference of two metrics, given each unit's influence on both."""
+    """Return the standard error of the difference of two metrics, given each row's or group's influence on both."""
     total = 0.0
     for start, stop in spans(0, first.size):
         parts = first[start:stop] - second[start:stop]
@@ -856,9 +856,9 @@ MAX_VARIANCE_SHARE = 0.5
 
 
 def weigh_by_others(influence: FloatArray) -> FloatArray:
-    """Return units' influences, corrected for the downward bias of the variance with few units.
+    """Return the influences of rows or groups, each divided by 1 − its share of the variance.
 
-    Each is divided by 1 − its share of the variance.
+    The variance of few rows or groups is otherwise estimated too low.
     """
     squares = influence**2
     total = float(squares.sum())

@@ -602,10 +602,7 @@ def _rates(
 def _rate(
     one: _Group, of_class: NDArray[np.bool_], threshold: float, effective: float
 ) -> _GroupEstimate:
-    """Return the fraction of a class's rows that are flagged at the threshold; see `_share`.
-
-    They are the effective rows; with units, the rows that would have the variance between units, at least the units.
-    """
+    """Return the fraction of a class's rows that are flagged at the threshold; see `_share`."""
     rows = one.rows
     return _share(
         rows.scores[0][of_class] >= threshold,
@@ -623,7 +620,8 @@ def _share(
 ) -> _GroupEstimate:
     """Return a weighted fraction of rows, with the number of trials of its Wilson interval.
 
-    They are the effective rows; with units, the rows that would have the variance between units, at least the units.
+    The trials are the effective number of rows. If rows are in groups (`unit`), they are the number of independent rows
+    with the variance between groups, but at least the number of groups.
     """
     share = _mean_of(counted, weight)
     trials, degrees = effective, math.inf
@@ -673,7 +671,7 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
 
 
 def _effective_of_all(rows: EvaluatedRows) -> float:
-    """Return the effective number of units among the rows of both classes."""
+    """Return the effective number of independent rows or groups, over both classes."""
     weight = rows.weight
     if rows.unit is not None:
         weight = sum_by_unit(weight, rows.unit)
@@ -877,7 +875,7 @@ def welch_p_value(statistic: float, weight: FloatArray, degrees: FloatArray) -> 
 def _covariance_of_units(
     units: Sequence[NDArray[np.intp] | None], influences: Sequence[FloatArray | None]
 ) -> FloatArray | None:
-    """Return the covariance of the groups' estimates through shared units, diagonal 0; None if there is none.
+    """Return the covariance of the fairness groups' estimates due to row groups that they share; None if none do.
 
     None if no unit has rows in two of the groups: the estimates are then independent.
 
@@ -1059,7 +1057,7 @@ def _place(scores, codes, positive, weight, mass, placement):  # type: ignore[no
 def _add_squares(  # type: ignore[no-untyped-def]
     order, unit, codes, positive, weight, placement, values, scale, variances
 ):
-    """Add the squared influence of each unit on each xAUC, which sum to its variance.
+    """Add the squared influence of each row or row group on each xAUC, which sum to its variance.
 
     Parameters
     ----------

@@ -122,7 +122,7 @@ class ScoreGroups(ABC):
 
     @abstractmethod
     def empty(self) -> FloatArray:
-        """Return an uninitialised array with a value per tie group, (n_groups,) float64; in a file if the groups are."""
+        """Return an uninitialised array with a value per tie group, (n_groups,); in a file if the groups are."""
 
     @property
     def is_one_block(self) -> bool:
@@ -325,13 +325,13 @@ def group_rows(rows: EvaluatedRows, scorer: int) -> tuple[RowGroups, NDArray[np.
 
 
 def effective_units(rows: EvaluatedRows) -> tuple[float, float]:
-    """Return the effective numbers of units (groups, or rows) with positives and with negatives; 0 without rows."""
+    """Return the effective numbers of independent units (groups, or rows without groups) of each class."""
     positive, negative = rows.positive, ~rows.positive
     return _effective(rows, positive), _effective(rows, negative)
 
 
 def _effective(rows: EvaluatedRows, of_class: NDArray[np.bool_]) -> float:
-    """Return the effective number of units of one class."""
+    """Return the effective number of independent units (groups, or rows without groups) of one class."""
     if not of_class.any():
         return 0.0
     weight = None if rows.weight is None else rows.weight[of_class]
@@ -341,7 +341,7 @@ def _effective(rows: EvaluatedRows, of_class: NDArray[np.bool_]) -> float:
 
 
 def count_units(rows: EvaluatedRows) -> tuple[int, int]:
-    """Return the numbers of units that contain positives and that contain negatives."""
+    """Return the numbers of groups (or rows) that contain positives and that contain negatives."""
     if rows.unit is None:
         n_positive = int(np.count_nonzero(rows.positive))
         return n_positive, rows.positive.size - n_positive
@@ -374,11 +374,9 @@ def sum_by_unit(values: FloatArray | None, unit: NDArray[np.intp]) -> FloatArray
 
 
 def sum_by_unit(values: FloatArray | None, unit: NDArray[np.intp] | None) -> FloatArray | None:
-    """Return the sums of a value over the rows of each unit, (n_units,) float64; counts of rows for None.
+    """Return the sums of a value over the rows of each group, (n_units,) float64; counts of rows for None.
 
-    Without units (each row is one) the values themselves are returned.
-
-    Without values it is the number of rows.
+    Without groups the values themselves are returned.
     """
     if unit is None:
         return values

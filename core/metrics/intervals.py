@@ -401,7 +401,7 @@ def partial_auc_interval(
 
 
 def estimate_areas(rows: EvaluatedRows, windows: Sequence[Window]) -> Estimates:
-    """Return the area of every scorer over every window, with the influence of each unit (group) on it.
+    """Return the area of every scorer over every window, with the influence of each row or group on it.
 
     O(n_scorers · (n log n + n · n_windows)) time, O(n_scorers · n_windows · n) memory.
     """
@@ -432,10 +432,10 @@ def influences(
 ) -> tuple[FloatArray, FloatArray]:
     """Return a positive's placement value and a negative's curve height in each tie group, (n_groups,) each.
 
-    These are V and h of the module's docstring, of shape (n_groups,) each.
+    They are V and h of the module's docstring, not divided by the window's width. Over [0, 1] they are the structural
+    components of DeLong et al. 1988, over windows those of He & Escobar 2008.
 
-    They are not divided by the window's width. Over [0, 1] they are the structural components of DeLong et al. 1988,
-    over windows those of He & Escobar 2008.
+    O(n_groups).
     """
     placement, height = groups.empty(), groups.empty()
     for (start, stop), (_, *values) in zip(

@@ -352,7 +352,8 @@ def _null_moments(
 ) -> tuple[float, float] | None:
     """Return mean and variance of a metric under H₀: the ranking is random.
 
-    If rows are in units, `alone` are the rows without them: the variance grows by the same factor as that of the value.
+    `alone` are the rows without their groups, if there are groups: the variance under H₀ is then multiplied by the
+    factor by which groups increase the value's variance.
     """
     if alone is None:
         return metric.null_moments(masses)

@@ -253,9 +253,9 @@ def _sums_at(
 
 
 def _covariance_of_rows(shares: FloatArray, squares: FloatArray) -> FloatArray:
-    """Return the covariance of the cells' fractions for independent rows, from sums of (squared) weights.
+    """Return the covariance of the cells' fractions for independent rows, from sums of weights and squared weights.
 
-    It is Σ w² (e − p)(e − p)ᵀ, where e is the unit vector of the cell of a row.
+    The covariance is Σ w² (e − p)(e − p)ᵀ, where e is the unit vector of a row's cell.
     """
     n_thresholds = len(shares)
     found = np.zeros((n_thresholds, 4, 4))
@@ -273,9 +273,9 @@ def _units_at(
     unit: NDArray[np.intp],
     of_unit: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the cells' fractions at a threshold, and their covariance from sums over units (groups).
+    """Return the cells' fractions at a threshold, and their covariance from sums over groups of rows.
 
-    It is Σ (m − M p)(m − M p)ᵀ with m the weights of a unit in the cells, and M their sum.
+    The covariance is Σ (m − M p)(m − M p)ᵀ with m the weights of a group in the cells, and M their sum.
     """
     cell = np.where(flagged, np.where(positive, _TP, _FP), np.where(positive, _FN, _TN))
     masses = np.bincount(unit * 4 + cell, weight, 4 * of_unit.size).reshape(-1, 4)

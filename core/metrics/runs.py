@@ -228,8 +228,8 @@ def _in_file(columns: FloatArray, folder: Path) -> FloatArray:
 def _merge(runs: list[FloatArray], at_once: int) -> Iterator[FloatArray]:
     """Yield blocks of the merged columns of sorted runs; values of equal keys are added up.
 
-    Of some runs a window is looked at. What is at most the last key of every window that does not end its run is
-    complete: no run has such a key behind its window, and the other runs begin behind it.
+    Each pass looks at a window of some runs. Keys up to the smallest last key of the unfinished windows are complete,
+    since all later keys are greater, and are yielded.
     """
     while runs := sorted((run for run in runs if run.shape[1]), key=lambda run: float(run[0, 0])):
         heads = [float(run[0, 0]) for run in runs]

@@ -154,9 +154,10 @@ def _indicators(bins: Bins, n_bins: int, most: int = MAX_CELLS) -> tuple[FloatAr
 
 
 def _contrasts(series: FloatArray, ordered: bool) -> FloatArray:
-    """Return the centred series whose autocorrelations are tested.
+    """Return the centred indicator series that are tested for autocorrelation, from the series of bins.
 
-    For unordered bins: whether a row is in each bin. For ordered ones: whether it is below each edge, and its rank.
+    For unordered bins there is one series per bin: whether a row is in it. For ordered bins there is one per edge
+    (whether a row is below it), and the rank.
     """
     if ordered and len(series) > 1:
         below = np.cumsum(series, axis=0)[:-1]

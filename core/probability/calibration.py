@@ -553,7 +553,7 @@ def _sample(rows: EvaluatedRows, generator: np.random.Generator) -> EvaluatedRow
 
 
 def _folds(rows: EvaluatedRows, generator: np.random.Generator) -> NDArray[np.intp]:
-    """Return the random fold of each row; rows of a unit (group) share one, and positives are spread evenly."""
+    """Return the random fold of each row; rows of a group share one, and positives are spread evenly."""
     positive = rows.positive
     if rows.unit is not None:
         positive = np.bincount(rows.unit, rows.positive) > 0

@@ -93,7 +93,7 @@ def masses_of(rows: EvaluatedRows, effective: tuple[float, float] | None = None)
 
 
 def cells_of(groups: ScoreGroups, max_cells: int) -> ScoreMasses:
-    """Return the `masses_of` rows without units, given their tie groups (in memory or in files).
+    """Return `masses_of` for rows without groups, given their tie groups (in memory or in files).
 
     Of more than about `max_cells` scores they are the masses of cells of neighbours, see `ScoreMasses.in_cells`.
     InvalidData: as `masses_of`.
@@ -159,9 +159,9 @@ class Isotonic:
 def smoothed_isotonic(masses: ScoreMasses) -> Isotonic:
     """Return the isotonic regression with values in (0, 1), so that its log loss is finite on any rows.
 
-    Only the first block can be 0 and only the last one 1. Either is replaced by the fraction of its rows and one more,
-    which counts as the prevalence π: π / (m + 1) for a first block of m rows, 1 − (1 − π) / (m + 1) for a last one;
-    but never beyond the block next to it.
+    Only the first block can be 0 and only the last one 1. Its value is replaced by the fraction of positives after
+    adding one row with the prevalence π as label: π / (m + 1) for a first block of m rows, 1 − (1 − π) / (m + 1) for a
+    last one; but never beyond the neighbouring block.
     """
     of, starts, values = _blocks_of(masses)
     prevalence = float(masses.positive.sum() / masses.mass.sum())

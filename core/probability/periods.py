@@ -98,7 +98,7 @@ def number_periods(period: FloatArray) -> NDArray[np.intp]:
 def levels_of(
     rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], level: float = 0.95
 ) -> Periods | None:
-    """Return the levels of periods and their forecast; None with fewer than two periods, or too few units.
+    """Return the levels of periods and their forecast; None with fewer than two periods, or too few rows or groups.
 
     Parameters
     ----------

@@ -483,10 +483,10 @@ def _expected(
 def _rows_per_unit(
     of_rows: FloatArray, of_units: FloatArray, variance: float, sample: WeightedRows
 ) -> float:
-    """Return the design effect of units (groups): by how much correlated errors reduce the effective rows.
+    """Return the design effect of groups of rows: the factor by which correlated errors increase the variance.
 
-    It is that of the sample as far as its rows vary as much as is expected. Where they vary less, few or none of them
-    are wrong, so that it is unknown whether they are wrong together, and they are taken to be.
+    It is estimated from the sample if the losses vary at least as much as expected for correct probabilities. The less
+    they vary, the more it is taken from the worst case, that all rows of a group are wrong together.
     """
     most = max(1.0, effective_number(sample.weight) / sample.effective)
     found = inner(of_rows, of_rows)

@@ -129,7 +129,7 @@ def score_test(cells: Cells, basis: FloatArray) -> ScoreTest | None:
 def _of_units(
     cells: Cells, unit: NDArray[np.intp], basis: FloatArray, scores: FloatArray, whiten: FloatArray
 ) -> ScoreTest | None:
-    """Return the score test if rows of a unit (group) may be correlated (Hotelling's T²)."""
+    """Return the score test if rows of a group may be correlated (Hotelling's T²)."""
     from scipy.special import chdtri, fdtrc
 
     sums = np.stack(

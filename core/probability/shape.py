@@ -81,7 +81,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(rows: EvaluatedRows, intercept: float, slope: float, level: float) -> Shape | None:
-    """Return the estimated shape error of probabilities, with a test; None with too few rows or units. O(n log n).
+    """Return the estimated shape error of probabilities, with a test; None with too few rows or groups.
 
     Parameters
     ----------

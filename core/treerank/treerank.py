@@ -312,7 +312,13 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return described | gain | {"to_top": rule, "bottom": int(tree.bottom[node])}
 
     def named_tree(self) -> description.NamedTree:
-        """Return the tree with the names of its features and categories."""
+        """Return the tree with the names of its features and categories.
+
+        Returns
+        -------
+        NamedTree
+            The tree, whose methods describe it as text and as rules.
+        """
         check_is_fitted(self)
         return description.NamedTree(self.tree_, self.order_, self._feature_name, self.categories_)
 

@@ -207,7 +207,7 @@ class Metric(ABC):
         return None
 
     def rows_inside(self, masses: Masses) -> tuple[float, float]:
-        """Return the effective rows of each class in the metric's window, which decide whether there are tests.
+        """Return the effective rows of each class in the metric's window, on which tests depend.
 
         Parameters
         ----------

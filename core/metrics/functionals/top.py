@@ -204,7 +204,7 @@ class PrecisionAt(Metric):
         return masses.prevalence
 
     def top(self, masses: Masses) -> float:
-        """Return the metric's maximum: that of a list that begins with all positives (1 at an unknown prevalence)."""
+        """Return the metric's maximum: the precision of a list that begins with all positives."""
         if not masses.fixed_prevalence:
             return 1.0
         size = size_of(self.count, self.share, sum(masses.totals))
