@@ -929,7 +929,8 @@ class ContributionRanker(Ranker):
 class PathEstimator(Ranker):
     """Base class of rankers that fit several values of a parameter in one pass, such as C of an SVM.
 
-    `_fit` asks `_start_path` for the values, and calls `_add_to_path` when it is the ranker of one of them.
+    A subclass's `_fit` gets the values from `_start_path`, and calls `_add_to_path` each time it is fitted for one of
+    them.
     """
 
     path_parameter: ClassVar[str | None]

@@ -85,7 +85,7 @@ class TrainingData:
         return hold_out(self.X, self.positive, self.weight, fraction, seed, self.group)
 
     def within_queries(self) -> Self:
-        """Return the rows of the queries that contain pairs; without queries all rows form one query.
+        """Return the rows of queries with at least two grades; without queries all rows form one query.
 
         A group of the result is one of whole queries, so that neither is separated. Queries are numbered from 0.
 
@@ -101,7 +101,7 @@ class TrainingData:
         return replace(self, group=group, query=query).with_pairs()
 
     def with_pairs(self) -> Self:
-        """Return the rows of the queries that contain pairs; raise InvalidData if there are none."""
+        """Return the rows of queries with at least two grades; raise InvalidData if there are none."""
         assert self.query is not None
         used = has_pairs(self.target, self.query)
         if not used.any():
@@ -153,7 +153,7 @@ class TrainingData:
         return parts
 
     def _part_queries(self, validation_mask: Booleans | None) -> tuple[Self, Self]:
-        """Return the training and validation parts of queries with pairs; InvalidData if one has no pairs."""
+        """Return training and validation rows of queries with two grades or more; InvalidData if a side is empty."""
         if validation_mask is not None:
             parts = self.take(~validation_mask), self.take(validation_mask)
             if all(has_pairs(part.target, part.query).any() for part in parts):

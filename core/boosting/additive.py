@@ -1,4 +1,4 @@
-"""Bagged additive models (Lou et al. 2012, 2013): slow rounds over single columns, then over a few pairs of columns."""
+"""Bagged additive models (Lou et al. 2012, 2013): boosting rounds over single columns, then over a few column pairs."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any

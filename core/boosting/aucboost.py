@@ -228,7 +228,7 @@ class EstimatorLearner(WeakLearner):
 class ClassifierLearner(EstimatorLearner):
     """Weak learner that fits a built-in classifier, given by name, to the reweighted training rows in each round.
 
-    A round draws by the booster's random_state and the number of the round.
+    The classifier's seed is derived from the booster's random_state and the number of the round.
     """
 
     ensemble = ClassifierSum

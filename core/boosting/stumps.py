@@ -452,7 +452,7 @@ class StumpSum(Ensemble):
         }
 
     def weak_rankers(self) -> list[Stump]:
-        """Return the stumps of all rounds, without their splits of codes."""
+        """Return the stumps of all rounds, with their thresholds but without bin codes."""
         names = tuple(name for name in ROUND.names or () if name not in ("alpha", "set"))
         return [
             Stump(**fields_of(row, names), members=members_of(self.sets, row, self.n_categories))

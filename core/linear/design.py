@@ -341,7 +341,7 @@ class DenseRows(TableRows):
         self._X = X
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score of every row."""
+        """Return the score w·x of every row."""
         c = self.coordinates
         effects = c.unfold(w)
         known = (
@@ -403,7 +403,7 @@ class StoredRows(TableRows):
         self.points, self.shift = points, shift
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score of every row."""
+        """Return the score w·x of every row."""
         scores = self.points @ w
         scores -= (self.shift * w[: len(self.shift)]).sum()
         np.nan_to_num(scores, copy=False, nan=0.0)

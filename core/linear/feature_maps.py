@@ -116,7 +116,7 @@ class DenseMapRows(LinearRows):
         self._kept = feature_map.features(X) if kept else None
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score of every row."""
+        """Return the score w·x of every row, x its features."""
         scores = np.empty(self.n_rows)
         for rows, block in self._blocks():
             scores[rows] = block.scores(w)
@@ -292,7 +292,7 @@ class BinnedRows(LinearRows):
             np.minimum(column, n_bins, out=column, casting="unsafe")
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score of every row."""
+        """Return the score of every row: the sum of its bins' coefficients."""
         scores = np.zeros(self.n_rows)
         score_codes(self._codes, self._map.first, w, scores)
         return scores
@@ -601,7 +601,7 @@ class CombinedRows(LinearRows):
         self._rows, self._mix = rows, mix
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score of every row."""
+        """Return the score w·x of every row, x its combined features."""
         return self._rows.scores(self._unfold(w))
 
     def weighted_sum(self, row_weight: Floats) -> Floats:

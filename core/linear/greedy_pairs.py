@@ -243,7 +243,7 @@ class PartialAuc:
         )
 
     def _in_window(self, scores: Floats) -> npt.NDArray[np.bool_]:
-        """Return a mask of the rows from the highest score down to the end of the window."""
+        """Return a mask of the rows that score high enough to affect the partial AUC over the window."""
         negatives = scores[self._negative]
         n_kept = math.ceil(self._window[1] * len(negatives))
         while n_kept < len(negatives):

@@ -184,7 +184,7 @@ class Surrogate:
         return Violations(value / self._unit, loss / self._unit, None, crossed, runs)
 
     def _highest(self, z: Floats) -> npt.NDArray[np.intp]:
-        """Return the indices of the highest negatives with total weight `top`, descending, with all ties of the last."""
+        """Return the indices of the highest negatives with total weight `top`, descending, last ties included."""
         n = len(z)
         if self._unweighted and self._top < n:
             last = n - int(np.ceil(self._top))
