@@ -1,4 +1,4 @@
-"""Rankers as bytes and back: safetensors with a JSON header, never pickle.
+"""Artifacts: fitted rankers as bytes, in safetensors format with a JSON header; no pickle.
 
 An artifact is a safetensors file. Its arrays are the ranker's fitted arrays; its metadata holds one key, `rankwright`,
 whose value is the header, a JSON object:
@@ -144,7 +144,7 @@ def load(data: bytes) -> Ranker:
 
 
 def _read_layout(data: bytes) -> dict[str, Any]:
-    """Return the JSON object at the start of a safetensors file: metadata, and each array's type, shape and offsets."""
+    """Return a safetensors file's header: metadata, and each array's type, shape and offsets."""
     length = int.from_bytes(data[:_LENGTH_BYTES], "little")
     if len(data) < _LENGTH_BYTES or length > len(data) - _LENGTH_BYTES:
         raise ArtifactError(
@@ -160,6 +160,7 @@ def _read_layout(data: bytes) -> dict[str, Any]:
 
 
 def _read_header(metadata: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the artifact's JSON header, validated; raise ArtifactError if it is invalid or too new."""
     if metadata is None or list(metadata) != [_KEY] or not isinstance(metadata[_KEY], str):
         raise ArtifactError(
             f"the safetensors metadata must contain only the key {_KEY!r}, as a string"
@@ -185,6 +186,7 @@ def _read_header(metadata: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _read_arrays(data: bytes, layout: dict[str, Any]) -> Arrays:
+    """Return the arrays of an artifact, validated; raise ArtifactError if they are incomplete or of other types."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as load_arrays
 
@@ -204,7 +206,7 @@ def _read_arrays(data: bytes, layout: dict[str, Any]) -> Arrays:
 
 
 def _rebuild(algorithm: type[Ranker], header: dict[str, Any], arrays: Arrays) -> Ranker:
-    """Return the ranker that the algorithm reads from its state; raise ArtifactError if it did not read all of it."""
+    """Return the ranker restored from header and arrays; raise ArtifactError if some of them are unused."""
     try:
         ranker = algorithm.from_state(header["parameters"], arrays, header["state"])
         own_arrays, own_state = ranker.get_state()
@@ -227,6 +229,7 @@ def _rebuild(algorithm: type[Ranker], header: dict[str, Any], arrays: Arrays) ->
 
 
 def _check_keys(what: str, given: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Raise ArtifactError if an object has missing or extra keys."""
     missing, extra = expected.keys() - given.keys(), given.keys() - expected.keys()
     if extra or missing:
         raise ArtifactError(
@@ -235,6 +238,7 @@ def _check_keys(what: str, given: dict[str, Any], expected: dict[str, Any]) -> N
 
 
 def _check_header_length(length: int) -> None:
+    """Raise ArtifactError for a header that is too long."""
     if length > MAX_HEADER_BYTES:
         raise ArtifactError(
             f"an artifact's header must be at most {MAX_HEADER_BYTES} bytes, got {length}"
@@ -242,6 +246,7 @@ def _check_header_length(length: int) -> None:
 
 
 def _to_json(header: dict[str, Any]) -> str:
+    """Return a header as JSON text; raise ArtifactError for values that are not JSON."""
     try:
         return json.dumps(
             header, default=_to_python, sort_keys=True, separators=(",", ":"), allow_nan=False
@@ -253,13 +258,14 @@ def _to_json(header: dict[str, Any]) -> str:
 
 
 def _to_python(value: object) -> Any:
-    """Return numpy's scalars as Python's, which JSON has."""
+    """Return a numpy scalar as a Python number, for JSON."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"got {value!r} of type {type(value).__name__}")
 
 
 def _from_json(what: str, text: bytes | str) -> dict[str, Any]:
+    """Return a JSON text's object; raise ArtifactError, naming it `what`, for anything else."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -270,6 +276,7 @@ def _from_json(what: str, text: bytes | str) -> dict[str, Any]:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
+    """Raise ValueError: NaN and infinities are not valid JSON."""
     raise ValueError(f"{constant} is not valid JSON")
 
 

@@ -1,4 +1,4 @@
-"""Three classifiers by name, which are stored as flat arrays; and fits of any estimator.
+"""Three built-in classifiers, stored as flat arrays, and fits of any scikit-learn estimator.
 
 Rankers may contain classifiers: as splitting rules of TreeRank, or as weak rankers. Logistic regression and the linear
 SVM are fitted by `core.linear.newton`, a random forest by scikit-learn. All score from flat arrays, which an artifact
@@ -38,7 +38,7 @@ COLUMNS_AT_ONCE = 64  # columns of one feature's categories whose scale is compu
 
 
 def expand(X: Floats, n_categories: Integers) -> Floats:
-    """Return X with each categorical column as columns of 0 and 1, one per category; a missing value is 0 in all.
+    """Return X one-hot encoded: a 0/1 column per category of a categorical column; a missing value is 0 in all.
 
     In numeric columns, for which n_categories is 0, NaN stays NaN. X itself is returned if all columns are numeric.
     """
@@ -54,7 +54,7 @@ def expand(X: Floats, n_categories: Integers) -> Floats:
 
 
 def column_origins(n_categories: Integers) -> tuple[Integers, Integers]:
-    """Return the feature of each column of `expand`, and its category; -1 if the feature is numeric."""
+    """Return each column's feature and category in the one-hot table of `expand`; -1 for a numeric feature."""
     counts = np.maximum(n_categories, 1)
     feature = np.repeat(np.arange(len(counts)), counts)
     category = np.arange(len(feature)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -62,12 +62,12 @@ def column_origins(n_categories: Integers) -> tuple[Integers, Integers]:
 
 
 def count_columns(n_categories: Integers) -> int:
-    """Return the number of columns of `expand`."""
+    """Return the number of columns of the one-hot table of `expand`."""
     return int(np.maximum(n_categories, 1).sum())
 
 
 class Stack(State, ABC):
-    """Classifiers of one format, each with a number from 0."""
+    """Base class of a list of fitted classifiers of one kind, stored in shared flat arrays and numbered from 0."""
 
     format: ClassVar[str]
     """Prefix of the arrays' names in artifacts: "linear", "forest"."""
@@ -80,7 +80,7 @@ class Stack(State, ABC):
 
     @abstractmethod
     def score(self, number: int, X: Floats) -> Floats:
-        """Return the score of each row by one classifier: above 0 it predicts positive.
+        """Return the score of each row by the classifier with this number: above 0 it predicts positive.
 
         A row's score depends on that row alone. X: shape (n_rows, n_features), float64; NaN is missing, and a category
         is its index.
@@ -88,25 +88,26 @@ class Stack(State, ABC):
 
     @abstractmethod
     def take(self, numbers: Integers) -> Self:
-        """Return the classifiers of these numbers, in that order."""
+        """Return the classifiers with these numbers, in that order."""
 
     @classmethod
     @abstractmethod
     def join(cls, stacks: Sequence[Stack], n_categories: Integers) -> Stack:
-        """Return the classifiers of several stacks of this format as one stack."""
+        """Return the classifiers of several stacks of this kind as one stack."""
 
     @abstractmethod
     def describe(self, number: int, name: Callable[[int], str]) -> dict[str, Any]:
-        """Return a description of a classifier for JSON; `name` returns the name of a column of `expand`."""
+        """Return a JSON description of a classifier; `name` returns the name of a column of `expand`."""
 
 
 def _by_column(name: str) -> Array:
+    """Return the declaration of an array with one value per classifier and one-hot column."""
     return Array("n_classifiers", "n_columns", name=f"linear_{name}")
 
 
 @dataclass(frozen=True)
 class LinearStack(Stack):
-    """Scores intercept + Σ coef · (x - center) / scale over the columns of `expand`; a missing x is at its center."""
+    """Linear classifiers: the score is intercept + Σ coef · (x - center) / scale over the columns of `expand`."""
 
     format: ClassVar[str] = "linear"
 
@@ -121,7 +122,7 @@ class LinearStack(Stack):
         return len(self.intercept)
 
     def score(self, number: int, X: Floats) -> Floats:
-        """Score rows; see `Stack.score`."""
+        """Return the score of each row by one classifier; see `Stack.score`."""
         from core.linear.design import standardise
 
         feature, category = column_origins(self.n_categories)
@@ -138,7 +139,7 @@ class LinearStack(Stack):
         return scores
 
     def take(self, numbers: Integers) -> Self:
-        """Return some of the classifiers; see `Stack.take`."""
+        """Return the classifiers with these numbers; see `Stack.take`."""
         parts = (self.coef, self.center, self.scale, self.intercept)
         return type(self)(self.n_categories, *(part[numbers] for part in parts))
 
@@ -156,7 +157,7 @@ class LinearStack(Stack):
         )
 
     def describe(self, number: int, name: Callable[[int], str]) -> dict[str, Any]:
-        """Return the terms of largest coefficient on the standardised columns."""
+        """Return the terms with the largest coefficients on standardised columns, as JSON."""
         coef = self.coef[number]
         greatest = np.argsort(-np.abs(coef), kind="stable")[:TERMS_SHOWN].tolist()
         terms = [(name(j), float(coef[j])) for j in greatest if coef[j]]
@@ -185,7 +186,7 @@ the fraction of positives less ½."""
 
 @dataclass(frozen=True)
 class ForestStack(Stack):
-    """The mean of many trees' values: the trees of each classifier, the nodes of each tree, and all nodes."""
+    """Random forests: the score is the mean value of a classifier's trees."""
 
     format: ClassVar[str] = "forest"
 
@@ -210,10 +211,12 @@ class ForestStack(Stack):
 
     @cached_property
     def _first_tree(self) -> Integers:
+        """Index of each classifier's first tree, and the number of all trees."""
         return np.concatenate([[0], np.cumsum(self.n_trees)])
 
     @cached_property
     def _root(self) -> Integers:
+        """Index of each tree's root node, and the number of all nodes."""
         return np.concatenate([[0], np.cumsum(self.n_nodes)])
 
     def __len__(self) -> int:
@@ -221,7 +224,7 @@ class ForestStack(Stack):
         return len(self.n_trees)
 
     def score(self, number: int, X: Floats) -> Floats:
-        """Score rows; see `Stack.score`."""
+        """Return the score of each row by one forest; see `Stack.score`."""
         scores = np.empty(len(X))
         for start in range(0, len(X), BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
@@ -229,7 +232,7 @@ class ForestStack(Stack):
         return scores
 
     def _predict(self, number: int, X: Floats) -> Floats:
-        """Return the mean value of each row over the trees of a forest; all rows go down all trees, level by level."""
+        """Return the mean value of each row over a forest's trees, descending all trees level by level."""
         nodes = self.nodes
         feature, category = column_origins(self.n_categories)
         trees = slice(self._first_tree[number], self._first_tree[number + 1])
@@ -248,7 +251,7 @@ class ForestStack(Stack):
         return means
 
     def take(self, numbers: Integers) -> Self:
-        """Return some of the classifiers; see `Stack.take`."""
+        """Return the classifiers with these numbers; see `Stack.take`."""
         trees = _pieces(np.arange(len(self.n_nodes)), self._first_tree, numbers)
         return type(self)(
             self.n_categories,
@@ -270,7 +273,7 @@ class ForestStack(Stack):
         )
 
     def describe(self, number: int, name: Callable[[int], str]) -> dict[str, Any]:
-        """Return the columns that the trees split on, the most frequent first."""
+        """Return the columns on which the trees split, most frequent first, as JSON."""
         trees = slice(self._first_tree[number], self._first_tree[number + 1])
         ends = self._root[trees.start], self._root[trees.stop]
         column = self.nodes["column"][ends[0] : ends[1]]
@@ -299,7 +302,7 @@ class ForestStack(Stack):
 
 
 def _pieces(array: npt.NDArray[Any], start: Integers, numbers: Integers) -> npt.NDArray[Any]:
-    """Return some of the parts of an array, one after the other; part k is array[start[k] : start[k + 1]]."""
+    """Return the concatenated parts array[start[k] : start[k + 1]] for each k of `numbers`."""
     pieces = [array[start[number] : start[number + 1]] for number in numbers.tolist()]
     return np.concatenate([array[:0], *pieces])
 
@@ -308,7 +311,7 @@ ClassifierName = Literal["linear_svm", "logistic", "random_forest"]
 
 
 class ClassifierRows(NamedTuple):
-    """Rows ready for a fit: the columns of `expand`, standardised by `center` and `scale`, and the weights in rows.
+    """Rows prepared for fitting a classifier: one-hot encoded, standardised, with labels and weights.
 
     If there are many columns, they are a CSR matrix, in which the column of a category is 1 / scale for the rows of
     that category and 0 for others; its standardised values are these less `shift`. `shift` is 0 for other columns.
@@ -332,7 +335,7 @@ def fit_classifier(
     n_categories: Integers,
     seed: int,
 ) -> Stack:
-    """Fit a classifier to weighted rows.
+    """Return a built-in classifier fitted to weighted rows, as a stack of one.
 
     Parameters
     ----------
@@ -374,7 +377,7 @@ def _store_rows(
     n_categories: Integers,
     seed: int,
 ) -> ClassifierRows:
-    """Return rows with many categories, standardised, as a sparse matrix."""
+    """Return rows with many categories in standardised one-hot form, as a sparse matrix."""
     from core.linear.design import column_scales, standardise
 
     center, scale = np.empty((2, count_columns(n_categories)))
@@ -406,7 +409,7 @@ def _store_rows(
 
 
 def _fit_linear(rows: ClassifierRows, name: ClassifierName) -> LinearStack:
-    """Minimise ½‖w‖² + Σ weight ℓ(±(w·x + b)), with x standardised and missing values at the mean; b has no penalty."""
+    """Return a linear classifier that minimises ½‖w‖² + Σ weight ℓ(±(w·x + b)) on standardised x."""
     from core.linear.design import DenseRows, StoredRows, TableRows, identity_coordinates
     from core.linear.newton import LOOSE_TOLERANCE, logistic_loss, minimise, squared_hinge_loss
 
@@ -430,6 +433,7 @@ def _fit_linear(rows: ClassifierRows, name: ClassifierName) -> LinearStack:
 
 
 def _fit_random_forest(rows: ClassifierRows) -> ForestStack:
+    """Return a random forest fitted by scikit-learn."""
     from sklearn.ensemble import RandomForestClassifier
 
     # Shallow, as a classifier that overfits the rows of a node leaves nothing for the nodes below it.
@@ -454,7 +458,7 @@ def _fit_random_forest(rows: ClassifierRows) -> ForestStack:
 
 
 def _tree_of(tree: Any, rows: ClassifierRows) -> npt.NDArray[np.void]:
-    """Return the nodes of a tree of scikit-learn's, which are in preorder, with thresholds on the scale of the data."""
+    """Return the nodes of a fitted scikit-learn tree as records, with thresholds on the scale of the data."""
     inside = tree.feature >= 0
     nodes = np.zeros(len(inside), dtype=NODE)
     column = np.where(inside, tree.feature, 0)
@@ -481,9 +485,10 @@ STACKS: Mapping[ClassifierName, type[LinearStack] | type[ForestStack]] = Mapping
 def fit_estimator(
     template: Any, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, role: str
 ) -> Any:
-    """Return a clone of an estimator, fitted to rows whose weights are not all 0; its `fit` takes sample weights.
+    """Return a clone of a scikit-learn estimator, fitted to the rows with sample weights.
 
-    InvalidData: the estimator raises ValueError for the rows; `role` says in the message what it is used for.
+    The weights are not all 0. InvalidData: the estimator raises ValueError for the rows; `role` says in the message
+    what it is used for.
     """
     estimator = clone(template)
     try:

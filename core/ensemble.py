@@ -1,4 +1,4 @@
-"""Several rankers: the mean of their ranks, and several fits at the same time.
+"""Ensembles of rankers by mean rank, and parallel fits of several rankers.
 
 A single fit of a small table gains nothing from threads, but several fits can run in one thread each.
 """
@@ -54,7 +54,7 @@ _COMMON = ("n_features_in", "feature_names_in", "categories", "classes")
 
 @dataclass(frozen=True, eq=False)
 class Ranks(State):
-    """A rising function from a ranker's scores to ranks in (0, 1): the ranks among the scores of the training rows."""
+    """An increasing function from a ranker's scores to ranks in (0, 1) among the training rows' scores."""
 
     scores: Annotated[Floats, Array("n_knots"), Ge(-1e300), Le(1e300)]
     """Strictly ascending. Shape (n_knots,), float64."""
@@ -62,7 +62,7 @@ class Ranks(State):
     """Ranks of these scores, ascending, in (0, 1). Shape (n_knots,), float64."""
 
     def check(self) -> None:
-        """Raise ArtifactError if scores or ranks do not rise."""
+        """Raise ArtifactError if scores or ranks do not increase."""
         if not 1 <= len(self.scores) <= MAX_KNOTS + 2:
             raise ArtifactError(
                 f"scores must contain 1 to {MAX_KNOTS + 2} knots, got {len(self.scores)}"
@@ -93,7 +93,7 @@ class Ranks(State):
 
 
 def fit_ranks(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> Ranks:
-    """Return the ranks among the scores of training rows; O(n_rows log n_rows).
+    """Return the rank function of a ranker's training scores; O(n_rows log n_rows).
 
     Parameters
     ----------
@@ -234,7 +234,7 @@ class RankAverage(Ranker):
         return common if common is not None and common.any() else None
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Check every member against monotone constraints; ranks keep what all members keep."""
+        """Verify the monotone constraints of every member; the mean rank obeys those that all members obey."""
         walk = Verification(0, is_sum=True)
         for k, member in enumerate(self.members_):
             of_member = member.walk_monotone(directions)
@@ -287,6 +287,7 @@ class RankAverage(Ranker):
         }
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter for members that are not rankers of two classes, or wrong weights."""
         members = self._templates()
         if not 1 <= len(members) <= MAX_MEMBERS:
             raise InvalidParameter(
@@ -313,6 +314,7 @@ class RankAverage(Ranker):
                 raise InvalidParameter(f"weights must be from 1e-9 to 1e9, got {weight!r} at {k}")
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
+        """Fit all members, in parallel if that pays, and their rank functions; drop members without a fit in time."""
         templates = self._templates()
         X = rows = data.X
         if data.n_categories.any() or hasattr(self, "feature_names_in_"):
@@ -324,10 +326,14 @@ class RankAverage(Ranker):
         cut_short: dict[int, Ranker] = {}
 
         def fit(k: int) -> Callable[[Callback], None]:
+            """Return a function that fits member k."""
+
             def run(report: Callback) -> None:
+                """Fit the member, and store it as complete or as stopped early."""
                 fitted = whole
 
                 def watched(step: int, of: int, info: Mapping[str, float]) -> None:
+                    """Pass a step on; note whether a StopFit cuts the member short."""
                     nonlocal fitted
                     try:
                         report(step, of, info)
@@ -362,7 +368,7 @@ class RankAverage(Ranker):
             progress.end()
 
     def _templates(self) -> Sequence[Ranker]:
-        """Return the members before they are fitted, with the ensemble's constraints beside their own."""
+        """Return the unfitted members, with the ensemble's monotone constraints added to their own."""
         members: Sequence[Ranker] = (
             RankBoost(weak_ranker="tree"),
             RankBoost(weak_ranker="tree", leaf="newton"),
@@ -398,17 +404,20 @@ class RankAverage(Ranker):
         return merged
 
     def _take_weights(self) -> None:
+        """Set the normalised weights of the fitted members."""
         given = [1.0] * len(self._templates()) if self.weights is None else self.weights
         weights = np.array(given, dtype=np.float64)[self.kept_]
         self.weights_ = weights / weights.sum()
 
     def _mean_ranks(self, scores: Sequence[Floats]) -> Floats:
+        """Return the weighted mean rank of each row, given the members' scores."""
         mean = np.zeros(len(scores[0]))
         for weight, ranks, each in zip(self.weights_.tolist(), self.ranks_, scores, strict=True):
             mean += weight * ranks.of(each)
         return mean
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return the members' states and rank functions, as stored in artifacts."""
         arrays: Arrays = {}
         states = []
         for k, (member, ranks) in enumerate(zip(self.members_, self.ranks_, strict=True)):
@@ -420,6 +429,7 @@ class RankAverage(Ranker):
         return arrays, meta if whole else meta | {"kept": self.kept_}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        """Restore the members and rank functions; raise ArtifactError if they are inconsistent."""
         templates, states = self._templates(), meta["members"]
         kept = meta.get("kept", list(range(len(templates))))
         known = range(len(templates))
@@ -450,7 +460,7 @@ class RankAverage(Ranker):
 
 
 def _find_cut(mean: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> float:
-    """Return a threshold at the Youden point of mean ranks, halfway to the next one: no row is exactly on it."""
+    """Return a threshold at the Youden point (greatest TPR - FPR) of mean ranks, on which no row lies exactly."""
     cut = youden_threshold(mean, positive, weight)
     if cut is None:
         return float(mean[0])
@@ -458,7 +468,7 @@ def _find_cut(mean: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> 
 
 
 class _Progress:
-    """Reports the members' steps as those of one fit, of which each member is 1000 steps."""
+    """Reports the members' progress as that of one fit, in which each member is 1000 steps."""
 
     def __init__(self, callback: Callback, n_members: int) -> None:
         self._callback = callback
@@ -475,6 +485,7 @@ class _Progress:
 
 
 def _name(member: Ranker) -> str:
+    """Return the registered name of a member's class; raise ArtifactError without one."""
     name = name_of(member)
     if name is None:
         raise ArtifactError(f"only registered algorithms can be saved, got {type(member).__name__}")
@@ -482,7 +493,7 @@ def _name(member: Ranker) -> str:
 
 
 def _make(member: Any) -> Ranker:
-    """Return a member from its name and parameters in an artifact."""
+    """Return an unfitted member from its name and parameters in an artifact."""
     if not isinstance(member, dict) or member.keys() != {"algorithm", "parameters"}:
         raise ArtifactError("each of members must have the name of an algorithm and parameters")
     algorithm = ALGORITHMS.get(member["algorithm"])
@@ -493,7 +504,7 @@ def _make(member: Any) -> Ranker:
 
 
 def count_at_once(n_rows: int, n_features: int) -> int:
-    """Return the number of fits of a table to run at the same time: 1, or the number of numba's threads."""
+    """Return how many fits of a table of this size to run in parallel."""
     return int(numba.get_num_threads()) if n_rows * n_features <= MAX_CELLS else 1
 
 
@@ -517,6 +528,7 @@ def fit_together(
     submitted = Event()
 
     def run(k: int) -> Result:
+        """Fit number k, unless another fit has failed or been stopped."""
         submitted.wait()
         shared.check()
         try:
@@ -552,7 +564,7 @@ def fit_together(
 
 
 class _Shared:
-    """The callbacks of several fits, which share one report."""
+    """The callbacks of several parallel fits, which share one report function."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -560,12 +572,12 @@ class _Shared:
         self._raised: BaseException | None = None
 
     def check(self) -> None:
-        """Raise what has stopped all fits, if anything has."""
+        """Raise the exception that has stopped all fits, if there is one."""
         if self._raised is not None:
             raise self._raised
 
     def stop(self, error: BaseException) -> None:
-        """Stop all fits, unless something else has."""
+        """Stop all fits with this exception, unless they are stopped already."""
         if self._raised is None:
             self._raised = error
 
@@ -573,6 +585,7 @@ class _Shared:
         """Return the callback of fit k."""
 
         def step(done: int, of: int, info: Mapping[str, float]) -> None:
+            """Report a step of fit k; an exception stops all fits."""
             with self._lock:
                 self.check()
                 try:

@@ -1,4 +1,4 @@
-"""The errors that core raises. Each message has the name of the thing, the rule and the value."""
+"""The exceptions that core raises; each message names the input or parameter, the rule that it breaks and its value."""
 
 MAX_MESSAGE = 1000
 """Most characters of an error's message."""
@@ -23,7 +23,7 @@ def shorten(text: str, most: int = MAX_MESSAGE) -> str:
 
 
 class CoreError(ValueError):
-    """Base of the errors of core: the caller's input breaks a rule."""
+    """Base class of the exceptions of core: the caller's input breaks a rule."""
 
     code = "invalid_input"
 
@@ -32,13 +32,13 @@ class CoreError(ValueError):
 
 
 class InvalidData(CoreError):
-    """X, y or the weights break a rule: wrong width, one class only, a negative weight, text where numbers belong."""
+    """X, y or weights are invalid: wrong width, one class only, a negative weight, text where numbers belong."""
 
     code = "invalid_data"
 
 
 class InvalidParameter(CoreError):
-    """A parameter is outside its type or bounds, or contradicts another one."""
+    """A parameter has a wrong type, is out of bounds, or contradicts another one."""
 
     code = "invalid_parameter"
 
@@ -50,4 +50,4 @@ class ArtifactError(CoreError):
 
 
 class ShardsLost(RuntimeError):
-    """Shards of a fit, or the processes that hold them, are lost or were changed: nobody's input is at fault."""
+    """Shards of a fit, or the processes that hold them, were lost or changed: no input is at fault."""

@@ -1,4 +1,4 @@
-"""Names that are imported when they are first asked for (PEP 562)."""
+"""Lazily imported package names (PEP 562)."""
 
 import ast
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from typing import Any
 def lazy_names(
     package: dict[str, Any],
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return a package's `__getattr__`, `__dir__` and `__all__`: they give the names it imports `if TYPE_CHECKING`.
+    """Return `__getattr__`, `__dir__` and `__all__` for a package, which import its names on first use.
 
     Who wants one ranker does not wait for the others. Python looks for a missing name of a module in its `__getattr__`
     (PEP 562), and this one imports it.

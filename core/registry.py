@@ -1,4 +1,4 @@
-"""The list of algorithms, which API, workers, command line, artifacts and tests read."""
+"""The registry of algorithms, used by the API, workers, command line, artifacts and tests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HOMES = {
 
 
 class Algorithms(Mapping[str, type["Ranker"]]):
-    """The class of each algorithm by its name. Iterating over the names imports nothing."""
+    """Mapping from each algorithm's name to its class, imported on access."""
 
     def __getitem__(self, name: str) -> type[Ranker]:
         module, attribute = _HOMES[name]
@@ -59,7 +59,7 @@ ALGORITHMS = Algorithms()
 
 
 def unknown_algorithm(name: object) -> str:
-    """Return the message for an artifact whose algorithm is not listed."""
+    """Return the error message for an artifact whose algorithm is not registered."""
     return f"algorithm must be one of {', '.join(ALGORITHMS)}, got {name!r}"
 
 

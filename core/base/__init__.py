@@ -1,4 +1,4 @@
-"""The contract of a ranker: what `fit` takes and refuses, what is kept of a fit, and how a fit goes on elsewhere.
+"""The base of all rankers: input checks, fitted state and its storage, checkpoints, and row splits.
 
 - `ranker` is the base class of every estimator; `parameters` checks what their constructors are given.
 - `table` reads X (numbers, or tables with columns of text), `target` reads y, weights and groups, and `splits` holds

@@ -1,4 +1,4 @@
-"""Checkpoints: a fit that was stopped goes on later, in another process, and ends in the same bits.
+"""Checkpoints: a stopped fit can resume later, in another process, with bit-identical results.
 
 A fit that may have to be stopped runs within `Checkpoints`; its callback takes one:
 
@@ -86,7 +86,7 @@ def identify_fit(ranker: Ranker, X: Floats | ColumnTable, *columns: npt.NDArray[
 
 
 def _identify(table: ColumnTable) -> bytes:
-    """Return a hash of the rows of a table that is read column by column; ArtifactError if its source has none."""
+    """Return a hash of the rows of a column-wise table; raise ArtifactError if its source has no identity."""
     if table.source.identity is None:
         raise ArtifactError("the source of the columns has no identity")
     columns = json.dumps([table.names, table.categories]).encode()
@@ -97,13 +97,13 @@ def _identify(table: ColumnTable) -> bytes:
 
 
 def seal(fit: bytes, arrays: Arrays) -> bytes:
-    """Return arrays of booleans or numbers as a sealed file of this fit."""
+    """Return arrays of booleans or numbers as a file that is signed for this fit by a hash."""
     file = to_safetensors(arrays)
     return _hash(fit, file) + file
 
 
 def unseal(what: str, data: bytes, fit: bytes) -> Arrays:
-    """Return the arrays of a sealed file of this fit; ArtifactError, which names the file `what`, for any other."""
+    """Return the arrays of a file sealed for this fit; raise ArtifactError, naming the file `what`, for any other."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as load_arrays
 
@@ -121,10 +121,12 @@ def unseal(what: str, data: bytes, fit: bytes) -> Arrays:
 
 
 def _hash(fit: bytes, file: bytes) -> bytes:
+    """Return the SHA-256 hash of a fit's identity and a file's bytes."""
     return hashlib.sha256(fit + file).digest()
 
 
 def _plain(value: object) -> Any:
+    """Return a numpy scalar as a Python number; raise ArtifactError for other non-JSON values."""
     if isinstance(value, np.generic):
         return value.item()
     raise ArtifactError(
@@ -133,7 +135,7 @@ def _plain(value: object) -> Any:
 
 
 class Resumable:
-    """An object with attributes that the steps of a fit change.
+    """Base of objects whose state changes during a fit and can be saved in a checkpoint.
 
     Attributes
     ----------
@@ -145,7 +147,7 @@ class Resumable:
     changing: ClassVar[tuple[str, ...]] = ()
 
     def get_state(self) -> Arrays:
-        """Return the attributes that steps change; arrays are not copied."""
+        """Return the attributes that change during a fit; arrays are not copied."""
         state: Arrays = {}
         for name in self.changing:
             value = getattr(self, name)
@@ -160,7 +162,7 @@ class Resumable:
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Set what `get_state` returned of an object with the same start; arrays are written in place.
+        """Restore a state from `get_state` of an object with the same start; arrays are written in place.
 
         ArtifactError: the state is of another object. This one is then unchanged.
         """
@@ -180,7 +182,7 @@ class Resumable:
                 setattr(self, name, state[name].item())
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raise ArtifactError if this is no state of this object."""
+        """Raise ArtifactError if `state` is not a valid state of this object."""
         own = self.get_state()
         if own.keys() != state.keys():
             odd = sorted(own.keys() ^ state.keys())
@@ -196,7 +198,7 @@ class Resumable:
 
 
 class Checkpoints:
-    """Takes checkpoints of the fits that run within it, and lets one of them go on from an earlier checkpoint.
+    """Context that takes checkpoints of the fits inside it, and lets a fit resume from an earlier checkpoint.
 
     Parameters
     ----------
@@ -247,7 +249,7 @@ class Checkpoints:
             return None  # a parameter is no JSON value, such as an estimator
 
     def resume(self, fit: Resumable, identify: Identify) -> None:
-        """Set a fit that is about to start to the checkpoint, if the checkpoint belongs to it."""
+        """Restore a fit that is about to start from the checkpoint, if the checkpoint belongs to this fit."""
         if self._resume is None:
             return
         try:
@@ -258,7 +260,7 @@ class Checkpoints:
 
     @contextmanager
     def offer(self, fit: Resumable, identify: Identify) -> Iterator[None]:
-        """Let `take` return checkpoints of this fit; if fits are nested, of the innermost."""
+        """Make `take` return checkpoints of this fit; if fits are nested, of the innermost."""
         before, self._offer = self._offer, (fit, identify)
         try:
             yield
@@ -271,7 +273,7 @@ _CURRENT: ContextVar[Checkpoints | None] = ContextVar("checkpoints", default=Non
 
 @contextmanager
 def offered(fit: Resumable, identify: Identify) -> Iterator[bool]:
-    """Run the steps of a fit that has checkpoints; called by the algorithms.
+    """Run a fit's steps as resumable: restore its checkpoint, if there is one, and let `Checkpoints.take` save it.
 
     Parameters
     ----------
@@ -296,10 +298,12 @@ def offered(fit: Resumable, identify: Identify) -> Iterator[bool]:
 
 
 def _holds_arrays(value: object) -> bool:
+    """Return whether a value is a nonempty list of arrays."""
     return isinstance(value, list) and bool(value) and isinstance(value[0], np.ndarray)
 
 
 def _with_code(fit: bytes) -> bytes:
+    """Return a hash of the fit's identity, the source code, the machine and the library versions."""
     digest = hashlib.sha256(fit + CODE + identify_machine())
     for library in list_libraries():
         digest.update(f"{library}\n".encode())
@@ -307,7 +311,7 @@ def _with_code(fit: bytes) -> bytes:
 
 
 def list_libraries() -> list[str]:
-    """Return name and version of each library that the bits of a fit depend on."""
+    """Return the name and version of each library that affects the bits of a fit."""
     import numba
     import scipy
     import sklearn
@@ -332,7 +336,7 @@ def identify_machine() -> bytes:
 
 
 def _identify_code() -> bytes:
-    """Return a hash of the source of this library, as the bits of a fit depend on it."""
+    """Return a hash of this library's source, which affects the bits of a fit."""
     digest = hashlib.sha256()
     for file in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(file.read_bytes())
@@ -341,11 +345,11 @@ def _identify_code() -> bytes:
 
 @runtime_checkable
 class SharedRanker(Protocol):
-    """A ranker whose fit can be divided into shares, as that of `TreeRankForest`."""
+    """Interface of a ranker whose fit can be divided into shares, such as `TreeRankForest`."""
 
     @property
     def n_pieces(self) -> int:
-        """The number of pieces of a fit with these parameters."""
+        """Number of pieces (such as trees) of a fit with these parameters."""
 
     def fit_share(
         self,
@@ -357,21 +361,21 @@ class SharedRanker(Protocol):
         last: int,
         callback: Callback | None = None,
     ) -> bytes:
-        """Return the fitted pieces from `first` up to, without, `last`; the ranker itself is not changed."""
+        """Return the fitted pieces `first` to `last - 1` as bytes; the ranker itself is not changed."""
 
     def join_shares(
         self, shares: Sequence[bytes], X: Any, y: Any, sample_weight: Any = None
     ) -> Self:
-        """Become what `fit` would become on the same rows, from shares that together have all pieces, in any order."""
+        """Set the fitted state from shares that together contain all pieces; the result equals that of `fit`."""
 
 
 def write_share(fit: bytes, first: int, last: int, arrays: Arrays) -> bytes:
-    """Return the arrays of the fitted pieces from `first` up to, without, `last`, as a sealed file."""
+    """Return the arrays of the fitted pieces `first` to `last - 1` as a sealed file."""
     return seal(fit, arrays | {"pieces": np.array([first, last])})
 
 
 def read_shares(shares: Sequence[bytes], fit: bytes, n_pieces: int) -> list[tuple[int, Arrays]]:
-    """Return the contents of shares that together have all pieces of one fit.
+    """Return the arrays of shares that together contain all pieces of one fit.
 
     ArtifactError: a share is damaged or of another fit, or a piece is missing or there twice. Returns list of (int,
     dict of str to ndarray): for each share, in the order of the pieces, the number of its pieces, and its arrays.

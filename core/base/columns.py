@@ -32,12 +32,12 @@ one row. They may be split then: if all were held out, none of their kind would 
 
 
 def are_kinds(n_distinct: int, n_rows: int) -> bool:
-    """Return True if equal rows are of one kind, so that a split may part them; see `MIN_DISTINCT_ROWS`."""
+    """Return True if distinct rows are so few that equal rows need not stay together; see `MIN_DISTINCT_ROWS`."""
     return n_distinct < MIN_DISTINCT_ROWS and n_rows >= MIN_ROWS_PER_KIND * n_distinct
 
 
 class ColumnSource(ABC):
-    """Where the columns of a table come from.
+    """Base class of the sources from which a `ColumnTable` reads its columns.
 
     Attributes
     ----------
@@ -56,12 +56,12 @@ class ColumnSource(ABC):
 
     @abstractmethod
     def read(self, column: int, values: Floats) -> None:
-        """Write a column to `values`, (n_rows,) float64: numbers, or indices of categories; NaN is missing."""
+        """Write a column's numbers or category indices to `values`, (n_rows,) float64; NaN is missing."""
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnTable:
-    """Rows of a table that is read column by column: what a fit takes in place of a matrix.
+    """A table read column by column, which `fit` accepts in place of a matrix.
 
     The fitted ranker is that of the same rows in memory, bit for bit.
 
@@ -132,7 +132,7 @@ class ColumnTable:
         return self.source.n_rows if self.is_taken is None else int(np.count_nonzero(self.is_taken))
 
     def take(self, mask: Bools) -> ColumnTable:
-        """Return the rows of the mask, (n_rows,) bool, in their order."""
+        """Return the table of the rows selected by the mask, (n_rows,) bool, in their order."""
         if self.is_taken is not None:
             within, mask = mask, np.zeros(self.source.n_rows, dtype=np.bool_)
             mask[self.is_taken] = within
@@ -140,7 +140,7 @@ class ColumnTable:
 
     @property
     def rows(self) -> Integers:
-        """The rows of the source that are rows of this table, ascending, (n_rows,) int64."""
+        """The source's row numbers that this table contains, ascending, (n_rows,) int64."""
         return (
             np.arange(self.source.n_rows)
             if self.is_taken is None
@@ -148,7 +148,7 @@ class ColumnTable:
         )
 
     def read(self, column: int, values: Floats) -> None:
-        """Write a column of all rows of the source to `values`, (source.n_rows,) float64.
+        """Write a column, of all rows of the source, to `values`, (source.n_rows,) float64.
 
         InvalidData: the column holds an infinite value.
         """
@@ -164,14 +164,14 @@ class ColumnTable:
             self.recode(column, some)
 
     def recode(self, column: int, values: Floats) -> None:
-        """Turn indices of the source's categories into those of this table's, NaN where it has none."""
+        """Replace the source's category indices in `values` by this table's, NaN for unknown ones."""
         new_index = self._new_index.get(column)
         if new_index is not None:
             known = ~np.isnan(values)
             values[known] = new_index[values[known].astype(np.intp)]
 
     def columns(self) -> Iterator[Floats]:
-        """Yield each column of the rows of this table, in the same memory: use one before the next."""
+        """Yield each column of the table's rows, in a reused buffer: process one before the next."""
         values = np.empty(self.source.n_rows)
         taken = values if self.is_taken is None else np.empty(len(self))
         for column in range(len(self.names)):
@@ -181,7 +181,7 @@ class ColumnTable:
             yield taken
 
     def keep_present(self) -> ColumnTable:
-        """Return the table without the categories that no row has; see `core.base.table.keep_present`."""
+        """Return the table without the categories that occur in no row; see `core.base.table.keep_present`."""
         check_text(self.names, self.categories)
         kept = list(self.categories)
         values = np.empty(self.source.n_rows if any(kept) else 0)
@@ -204,7 +204,7 @@ class ColumnTable:
         return self.with_categories(tuple(kept))
 
     def with_categories(self, categories: Categories) -> ColumnTable:
-        """Return the table with other categories; values that are none of them count as missing."""
+        """Return the table with these categories per column; values that are not among them count as missing."""
         new_index = {}
         for column, (own, names) in enumerate(zip(self.source.categories, categories, strict=True)):
             if own is None or names is None or own == names:
@@ -215,7 +215,7 @@ class ColumnTable:
 
 
 def compress(mask: Bools, values: Floats, taken: Floats) -> None:
-    """Write the values where the mask is True; `np.compress` would take 16 bytes a value more."""
+    """Write the values where the mask is True to `taken`; less memory than `np.compress`."""
     done = 0
     for start in range(0, len(mask), ROWS_AT_ONCE):
         some = values[start : start + ROWS_AT_ONCE][mask[start : start + ROWS_AT_ONCE]]
@@ -224,7 +224,7 @@ def compress(mask: Bools, values: Floats, taken: Floats) -> None:
 
 
 def find_nth(mask: Bools, places: Integers) -> Integers:
-    """Return the index of the k-th value that is True, for each k of `places`, ascending and from 0."""
+    """Return, for each k of `places` (ascending, from 0), the index of the k-th True value of the mask."""
     found, before = [np.empty(0, dtype=np.int64)], 0
     for start in range(0, len(mask), ROWS_AT_ONCE):  # a list of all would take eight bytes a row
         rows = np.flatnonzero(mask[start : start + ROWS_AT_ONCE])

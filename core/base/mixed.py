@@ -1,4 +1,4 @@
-"""Rows that are mixed of two: some features of a row, the others of a reference row, one feature after the other."""
+"""Mixed rows: some features from one row, the others from a reference row; used to compute Shapley values."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +12,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class MixedRows:
-    """For pairs of a row and a reference row: the mixed rows on the way from the one to the other.
+    """The mixed rows between rows and reference rows, as features switch from one to the other in some order.
 
     A pair that differs in n features has several orders of them. In each order the first 1 to n - 1 features are the
     row's and the others the reference's (forwards), then the last 1 to n - 1 are the row's (backwards). The mixed rows
@@ -43,13 +43,13 @@ class MixedRows:
 
     @cached_property
     def start(self) -> Integers:
-        """The number of the first mixed row of each pair, and of all mixed rows. Shape (n_pairs + 1,), int64."""
+        """Index of the first mixed row of each pair, then the number of mixed rows; shape (n_pairs + 1,), int64."""
         counts = 2 * self.order.shape[1] * (self.size - 1)
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
 
     @cached_property
     def position(self) -> Integers:
-        """The place of each feature in each order, from 0, in the shape of `order`."""
+        """Position, from 0, of each feature in each order, in the shape of `order`."""
         return np.argsort(self.order, axis=2)
 
     @cached_property

@@ -50,7 +50,7 @@ MISSING_RULE = (
 
 @dataclass(frozen=True)
 class Violation:
-    """Two rows that break a constraint: they differ in one column alone, and their scores are in the wrong order."""
+    """Two rows that violate a constraint: they differ in one column only, and their scores are in the wrong order."""
 
     column: int
     """Index of the constrained column."""
@@ -68,7 +68,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Verification:
-    """What a walk over the parts of a fitted ranker has found."""
+    """The result of verifying constraints on a fitted ranker's parts: comparisons made and violations found."""
 
     compared: int
     """Number of comparisons: of neighbouring steps, coefficients with 0, or pairs of leaves."""
@@ -88,7 +88,7 @@ class Verification:
 def walk_slopes(
     directions: Directions, slope: Floats, center: Floats, spread: Floats
 ) -> Verification:
-    """Compare what each constrained column adds to the score per unit with 0.
+    """Verify the sign of each constrained column's coefficient in a linear score.
 
     Parameters
     ----------
@@ -104,12 +104,12 @@ def walk_slopes(
 
 
 def _widen(ends: Floats, step: float) -> Floats:
-    """Return the lower value less `step` and the higher one plus `step`, both finite."""
+    """Return the two ends, the lower minus `step` and the higher plus `step`, both finite."""
     return np.asarray(np.clip(ends + np.array([-step, step]), -MAX_VALUE, MAX_VALUE))
 
 
 class FittedRanker(Protocol):
-    """What `check_monotone` asks of a fitted ranker; see `core.base.ranker.Ranker`."""
+    """Interface of the rankers that `check_monotone` accepts; see `core.base.ranker.Ranker`."""
 
     def find_directions(
         self, monotone: Mapping[str | int, Direction] | None = None
@@ -124,7 +124,7 @@ class FittedRanker(Protocol):
 
 @dataclass(frozen=True)
 class MonotoneCheck:
-    """Whether a fitted ranker keeps monotone constraints.
+    """The result of `check_monotone`: whether a fitted ranker obeys its monotone constraints.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class MonotoneCheck:
     violation: Mapping[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result as JSON values.
+        """Return the result of the check as JSON values.
 
         Returns
         -------
@@ -216,13 +216,14 @@ def find_directions(
 
 
 def _index(key: str | int) -> int:
-    """Return the index that a key is, or writes in at most 18 digits; -1 if it is none."""
+    """Return a key as a column index, if it is one or its text (at most 18 digits); -1 otherwise."""
     if isinstance(key, str):
         return int(key) if key.isdecimal() and len(key) <= 18 else -1
     return int(key) if isinstance(key, Integral) and not isinstance(key, bool) else -1
 
 
 def _shown(key: str | int) -> str:
+    """Return a key as text for messages, shortened."""
     # Python refuses to write an integer of more than 4,300 digits.
     if isinstance(key, int) and abs(key) >= 10**18:
         return "an integer of 19 digits or more"
@@ -231,6 +232,7 @@ def _shown(key: str | int) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
+    """Return up to ten names, quoted and joined by commas."""
     return ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
 
 
@@ -303,7 +305,7 @@ def check_monotone(
 def _show_violation(
     ranker: FittedRanker, found: Violation, directions: Directions
 ) -> tuple[Floats, list[float] | None]:
-    """Return two rows, and their scores in the ranker if these are in the wrong order, else None."""
+    """Return two violating rows, and their scores if these are in the wrong order in the ranker, else None."""
     if found.rows is None:
         rows = np.zeros((2, len(directions)))
         rows[:, found.column] = found.lower, found.higher

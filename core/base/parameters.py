@@ -33,7 +33,7 @@ Seed = Annotated[int, Ge(0), Le(MAX_SEED)]
 
 @dataclass(frozen=True)
 class Since:
-    """Stands in the annotation of a parameter that is newer than the first version, or whose default is.
+    """Annotation marker of a parameter that is newer than the first version, or whose default is newer.
 
     Artifacts and jobs leave the parameter out where it has its default, so that an API or a worker of an older version,
     which does not know it, takes whatever does not use it. The default must stay: it stands for what is left out.
@@ -49,7 +49,7 @@ class Since:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of an estimator."""
+    """One constructor parameter of an estimator: name, annotation, default and documentation."""
 
     name: str
     annotation: Any
@@ -60,7 +60,7 @@ class Parameter:
 
     @property
     def json_annotation(self) -> Any:
-        """The annotation without types that JSON does not have: estimators and other Python objects."""
+        """The annotation without types that JSON lacks: estimators and other Python objects."""
         if get_origin(self.annotation) is not Annotated:
             return self.annotation
         choices, *metadata = get_args(self.annotation)
@@ -92,7 +92,7 @@ def list_parameters(estimator_class: type) -> tuple[Parameter, ...]:
 
 
 def leave_out_newer(estimator_class: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of parameters without those that `Since` leaves out."""
+    """Return the parameter values without those that older versions do not know and that equal the default."""
     parameters = {parameter.name: parameter for parameter in list_parameters(estimator_class)}
 
     def is_default(name: str) -> bool:
@@ -102,6 +102,7 @@ def leave_out_newer(estimator_class: type, values: Mapping[str, Any]) -> dict[st
         )
 
     def is_left_out(name: str) -> bool:
+        """Return whether a parameter is marked `Since` and has its default value."""
         notes = get_args(parameters[name].annotation) if name in parameters else ()
         since = next((note for note in notes if isinstance(note, Since)), None)
         return since is not None and (
@@ -112,7 +113,7 @@ def leave_out_newer(estimator_class: type, values: Mapping[str, Any]) -> dict[st
 
 
 def plain_value(value: Any) -> Any:
-    """Return a value of a parameter with Python's numbers, booleans and text in place of numpy's scalars.
+    """Return a parameter value with numpy scalars converted to Python numbers, booleans and text.
 
     Lists, tuples and dicts are converted, too, with their keys; all else is returned as it is. scikit-learn's
     `ParameterGrid` over arrays yields such scalars.
@@ -155,14 +156,17 @@ def check_seed(random_state: Any) -> int:
 
 
 def _is_json(annotation: Any) -> bool:
+    """Return whether JSON has values of this type."""
     return not isinstance(annotation, type) or annotation in (bool, int, float, str, NoneType)
 
 
 def _is_doc(metadata: object) -> bool:
+    """Return whether an annotation's metadata is a `Doc`."""
     return isinstance(metadata, Doc)
 
 
 def _check(name: str, annotation: Any, value: Any) -> None:
+    """Raise InvalidParameter if a value does not have the annotated type or breaks a bound."""
     metadata: tuple[Any, ...] = ()
     if get_origin(annotation) is Annotated:
         annotation, *rest = get_args(annotation)
@@ -181,14 +185,17 @@ def _check(name: str, annotation: Any, value: Any) -> None:
 
 
 def _shown(value: Any) -> str:
+    """Return the repr of a value, shortened."""
     return shorten(repr(value), MAX_VALUE)
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
+    """Return the members of a union type; none for other types."""
     return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else ()
 
 
 def _has_type(annotation: Any, value: Any) -> bool:
+    """Return whether a value has the annotated type."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _has_type(get_args(annotation)[0], value)
@@ -213,6 +220,7 @@ def _has_type(annotation: Any, value: Any) -> bool:
 
 
 def _is_finite(value: Real) -> bool:
+    """Return whether a number is finite as a float."""
     try:
         return math.isfinite(value)
     except OverflowError:  # an integer that no float is as large as
@@ -220,6 +228,7 @@ def _is_finite(value: Real) -> bool:
 
 
 def _describe(annotation: Any) -> str:
+    """Return an annotation in words, such as "an integer", for error messages."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _describe(get_args(annotation)[0])
@@ -241,6 +250,7 @@ def _describe(annotation: Any) -> str:
 
 
 def _broken_bound(bound: Any, value: Any) -> str | None:
+    """Return the bound that a value breaks in words, such as "at least 1"; None if it breaks none."""
     match bound:
         case Ge(ge=limit) if not value >= limit:
             return f"at least {limit}"

@@ -61,7 +61,7 @@ class StopFit(Exception):
 
 
 class Combination(NamedTuple):
-    """Scores as a combination of {0, 1} weak rankers, f = Σ λ_t h_t up to a constant."""
+    """Scores as a combination of {0, 1} weak rankers: f = Σ λ_t h_t up to a constant."""
 
     weights: Floats
     """λ, at least 0; a weak ranker may occur more than once. Shape (n_rounds,), float64."""
@@ -72,7 +72,7 @@ class Combination(NamedTuple):
 
 
 class FitCost(NamedTuple):
-    """A rough duration of a fit on one core: seconds per cell of X, `times` the value of a parameter.
+    """A rough estimate of a fit's duration on one core: seconds per cell of X, times a parameter's value.
 
     Measured on tables of 160,000 to 3 million cells. With a feature map, its components are the columns of X.
     """
@@ -432,7 +432,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return find_directions(monotone, known, self._n_categories())
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Check every part of the fitted ranker against monotone constraints.
+        """Verify every part of the fitted ranker against monotone constraints.
 
         Parameters
         ----------
@@ -455,7 +455,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         )
 
     def combination(self) -> Combination | None:
-        """Return the weights of the weak rankers; None unless the score combines weak rankers.
+        """Return the score's weak rankers' weights; None unless the score combines weak rankers.
 
         Returns
         -------
@@ -536,7 +536,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return self.score_rows(mixed.table)
 
     def count_visited(self, n_references: int) -> int:
-        """Return the most tree nodes that `divide_exactly` visits for one row; 0 if it visits none.
+        """Return an upper bound on the tree nodes that `divide_exactly` visits for one row; 0 without trees.
 
         Parameters
         ----------
@@ -551,7 +551,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return 0
 
     def count_shapley_steps(self) -> int:
-        """Return the most steps that the Shapley values of one row take.
+        """Return the greatest number of elementary steps that the Shapley values of one row take.
 
         Returns
         -------
@@ -572,7 +572,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
     @contextmanager
     def _refitting(self) -> Iterator[Self]:
-        """Yield an unfitted copy to fit in the block; at its end this ranker takes over the fitted state of the copy.
+        """Yield an unfitted copy to fit in the block; on success this ranker takes over its fitted state.
 
         If the block raises, this ranker stays as it was. Parameters of the copy are plain Python values, see
         `plain_value`; this ranker keeps those that it was given.
@@ -582,7 +582,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         self._take_state_of(fresh)
 
     def _unfitted(self) -> Self:
-        """Return a ranker of the same parameters as plain values, that is not fitted."""
+        """Return an unfitted ranker with the same parameters, as plain values."""
         parameters = self.get_params(deep=False).items()
         return type(self)(**{name: plain_value(value) for name, value in parameters})
 
@@ -597,7 +597,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         self.__dict__ = {**own, **{name: vars(fresh)[name] for name in fresh._fitted}}
 
     def _mark_fitted(self) -> None:
-        """Remember the names of all attributes but the parameters as those of the fit."""
+        """Record which attributes belong to the fit: all except the parameters."""
         self._fitted = frozenset({*vars(self), "_fitted"} - {*self.get_params(deep=False)})
 
     def _learn(
@@ -610,7 +610,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         graded: Any,
         callback: Callback | None,
     ) -> None:
-        """Check the input of `fit`, and fit."""
+        """Check the input of `fit`, then fit on it."""
         if isinstance(X, ColumnTable) and callback is not None:
             X = replace(X, on_read=partial(_call_while_reading, callback))
         data = self._training_data(X, y, sample_weight, groups, query, graded)
@@ -618,23 +618,23 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Fit on checked input: all weights are above 0, and both classes, or two grades, are present.
+        """Fit on checked input: positive weights, with both classes (or two grades) present.
 
         `data` has a query or grades only if the class takes them: see `takes_query` and `takes_grades`.
         """
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
-        """Return the fitted state of the subclass: the fields that it declares."""
+        """Return the subclass's fitted state: its declared fields."""
         return write_state(self)
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
-        """Set the state that `_get_state` returned; raise ArtifactError for any other."""
+        """Restore the state that `_get_state` returned; raise ArtifactError for any other."""
         for attribute, value in read_state(type(self), arrays, meta, self._known_sizes()).items():
             setattr(self, attribute, value)
         self._restore()
 
     def _known_sizes(self) -> dict[str, Any]:
-        """Return what is known before the declared fields are read; see `State.from_arrays`."""
+        """Return the sizes and types that are known before the declared fields are read; see `State.from_arrays`."""
         n_categories = self._n_categories()
         return {
             "n_features": self.n_features_in_,
@@ -643,7 +643,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         }
 
     def _restore(self) -> None:
-        """Check rules across the fields that were read, and derive the attributes that follow from them."""
+        """Check rules across the restored fields, and compute the attributes that follow from them."""
 
     def _training_data(
         self,
@@ -654,7 +654,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         query: Any = None,
         graded: Any = False,
     ) -> TrainingData:
-        """Check the input of `fit`, set columns and classes or grades, and return the rows of weight above 0."""
+        """Check the input of `fit`, set the columns and classes or grades, and return the rows of weight above 0."""
         graded = plain_value(graded)
         if type(graded) is not bool:
             raise InvalidParameter(f"graded must be True or False, got {graded!r}")
@@ -714,6 +714,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         """
 
     def _set_columns(self, n_features: Any, names: Any) -> None:
+        """Set the number and names of the features from an artifact; raise ArtifactError if they are invalid."""
         if type(n_features) is not int or not 1 <= n_features <= MAX_FEATURES:
             raise ArtifactError(
                 f"n_features_in must be an integer from 1 to {MAX_FEATURES}, got {n_features!r}"
@@ -726,11 +727,13 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         self.feature_names_in_ = np.array(names, dtype=object)
 
     def _get_categories(self) -> list[list[str] | None] | None:
+        """Return the category names of each feature as stored in artifacts; None if there are no categories."""
         if all(names is None for names in self.categories_):
             return None
         return [None if names is None else list(names) for names in self.categories_]
 
     def _set_categories(self, categories: Any) -> None:
+        """Set the categories from an artifact; raise ArtifactError if they are invalid."""
         n_features = self.n_features_in_
         if categories is None:
             self.categories_ = (None,) * n_features
@@ -756,6 +759,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return np.array([len(names or ()) for names in self.categories_], dtype=np.int64)
 
     def _get_classes(self) -> dict[str, Any] | None:
+        """Return the class labels and their dtype as stored in artifacts; None without classes."""
         classes = getattr(self, "classes_", None)
         if classes is None:
             return None
@@ -763,6 +767,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return {"dtype": dtype, "values": classes.tolist()}
 
     def _set_classes(self, dtype: Any, values: Any) -> None:
+        """Set the class labels from an artifact; raise ArtifactError if they are invalid."""
         if dtype not in LABEL_TYPES:
             raise ArtifactError(f"labels must be of a known type, got {dtype!r}")
         self.classes_ = np.array(values, dtype=dtype)
@@ -770,6 +775,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             raise ArtifactError(f"classes must contain two values, got {values!r}")
 
     def _set_grades(self, grades: Any, classes: Any) -> None:
+        """Set the grades from an artifact; raise ArtifactError if they are invalid."""
         usable = isinstance(grades, list) and all(type(grade) is int for grade in grades)
         usable = usable and len(grades) > 1 and sorted(set(grades)) == grades
         if not usable or grades[0] < 0 or grades[-1] > MAX_GRADE or classes is not None:
@@ -781,6 +787,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         self.grades_ = np.array(grades, dtype=np.int64)
 
     def _feature_name(self, feature: int) -> str:
+        """Return a feature's name, or x<index> without names."""
         names = getattr(self, "feature_names_in_", None)
         return f"x{feature}" if names is None else str(names[feature])
 
@@ -806,7 +813,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return np.ascontiguousarray(self._matrix(X, reset=False))
 
     def _take_columns(self, table: ColumnTable) -> ColumnTable:
-        """Check a table that is read column by column, and remember its columns."""
+        """Check a column-wise table (`ColumnTable`), and store its columns' names and categories."""
         self.categories_ = table.categories
         self._check_reads_columns(table)
         empty = CodedTable(np.empty((0, table.shape[1])), table.names, table.categories)
@@ -816,6 +823,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return table
 
     def _check_reads_columns(self, table: ColumnTable) -> None:
+        """Raise InvalidData if this ranker cannot be fitted on this column-wise table."""
         if table.placement is not None and (reason := self.reads_shards()) is not None:
             raise InvalidData(
                 f"shards of X cannot be on other machines for this {type(self).__name__}: {reason}"
@@ -827,7 +835,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             )
 
     def _matrix(self, X: Any, *, reset: bool) -> Floats:
-        """Check X and turn it into float64; at fit (`reset`) remember its columns."""
+        """Return X checked and converted to float64; at fit (`reset`) store its columns."""
         if isinstance(X, ColumnTable):
             raise InvalidData("X must be in memory, got a table that is read by columns")
         try:
@@ -850,6 +858,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return np.asarray(matrix)
 
     def _table_matrix(self, table: Any, *, reset: bool) -> Floats:
+        """Return a data frame as a float64 matrix; at fit (`reset`) store its columns and categories."""
         if reset:
             matrix, self.categories_ = to_matrix(table)
         validate_data(self, column_names(table), reset=reset, skip_check_array=True)
@@ -862,6 +871,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         return matrix
 
     def _check_takes_categories(self) -> None:
+        """Raise InvalidData for categorical columns if this ranker does not accept them."""
         if self._n_categories().any() and not self.takes_categories():
             raise InvalidData(
                 f"{type(self).__name__} accepts only numeric columns with these parameters, got categorical "
@@ -869,6 +879,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             )
 
     def _categorical_names(self) -> str:
+        """Return the names of the categorical features, quoted, for messages."""
         categorical = np.flatnonzero(self._n_categories()).tolist()
         return ", ".join(repr(self._feature_name(j)) for j in categorical)
 
@@ -880,7 +891,7 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
 
 
 class ContributionRanker(Ranker):
-    """Base class of rankers whose score is a constant plus one part per feature.
+    """Base class of rankers whose score is a constant plus one contribution per feature.
 
     Attributes
     ----------
@@ -912,13 +923,14 @@ class ContributionRanker(Ranker):
 
     @abstractmethod
     def _contributions(self, X: Floats) -> Floats:
-        """Return the contributions for rows that were checked, (n_samples, n_features)."""
+        """Return each feature's contribution to checked rows' scores, (n_samples, n_features)."""
 
 
 class PathEstimator(Ranker):
-    """A ranker of which one fit can make a copy for each of several values of a parameter, such as C of an SVM.
+    """Base class of rankers that fit several values of a parameter in one pass, such as C of an SVM.
 
-    `_fit` asks `_start_path` for the values, and calls `_add_to_path` when it is the ranker of one of them.
+    A subclass's `_fit` gets the values from `_start_path`, and calls `_add_to_path` each time it is fitted for one of
+    them.
     """
 
     path_parameter: ClassVar[str | None]
@@ -976,12 +988,13 @@ class PathEstimator(Ranker):
         return list(self._path)
 
     def _start_path(self) -> tuple[float, ...]:
-        """Return the values of `fit_path`, none for `fit`."""
+        """Return the parameter values of `fit_path`; empty for `fit`."""
         self._path = []
         values: tuple[float, ...] = self.__dict__.pop("_path_values", ())
         return values
 
     def _add_to_path(self) -> None:
+        """Add a copy of this ranker, fitted for one value, to the rankers of the path."""
         ranker = copy(self)
         ranker._path = []
         self._path.append(ranker)
@@ -993,10 +1006,11 @@ def check_groups(groups: Any, n_samples: int) -> Groups | None:
 
 
 def ignore(step: int, of: int, info: Mapping[str, float]) -> None:
-    """The callback of a fit without one: do nothing."""
+    """Do nothing: the default callback of a fit."""
 
 
 def _call_while_reading(callback: Callback) -> None:
+    """Call the callback while input is read; StopFit has no effect, since there is nothing to keep."""
     with suppress(StopFit):  # there is nothing to keep yet
         callback(0, 1, {})
 
@@ -1007,5 +1021,6 @@ def warn_stopped(done: int, of: int, what: str) -> None:
 
 
 def _check_width(n_features: int) -> None:
+    """Raise InvalidData for more features than artifacts can store."""
     if n_features > MAX_FEATURES:
         raise InvalidData(f"X must have at most {MAX_FEATURES} features, got {n_features}")

@@ -1,4 +1,4 @@
-"""Rows of a fit in shards, in one process or in several: every shard is asked the same, and answers are added up.
+"""Shards of a fit's rows, in one process or several: each shard runs the same method, and results are summed.
 
 A shard is an object with methods, made from a piece of the table, or from all pieces of a host. `ShardHost` holds
 shards in whatever process; `Placement` says where hosts are, and is all that a transport has to know: how a method of
@@ -36,7 +36,7 @@ Node = tuple[int, int]
 
 @dataclass(frozen=True)
 class CodeFile:
-    """The file of a stored shard's codes, one column after the other.
+    """The file of a shard's stored codes, one column after the other.
 
     Attributes
     ----------
@@ -56,13 +56,14 @@ class CodeFile:
 
     @property
     def name(self) -> str:
-        """The name in messages, without the folder: the owner of a job reads them."""
+        """The file's name without its folder, for error messages."""
         return "that was sent" if self.path is None else Path(self.path).name
 
     def find(self) -> bytes | mmap.mmap | None:
-        """Return the file's bytes, mapped; None if it is not to be seen from here, for whatever reason.
+        """Return the file's bytes, memory-mapped; None if it is not accessible from this machine.
 
-        What another machine has at this path may be closed to us, or another file: then its owner sends it.
+        Another machine may have no file, an unreadable file or another file at this path; the owner then sends the
+        bytes.
         """
         if self.path is None:
             return None
@@ -75,7 +76,7 @@ class CodeFile:
         return data
 
     def check(self, data: Any) -> None:
-        """Raise ShardsLost if these are not the bytes that were written."""
+        """Raise ShardsLost if the data's hash is not that of the written file."""
         found = hashlib.sha256(data).digest()
         if found != self.digest:
             raise ShardsLost(
@@ -83,7 +84,7 @@ class CodeFile:
             )
 
     def columns(self, data: Any) -> tuple[Array, ...]:
-        """Return the codes of each column."""
+        """Return the codes of each column as arrays over the file's bytes."""
         columns, offset = [], 0
         for (
             name
@@ -96,7 +97,7 @@ class CodeFile:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """What a shard is made of: a run of rows of the table.
+    """A block of consecutive rows of the table, from which a shard is built.
 
     Attributes
     ----------
@@ -118,7 +119,7 @@ class Piece:
 
 
 class Packed(NamedTuple):
-    """An array without its zeros: many bins of a histogram are empty.
+    """A compressed array: its nonzero values and where they are.
 
     Attributes
     ----------
@@ -134,13 +135,13 @@ class Packed(NamedTuple):
 
     @classmethod
     def of(cls, array: Array) -> Self:
-        """Pack an array of numbers of 1, 2, 4 or 8 bytes."""
+        """Return an array of 1-, 2-, 4- or 8-byte numbers in compressed form."""
         flat = np.ravel(array)
         is_set = flat.view(f"u{flat.itemsize}") != 0  # -0.0 is kept
         return cls(array.shape, np.packbits(is_set), flat[is_set])
 
     def unpack(self) -> Array:
-        """Return the array."""
+        """Return the uncompressed array."""
         n = math.prod(self.shape)
         flat = np.zeros(n, self.values.dtype)
         flat[np.unpackbits(self.is_set, count=n).view(np.bool_)] = self.values
@@ -148,16 +149,16 @@ class Packed(NamedTuple):
 
 
 class MakeShard(Protocol):
-    """Makes a shard of a piece; can be pickled."""
+    """Interface of a picklable factory that builds a shard from a block of rows."""
 
     def __call__(self, piece: Piece, codes: Sequence[tuple[Array, ...]], folder: Path) -> Any:
         """Return the shard; codes: of each file of the piece, column by column; folder: for files of its own."""
 
 
 class MakeJointShard(Protocol):
-    """Makes one shard of several consecutive pieces; can be pickled.
+    """Interface of a picklable factory that builds one shard from several consecutive blocks of rows.
 
-    Where a number or an array is asked of each shard, it answers for all its pieces: by the number of each.
+    Its methods return one value per block, by block number, where a `MakeShard` shard returns a single value.
     """
 
     def __call__(
@@ -167,7 +168,7 @@ class MakeJointShard(Protocol):
 
 
 class ShardHost:
-    """Holds some shards of a fit, in whatever process, and answers for them.
+    """Holds some shards of a fit in some process, and calls their methods on request.
 
     Parameters
     ----------
@@ -191,7 +192,7 @@ class ShardHost:
         make: MakeShard | MakeJointShard,
         files: Sequence[CodeFile],
     ) -> list[bytes]:
-        """Forget the shards of earlier fits; return the digests of the files that are not to be seen from here."""
+        """Drop the shards of earlier fits; return the digests of the code files that are not accessible here."""
         self._shards, self._fit, self._n_shards, self._is_joint = {}, fit, n_shards, False
         self._make, self._pieces = make, []
         kept = {file.digest: self._files.get(file.digest) for file in files}
@@ -202,7 +203,7 @@ class ShardHost:
         return [digest for digest, data in kept.items() if data is None]
 
     def receive(self, file: CodeFile, data: bytes) -> None:
-        """Take the bytes of a file that is not to be seen from here, into a file without a name."""
+        """Store the bytes of a code file that is not accessible here, in an unnamed file."""
         file.check(data)
         self._folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=self._folder) as copy:
@@ -211,18 +212,18 @@ class ShardHost:
             self._files[file.digest] = mmap.mmap(copy.fileno(), 0, access=mmap.ACCESS_READ)
 
     def make(self, fit: int, piece: Piece) -> None:
-        """Make the shard of a piece whose files are here."""
+        """Build the shard of a block of rows whose code files are here."""
         self._check(fit)
         codes = [file.columns(self._files[file.digest]) for file in piece.files]
         self._shards[piece.number] = self._make(piece, codes, self._folder)
 
     def add(self, fit: int, piece: Piece) -> None:
-        """Keep a piece for `make_joint`."""
+        """Store a block of rows for `make_joint`."""
         self._check(fit)
         self._pieces.append(piece)
 
     def make_joint(self, fit: int) -> None:
-        """Make one shard of all pieces, whose files are here."""
+        """Build one shard of all stored blocks, whose code files are here."""
         self._check(fit)
         pieces, self._pieces, self._is_joint = self._pieces, [], True
         codes = [
@@ -232,18 +233,18 @@ class ShardHost:
             self._shards[pieces[0].number] = self._make(pieces, codes, self._folder)
 
     def ask(self, fit: int, method: str, arguments: tuple[Any, ...]) -> dict[int, Any]:
-        """Return the answer of every shard to a call of a method, by its number."""
+        """Return the result of a method call on every shard of this host, by shard number."""
         self._check(fit)
         return dict(self._answers(method, arguments))
 
     def total(self, fit: int, method: str, arguments: tuple[Any, ...]) -> Packed | None:
-        """Return the sum of the answers, arrays of whole numbers; None without a shard."""
+        """Return the sum of a method's integer-array results over this host's shards; None without shards."""
         self._check(fit)
         answers = [getattr(shard, method)(*arguments) for shard in self._shards.values()]
         return Packed.of(functools.reduce(np.add, answers)) if answers else None
 
     def add_up(self, fit: int, method: str, arguments: tuple[Any, ...]) -> dict[Node, Packed]:
-        """Return the sums of the answers, which are arrays, as far as this host has all shards of them."""
+        """Return partial sums of a method's array results along the summation tree, as far as this host can."""
         self._check(fit)
         nodes: dict[Node, Array] = {}
         for number, answer in self._answers(method, arguments):
@@ -252,7 +253,7 @@ class ShardHost:
         return {node: Packed.of(array) for node, array in nodes.items()}
 
     def _answers(self, method: str, arguments: tuple[Any, ...]) -> Iterator[tuple[int, Any]]:
-        """Call a method of each shard; yield answers with the numbers of their pieces, ascending."""
+        """Call a method of each shard; yield the results with their shard numbers, ascending."""
         for number in sorted(self._shards):
             answer = getattr(self._shards[number], method)(*arguments)
             if self._is_joint:
@@ -261,6 +262,7 @@ class ShardHost:
                 yield number, answer
 
     def _check(self, fit: int) -> None:
+        """Raise ShardsLost if the shards here belong to another fit."""
         if fit != self._fit:
             raise ShardsLost(
                 f"the shards here are of another fit: asked for fit {fit}, got {self._fit}"
@@ -268,7 +270,7 @@ class ShardHost:
 
 
 def add_along_tree(nodes: Mapping[Node, Array], n_shards: int) -> dict[Node, Array]:
-    """Add up sums of shards as far as both halves are there; of all shards: to one node."""
+    """Add partial sums pairwise along the summation tree, wherever both halves are known."""
     sums = dict(nodes)
     level, width = 0, n_shards  # width: nodes of this level
     while width > 1:
@@ -282,29 +284,29 @@ def add_along_tree(nodes: Mapping[Node, Array], n_shards: int) -> dict[Node, Arr
 
 
 def add_in_order(sums: Sequence[Array]) -> Array:
-    """Return the sum of arrays, one of each shard from the first on, along the fixed tree."""
+    """Return the sum of one array per shard, in the fixed order of the summation tree."""
     (total,) = add_along_tree({(0, k): own for k, own in enumerate(sums)}, len(sums)).values()
     return total
 
 
 class Shards(ABC):
-    """The shards of a fit, wherever they are."""
+    """Base class of access to all shards of a fit, wherever they are."""
 
     @abstractmethod
     def ask(self, method: str, *arguments: Any) -> list[Any]:
-        """Return the answers of all shards to a call of a method, in the order of the shards."""
+        """Return the results of a method call on all shards, in the order of the shards."""
 
     @abstractmethod
     def add_up(self, method: str, *arguments: Any) -> Array:
-        """Return the sum of the answers, which are arrays, along the fixed tree. It is not to be changed."""
+        """Return the sum of a method's array results over all shards, in a fixed order; read-only."""
 
     @abstractmethod
     def total(self, method: str, *arguments: Any) -> Array:
-        """Return the sum of the answers, arrays of whole numbers, which are added in any order."""
+        """Return the sum of a method's integer-array results over all shards; exact in any order."""
 
 
 class OwnShards(Shards):
-    """Shards that this process has made for itself.
+    """Shards that live in this process.
 
     Parameters
     ----------
@@ -315,11 +317,11 @@ class OwnShards(Shards):
         self._shards = shards
 
     def ask(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of each shard; see `Shards.ask`."""
+        """Return the results of a method call on all shards; see `Shards.ask`."""
         return [getattr(shard, method)(*arguments) for shard in self._shards]
 
     def add_up(self, method: str, *arguments: Any) -> Array:
-        """Add up the answers; see `Shards.add_up`."""
+        """Return the sum of a method's results; see `Shards.add_up`."""
         nodes: dict[Node, Array] = {}
         for number, shard in enumerate(self._shards):
             nodes[0, number] = getattr(shard, method)(*arguments)
@@ -328,26 +330,26 @@ class OwnShards(Shards):
         return total
 
     def total(self, method: str, *arguments: Any) -> Array:
-        """Add up the answers; see `Shards.total`."""
+        """Return the sum of a method's integer results; see `Shards.total`."""
         return functools.reduce(np.add, self.ask(method, *arguments))
 
 
 class Placement(ABC):
-    """Hosts, one after the other in each of some processes, which hold the shards of one fit at a time."""
+    """Base class of transports: it knows the hosts, in one or more processes, that hold a fit's shards."""
 
     _fit = 0
 
     @property
     @abstractmethod
     def n_hosts(self) -> int:
-        """The number of hosts."""
+        """Number of hosts."""
 
     @abstractmethod
     def call(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Call a method of the hosts at the same time, each with arguments of its own; return the answers in order.
+        """Call a method of the hosts in parallel, each with its own arguments; return the results in order.
 
         ShardsLost: a host is lost, or does not answer. `arguments` has a tuple for each host; a host whose tuple is
-        empty is not called, and its answer is None.
+        empty is not called, and its result is None.
         """
 
     def place(
@@ -358,7 +360,7 @@ class Placement(ABC):
         *,
         is_joint: bool = False,
     ) -> Shards:
-        """Place the shards of a fit, which takes the place of the fit before.
+        """Build the shards of a fit on the hosts, replacing those of the previous fit; return them.
 
         Parameters
         ----------
@@ -395,20 +397,20 @@ class Placement(ABC):
 
 
 class _Placed(Shards):
-    """Shards on the hosts of a placement."""
+    """Shards that live on the hosts of a placement."""
 
     def __init__(self, placement: Placement, fit: int, n_shards: int) -> None:
         self._placement, self._fit, self._n_shards = placement, fit, n_shards
 
     def ask(self, method: str, *arguments: Any) -> list[Any]:
-        """Ask every host; see `Shards.ask`."""
+        """Return the results of a method call on all shards; see `Shards.ask`."""
         answers: dict[int, Any] = {}
         for own in self._call("ask", method, arguments):
             answers |= own
         return [answers[number] for number in range(self._n_shards)]
 
     def add_up(self, method: str, *arguments: Any) -> Array:
-        """Add up the sums of the hosts; see `Shards.add_up`."""
+        """Return the sum of a method's results; see `Shards.add_up`."""
         nodes: dict[Node, Array] = {}
         for own in self._call("add_up", method, arguments):
             nodes |= {node: packed.unpack() for node, packed in own.items()}
@@ -416,12 +418,13 @@ class _Placed(Shards):
         return total
 
     def total(self, method: str, *arguments: Any) -> Array:
-        """Add up the sums of the hosts; see `Shards.total`."""
+        """Return the sum of a method's integer results; see `Shards.total`."""
         answers = self._call("total", method, arguments)
         sums = [packed.unpack() for packed in answers if packed is not None]
         return functools.reduce(np.add, sums)
 
     def _call(self, what: str, method: str, arguments: tuple[Any, ...]) -> list[Any]:
+        """Call `what` (ask, add_up or total) with a shard method on every host; return the hosts' results."""
         return self._placement.call(
             what, [(self._fit, method, arguments)] * self._placement.n_hosts
         )

@@ -1,4 +1,4 @@
-"""Every split of rows: validation parts and folds.
+"""All splits of rows into training and validation parts or folds.
 
 Rows of a group or, without groups, equal rows are never separated. `hold_out` and `split_rows` draw by the values of
 the rows, so that the order of rows and columns does not matter. `draw_part` and `draw_folds` draw by the indices of the
@@ -34,7 +34,7 @@ def hold_out(
     seed: int,
     group: _Words | None = None,
 ) -> npt.NDArray[np.bool_] | None:
-    """Return the rows of a validation part: a fraction of each class's weight, with equal rows (or groups) together.
+    """Return the mask of a validation part: a fraction of each class's weight, with equal rows (or groups) together.
 
     Whether a row is drawn depends on its values and the seed, not on the order of rows and columns; in a sparse matrix
     on its stored values and their columns.
@@ -89,7 +89,7 @@ def split_rows(
     group: npt.NDArray[np.uint64] | None = None,
     seed: int = 0,
 ) -> list[npt.NDArray[np.bool_]]:
-    """Return which rows each split holds out: folds, or one validation part; stratified by class.
+    """Return the mask of held-out rows of each split: folds, or one validation part; stratified by class.
 
     InvalidData: a split would leave a side without one of the classes. InvalidParameter: n_splits is below 1, or
     fraction is not between 0 and 1. Returns list of ndarray of shape (n_rows,), bool, one per split.
@@ -155,7 +155,7 @@ def split_rows(
 
 
 def even_parts(mass: npt.NDArray[np.integer[Any]], n_parts: int) -> Integers:
-    """Cut a sequence of units into parts of about equal mass, by the middle of each unit; O(n_units).
+    """Divide a sequence of units (row sets) into consecutive parts of about equal weight; return each unit's part.
 
     Returns the part of each unit, ascending from 0, ndarray of shape (n_units,), int64. If there are as many units as
     parts no part is empty, however large one unit is.
@@ -190,7 +190,7 @@ def even_parts(mass: npt.NDArray[np.integer[Any]], n_parts: int) -> Integers:
 def number_inseparable(
     X: Any, positive: npt.NDArray[np.bool_], weight: Floats, group: _Words | None = None
 ) -> Integers | None:
-    """Return the unit of each row: units are the groups, or without groups equal rows, and are never separated.
+    """Return the unit of each row: rows of a group, or equal rows, form a unit that no split separates.
 
     O(n_rows · n_features + n_rows log n_rows). Returns ndarray of shape (n_rows,), int64, numbered by first occurrence;
     or None if every row is a unit of its own, or if there are few kinds of rows and no groups: see `MIN_DISTINCT_ROWS`.
@@ -220,7 +220,7 @@ def number_inseparable(
 
 
 def join_units(group: _Words | None, query: _Words | None) -> _Words | None:
-    """Return groups that part neither the rows of a group nor those of a query; None if both are None.
+    """Return groups that merge the given groups and queries where they share rows; None if both are None.
 
     Rows are in one group if a chain of rows leads from one to the other, each with the group or the query of the one
     before. O(n_rows).
@@ -244,7 +244,7 @@ def join_units(group: _Words | None, query: _Words | None) -> _Words | None:
 
 
 def has_few_kinds(keys: _Words) -> bool:
-    """Return True if there are few distinct keys, so that equal rows are of one kind; see `MIN_DISTINCT_ROWS`."""
+    """Return True if distinct rows are so few that equal rows need not stay together; see `MIN_DISTINCT_ROWS`."""
     first = keys[: 100 * MIN_DISTINCT_ROWS]  # in most tables these rows are enough to know
     if count_distinct(first) >= MIN_DISTINCT_ROWS:
         return False
@@ -252,7 +252,7 @@ def has_few_kinds(keys: _Words) -> bool:
 
 
 def part_kinds(keys: _Words, positive: npt.NDArray[np.bool_], weight: Floats | None) -> _Words:
-    """Return keys in which equal rows differ. They do not depend on the order of the rows, but among identical ones."""
+    """Return keys that differ even for equal rows, independent of the order of distinct rows."""
     same = (positive, keys) if weight is None else (weight, positive, keys)
     order = np.lexsort(same)
     ordered = keys[order]
@@ -263,7 +263,7 @@ def part_kinds(keys: _Words, positive: npt.NDArray[np.bool_], weight: Floats | N
 
 
 def sort_keys(keys: _Words) -> tuple[npt.NDArray[np.uint32], Integers]:
-    """Return the rows in the order of their keys, rows of equal keys in their own; and where each distinct key starts.
+    """Return the stable sort order of keys, and the start of each distinct key in it; memory 4 bytes a row.
 
     The order takes 4 bytes a row, and what is beside it for a while little more: rows are sorted by the first byte of
     their keys, and then by all of it among those of one first byte.
@@ -301,7 +301,7 @@ def count_distinct(keys: _Words) -> int:
 def draw_folds(
     positive: npt.NDArray[np.bool_], n_folds: int, seed: int, unit: Integers | None = None
 ) -> Integers:
-    """Return the fold of each row: folds are random, have equal numbers of each class, and do not separate units.
+    """Return a random fold of each row, stratified by class and without separating units.
 
     Returns ndarray of shape (n_rows,), int64.
 
@@ -322,7 +322,7 @@ def draw_folds(
 def draw_part(
     positive: npt.NDArray[np.bool_], fraction: float, seed: int, unit: Integers | None = None
 ) -> npt.NDArray[np.bool_] | None:
-    """Return a random fraction of the rows of each class; of all rows together if they have several labels.
+    """Return a random mask with a fraction of each class's rows; of all rows together for several labels.
 
     Returns ndarray of shape (n_rows,), bool: which rows are drawn. None if the drawn rows, or the others, would have no
     row of a class.
@@ -359,7 +359,7 @@ def draw_part(
 def _draw_rows(
     classes: list[npt.NDArray[np.bool_]], fraction: float, rng: np.random.Generator
 ) -> npt.NDArray[np.bool_] | None:
-    """Return `draw_part` of single rows; memory: 6 bytes a row."""
+    """Return a random mask of single rows (see `draw_part`), using 6 bytes a row."""
     drawn = np.zeros(len(classes[0]), dtype=np.bool_)
     for own in classes:
         n_rows = int(np.count_nonzero(own))
@@ -376,7 +376,7 @@ def _draw_rows(
 def _strata(
     positive: npt.NDArray[np.bool_], unit: Integers | None
 ) -> list[tuple[Integers, Integers]]:
-    """Return the units (or rows) with a positive row, and those without; each with the number of rows that count."""
+    """Return the units (or rows) with a positive row, and those without; each with its number of counted rows."""
     if positive.ndim > 1:
         sizes = np.ones(len(positive), dtype=np.int64) if unit is None else np.bincount(unit)
         return [(np.arange(len(sizes)), sizes)]
@@ -390,13 +390,13 @@ def _strata(
 
 
 def draw_fraction(rows: Integers, fraction: float, rng: np.random.Generator) -> Integers:
-    """Return a random fraction of two or more rows: at least one, and not all."""
+    """Return a random fraction of two or more rows: at least one of them, and not all."""
     n_drawn = min(max(round(fraction * len(rows)), 1), len(rows) - 1)
     return rng.permutation(rows)[:n_drawn]
 
 
 def row_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
-    """Return a key of each row, computed from its values: equal rows have equal keys.
+    """Return a 64-bit key of each row, computed from its values: equal rows have equal keys.
 
     Returns ndarray of shape (n_rows,), uint64, which does not depend on the order of rows and columns.
 
@@ -411,12 +411,12 @@ def row_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
 
 
 def scramble_keys(keys: _Words, seed: int) -> _Words:
-    """Return a pseudo-random number below 2^64 for each key: equal for equal keys, and different for each seed."""
+    """Return a pseudo-random 64-bit number for each key, determined by key and seed."""
     return splitmix64(keys + splitmix64(np.full(1, seed, dtype=np.uint64)))
 
 
 def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Words:
-    """Return a key of each column, computed from its values: equal columns have equal keys.
+    """Return a 64-bit key of each column, computed from its values: equal columns have equal keys.
 
     Returns ndarray of shape (n_features,), uint64, which does not depend on the order of rows and columns; for a sparse
     matrix a column's key is computed from its index.
@@ -438,7 +438,7 @@ def column_keys(X: Any, positive: npt.NDArray[np.bool_], weight: Floats) -> _Wor
 def _add_columns(
     X: Floats | ColumnTable, positive: npt.NDArray[np.bool_], weight: Floats
 ) -> _Words:
-    """Return the sum of each row's scrambled values; a column is identified by its values, not by its index."""
+    """Return the sum of each row's hashed values; a column is identified by its values, not by its index."""
     is_stored, heaviest = isinstance(X, ColumnTable), float(weight.max())
     mass = None if is_stored else _masses(positive, weight, heaviest)
     sums = np.zeros(len(positive), dtype=np.uint64)
@@ -456,7 +456,7 @@ def _add_columns(
 
 
 def _masses(positive: npt.NDArray[np.bool_], weight: Floats, heaviest: float) -> _Words:
-    """Return rows' weights as integers, so that a row of weight k adds as k rows do; times 3 in one class.
+    """Return row weights as integers, times 3 for one class, so that a row of weight k hashes as k rows.
 
     heaviest: the greatest weight of all rows, of which these may be some.
     """
@@ -468,7 +468,7 @@ def _masses(positive: npt.NDArray[np.bool_], weight: Floats, heaviest: float) ->
 
 
 def _add_sparse(X: Any) -> _Words:
-    """Return the sum of each row's scrambled stored values, each scrambled with its column."""
+    """Return the sum of each sparse row's stored values, each hashed with its column."""
     words = splitmix64(_words(X.data) + splitmix64(X.indices.astype(np.uint64)))
     words[X.data == 0.0] = 0  # a stored zero is a zero
     ends = np.append(np.zeros(1, dtype=np.uint64), np.cumsum(words, dtype=np.uint64))
@@ -476,12 +476,13 @@ def _add_sparse(X: Any) -> _Words:
 
 
 def _words(values: Floats) -> _Words:
+    """Return float64 values as 64-bit words, with one representation of NaN and of 0."""
     plain = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, and no -0
     return np.asarray(plain.view(np.uint64))
 
 
 def splitmix64(words: _Words) -> _Words:
-    """Return splitmix64 of each word (Steele, Lea & Flood 2014); kernels compile it for single numbers, too."""
+    """Return the splitmix64 hash of each word (Steele, Lea & Flood 2014); also used inside kernels."""
     z = words + GOLDEN_GAMMA
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

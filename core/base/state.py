@@ -1,4 +1,4 @@
-"""Fitted state as declared fields: one declaration says how it is stored, checked when it is read, and checkpointed.
+"""Fitted state as declared fields: one declaration defines how a field is stored, validated and checkpointed.
 
 A class declares its state in annotations: which array or JSON value a field is, and which values it may have::
 
@@ -86,7 +86,7 @@ MAX_COUNT = 1 << 31  # largest count that is read, so that sums of counts fit an
 
 
 class Constraint(NamedTuple):
-    """What each value of a field must be: in words, and as a function from an array to an array of booleans."""
+    """A rule for a field's values: in words, and as a function from an array to a mask of valid values."""
 
     says: str
     holds: Callable[[npt.NDArray[Any]], npt.NDArray[np.bool_]]
@@ -99,32 +99,32 @@ SIGN = Constraint("1 or -1", lambda values: np.asarray(abs(values) == 1))
 
 
 class Index(NamedTuple):
-    """Values are indices from `least` to `size` - 1; with `least` -1 the index -1 means none."""
+    """Rule: values are indices from `least` to `size` - 1; with `least` -1 the index -1 means none."""
 
     size: str
     least: int = 0
 
 
 class Totals(NamedTuple):
-    """Values are counts, at least 0, whose sum (or that of `of(counts)`) is the size of this name."""
+    """Rule: values are counts, at least 0, whose sum (or that of `of(counts)`) is the size of this name."""
 
     size: str
     of: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | None = None
 
     def counts(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return the count of each value."""
+        """Return the counts that are summed: the values, or `of(values)`."""
         return values if self.of is None else self.of(values)
 
 
 class _Reader:
-    """A state that is being read: its arrays and JSON values, what is known, and the sizes that are set so far."""
+    """A state being read: its arrays and JSON values, and the sizes known so far."""
 
     def __init__(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Known, known: Known) -> None:
         self.arrays, self.meta, self.known = arrays, meta, known
         self.sizes = {name: int(n) for name, n in known.items() if isinstance(n, int | np.integer)}
 
     def length(self, term: str | int, given: int = -1) -> int:
-        """Return the value of a sum of sizes; a new name is set so that the sum is `given`."""
+        """Return the value of a size or sum of sizes; an unknown name is set so that the sum is `given`."""
         if isinstance(term, int) or term in self.sizes:
             return term if isinstance(term, int) else self.sizes[term]
         total, sign, unknown = 0, 1, None
@@ -146,7 +146,7 @@ class _Reader:
     def array(
         self, name: str, dtype: Any, shape: tuple[str | int, ...], rules: tuple[Any, ...]
     ) -> npt.NDArray[Any]:
-        """Return a C-contiguous copy of an array; raise ArtifactError if it is not as declared."""
+        """Return a C-contiguous copy of a stored array; raise ArtifactError if it is not as declared."""
         if name not in self.arrays:
             raise ArtifactError(f"array {name} is missing")
         array = self.arrays[name]
@@ -158,7 +158,7 @@ class _Reader:
         return np.array(array, order="C")
 
     def check(self, name: str, values: npt.NDArray[Any], rules: tuple[Any, ...]) -> None:
-        """Raise ArtifactError for values that break a rule."""
+        """Raise ArtifactError for the first value that breaks a rule."""
         for rule in rules:
             holds = self._holds(rule, values)
             if not holds.all():
@@ -168,7 +168,7 @@ class _Reader:
                 self.sizes[rule.size] = int(rule.counts(values).sum())
 
     def _holds(self, rule: Any, values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-        """Return which values keep a rule; NaN keeps no bound."""
+        """Return which values obey a rule; NaN obeys no bound."""
         match rule:
             case Ge(low):
                 return np.asarray(values >= low)
@@ -187,6 +187,7 @@ class _Reader:
         return rule.holds(values)
 
     def _says(self, rule: Any) -> str:
+        """Return a rule in words, such as "at least 0", for error messages."""
         match rule:
             case Ge(low):
                 return f"at least {low:.10g}"
@@ -204,22 +205,22 @@ class _Reader:
 
 
 class Field(ABC):
-    """How a field is stored; stands in its annotation."""
+    """Base class of the annotations that declare how a field is stored."""
 
     name: str | None = None
     """Name in artifacts, if it is not the attribute's."""
 
     @abstractmethod
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Add the field's value to the arrays or the JSON values."""
+        """Add the field's value to the arrays or the JSON values of an artifact."""
 
     @abstractmethod
     def read(self, declared: "Declared", reader: _Reader) -> Any:
-        """Return the value that was read; raise ArtifactError if it breaks the declaration."""
+        """Return the field's value from an artifact; raise ArtifactError if it breaks the declaration."""
 
 
 class Declared(NamedTuple):
-    """A declared field of a class: its attribute, its name in artifacts, its type, how it is stored, and its rules."""
+    """A declared field of a class: attribute, name in artifacts, type, storage and rules."""
 
     attribute: str
     name: str
@@ -229,7 +230,7 @@ class Declared(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[Any] | None:
-        """The dtype, if the field is an array."""
+        """The numpy dtype of an array field; None for other fields."""
         notes = (note for member in _members(self.type) for note in get_args(member)[1:])
         return next((note for note in notes if isinstance(note, np.dtype)), None)
 
@@ -241,12 +242,12 @@ class Array(Field):
         self.shape, self.name = shape, name
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Add the array, if there is one."""
+        """Add the array to an artifact, unless it is None."""
         if value is not None:
             arrays[name] = value
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Return the array that was read."""
+        """Return the array from an artifact."""
         members = _members(declared.type)
         if NoneType in members and declared.name not in reader.arrays:
             return None
@@ -254,7 +255,7 @@ class Array(Field):
 
 
 class Records(Field):
-    """A structured array of one dimension, stored as an array per field, named by the prefix and the field's name.
+    """A one-dimensional structured array, stored as one array per field, with names prefix + field name.
 
     `rules` has by field one rule, or a tuple of rules.
     """
@@ -267,11 +268,11 @@ class Records(Field):
         assert self.rules.keys() <= set(dtype.names or ()), "each rule is of a field"
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Add the fields."""
+        """Add the fields' arrays to an artifact."""
         arrays |= {f"{self.prefix}{field}": value[field].copy() for field in self.dtype.names or ()}
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Return the structured array that was read."""
+        """Return the structured array from an artifact."""
         columns = {
             field: reader.array(
                 f"{self.prefix}{field}",
@@ -297,11 +298,11 @@ class Value(Field):
         self.name, self.nan_as_null = name, nan_as_null
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Add the value."""
+        """Add the value to an artifact's JSON values."""
         meta[name] = None if self.nan_as_null and math.isnan(value) else _to_json(value)
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Return the value that was read."""
+        """Return the value from an artifact's JSON values."""
         name, rules = declared.name, declared.rules
         if name not in reader.meta:
             raise ArtifactError(f"{name} is missing")
@@ -315,29 +316,29 @@ class Value(Field):
 
 
 class Nested(Field):
-    """Another state, of the annotated class or of the class that is known under the attribute's name.
+    """A field that is another state, of the annotated class or of a class given by the reader's known values.
 
-    Its reader knows what this one knows, and `sizes`: names there, with sums of sizes here.
+    Known values are passed on to its reader, and `sizes`: names of sizes there, as sums of sizes here.
     """
 
     def __init__(self, **sizes: str) -> None:
         self.sizes = sizes
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Add the other state's fields."""
+        """Add the nested state's fields to an artifact."""
         own_arrays, own_meta = write_state(value)
         arrays |= own_arrays
         meta |= own_meta
 
     def read(self, declared: Declared, reader: _Reader) -> Any:
-        """Return the other state."""
+        """Return the nested state from an artifact."""
         state_class = reader.known.get(declared.attribute, declared.type)
         sizes = {name: reader.length(term) for name, term in self.sizes.items()}
         return state_class.from_arrays(reader.arrays, {**reader.known, **sizes}, reader.meta)
 
 
 class State:
-    """Base of stored states: dataclasses whose annotations declare their fields."""
+    """Base class of stored states: dataclasses whose annotations declare their fields."""
 
     def arrays(self) -> Arrays:
         """Return the state as arrays."""
@@ -350,7 +351,7 @@ class State:
         known: Known,
         meta: Known | None = None,
     ) -> Self:
-        """Return the state that was read from arrays of an untrusted source.
+        """Return the state read from the arrays of an untrusted source.
 
         ArtifactError: a field is missing or breaks its declaration.
 
@@ -370,7 +371,7 @@ class State:
         return state
 
     def check(self) -> None:
-        """Raise ArtifactError if a rule across fields is broken; called after the rules of each field are checked."""
+        """Raise ArtifactError if a rule across fields is broken; called after each field's own rules are checked."""
 
 
 def write_state(state: object) -> tuple[Arrays, Meta]:
@@ -396,7 +397,7 @@ def read_state(
 
 @cache
 def declared_fields(state_class: type) -> tuple[Declared, ...]:
-    """Return the fields that a class and its bases declare, those of bases first."""
+    """Return the fields declared by a class and its bases, bases first."""
     hints = get_type_hints(state_class, include_extras=True)
     for base in reversed(state_class.__mro__):
         for attribute, member in vars(base).items():
@@ -423,7 +424,7 @@ def declared_fields(state_class: type) -> tuple[Declared, ...]:
 def check_array(
     name: str, array: npt.NDArray[Any], dtype: Any, shape: tuple[str | int, ...]
 ) -> None:
-    """Raise ArtifactError for an array of another dtype or shape."""
+    """Raise ArtifactError for an array with another dtype or shape."""
     if array.dtype != np.dtype(dtype) or array.shape != shape:
         sizes = ", ".join(map(str, shape)) + "," * (len(shape) == 1)
         raise ArtifactError(
@@ -446,35 +447,37 @@ def to_safetensors(arrays: Arrays, metadata: dict[str, str] | None = None) -> by
 
 
 def pieces(array: npt.NDArray[Any], counts: npt.NDArray[np.int64]) -> list[npt.NDArray[Any]]:
-    """Return consecutive parts of an array, of `counts` values each, without copying."""
+    """Return consecutive slices of an array, of `counts` values each, without copying."""
     ends = np.cumsum(counts)
     return [array[start:end] for start, end in zip(ends - counts, ends, strict=True)]
 
 
 def put_under(prefix: str, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the same values, each name with a prefix."""
+    """Return the values with a prefix added to each name."""
     return {f"{prefix}{key}": value for key, value in named.items()}
 
 
 def take_from(prefix: str, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values whose names have a prefix, by their names without it."""
+    """Return the values whose names have a prefix, named without it."""
     return {
         key.removeprefix(prefix): value for key, value in named.items() if key.startswith(prefix)
     }
 
 
 def _members(kind: Any) -> tuple[Any, ...]:
+    """Return the members of a union type, or the type itself."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def _to_json(value: Any) -> Any:
+    """Return a value with tuples as lists and numpy scalars as Python numbers."""
     if isinstance(value, tuple):
         return [_to_json(each) for each in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _from_json(name: str, value: Any, kind: Any) -> Any:
-    """Return a JSON value as the annotated type: lists become tuples; True is no number, and 1 is no float."""
+    """Return a JSON value as the annotated type: lists become tuples; booleans and numbers are not mixed."""
     for member in _members(kind):
         of = get_args(member)
         if get_origin(member) is Literal:

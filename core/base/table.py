@@ -33,7 +33,7 @@ MAX_CATEGORY_TEXT = 3 * 2**20
 
 @dataclass(frozen=True, eq=False)
 class CodedTable:
-    """A table whose categorical columns hold indices of categories already: what the service fits on.
+    """A table whose categorical columns already hold category indices: what the service fits on.
 
     InvalidData: the parts do not fit together; the message names what does not.
     """
@@ -110,7 +110,7 @@ def to_numbers(X: Any) -> npt.NDArray[np.float64]:
 def to_matrix(
     table: Any, categories: Categories | None = None
 ) -> tuple[npt.NDArray[np.float64], Categories]:
-    """Return a table as a matrix: numbers as they are, categories as indices, nulls as NaN.
+    """Return a table as a matrix (numbers, category indices, NaN for nulls), and the categories of each column.
 
     InvalidData: a column is of another type, or of another kind than at fit; a column has too many categories; two
     columns share a name, or some names only are text. The message names them.
@@ -211,17 +211,19 @@ def check_text(names: Any, categories: Categories) -> None:
 
 
 def _is_empty(column: Any) -> bool:
+    """Return whether all values of a column are null."""
     return bool(column.null_count() == len(column))
 
 
 def _is_of_text(dtype: object) -> bool:
+    """Return whether a dtype is text or categorical."""
     import narwhals.stable.v2 as nw
 
     return dtype in (nw.String, nw.Categorical, nw.Enum)
 
 
 def _is_text(column: Any) -> bool:
-    """Return True if a column is categorical by its type; in pandas a column of nulls alone may have that of text."""
+    """Return True if a column's type makes it categorical; an all-null pandas column may have a text type."""
     import pyarrow as pa
 
     if not _is_of_text(column.dtype):
@@ -230,7 +232,7 @@ def _is_text(column: Any) -> bool:
 
 
 def _refuse_columns(frame: nw.DataFrame[Any], categories: Categories | None) -> None:
-    """Raise InvalidData for columns that are neither numeric nor categorical, or not what they were at fit."""
+    """Raise InvalidData for columns of unsupported types, or of another kind than at fit."""
     import narwhals.stable.v2 as nw
 
     other: list[str] = []
@@ -257,7 +259,7 @@ def _refuse_columns(frame: nw.DataFrame[Any], categories: Categories | None) -> 
 def _encode(
     column: Any, known: tuple[str, ...] | None, positions: npt.NDArray[np.float64]
 ) -> tuple[str, ...]:
-    """Write the index of each value's category to `positions`; return the categories, learnt if not known."""
+    """Write the category index of each value to `positions`; return the categories, new ones unless `known`."""
     import pyarrow as pa
 
     try:
@@ -283,7 +285,7 @@ def _encode(
 def _recode(
     table: CodedTable, categories: Categories | None
 ) -> tuple[npt.NDArray[np.float64], Categories]:
-    """Return the matrix of a coded table with the indices of the categories at fit."""
+    """Return the matrix of a coded table, with category indices converted to those of the fit."""
     if categories is None:
         check_text(table.names, table.categories)
     if categories is None or categories == table.categories:
@@ -307,7 +309,7 @@ def _recode(
 def _look_up(
     indices: npt.NDArray[np.float64], new_index: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """Return the new index of each index; NaN stays."""
+    """Return new_index[i] for each index i; NaN stays NaN."""
     missing = np.isnan(indices)
     looked_up = np.full(len(indices), np.nan)
     looked_up[~missing] = new_index[indices[~missing].astype(np.intp)]
@@ -315,7 +317,7 @@ def _look_up(
 
 
 def column_names(table: Any) -> Any:
-    """Return an object whose column names scikit-learn can read: the table, or an empty one with the same names."""
+    """Return an object from which scikit-learn can read the column names: the table, or an empty one."""
     import pyarrow as pa
 
     if not isinstance(table, CodedTable):

@@ -1,4 +1,4 @@
-"""Checks of y, sample weights, groups and pairs: what a ranker learns from besides X."""
+"""Checks of y, sample weights, groups and pairs."""
 
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ LABEL_TYPES = frozenset(
 
 
 def check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return the two classes in order, and which rows belong to the greater one; InvalidData for other labels."""
+    """Return the two classes, sorted, and the mask of the rows of the greater one; InvalidData for other labels."""
     from sklearn.utils import column_or_1d
 
     try:
@@ -42,7 +42,7 @@ def check_labels(y: Any, n_samples: int) -> tuple[npt.NDArray[Any], npt.NDArray[
 
 
 def two_classes(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Return the two values of a vector of labels in order, and where the greater one is; InvalidData if not two."""
+    """Return the two distinct labels, sorted, and the mask of the greater one; InvalidData if there are not two."""
     if labels.dtype.kind not in "biufUSO":
         raise InvalidData(f"y must contain numbers, booleans or strings, got {labels.dtype}")
     missing = missing_labels(labels)
@@ -109,6 +109,7 @@ def missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _is_missing(label: Any) -> bool:
+    """Return whether a label is None, NaN or pandas.NA."""
     try:
         return label is None or bool(label != label)  # noqa: PLR0124 - only NaN differs from itself
     except TypeError:  # pandas.NA has no truth value
@@ -118,7 +119,7 @@ def _is_missing(label: Any) -> bool:
 def check_class_weights(
     sample_weight: Any, positive: npt.NDArray[np.bool_], classes: npt.NDArray[Any]
 ) -> Floats:
-    """Return the weights as float64, all 1 for None; InvalidData for a bad weight, or if a class has no weight.
+    """Return the weights as float64, all 1 for None; InvalidData for a bad weight, or a class without weight.
 
     With several labels a row belongs to each class that one of its labels has.
     """
@@ -152,7 +153,7 @@ def check_row_weights(sample_weight: Any, n_samples: int) -> Floats:
 
 
 def number_units(name: str, labels: Any, length: int) -> npt.NDArray[np.intp]:
-    """Return the unit of each row: the distinct labels, in order, are numbered from 0.
+    """Return the number of each row's label (group or query): the distinct labels, sorted, counted from 0.
 
     InvalidData: there is not one label per row, a label is NaN or not a number, boolean or text, or an array of objects
     holds numbers, booleans and text beside each other. numpy's scalars count as Python's.
@@ -185,7 +186,7 @@ def number_units(name: str, labels: Any, length: int) -> npt.NDArray[np.intp]:
 
 
 def _kind_of(label: Any) -> str | None:
-    """Return the kind of a label in an array of objects; None if it is not text, a number or a boolean."""
+    """Return the kind of a label (text, number, boolean) in an object array; None for other objects."""
     if isinstance(label, str):
         return "text"
     if isinstance(label, bool | np.bool_):
@@ -194,7 +195,7 @@ def _kind_of(label: Any) -> str | None:
 
 
 def as_vector(name: str, values: Any) -> npt.NDArray[Any]:
-    """Return values as an array of one dimension that is not empty; InvalidData for other values."""
+    """Return values as a nonempty one-dimensional array; raise InvalidData for other values."""
     try:
         vector = np.asarray(values)
     except ValueError as error:
@@ -215,13 +216,13 @@ def check_range(name: str, weight: Floats, at: str) -> None:
 
 
 def are_weights(values: Floats) -> npt.NDArray[np.bool_]:
-    """Return which numbers can be weights."""
+    """Return the mask of the numbers that are valid weights."""
     in_range = (values >= MIN_WEIGHT) & (values <= MAX_WEIGHT)
     return np.asarray((values == 0) | in_range)
 
 
 class Pairs(NamedTuple):
-    """Checked pairs of weight above 0."""
+    """Checked pairs (better, worse, weight), all of weight above 0."""
 
     better: npt.NDArray[np.int64]
     worse: npt.NDArray[np.int64]
@@ -256,6 +257,7 @@ def check_pairs(pairs: Any, pair_weight: Any, n_items: int) -> Pairs:
 
 
 def _check_rows(pairs: Any, n_items: int) -> npt.NDArray[Any]:
+    """Return the pairs as an integer array, (n_pairs, 2); raise InvalidData if they are invalid."""
     try:
         rows = np.asarray(pairs)
     except ValueError as error:
@@ -283,6 +285,7 @@ def _check_rows(pairs: Any, n_items: int) -> npt.NDArray[Any]:
 
 
 def _check_weight(pair_weight: Any, n_pairs: int) -> npt.NDArray[np.float64]:
+    """Return the pair weights as float64; raise InvalidData if they are invalid."""
     try:
         weight = np.asarray(pair_weight, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What a ranker learns from: checked rows with their labels, weights and groups."""
+"""The training data of a ranker: checked rows with their labels, weights and groups."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
@@ -21,7 +21,7 @@ Groups = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Checked rows of weight above 0."""
+    """Checked training rows, all of weight above 0."""
 
     X: Any
     """Shape (n_rows, n_features), float64: NaN is missing, a category is its position. CSR, or a ColumnTable, for the
@@ -40,7 +40,7 @@ class TrainingData:
     """Shape (n_rows,); None for two classes, or labels."""
 
     def arrays(self) -> tuple[Any, ...]:
-        """Return the fields that are not None, X first."""
+        """Return the fields that are not None, X first, for hashing."""
         values = (getattr(self, field.name) for field in fields(TrainingData))
         return tuple(value for value in values if value is not None)
 
@@ -50,7 +50,7 @@ class TrainingData:
         return self.positive.astype(np.int64) if self.grade is None else self.grade
 
     def take(self, rows: npt.NDArray[Any]) -> Self:
-        """Return some of the rows.
+        """Return the training data of the given rows.
 
         Parameters
         ----------
@@ -77,15 +77,15 @@ class TrainingData:
         )
 
     def number_inseparable(self) -> Integers | None:
-        """Return the unit of each row; see `core.base.splits.number_inseparable`."""
+        """Return the unit (rows kept together in splits) of each row; see `core.base.splits.number_inseparable`."""
         return number_inseparable(self.X, self.positive, self.weight, self.group)
 
     def hold_out(self, fraction: float, seed: int) -> Booleans | None:
-        """Return the rows of a validation part, drawn by their values; see `core.base.splits.hold_out`."""
+        """Return the mask of a validation part, drawn by row values; see `core.base.splits.hold_out`."""
         return hold_out(self.X, self.positive, self.weight, fraction, seed, self.group)
 
     def within_queries(self) -> Self:
-        """Return the rows of the queries that have pairs; without queries all rows are one query.
+        """Return the rows of queries with at least two grades; without queries all rows form one query.
 
         A group of the result is one of whole queries, so that neither is separated. Queries are numbered from 0.
 
@@ -101,7 +101,7 @@ class TrainingData:
         return replace(self, group=group, query=query).with_pairs()
 
     def with_pairs(self) -> Self:
-        """Return the rows of the queries that have pairs; InvalidData if none has."""
+        """Return the rows of queries with at least two grades; raise InvalidData if there are none."""
         assert self.query is not None
         used = has_pairs(self.target, self.query)
         if not used.any():
@@ -114,7 +114,7 @@ class TrainingData:
         return replace(data, query=number, positive=data.target > data.target.min())
 
     def split_off(self, fraction: float, seed: int) -> tuple[Self, Self]:
-        """Draw a validation part of the rows of each class, or of whole queries; return training and validation rows.
+        """Return random training and validation parts, stratified by class, or of whole queries.
 
         Rows of a group stay on one side, or without groups equal rows: see `core.base.splits.number_inseparable`. If
         equal rows leave a part without a class, they are parted, and a UserWarning says so.
@@ -153,6 +153,7 @@ class TrainingData:
         return parts
 
     def _part_queries(self, validation_mask: Booleans | None) -> tuple[Self, Self]:
+        """Return training and validation rows of queries with two grades or more; InvalidData if a side is empty."""
         if validation_mask is not None:
             parts = self.take(~validation_mask), self.take(validation_mask)
             if all(has_pairs(part.target, part.query).any() for part in parts):
@@ -164,7 +165,7 @@ class TrainingData:
 
 
 def has_pairs(grade: Integers, query: npt.NDArray[Any] | None) -> Booleans:
-    """Return which rows are in a query of two grades or more, shape (n_rows,)."""
+    """Return the mask of the rows in a query with at least two grades, shape (n_rows,)."""
     if query is None or not len(grade):
         return np.zeros(len(grade), dtype=np.bool_)
     order = np.lexsort((grade, query))

@@ -1,4 +1,4 @@
-"""Warnings that name the caller's line, from whatever depth and thread of this package they come."""
+"""Warnings that point at the caller's line, whichever internal thread and depth they come from."""
 
 import sys
 import warnings
@@ -12,7 +12,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 class Caller(NamedTuple):
-    """A line of code that called this package, as `warnings.warn_explicit` needs it."""
+    """The location of the code that called this package, as `warnings.warn_explicit` needs it."""
 
     file: str
     line: int
@@ -24,7 +24,7 @@ _CALLER: ContextVar[Caller | None] = ContextVar("caller", default=None)
 
 
 def find_caller() -> Caller:
-    """Return the innermost line on the stack that is outside of this package; in `called_from`, the given one."""
+    """Return the innermost stack location outside this package; inside `called_from`, the given one."""
     if (given := _CALLER.get()) is not None:
         return given
     frame: FrameType = sys._getframe(1)
@@ -38,13 +38,14 @@ def find_caller() -> Caller:
 
 
 def _is_own(frame: FrameType) -> bool:
+    """Return whether a stack frame belongs to this package."""
     # The module's name, not the file's: generated code, such as the __init__ of a dataclass, has no file.
     return str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE
 
 
 @contextmanager
 def called_from(caller: Caller) -> Iterator[None]:
-    """Attribute warnings of this thread to a caller whose line is on the stack of another thread."""
+    """Attribute this thread's warnings to a caller on another thread's stack."""
     token = _CALLER.set(caller)
     try:
         yield

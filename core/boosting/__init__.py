@@ -1,4 +1,4 @@
-"""Boosting: one loop, an algorithm that says how far to step, a weak learner per kind of weak ranker.
+"""Boosting: one shared loop, combined with an algorithm (step size, loss) and a weak learner (search for weak rankers).
 
 `loop.Boosting` repeats weights -> weak ranker -> step -> update. A `loop.WeakLearner` holds the training rows or
 pairs (`data`) with their weights and finds one kind of weak ranker on them: `scan()` returns the best one under the

@@ -88,6 +88,7 @@ class AdaBoost(ExponentialBooster):
     random_state: RandomState = 0
 
     def _algorithm(self) -> "ClassifyingAlgorithm":
+        """Return the AdaBoost step rule and loss, with the estimator's parameters."""
         return ClassifyingAlgorithm(
             learning_rate=self.learning_rate, include_constant=self.include_constant
         )
@@ -95,7 +96,7 @@ class AdaBoost(ExponentialBooster):
 
 @dataclass(kw_only=True)
 class ClassifyingAlgorithm(RowLossAlgorithm, StumpAlgorithm):
-    """Weak rankers in {-1, 1}, judged by the rows that they classify.
+    """AdaBoost's rules: weak rankers in {-1, 1}, chosen by the weighted fraction of rows that they classify correctly.
 
     The step ½ ln(d+/d-) is ½ ln((1 + r)/(1 - r)), r the edge; the constant classifier is an intercept already.
     """
@@ -105,7 +106,7 @@ class ClassifyingAlgorithm(RowLossAlgorithm, StumpAlgorithm):
     include_constant: bool
 
     def hypothesis(self, masses: CutMasses, share_p: float) -> Hypothesis:
-        """Take of a stump and its reverse the one that is right on more weight."""
+        """Return the ±1 stump of a split, in the orientation that classifies more weight correctly."""
         share_n = 1.0 - share_p
         right = share_p * masses.above_p + share_n * masses.below_n
         wrong = share_p * masses.below_p + share_n * masses.above_n
@@ -113,7 +114,7 @@ class ClassifyingAlgorithm(RowLossAlgorithm, StumpAlgorithm):
         return Hypothesis(sign, 1.0, -1.0, max(right, wrong), min(right, wrong))
 
     def constant_hypothesis(self, share_p: float) -> Hypothesis | None:
-        """Say the heavier class everywhere."""
+        """Return the constant classifier that predicts the class of greater total weight for every row."""
         if not self.include_constant:
             return None
         value = 1.0 if share_p >= 0.5 else -1.0

@@ -1,4 +1,4 @@
-"""Bagged additive models (Lou et al. 2012, 2013): slow rounds over single columns, then over a few pairs of columns."""
+"""Bagged additive models (Lou et al. 2012, 2013): boosting rounds over single columns, then over a few column pairs."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -139,7 +139,7 @@ class Additive(ContributionRanker):
         return self._shapes.score(X, self.offset_)
 
     def _contributions(self, X: Floats) -> Floats:
-        """Return the contributions of checked rows; the value of a pair is divided equally between its columns."""
+        """Return each feature's contribution to each row's score; a pair's value is split between its columns."""
         return self._shapes.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
@@ -150,7 +150,7 @@ class Additive(ContributionRanker):
         return self.contributions(X)
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Check the step functions and tables against monotone constraints; see `Ranker.walk_monotone`."""
+        """Verify that step functions and pair tables obey monotone constraints; see `Ranker.walk_monotone`."""
         return self._shapes.walk_monotone(directions)
 
     def structure(self) -> dict[str, Any]:
@@ -165,6 +165,7 @@ class Additive(ContributionRanker):
         }
 
     def _restore(self) -> None:
+        """Check the lengths of restored arrays against the parameters; raise ArtifactError if they disagree."""
         sizes = {
             "validation_loss": (len(self.validation_loss_), self.n_rounds_),
             "bag_rounds": (len(self.bag_rounds_), self.n_bags),
@@ -174,6 +175,7 @@ class Additive(ContributionRanker):
                 raise ArtifactError(f"{name} must contain {wanted} values, got {found}")
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
+        """Fit all bags, then store the averaged step functions and the number of rounds of each bag."""
         bags = Bags(self, data)
         with offered(bags, lambda: identify_fit(self, *data.arrays())):
             self.stop_reason_ = bags.finish(self.max_rounds, callback)

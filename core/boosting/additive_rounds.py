@@ -47,7 +47,7 @@ _CUBE = numba.float64[:, :, ::1]
 
 @numba.njit(error_model="numpy", **INNER)
 def _newton(gradient, curvature):  # type: ignore[no-untyped-def]
-    """Return the Newton step of a set of rows, cut off at ± `MAX_STEP`; 0 without curvature."""
+    """Return the Newton step -gradient / curvature of a set of rows, clipped to ± `MAX_STEP`; 0 without curvature."""
     if curvature <= 0.0:
         return 0.0
     return min(max(gradient / curvature, -MAX_STEP), MAX_STEP)
@@ -55,7 +55,7 @@ def _newton(gradient, curvature):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def _shorten(steps, column, odds):  # type: ignore[no-untyped-def]
-    """Cut the steps of a column off so that no row's odds leave `ODDS`; return whether a step is left.
+    """Shorten a column's steps so that no row's odds leave the range `ODDS`; return whether a nonzero step remains.
 
     All steps up have one bound, and all steps down, so that monotone steps stay monotone.
     """
@@ -92,7 +92,7 @@ def _shorten(steps, column, odds):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def _cut(gradients, curvatures, masses, n_bins, direction, smoothing, least, key, start, steps):  # type: ignore[no-untyped-def]
-    """Write the steps of the best of some random cuts of a column; return False if there is none.
+    """Write the best piecewise-constant step of a column over some random splits; return False if there is none.
 
     gradients, curvatures, masses, steps: (n_slots,) float64, one value per bin, and those of the missing last.
     """
@@ -135,7 +135,7 @@ def _cut(gradients, curvatures, masses, n_bins, direction, smoothing, least, key
     error_model="numpy",
 )
 def _cut_twice(gradients, curvatures, masses, smoothing, least, steps):  # type: ignore[no-untyped-def]
-    """Write the steps of the best cut of both columns of a pair; return False if there is none.
+    """Write the best step of a pair of columns, one value per quadrant of two splits; return False if there is none.
 
     A side of both cuts with less than the least mass has no step. Arrays as in `_cut`, (CELLS · CELLS,).
     """
@@ -175,7 +175,7 @@ def _cut_twice(gradients, curvatures, masses, smoothing, least, steps):  # type:
 
 @numba.njit(**INNER)
 def _quadrants(sums, a, b, corner):  # type: ignore[no-untyped-def]
-    """Write the sums of the four sides of two cuts; sums: (CELLS + 1, CELLS + 1) float64, corner: (4,) float64."""
+    """Write the sums over the four quadrants into which split a of one column and split b of another divide a table."""
     n = CELLS
     corner[0] = sums[a, b]
     corner[1] = sums[a, n] - sums[a, b]
@@ -184,7 +184,7 @@ def _quadrants(sums, a, b, corner):  # type: ignore[no-untyped-def]
 
 
 class RoundColumns(NamedTuple):
-    """The columns of a round.
+    """The columns that a boosting round updates: their bin codes, kinds, monotone directions and order.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class RoundColumns(NamedTuple):
 
 
 class RoundRows(NamedTuple):
-    """The rows of a round, and their weight in each bag.
+    """The training rows of a boosting round: classes and weights, and which rows each bag leaves out.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class RoundRows(NamedTuple):
 
 
 class BagStates(NamedTuple):
-    """What a round changes.
+    """The state of all bags that a boosting round changes: odds, step functions and losses.
 
     Attributes
     ----------
@@ -378,7 +378,7 @@ def screen_pairs(  # type: ignore[no-untyped-def]
     least,
     gains,
 ):
-    """Write how much the quadrants of two cuts explain of the gradients beyond the sum of two stumps, at the best cuts.
+    """Write the score of each pair of columns: how much two crossed splits explain of the gradients beyond two stumps.
 
     cells: (n_columns, n_rows) uint8, below CELLS; pairs: (n_pairs, 2) int64; gradient, curvature, weight: (n_rows,)
     float64; gains: (n_pairs,) float64. With values r = G/H of the quadrants and curvatures H a cut explains
@@ -415,7 +415,7 @@ def screen_pairs(  # type: ignore[no-untyped-def]
 
 
 class _Stage(Resumable):
-    """The rounds of all bags over some columns: their present functions, and the best so far.
+    """One stage of the fit: boosting rounds of all bags over given columns, with the current and the best functions.
 
     Attributes
     ----------
@@ -463,7 +463,7 @@ class _Stage(Resumable):
         self._pool = ThreadPool(codes.size * n_bags)
 
     def advance(self, number: int) -> float:
-        """Run a round, of a number that no other round has; return the mean loss of the rows left out."""
+        """Run one round with this (unique) round number; return the bags' mean loss on the rows that they leave out."""
         bags, n_bags = self._bags, len(self.ended)
         losses, n_steps = self.best_loss.copy(), np.zeros(n_bags, dtype=np.int64)
         states = BagStates(self.ended, self.odds, self.shapes, losses, n_steps)
@@ -484,7 +484,7 @@ class _Stage(Resumable):
 
 
 class _Axis(NamedTuple):
-    """The cells of a column in pairs."""
+    """One column of a pair, coarsened to at most CELLS cells: the rows and columns of a pair's table."""
 
     column: int
     cells: Integers
@@ -545,7 +545,7 @@ class Bags(Resumable):
         self.chosen: list[tuple[_Axis, _Axis]] = []
 
     def finish(self, n_rounds: int, callback: Callback) -> StopReason:
-        """Run the remaining rounds; return why there are no more."""
+        """Run the remaining rounds of both stages (single columns, then pairs); return why fitting stopped."""
         while True:
             stage = self.columns if self.pairs is None else self.pairs
             if stage.ended.all():
@@ -568,7 +568,7 @@ class Bags(Resumable):
                     return "stopped"
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from the state of another fit."""
+        """Restore the state of a checkpointed fit, to continue it."""
         with_pairs = any(name.startswith("pairs.") for name in state)
         if with_pairs and self.pairs is None:
             self.columns.set_state(take_from("columns.", state))
@@ -576,7 +576,7 @@ class Bags(Resumable):
         super().set_state(state)
 
     def _start_pairs(self) -> bool:
-        """Choose the pairs on what the single columns leave unexplained; return False if there is none."""
+        """Choose pairs of columns from the first stage's residuals, start the second; return False if there is none."""
         shapes = self.columns.best.mean(axis=0)
         weight = self.weight / self.weight.max()
         shares = np.array([np.bincount(c, weight, self.n_slots) for c in self.codes])
@@ -622,7 +622,7 @@ class Bags(Resumable):
         return True
 
     def _sum(self, shapes: Floats, start: float) -> Floats:
-        """Return the scores of all rows; shapes: (n_columns, n_slots)."""
+        """Return every training row's score: `start` plus its value in each column; shapes: (n_columns, n_slots)."""
         scores = np.full(len(self.positive), start)
         for shape, codes in zip(shapes, self.codes, strict=True):
             if shape.any():
@@ -631,7 +631,7 @@ class Bags(Resumable):
         return bound
 
     def _cells(self, column: int, shape: Floats, shares: Floats) -> Integers:
-        """Return the cell of each slot: bins of about equal mass, categories in the order of their values."""
+        """Return the cell of each bin of a column: cells of about equal weight, categories sorted by fitted value."""
         n = int(self.bins.n_bins[column])
         order = np.arange(n)
         if self.bins.is_categorical[column]:
@@ -645,7 +645,7 @@ class Bags(Resumable):
         return cells
 
     def collect(self) -> tuple[float, Shapes]:
-        """Return the mean score of the training rows, and the mean functions of the bags with their deviations."""
+        """Return the mean score of the training rows, and the step functions and tables averaged over the bags."""
         shapes, n_bags = self.columns.best.copy(), len(self.held)
         weight = self.weight / self.weight.max()
         tables = np.zeros((n_bags, 0, CELLS, CELLS))
@@ -665,6 +665,7 @@ class Bags(Resumable):
         return offset, self._store(shapes, tables)
 
     def _store(self, shapes: Floats, tables: Floats) -> Shapes:
+        """Return the averaged functions as `Shapes`, with their deviations; unused columns are dropped."""
         values, deviations = shapes.mean(axis=0), shapes.std(axis=0)
         used = np.flatnonzero(values.any(axis=1) | deviations.any(axis=1)).tolist()
         steps = [self._steps(j, values[j], deviations[j]) for j in used]
@@ -690,7 +691,7 @@ class Bags(Resumable):
         )
 
     def _steps(self, column: int, *of_slots: npt.NDArray[Any]) -> tuple[Floats, list[Floats]]:
-        """Return the thresholds of a column where a value changes, and the values between them; last that of NaN."""
+        """Return the thresholds at which a column's values change, and the values between them, that of NaN last."""
         own = self.bins.category_bins[column]
         values = np.stack(of_slots)
         missing = values[:, -1:]
@@ -704,7 +705,7 @@ class Bags(Resumable):
 
 
 def leave_out(data: TrainingData, seed: int) -> Bools:
-    """Return which rows a bag leaves out; none where a class has too few rows, or groups."""
+    """Return the mask of the rows that a bag holds out for validation; empty if a class has too few rows or groups."""
     try:
         return split_rows(
             data.X, data.positive, data.weight, 1, fraction=HELD_OUT, group=data.group, seed=seed

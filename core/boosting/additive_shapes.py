@@ -42,7 +42,7 @@ MAX_PURIFIED = 200  # sweeps over rows and columns of a pair's table at most
     )
 )
 def look_up_pairs(X, features, starts, thresholds, cells, pairs, tables, parts):  # type: ignore[no-untyped-def]
-    """Add the value of each pair of columns to parts, (n_rows, n_features), half to each; or to (n_rows, 1), the sum.
+    """Add each row's value in the table of each pair of columns to `parts`, half of it to each column of the pair.
 
     X: (n_rows, n_features) float64; features, starts, thresholds, cells: see `StepFunctions`; pairs: (n_pairs, 2)
     int64, indices of features; tables: (n_pairs, CELLS, CELLS) float64.
@@ -65,7 +65,7 @@ def look_up_pairs(X, features, starts, thresholds, cells, pairs, tables, parts):
 
 @dataclass(frozen=True, eq=False)
 class Shapes(State):
-    """Σ_j g_j(x_j) + Σ g_jk(x_j, x_k): a step function for each column, and a table for each of some pairs.
+    """The fitted functions of an additive model, Σ_j g_j(x_j) + Σ g_jk(x_j, x_k): one per column, one table per pair.
 
     The mean of each over the training rows is 0, also of each row and each column of a table.
 
@@ -127,7 +127,7 @@ class Shapes(State):
 
     @cached_property
     def axes(self) -> StepFunctions:
-        """The step functions that give the cell of a value."""
+        """The step functions that map a feature value to its cell in the pair tables."""
         return step_functions(
             self.axis_features, self.n_axis_thresholds, self.axis_thresholds, self.axis_cells
         )
@@ -139,7 +139,7 @@ class Shapes(State):
         return scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Return the part of each row and feature: its step function, and half of each of its pairs."""
+        """Return each feature's contribution to each row's score: its step function plus half of each of its pairs."""
         parts = self.steps.contributions(X)
         if len(self.pairs):
             own = np.zeros((len(X), max(X.shape[1], 2)))
@@ -148,6 +148,7 @@ class Shapes(State):
         return parts
 
     def _add_pairs(self, X: Floats, parts: Floats) -> None:
+        """Add the values of the pair tables to `parts`, in place; see `look_up_pairs`."""
         if len(self.pairs):
             axes = self.axes
             look_up_pairs(
@@ -156,7 +157,7 @@ class Shapes(State):
             )  # fmt: skip
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Compare the neighbouring steps of each constrained column, in the worst cells of its pairs' other columns."""
+        """Verify monotone constraints: compare neighbouring steps of each constrained column, pairs at their worst."""
         compared, violations = 0, []
         shapes = {feature: (t, v) for feature, t, v, _ in self.steps.per_feature()}
         cells = {feature: (t, v.astype(np.int64)) for feature, t, v, _ in self.axes.per_feature()}
@@ -192,7 +193,7 @@ class Shapes(State):
         return Verification(compared, violations)
 
     def _cells_of(self, feature: int) -> tuple[Floats, npt.NDArray[np.int64]]:
-        """Return values of a feature, the missing last, and the cell of each: one of each step."""
+        """Return one value from each step of a feature, NaN last, and the pair-table cell that each falls into."""
         u = int(np.searchsorted(self.axes.features, feature))
         start, stop = self.axes.starts[u], self.axes.starts[u + 1]
         thresholds = self.axis_thresholds[start:stop]
@@ -205,15 +206,17 @@ class Shapes(State):
         return values, cells
 
     def _reached(self, feature: int) -> list[int]:
+        """Return the sorted cells of a pair table that some value of a feature falls into."""
         reached: list[int] = np.unique(self._cells_of(feature)[1]).tolist()
         return reached
 
     def _value_in(self, feature: int, cell: int) -> float:
+        """Return a feature value that falls into a given cell of the pair tables."""
         values, cells = self._cells_of(feature)
         return float(values[np.flatnonzero(cells == cell)[0]])
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Describe the step functions, with the deviation of each value over the bags, and the pairs."""
+        """Return a JSON description of the step functions and pair tables, with standard deviations over the bags."""
         features = describe_steps(self.steps, name, categories)
         deviations = step_functions(
             self.features, self.n_thresholds, self.thresholds, self.shape_deviations
@@ -242,6 +245,7 @@ class Shapes(State):
     def _describe_axis(
         self, feature: int, name: Callable[[int], str], categories: Categories
     ) -> dict[str, Any]:
+        """Return a JSON description of one axis of a pair table: its thresholds or categories, and their cells."""
         _, cells = self._cells_of(feature)
         names = categories[feature]
         if names:
@@ -256,14 +260,15 @@ class Shapes(State):
 def step_functions(
     features: Integers, n_thresholds: Integers, thresholds: Floats, values: npt.NDArray[Any]
 ) -> StepFunctions:
+    """Return `StepFunctions` from concatenated thresholds and values and the number of thresholds of each feature."""
     starts = np.cumsum([0, *n_thresholds], dtype=np.int64)
     return StepFunctions(features, starts, thresholds, values.astype(np.float64))
 
 
 def purify(tables: Floats, mass: npt.NDArray[Any]) -> tuple[Floats, Floats]:
-    """Move the mean of each row and column of tables, (n_bags, CELLS, CELLS), to functions of one column; in place.
+    """Centre pair tables in place, moving row and column means to functions of single columns; return these.
 
-    Returns both functions, (n_bags, CELLS) each. mass: (CELLS, CELLS), of the training rows.
+    tables: (n_bags, CELLS, CELLS). Both functions are (n_bags, CELLS). mass: (CELLS, CELLS), of the training rows.
 
     References
     ----------

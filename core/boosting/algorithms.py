@@ -1,4 +1,4 @@
-"""The parts that the boosting algorithms share: which cut is best, which weak ranker is made of it, how far to step."""
+"""Shared parts of the boosting algorithms: the best split's criterion, the weak ranker made of it, and the step."""
 
 import math
 from abc import abstractmethod
@@ -15,7 +15,7 @@ from .loop import BoostingAlgorithm, LoopState, WeakRanker
 
 
 class CutMasses(NamedTuple):
-    """The masses on both sides of a cut, each summed from its own bins, so that an empty side is exactly 0.
+    """The class weights on both sides of a split, each summed from its own bins, so that an empty side is exactly 0.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class CutMasses(NamedTuple):
 
 
 class Hypothesis(NamedTuple):
-    """The weak ranker that an algorithm makes of a cut, and how well it does.
+    """The weak ranker that an algorithm derives from a split, with its weights of correct and wrong rows or pairs.
 
     Attributes
     ----------
@@ -68,12 +68,12 @@ class PairLossAlgorithm(BoostingAlgorithm):
         return math.exp(log_f[0] + log_f[1])
 
     def intercept(self, log_f: Floats) -> float:
-        """Return ½ ln(F₊/F₋), by Corollary 13."""
+        """Return the intercept that centres f: ½ ln(F₊/F₋), by Corollary 13 of Rudin & Schapire 2009."""
         return float(0.5 * (log_f[0] - log_f[1]))
 
 
 class StumpAlgorithm(BoostingAlgorithm):
-    """An algorithm whose weak rankers are cuts of a feature.
+    """A boosting algorithm whose weak rankers are stumps: splits of one feature.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class StumpAlgorithm(BoostingAlgorithm):
 
     @abstractmethod
     def hypothesis(self, masses: CutMasses, share_p: float) -> Hypothesis:
-        """Return the weak ranker of a cut.
+        """Return the weak ranker that the algorithm derives from a split.
 
         Parameters
         ----------
@@ -98,13 +98,13 @@ class StumpAlgorithm(BoostingAlgorithm):
         """
 
     def constant_hypothesis(self, share_p: float) -> Hypothesis | None:
-        """Make a weak ranker that is the same for every row; None if the algorithm does not use one."""
+        """Return a weak ranker with the same value for every row; None if the algorithm does not use one."""
         return None
 
 
 @dataclass(kw_only=True)
 class RankingAlgorithm(PairLossAlgorithm, StumpAlgorithm):
-    """Weak rankers in {0, 1}, judged by the pairs that they order: RankBoost and its kin.
+    """RankBoost's rules: weak rankers in {0, 1}, chosen by the weight of the pairs that they order correctly.
 
     With a push r > 1 the loss is F₊^r Σ_k w_k e^{r f(x_k)} = Σ_k w_k (Σ_i w_i e^{-(f(x_i) - f(x_k))})^r over the
     negatives k: those that stand highest weigh more. It factorises as F̃ does. Along a cut its least value is at the
@@ -119,7 +119,7 @@ class RankingAlgorithm(PairLossAlgorithm, StumpAlgorithm):
     push: float = 1.0
 
     def hypothesis(self, masses: CutMasses, share_p: float) -> Hypothesis:
-        """Return the weak ranker of a cut, judged by the pairs of a positive and a negative."""
+        """Return the stump of a split, with the weights of the pairs that it orders correctly and wrongly."""
         return self.pair_hypothesis(
             masses.above_p * masses.below_n, masses.above_n * masses.below_p
         )
@@ -130,7 +130,7 @@ class RankingAlgorithm(PairLossAlgorithm, StumpAlgorithm):
         return Hypothesis(sign, 1.0, 0.0, max(right, wrong), min(right, wrong))
 
     def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
-        """Return the step of eq. 4, smoothed; along a real-valued column the result of a line search."""
+        """Return the step alpha: eq. 4 of Rudin & Schapire 2009, smoothed; for a real-valued column, by line search."""
         if isinstance(weak_ranker, Column) and weak_ranker.line is not None:
             return self.learning_rate * weak_ranker.line.descend(self.smoothing)
         return 2.0 / (1.0 + self.push) * super().step(weak_ranker, state)
@@ -143,7 +143,7 @@ class RankingAlgorithm(PairLossAlgorithm, StumpAlgorithm):
             return float(np.exp(self.push * log_f[0] + log_f[1]))
 
     def intercept(self, log_f: Floats) -> float:
-        """Return ½ ln(F₊/F₋), by Corollary 13; with a push the difference of the logarithms over 1 + r."""
+        """Return the intercept that centres f: ½ ln(F₊/F₋), by Corollary 13; with a push r, ln(F₊/F₋)/(1 + r)."""
         return float((log_f[0] - log_f[1]) / (1.0 + self.push))
 
 
@@ -156,7 +156,7 @@ class Losses(NamedTuple):
 
 
 def exponential_losses(log_f: Floats, intercepts: Floats) -> Losses:
-    """Return the losses of f + intercept.
+    """Return the exponential losses of f + intercept after each round.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""AUCBoost (Long & Servedio 2007, Section 3): any weak ranker, boosted by AdaBoost."""
+"""AUCBoost (Long & Servedio 2007, Section 3): AdaBoost over any weak ranker, thresholded into a classifier."""
 
 import math
 from abc import abstractmethod
@@ -51,7 +51,7 @@ alpha `below` elsewhere."""
 
 @dataclass(frozen=True, slots=True)
 class CutEstimator:
-    """A fitted estimator, cut into a two-sided classifier, with the fields of `ROUND`.
+    """A fitted estimator whose scores are thresholded into a two-valued classifier, with the fields of `ROUND`.
 
     d_plus and d_minus are the weights that it classifies rightly and wrongly; each class has the weight ½.
     """
@@ -64,7 +64,7 @@ class CutEstimator:
     d_minus: float
 
     def values(self, X: Floats) -> Floats:
-        """Return h(x) of each row."""
+        """Return the classifier's output h(x) for each row."""
         above = scores_of(self.estimator, X) > self.threshold
         return np.where(above, self.above, self.below)
 
@@ -82,7 +82,7 @@ def scores_of(estimator: Any, X: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class CutSum(Ensemble):
-    """A weighted sum of estimators of one `name`, each cut into a two-sided classifier."""
+    """A weighted sum of estimators, each thresholded into a two-valued classifier."""
 
     constant = 0.0
     mean = 0.0
@@ -95,7 +95,7 @@ class CutSum(Ensemble):
 
     @abstractmethod
     def weak_rankers(self) -> list[CutEstimator]:
-        """Return the cut estimators."""
+        """Return the thresholded estimators, one per round."""
 
     def score(self, X: Floats, intercept: float) -> Floats:
         """Return the score of each row."""
@@ -111,7 +111,7 @@ class CutSum(Ensemble):
         )
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Return the name of the estimators, and their cuts, round by round."""
+        """Return a JSON description: the name of the estimators, and the threshold and outputs of each round."""
         names = ROUND.names or ()
         return {"estimator": self.name, "cuts": [fields_of(row, names) for row in self.rounds]}
 
@@ -120,19 +120,19 @@ class Foreign(Field):
     """The class name of foreign estimators; they cannot be saved, since no artifact holds foreign code."""
 
     def write(self, name: str, value: Any, arrays: Arrays, meta: Meta) -> None:
-        """Refuse."""
+        """Raise ArtifactError: a model with foreign estimators cannot be saved."""
         raise ArtifactError(
             f"only built-in weak rankers can be saved, got estimators of class {value}"
         )
 
     def read(self, declared: Declared, reader: Any) -> Any:
-        """Refuse."""
+        """Raise ArtifactError: no artifact holds foreign estimators."""
         raise ArtifactError("an artifact cannot contain estimators")
 
 
 @dataclass(frozen=True, eq=False)
 class EstimatorSum(CutSum):
-    """A sum of foreign estimators."""
+    """A weighted sum of user-supplied scikit-learn estimators; it cannot be saved."""
 
     type: ClassVar[str] = "estimators"
 
@@ -140,13 +140,13 @@ class EstimatorSum(CutSum):
     cut_estimators: list[CutEstimator]
 
     def weak_rankers(self) -> list[CutEstimator]:
-        """Return the cut estimators."""
+        """Return the thresholded estimators, one per round."""
         return self.cut_estimators
 
 
 @dataclass(frozen=True, eq=False)
 class ClassifierSum(CutSum):
-    """A sum of classifiers by name, which a stack holds."""
+    """A weighted sum of built-in classifiers of one kind, stored together as one stack of arrays."""
 
     type: ClassVar[str] = "classifiers"
 
@@ -154,6 +154,7 @@ class ClassifierSum(CutSum):
 
     @cached_property
     def _found(self) -> list[CutEstimator]:
+        """Return the stacked classifiers as one `CutEstimator` per round."""
         names = ("threshold", "above", "below", "d_plus", "d_minus")
         return [
             CutEstimator(self.stack.take(np.array([k])), **fields_of(row, names))
@@ -161,12 +162,12 @@ class ClassifierSum(CutSum):
         ]
 
     def weak_rankers(self) -> list[CutEstimator]:
-        """Return the cut classifiers."""
+        """Return the thresholded classifiers, one per round."""
         return self._found
 
 
 class EstimatorLearner(WeakLearner):
-    """The training rows, their weights, and the fit of a scikit-learn estimator to them, cloned each round."""
+    """Weak learner that fits a clone of a scikit-learn estimator to the reweighted training rows in each round."""
 
     ensemble: type[Ensemble] = EstimatorSum
     takes_categories = False
@@ -188,7 +189,7 @@ class EstimatorLearner(WeakLearner):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Logarithms of F₊ and F₋."""
+        """Logarithms of F₊ and F₋, the sums of the weights of the positives and of the negatives."""
         positive = self._data.positive
         return (
             float(np.logaddexp.reduce(self._log_weights[positive])),
@@ -196,7 +197,7 @@ class EstimatorLearner(WeakLearner):
         )
 
     def scan(self) -> CutEstimator | None:
-        """Fit the estimator to the present weights, with ½ on each class, and return it with its cut."""
+        """Fit the estimator to the current weights (½ on each class), and return it with its threshold."""
         positive = self._data.positive
         d = 0.5 * np.exp(self._log_weights - np.where(positive, *self.log_f))
         fitted = self._fit(d * self._n_rows)
@@ -214,20 +215,20 @@ class EstimatorLearner(WeakLearner):
         return fit_estimator(self._weak_ranker, data.X, data.positive, weight, "weak ranker")
 
     def update(self, weak_ranker: CutEstimator, alpha: float) -> None:
-        """Let f grow by alpha h; `weak_ranker` is the last result of `scan`."""
+        """Add alpha h to the scores f and reweight the rows; `weak_ranker` is the last result of `scan`."""
         self._log_weights += self._sign * alpha * self._h
 
     def collect(self, history: BoostingHistory) -> CutSum:
-        """Return the sum of the estimators of a run."""
+        """Return the weighted sum of the estimators of all rounds."""
         return EstimatorSum(
             type(self._weak_ranker).__name__, rounds_of(history, ROUND), history.weak_rankers
         )
 
 
 class ClassifierLearner(EstimatorLearner):
-    """The training rows, their weights, and the fit of a classifier with a name to them.
+    """Weak learner that fits a built-in classifier, given by name, to the reweighted training rows in each round.
 
-    A round draws by the booster's random_state and the number of the round.
+    The classifier's seed is derived from the booster's random_state and the number of the round.
     """
 
     ensemble = ClassifierSum
@@ -240,13 +241,14 @@ class ClassifierLearner(EstimatorLearner):
         self._round = 0
 
     def _fit(self, weight: Floats) -> Stack:
+        """Return the classifier fitted to weighted rows, seeded by random_state and the number of the round."""
         draw = np.random.SeedSequence([self._seed, self._round]).generate_state(1)
         self._round += 1
         data, name = self._data, cast(ClassifierName, self._weak_ranker)
         return fit_classifier(name, data.X, data.positive, weight, data.n_categories, int(draw[0]))
 
     def collect(self, history: BoostingHistory) -> CutSum:
-        """Return the sum of the classifiers of a run."""
+        """Return the weighted sum of the classifiers of all rounds."""
         name: ClassifierName = self._weak_ranker
         fitted = [weak_ranker.estimator for weak_ranker in history.weak_rankers]
         stack = STACKS[name].join(fitted, self._data.n_categories)
@@ -327,11 +329,12 @@ class AUCBoost(ExponentialBooster):
 
     @property
     def z_(self) -> Floats:
-        """Z_t of each round."""
+        """Normaliser Z_t of each round: the factor by which it changes AdaBoost's loss."""
         loss = np.concatenate([[1.0], self.loss_])
         return np.asarray(loss[1:] / loss[:-1])
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter for monotone constraints on weak rankers other than stumps."""
         if self.monotone and self.weak_ranker != "stump":
             raise InvalidParameter(
                 f"monotone requires weak_ranker 'stump', got {self.weak_ranker!r}: a sum of other classifiers "
@@ -339,11 +342,13 @@ class AUCBoost(ExponentialBooster):
             )
 
     def _weak_learner(self) -> type[WeakLearner]:
+        """Return the class of the weak learner: of stumps, of a built-in classifier, or of a user's estimator."""
         if self.weak_ranker == "stump":
             return WEAK_LEARNERS["stump"]
         return ClassifierLearner if isinstance(self.weak_ranker, str) else EstimatorLearner
 
     def _known_sizes(self) -> dict[str, Any]:
+        """Return the sizes and types that an artifact is validated against, including those of the classifiers."""
         if self._weak_learner() is not ClassifierLearner:
             return super()._known_sizes()
         name: Any = self.weak_ranker
@@ -355,16 +360,17 @@ class AUCBoost(ExponentialBooster):
         }
 
     def _algorithm(self) -> "BalancedAlgorithm":
+        """Return the AUCBoost step rule and loss, with the estimator's parameters."""
         return BalancedAlgorithm(learning_rate=self.learning_rate)
 
 
 class BalancedAlgorithm(StumpAlgorithm):
-    """Cuts made two-sided by Lemma 4, with the weight ½ on each class; the step is ½ ln((1 - ε)/ε)."""
+    """AUCBoost's rules: splits made two-sided by Lemma 4, half of the weight on each class, step ½ ln((1 - ε)/ε)."""
 
     criterion = Criterion.YOUDEN
 
     def hypothesis(self, masses: CutMasses, share_p: float) -> Hypothesis:
-        """Return the two-sided classifier of the cut, by the coin of Lemma 4."""
+        """Return the classifier of a split, with outputs such that it errs equally on both classes (Lemma 4)."""
         if masses.above_p >= masses.above_n:
             sign, h = 1, two_sided(masses.below_p, masses.above_n)
         else:
@@ -372,5 +378,5 @@ class BalancedAlgorithm(StumpAlgorithm):
         return Hypothesis(sign, h.above, h.below, 1.0 - h.error, h.error)
 
     def loss(self, log_f: Floats, start: Floats) -> float:
-        """Return ½ F₊/W₊ + ½ F₋/W₋, with W the weight of each class at the start."""
+        """Return the loss ½ F₊/W₊ + ½ F₋/W₋, where W is the weight of each class at the start."""
         return 0.5 * (math.exp(log_f[0] - start[0]) + math.exp(log_f[1] - start[1]))

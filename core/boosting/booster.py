@@ -1,4 +1,4 @@
-"""The base of this family's estimators for two classes: fit, score, state."""
+"""`Booster`, the base class of the boosting estimators: fit, early stopping, scores and artifacts."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -96,7 +96,7 @@ SHARE_OR_NAN = state.Constraint("from 0 to 1, or NaN", lambda v: ~((v < 0.0) | (
 
 @dataclass(frozen=True)
 class BoostingRun:
-    """The rounds of a plan on some data."""
+    """The result of running the rounds of one plan on some data."""
 
     plan: BoostingPlan
     """As run: trees have at most its `max_leaves`."""
@@ -270,6 +270,7 @@ class Booster(ContributionRanker):
         every: int | None,
         callback: Callback,
     ) -> Floats:
+        """Fit on the given rows while evaluating `metric` on X_valid; return its value after each evaluation."""
         rows = self._prepare(self._training_data(*given))
         plan = replace(self._plan(), patience=patience)
         if self._chooses(rows):
@@ -279,6 +280,7 @@ class Booster(ContributionRanker):
         shape = (len(X_held_out), *rows.positive.shape[1:])
 
         def evaluate(scores: Floats) -> float:
+            """Return the user's metric of a copy of the scores."""
             return float(metric(scores.copy()))  # the metric must not change the scores
 
         evaluation = Evaluation(X_held_out, shape, len(X_held_out), evaluate, "metric")
@@ -296,6 +298,7 @@ class Booster(ContributionRanker):
         return self.ensemble_.score_mixed(mixed, self._algorithm_intercept)
 
     def _contributions(self, X: Floats) -> Floats:
+        """Return each feature's contribution to each row's score."""
         return self.ensemble_.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
@@ -303,7 +306,7 @@ class Booster(ContributionRanker):
         return self.ensemble_.shapley_values(self.checked_rows(X))
 
     def count_shapley_steps(self) -> int:
-        """Return the most steps that the Shapley values of one row take."""
+        """Return the greatest number of elementary steps that the Shapley values of one row take."""
         return self.ensemble_.count_shapley_steps()
 
     def staged_decision_function(self, X: Any) -> Iterator[Floats]:
@@ -345,7 +348,7 @@ class Booster(ContributionRanker):
         return self._weak_learner().takes_categories
 
     def reads_columns(self) -> str | None:
-        """Return why the weak rankers cannot learn from column codes; None if they can."""
+        """Return why the weak rankers cannot be fitted on binned column codes alone; None if they can."""
         if not self._weak_learner().reads_columns:
             return f"weak_ranker {self.weak_ranker!r} reads the rows"
         if self.crosses:
@@ -357,18 +360,18 @@ class Booster(ContributionRanker):
         return None
 
     def reads_shards(self) -> str | None:
-        """Return why the weak rankers need more than sums over shards; None if sums suffice."""
+        """Return why the weak rankers cannot be fitted from sums over row shards; None if they can."""
         if self._weak_learner().reads_shards:
             return self.reads_columns()
         return f"weak_ranker {self.weak_ranker!r} is found in one process"
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Check the sum of the weak rankers against monotone constraints; see `Ranker.walk_monotone`."""
+        """Verify that the sum of weak rankers obeys monotone constraints; see `Ranker.walk_monotone`."""
         walk = self.ensemble_.walk_monotone(directions)
         return super().walk_monotone(directions) if walk is None else walk
 
     def combination(self) -> Combination | None:
-        """Return the weights of the weak rankers; see `Ranker.combination`."""
+        """Return the weights of the weak rankers in the sum; see `Ranker.combination`."""
         weights = self.ensemble_.binary_weights()
         if weights is None or (weights < 0).any():
             return None
@@ -396,7 +399,7 @@ class Booster(ContributionRanker):
         }
 
     def _describe_trees(self) -> dict[str, Any]:
-        """Return the learning rate and the bounds of trees, as the fit has used them; none if they are not known."""
+        """Return the learning rate and tree size limits that the fit used; empty if they are not known."""
         if self.weak_ranker != "tree" or self.learning_rate_ is None:
             return {}
         return {
@@ -407,7 +410,7 @@ class Booster(ContributionRanker):
         }
 
     def _encodes(self) -> bool:
-        """Return whether features are target encoded, so that training rows are scored without themselves."""
+        """Return whether features are target encoded: then training rows are scored out of fold."""
         learner = self._weak_learner()
         if not (issubclass(learner, TreeLearner) and hasattr(self, "classes_")):  # not of pairs
             return False
@@ -419,7 +422,7 @@ class Booster(ContributionRanker):
 
     @abstractmethod
     def _algorithm(self) -> BoostingAlgorithm:
-        """Return the boosting algorithm with its parameters, before the first round."""
+        """Return the boosting algorithm (step rule and loss) with the estimator's parameters."""
 
     def _weak_learner(self) -> type[WeakLearner]:
         """Return the class of the weak learner on rows."""
@@ -432,16 +435,17 @@ class Booster(ContributionRanker):
         return self._weak_learner() if data.query is None else QUERY_LEARNERS[self.weak_ranker]
 
     def _evaluation(self, data: BoostingData) -> Evaluation:
-        """Return the evaluation of a validation part."""
+        """Return how to evaluate the scores of a validation set: its rows and metric."""
         return data.evaluation() if isinstance(data, ListedPairs) else evaluate(data)
 
     def _before_rounds(self, data: BoostingData) -> None:
-        """Store what the algorithm needs to know of its training rows or pairs."""
+        """Compute attributes of the training rows or pairs that the algorithm needs; called before the first round."""
 
     def _after_rounds(self, data: BoostingData) -> None:
-        """Compute attributes that need the training rows or pairs, after the run."""
+        """Compute fitted attributes that need the training rows or pairs; called after the last round."""
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
+        """Fit on rows, first choosing the number of rounds by validation if the parameters leave it open."""
         rows = self._prepare(data)
         chooses = self._chooses(rows)
         if data.query is not None and rows.query is None:  # none can be held out
@@ -460,13 +464,13 @@ class Booster(ContributionRanker):
             self._fit_data(rows, callback)
 
     def _prepare(self, data: TrainingData) -> TrainingData:
-        """Return the rows within queries; one query of two classes is an ordinary table."""
+        """Return the data grouped by query; a single query of two classes becomes ordinary rows."""
         if data.grade is None and (data.query is None or (data.query == data.query[0]).all()):
             return replace(data, query=None)
         return data.within_queries()
 
     def _fit_data(self, data: BoostingData, callback: Callback) -> None:
-        """Fit by the parameters; early stopping holds out data."""
+        """Fit with the number of rounds in the parameters; early stopping holds out some data."""
         plan = self._plan()
         held_out: BoostingData | None = None
         if plan.patience is not None:
@@ -474,7 +478,7 @@ class Booster(ContributionRanker):
         self._take_run(self._run_on(plan, data, held_out, callback), data)
 
     def _fit_chosen(self, rows: TrainingData, callback: Callback) -> None:
-        """Choose the number of rounds by a validation part, then fit on all rows."""
+        """Choose the number of rounds on a validation set, then refit on all rows."""
         plan = self._first_plan(rows)
         try:
             parts = rows.split_off(self.validation_fraction, self.random_state)
@@ -508,14 +512,14 @@ class Booster(ContributionRanker):
         self._validation_auc, self.stop_reason_ = first.validation_auc, reason
 
     def _chooses(self, rows: TrainingData) -> bool:
-        """Return whether it chooses the number of rounds: trees, with enough rows of each class to hold some out."""
+        """Return whether the fit chooses the number of rounds: trees, with enough rows per class to hold some out."""
         if self.n_rounds is not None or self.weak_ranker != "tree":
             return False
         n_positives = int(rows.positive.sum())
         return min(n_positives, len(rows.positive) - n_positives) >= MIN_CLASS_ROWS
 
     def _plan(self) -> BoostingPlan:
-        """Return the plan of a fit that chooses nothing."""
+        """Return the settings of a fit that takes them all from the parameters."""
         n_rounds = DEFAULT_ROUNDS if self.n_rounds is None else self.n_rounds
         rate = self._default_rate() if self.learning_rate is None else self.learning_rate
         if self.weak_ranker != "tree":
@@ -530,7 +534,7 @@ class Booster(ContributionRanker):
         )
 
     def _first_plan(self, rows: TrainingData) -> BoostingPlan:
-        """Return the plan of the first run of a fit that chooses the number of rounds."""
+        """Return the settings of the first run of a fit that chooses the number of rounds."""
         plan = self._plan()
         rate, features = plan.learning_rate, plan.max_features
         if self.learning_rate is None:
@@ -547,7 +551,7 @@ class Booster(ContributionRanker):
         )
 
     def _larger_plan(self, plan: BoostingPlan) -> BoostingPlan:
-        """Return a plan of more rounds and larger trees; what the parameters give is a bound that stays."""
+        """Return settings with more rounds and larger trees; values that the user set remain upper bounds."""
         depth, leaves = plan.max_depth, plan.max_leaves
         if self.max_leaves == "auto" and leaves is not None:
             leaves = min(MORE_LEAVES * leaves, MAX_LEAVES)
@@ -556,11 +560,11 @@ class Booster(ContributionRanker):
         return replace(plan, n_rounds=MAX_ROUNDS, max_depth=depth, max_leaves=leaves)
 
     def _default_rate(self) -> float:
-        """Return the learning rate if the parameter is None and the number of rounds is not chosen."""
+        """Return the default learning rate of a fit that does not choose its number of rounds."""
         raise NotImplementedError
 
     def _rate(self) -> float:
-        """Return the learning rate of the fit."""
+        """Return the learning rate of the fit: the parameter, or its default."""
         rate = getattr(self, "learning_rate_", None)
         return self._plan().learning_rate if rate is None else rate
 
@@ -571,7 +575,7 @@ class Booster(ContributionRanker):
         held_out: BoostingData | None,
         callback: Callback,
     ) -> BoostingRun:
-        """Run the rounds of a plan; early stopping uses the rows that are held out."""
+        """Run the rounds of a plan on training data; held-out data, if any, serve early stopping."""
         validation = None if held_out is None else self._evaluation(held_out)
         return self._run_rounds(plan, training, validation, callback)
 
@@ -583,7 +587,7 @@ class Booster(ContributionRanker):
         callback: Callback,
         every: int | None = None,
     ) -> BoostingRun:
-        """Run the rounds, and keep the best number of them."""
+        """Run the rounds of a plan, and keep the rounds up to the best validation value."""
         self.learning_rate_ = plan.learning_rate
         self._before_rounds(data)
         algorithm = self._algorithm()
@@ -613,7 +617,7 @@ class Booster(ContributionRanker):
         run = Boosting(learner, algorithm, history, monitor, self._known_sizes())
 
         def identify() -> bytes:
-            """Return a hash of all that determines the fit, except a metric, which is code."""
+            """Return a hash of all inputs that determine the fit (a user's metric is excluded, since it is code)."""
             steps = np.array([every or 0])
             watched: tuple[Any, ...] = () if validation is None else (validation.X, steps)
             if validation is not None and isinstance(validation.X, StandIns):
@@ -632,7 +636,7 @@ class Booster(ContributionRanker):
         )
 
     def _take_run(self, run: BoostingRun, data: BoostingData) -> None:
-        """Set the fitted attributes from a run on these data."""
+        """Set the fitted attributes from the result of a run."""
         plan = run.plan
         self.max_depth_, self.max_leaves_ = plan.max_depth, plan.max_leaves
         self.max_features_ = plan.max_features
@@ -643,9 +647,11 @@ class Booster(ContributionRanker):
         self._after_rounds(data)
 
     def _known_sizes(self) -> dict[str, Any]:
+        """Return the sizes and types that an artifact is validated against, including the class of the ensemble."""
         return super()._known_sizes() | {"ensemble_": self._weak_learner().ensemble_of(self)}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        """Restore the fitted attributes from an artifact; raise ArtifactError if they contradict the parameters."""
         n_values, most = arrays["log_f_plus"].size, self._most_rounds
         if not 1 <= n_values <= most + 1:
             raise ArtifactError(
@@ -661,6 +667,7 @@ class Booster(ContributionRanker):
         self.learning_rate_, self.max_depth_, self.max_leaves_, self.max_features_ = values
 
     def _get_state(self) -> tuple[Arrays, dict[str, Any]]:
+        """Return the arrays and metadata of the artifact, including settings that the fit has chosen."""
         arrays, meta = super()._get_state()
         if self._stores_values() and self.learning_rate_ is not None:
             values: list[Any] = [self.learning_rate_, self.max_depth_]
@@ -669,14 +676,16 @@ class Booster(ContributionRanker):
         return arrays, meta
 
     def _stores_values(self) -> bool:
-        """Return whether the values of the fit do not follow from the parameters, so that an artifact holds them."""
+        """Return whether the artifact stores settings chosen by the fit, since the parameters do not determine them."""
         return bool(self.weak_ranker == "tree") and self.n_rounds is None
 
     @property
     def _most_rounds(self) -> int:
+        """Upper limit of the number of rounds."""
         return MAX_ROUNDS if self.n_rounds is None else int(self.n_rounds)
 
     def _restore(self) -> None:
+        """Check the number of restored validation values, then derive the remaining fitted attributes."""
         n_rounds, n_tried = len(self._log_f_plus) - 1, len(self._validation_auc)
         most = self._most_rounds
         least = 0 if self.n_rounds is None else n_rounds  # a fit on all rows may have more
@@ -687,7 +696,7 @@ class Booster(ContributionRanker):
         self._derive()
 
     def _derive(self) -> None:
-        """Compute attributes from rounds and losses, after a fit or from an artifact."""
+        """Compute the attributes that follow from rounds and losses, after a fit or from an artifact."""
         algorithm = self._algorithm()
         self._log_f = log_f = np.column_stack([self._log_f_plus, self._log_f_minus])
         self._algorithm_intercept = algorithm.intercept(log_f[-1])
@@ -699,7 +708,7 @@ class Booster(ContributionRanker):
 
 
 class ExponentialBooster(Booster):
-    """Base class of boosters of an exponential loss, of rows or pairs: it has a value for the losses of both."""
+    """Base class of boosters of an exponential loss over rows or pairs; it reports both losses."""
 
     @property
     def f_(self) -> Floats:
@@ -722,6 +731,7 @@ class ExponentialBooster(Booster):
         return np.asarray(self._log_f[1:].sum(axis=1))
 
     def _losses(self) -> Losses:
+        """Return the exponential losses over rows and pairs after each round."""
         check_is_fitted(self)
         intercept, log_f = self._algorithm().intercept, self._log_f[1:]
         return exponential_losses(
@@ -810,6 +820,7 @@ class PairBooster(ExponentialBooster):
     def _learn_pairs(
         self, X: Any, pairs: Any, pair_weight: Any, groups: Any, callback: Callback
     ) -> None:
+        """Check the parameters and the listed pairs, then fit on them."""
         check_values(type(self), self.get_params(deep=False))
         self.check_pair_parameters()
         matrix = self._matrix(X, reset=True)
@@ -834,7 +845,7 @@ class PairBooster(ExponentialBooster):
 
 
 def _sample(data: BoostingData, learner: WeakLearner) -> Evaluation:
-    """Return a sample of the training data, its rows in memory."""
+    """Return an evaluation on a sample of the training data, with the sampled rows in memory."""
     sample = data.sample() if isinstance(data, ListedPairs) else evaluate(draw_sample(data))
     if isinstance(sample.X, ColumnTable):
         return sample._replace(X=learner.extend(sample.X).all())
@@ -842,11 +853,12 @@ def _sample(data: BoostingData, learner: WeakLearner) -> Evaluation:
 
 
 def _part_of_progress(callback: Callback, first: int, last: int) -> Callback:
-    """Return a callback that reports a fit as steps `first` to `last` of 2 MAX_ROUNDS."""
+    """Return a callback that maps the progress of one fit to steps `first` to `last` of 2 MAX_ROUNDS."""
     if callback is ignore:
         return ignore
 
     def report(step: int, of: int, info: Mapping[str, float]) -> None:
+        """Report a step of the inner fit on the scale of the outer one."""
         callback(first + (last - first) * step // of, 2 * MAX_ROUNDS, info)
 
     return report

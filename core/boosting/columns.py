@@ -1,4 +1,4 @@
-"""The given columns as weak rankers, h_j(x) = x_j: the setting of Rudin & Schapire 2009, on rows and pairs."""
+"""Weak rankers that are the given columns themselves, h_j(x) = x_j, on rows or pairs (Rudin & Schapire 2009)."""
 
 import math
 from abc import abstractmethod
@@ -48,7 +48,7 @@ MAX_STEP = 26.0 * math.log(2.0)
 
 
 class LineSearch:
-    """The loss along one real-valued weak ranker, for which no step is known in closed form.
+    """Line search for the step along one real-valued weak ranker, for which there is no closed form.
 
     Z(α) = F̃(λ + α e_j)/F̃(λ) = Σ d_ik e^{-α (h(x_i) - h(x_k))}, as a product of sums Σ w e^{-α h}.
 
@@ -81,18 +81,18 @@ class LineSearch:
         weights_n: Floats,
         push: float = 1.0,
     ) -> "LineSearch":
-        """Return the search, given h on the rows of each class, and their weights, which sum to 1 in each class."""
+        """Return the line search for two classes, from h and the weights of each class's rows (each sums to 1)."""
         most = max(positives.max(), negatives.max())
         least = min(positives.min(), negatives.min())
         factors = (positives, weights_p), (-push * negatives, weights_n)
         return cls(factors, float(most - least), push)
 
     def forget(self) -> None:
-        """Release the memory of h; called when the step has been taken."""
+        """Free the arrays of h after the step has been taken."""
         self._factors = ()
 
     def log_z(self, alpha: float) -> float:
-        """Return ln Z(α)."""
+        """Return ln Z(α), the log ratio of the losses after and before the step α."""
         parts = [log_sum(w, -alpha * h) for h, w in self._factors]
         return sum((self._push * parts[0], *parts[1:]))
 
@@ -113,6 +113,7 @@ class LineSearch:
         """
 
         def falls(alpha: float) -> float:
+            """Return the smoothed, scaled slope of the descent at alpha; its root is the step."""
             # the derivative of Z over that of the first factor's power, A^(r-1), which has the same sign
             log_mass = sum(log_sum(w, -alpha * h) for h, w in self._factors)
             fall = math.exp(log_mass) * self.slope(alpha) / self._push
@@ -125,15 +126,16 @@ class LineSearch:
         return self._root(falls)
 
     def climb(self, log_f_tilde: float, norm: float) -> float:
-        """Return the step that raises the smooth margin most, eq. 10; ln F̃ < 0 and ‖λ‖₁ are the values before it."""
+        """Return the step that increases the smooth margin most (eq. 10), given ln F̃ < 0 and ‖λ‖₁ before it."""
 
         def rises(alpha: float) -> float:  # falls as α grows: its derivative is slope'(α)(‖λ‖₁ + α)
+            """Return the slope of the smooth margin at alpha, up to a positive factor."""
             return self.slope(alpha) * (norm + alpha) + log_f_tilde + self.log_z(alpha)
 
         return self._root(rises)
 
     def _root(self, condition: Callable[[float], float]) -> float:
-        """Return the root of a falling condition; the greatest step if it has none."""
+        """Return the root of a decreasing function of alpha; the greatest allowed step if it has none."""
         from scipy.optimize import brentq
 
         longest = 2.0 / (1.0 + self._push) * MAX_STEP / self._spread
@@ -146,7 +148,7 @@ class LineSearch:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as h; `line` is the loss along it, None if its values are 0 and 1, or if it was read from a state."""
+    """A column used as a weak ranker h, with its line search (`line`; None for 0/1 columns or restored models)."""
 
     feature: int
     sign: int
@@ -155,13 +157,13 @@ class Column:
     line: LineSearch | None
 
     def values(self, X: Floats) -> Floats:
-        """Return h(x) of each row."""
+        """Return h(x), the column's value or its negative, of each row."""
         return self.sign * known(X[:, self.feature])
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnSum(Ensemble):
-    """A sum of columns: a linear score.
+    """A weighted sum of columns: a linear score.
 
     Attributes
     ----------
@@ -192,13 +194,14 @@ class ColumnSum(Ensemble):
 
     @cached_property
     def slopes(self) -> Floats:
-        """What each column adds per unit, shape (n_features,)."""
+        """Coefficient of each column in the linear score, shape (n_features,)."""
         steps = self.rounds["alpha"] * self.rounds["sign"]
         n_features = len(self.column_mean)
         return np.bincount(self.rounds["feature"], steps, n_features).astype(np.float64, copy=False)
 
     @cached_property
     def _used(self) -> npt.NDArray[np.int64]:
+        """Sorted indices of the columns that some round used."""
         return np.unique(self.rounds["feature"])
 
     @property
@@ -207,7 +210,7 @@ class ColumnSum(Ensemble):
         return float((self.slopes * self.column_mean).sum())
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Return the score of each row; what a column adds is clipped to ± `MAX_PART`."""
+        """Return the linear score of each row; the contribution of a column is clipped to ± `MAX_PART`."""
         scores = np.full(len(X), intercept)
         for j in self._used:
             with np.errstate(over="ignore"):
@@ -216,19 +219,19 @@ class ColumnSum(Ensemble):
         return scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Return what each column adds, clipped as in `score`, less the same of the mean of the column."""
+        """Return each column's clipped contribution to each row's score, minus that of the column's mean."""
         with np.errstate(over="ignore"):
             parts = np.clip(self.slopes * known(X), -MAX_PART, MAX_PART)
         return np.asarray(parts - self.slopes * self.column_mean)
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Compare what each constrained column adds per unit with 0; see `Ensemble.walk_monotone`."""
+        """Verify the sign of each constrained column's coefficient; see `Ensemble.walk_monotone`."""
         return walk_slopes(
             directions, self.slopes, self.column_mean, 1.0 / np.maximum(abs(self.slopes), 1e-300)
         )
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Describe what each column adds per unit, greatest first."""
+        """Return a JSON description: the coefficient of each column, largest first."""
         order = self._used[np.argsort(-np.abs(self.slopes[self._used]), kind="stable")]
         return {
             "rules": [
@@ -242,23 +245,23 @@ class ColumnSum(Ensemble):
         }
 
     def weak_rankers(self) -> list[Column]:
-        """Return the columns, without the losses along them."""
+        """Return the columns of all rounds, without their line searches."""
         names = ("feature", "sign", "d_plus", "d_minus")
         return [Column(**fields_of(row, names), line=None) for row in self.rounds]
 
     def binary_weights(self) -> Floats | None:
-        """Return the steps if all columns used are {0, 1}, else None; the reverse of a column is 1 - x_j - 1."""
+        """Return the step of each round if all columns used are {0, 1}, else None."""
         return self.rounds["alpha"].copy() if self.column_binary[self._used].all() else None
 
 
 class ColumnSearch(WeakLearner):
-    """The choice among the columns under the present weights, for rows or listed pairs."""
+    """Base of the weak learners that choose the best column under the current weights of rows or listed pairs."""
 
     ensemble = ColumnSum
     takes_categories = False
 
     def _lay_out(self, parameters: Any, algorithm: Any, columns: Floats, weight: Floats) -> None:
-        """Store facts about the columns, (n_rows, n_features), and their weighted means."""
+        """Store which columns (n_rows, n_features) are binary, which have missing values, and their weighted means."""
         greatest = float(np.abs(columns).max())
         if greatest > MAX_VALUE:
             raise InvalidData(
@@ -271,7 +274,7 @@ class ColumnSearch(WeakLearner):
         self._mean = np.einsum("i,ij->j", weight / weight.sum(), columns)
 
     def scan(self) -> Column | None:
-        """Return the best column by eq. 3, or by eq. 5."""
+        """Return the best column under the current weights, by eq. 3 or eq. 5 of Rudin & Schapire 2009."""
         slopes = np.where(self._is_constant, 0.0, self._slopes())
         if self._directions is not None:
             slopes = np.where(slopes * self._directions < 0.0, 0.0, slopes)
@@ -287,11 +290,11 @@ class ColumnSearch(WeakLearner):
         return self._column(j, 1 if slopes[j] >= 0 else -1)
 
     def collect(self, history: BoostingHistory) -> ColumnSum:
-        """Return the sum of the columns of a run."""
+        """Return the weighted sum of the columns of all rounds."""
         return ColumnSum(rounds_of(history, ROUND), self._mean, self._is_binary)
 
     def _fall(self, j: int, slope: float) -> float:
-        """Return the fraction of the loss that the best step along a column takes off."""
+        """Return the relative decrease of the loss by the best step along a column."""
         if slope == 0.0:
             return 0.0
         if self._is_binary[j] and self._push == 1.0:
@@ -301,29 +304,30 @@ class ColumnSearch(WeakLearner):
         return 1.0 - math.exp(line.log_z(line.descend(0.0)))
 
     def _column(self, j: int, sign: int) -> Column:
+        """Return a column with sign `sign` as a weak ranker, with its line search unless it is binary."""
         if self._is_binary[j]:
             return Column(j, sign, *self._binary_pairs(j, sign), None)
         return Column(j, sign, *self._pairs(j, sign), self._line(j, sign))
 
     @abstractmethod
     def _slopes(self) -> Floats:
-        """Return Σ d_ik (h(x_i) - h(x_k)) of each column."""
+        """Return the derivative of the descent along each column, Σ d_ik (h(x_i) - h(x_k)), shape (n_features,)."""
 
     @abstractmethod
     def _line(self, j: int, sign: int) -> LineSearch:
-        """Return the loss along a column, or its reverse."""
+        """Return the line search along a column (sign 1) or its negative (sign -1)."""
 
     @abstractmethod
     def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Return d+ and d- of a column of 0 and 1, each mass summed on its own."""
+        """Return d+ and d-, the weights of the pairs that a 0/1 column orders correctly and wrongly."""
 
     @abstractmethod
     def _pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Return the masses of the pairs that a column orders rightly and wrongly."""
+        """Return d+ and d-, the weights of the pairs that a column orders correctly and wrongly."""
 
 
 class ColumnLearner(ColumnSearch):
-    """The training rows, their weights, and the choice among the columns.
+    """Weak learner on training rows: their weights, and the choice of the best column.
 
     Notes
     -----
@@ -355,7 +359,7 @@ class ColumnLearner(ColumnSearch):
         return log_f_plus, log_f_minus
 
     def update(self, weak_ranker: Column, alpha: float) -> None:
-        """Let f grow by alpha h."""
+        """Add alpha h to the scores f and reweight the rows."""
         if weak_ranker.line is not None:
             weak_ranker.line.forget()
         for k, direction in enumerate((-1.0, self._push)):
@@ -365,22 +369,25 @@ class ColumnLearner(ColumnSearch):
             self._weights[k] = weights / weights.sum()
 
     def _slopes(self) -> Floats:
+        """See `ColumnSearch._slopes`; computed from the weights of the two classes."""
         (p, n), (v, u) = self._classes, self._weights
         slopes: Floats = np.einsum("i,ij->j", v, p) - np.einsum("i,ij->j", u, n)
         return slopes
 
     def _line(self, j: int, sign: int) -> LineSearch:
+        """See `ColumnSearch._line`."""
         (p, n), (v, u) = self._classes, self._weights
         return LineSearch.of_classes(sign * p[:, j], v, sign * n[:, j], u, self._push)
 
     def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Return d+ = P (1 - N) and d- = N (1 - P)."""
+        """Return d+ = P (1 - N) and d- = N (1 - P), where P and N are the class weights of the rows with value 1."""
         (p, n), (v, u) = self._classes, self._weights
         right = dot(v, p[:, j]) * dot(u, 1.0 - n[:, j])
         wrong = dot(u, n[:, j]) * dot(v, 1.0 - p[:, j])
         return (right, wrong) if sign > 0 else (wrong, right)
 
     def _pairs(self, j: int, sign: int) -> tuple[float, float]:
+        """Return the weights of the (positive, negative) pairs that a column orders correctly and wrongly."""
         h_p, h_n = (sign * rows[:, j] for rows in self._classes)
         v, u = self._weights
         order = np.argsort(h_n, kind="stable")
@@ -393,7 +400,7 @@ class ColumnLearner(ColumnSearch):
 
 
 class PairColumnLearner(ColumnSearch):
-    """The items, the weights of their pairs, and the choice among the columns.
+    """Weak learner on listed pairs: their weights, and the choice of the best column of the items.
 
     Notes
     -----
@@ -417,11 +424,11 @@ class PairColumnLearner(ColumnSearch):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Half the logarithm of F̃ each."""
+        """Half of ln F̃ twice, F̃ being the loss over the pairs; see `WeakLearner.log_f`."""
         return 0.5 * self._log_loss, 0.5 * self._log_loss
 
     def update(self, weak_ranker: Column, alpha: float) -> None:
-        """Let f grow by alpha h."""
+        """Add alpha h to the scores f and reweight the pairs."""
         if weak_ranker.line is not None:
             weak_ranker.line.forget()
         self._f += alpha * weak_ranker.sign * self._items[:, weak_ranker.feature]
@@ -431,39 +438,44 @@ class PairColumnLearner(ColumnSearch):
         self._weights = weights / weights.sum()
 
     def _slopes(self) -> Floats:
+        """See `ColumnSearch._slopes`; computed from the weights of each item as better and as worse one."""
         wins, losses = self._listed.by_item(self._weights)
         slopes: Floats = np.einsum("i,ij->j", wins - losses, self._items)
         return slopes
 
     def _line(self, j: int, sign: int) -> LineSearch:
+        """See `ColumnSearch._line`."""
         column = self._items[:, j]
         factor = sign * self._differences(j), self._weights
         return LineSearch((factor,), float(column.max() - column.min()))
 
     def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
+        """See `_pairs`: listed pairs need no special case for 0/1 columns."""
         return self._pairs(j, sign)
 
     def _pairs(self, j: int, sign: int) -> tuple[float, float]:
+        """Return the weights of the listed pairs that a column orders correctly and wrongly."""
         differences = sign * self._differences(j)
         right, wrong = self._weights[differences > 0].sum(), self._weights[differences < 0].sum()
         return min(float(right), 1.0), min(float(wrong), 1.0)
 
     def _differences(self, j: int) -> Floats:
+        """Return the column's value of the better item minus that of the worse one, for each pair."""
         column = self._items[:, j]
         return column[self._listed.better] - column[self._listed.worse]
 
 
 def log_sum(weights: Floats, exponents: Floats) -> float:
-    """Return ln Σ w e^x."""
+    """Return ln Σ weights · e^exponents, without overflow."""
     most = float(exponents.max())
     return most + math.log(dot(weights, np.exp(exponents - most)))
 
 
 def dot(a: Floats, b: Floats) -> float:
-    """Return Σ a b; the result of BLAS would depend on its number of threads."""
+    """Return the dot product Σ a b, without BLAS, whose result would depend on its number of threads."""
     return float((a * b).sum())
 
 
 def known(values: Floats) -> Floats:
-    """Return the values with 0 for the missing: there the column says nothing."""
+    """Return the values with missing ones (NaN) replaced by 0, which contributes nothing."""
     return np.where(np.isnan(values), 0.0, values)

@@ -1,4 +1,4 @@
-"""How a booster measures scores: the metric of its validation part, and the sample of its training rows."""
+"""How a booster evaluates scores: the metric on its validation rows, and the sample of its training rows."""
 
 import math
 from collections.abc import Callable
@@ -25,7 +25,7 @@ SAMPLE_ROWS = 5_000
 
 
 class Evaluation(NamedTuple):
-    """Rows, and a metric of their ranking.
+    """Rows to score during a fit, and the metric of their scores.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Evaluation(NamedTuple):
 def evaluate(
     data: TrainingData, metric: ListMetric | None = None, name: str = "validation_auc"
 ) -> Evaluation:
-    """Return the evaluation of a validation part, or a sample.
+    """Return an `Evaluation` of validation or sampled rows, by default with the AUC.
 
     By the AUC; for several labels over all (row, label) pairs; with queries by the mean over them of a metric, by
     default of the fraction of pairs in order.
@@ -71,6 +71,7 @@ def evaluate(
 def _mean_over_queries(
     metric: ListMetric, grade: Integers, weight: Floats, query: Integers, scores: Floats
 ) -> float:
+    """Return the weighted mean of a list metric over the queries for which it is defined; NaN if there are none."""
     of_query = np.bincount(query, weight) / np.bincount(query)
     values = metric.of(take_lists(grade, scores, weight, query))
     has = ~np.isnan(values)
@@ -80,17 +81,17 @@ def _mean_over_queries(
 
 
 def draw_sample(data: TrainingData) -> TrainingData:
-    """Return a sample of about `SAMPLE_ROWS` rows: of each stratum equally many, or of whole queries."""
+    """Return a sample of about `SAMPLE_ROWS` training rows: equally many per stratum, or whole queries."""
     if len(data.positive) <= SAMPLE_ROWS:
         return data
     return _sample_strata(data) if data.query is None else _sample_queries(data, data.query)
 
 
 def _sample_strata(data: TrainingData) -> TrainingData:
-    """Return `SAMPLE_ROWS` rows, equally many with the label, or any of several, and without.
+    """Return `SAMPLE_ROWS` rows, equally many with and without the label (or any of several labels).
 
-    If a stratum has fewer, all of it is taken, and more of the others. Sampled rows are evenly spaced, and each has
-    the weight of the rows of its stratum that it stands for.
+    A stratum with fewer rows is used completely, and the others get more. Sampled rows are evenly spaced, and each has
+    the total weight of the rows that it represents.
     """
     has = data.positive if data.positive.ndim == 1 else np.any(data.positive, axis=1)
     strata = [mask for mask in (has, ~has) if mask.any()]
@@ -108,7 +109,7 @@ def _sample_strata(data: TrainingData) -> TrainingData:
 
 
 def _sample_queries(data: TrainingData, query: Integers) -> TrainingData:
-    """Return rows of whole queries, or evenly spaced ones where a list is longer than the sample."""
+    """Return the rows of sampled whole queries; a list longer than the sample is thinned to evenly spaced rows."""
     n_rows, sizes = len(query), np.bincount(query)
     if sizes.max() > SAMPLE_ROWS:
         order = np.lexsort((data.target, query))

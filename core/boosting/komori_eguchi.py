@@ -53,7 +53,7 @@ MIN_VARIANCE = 1e-12
 
 
 class Pieces(NamedTuple):
-    """Functions of one feature that are cubic between common breaks.
+    """The basis functions of one feature, each cubic between common breaks, and their roughness penalty.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Pieces(NamedTuple):
 
 
 def local_scale(breaks: Floats) -> tuple[Floats, Floats]:
-    """Return left end and slope of each piece, u = (x - left) slope; 0 and 0 for the two outer pieces."""
+    """Return the left end and slope of each piece, so that u = (x - left) slope is in [0, 1]; 0 for the outer two."""
     left, slope = np.zeros((2, len(breaks) + 1))
     with np.errstate(over="ignore"):
         inner = 1.0 / np.diff(breaks)
@@ -88,7 +88,7 @@ def local_scale(breaks: Floats) -> tuple[Floats, Floats]:
 
 
 class ColumnShapes:
-    """The shapes of one column, evaluated on its training rows.
+    """The basis functions (shapes) of one column, evaluated on its training rows.
 
     Parameters
     ----------
@@ -133,13 +133,13 @@ class ColumnShapes:
         self.variance = variance[kept]
 
     def slopes(self, gradient: Floats) -> Floats:
-        """Return Σ gradient · shape(x) over the rows, for each shape; O(n_rows)."""
+        """Return Σ gradient · shape(x) over the rows for each basis function of the column; O(n_rows)."""
         powers = self._powers(gradient, 4)
         along = np.tensordot(self.pieces.coefficients, powers[:-1], axes=2)
         return np.asarray(along + self.pieces.missing * powers[-1, 0])
 
     def values(self, shape: int) -> Floats:
-        """Return the value of one shape at each row."""
+        """Return the value of one basis function, given by its index, at each row."""
         cubics = self.pieces.coefficients[shape]
         known = self._codes < len(cubics)
         piece = np.where(known, self._codes, 0)
@@ -150,13 +150,14 @@ class ColumnShapes:
         return np.asarray(np.where(known, values, self.pieces.missing[shape]))
 
     def _powers(self, weight: Floats, n_powers: int) -> Floats:
+        """Return Σ weight · u^p over the rows in each piece for p below n_powers, shape (n_pieces + 1, n_powers)."""
         powers = np.zeros((len(self._slope) + 1, n_powers))
         sum_piece_powers(self._codes, self._column, self._left, self._slope, weight, powers)
         return powers
 
 
 def lay_out(X: Floats, weight: Floats, n_knots: int, *, splines: bool) -> list[ColumnShapes]:
-    """Return the shapes of every column, none for a constant column; O(n_features · n_rows log n_rows).
+    """Return the basis functions of every column, none for a constant column; O(n_features · n_rows log n_rows).
 
     A column has at most n_knots inner knots, or steps; if it has more values they are weighted quantiles. With
     `splines` columns of more values than that have splines; all others have steps. The weights sum to 1.
@@ -168,6 +169,7 @@ def lay_out(X: Floats, weight: Floats, n_knots: int, *, splines: bool) -> list[C
 
 
 def _shape(column: Floats, weight: Floats, n_knots: int, *, splines: bool) -> Pieces:
+    """Return the basis of one column: splines if asked for and possible, else steps; plus a step of missing values."""
     known = column[~np.isnan(column)]
     edges = np.unique(fit_edges(column, weight, n_knots + 1))
     pieces = None
@@ -181,7 +183,7 @@ def _shape(column: Floats, weight: Floats, n_knots: int, *, splines: bool) -> Pi
 
 
 def _relative_deviation(column: Floats, weight: Floats) -> float:
-    """Return the standard deviation of the known values, as a fraction of their range."""
+    """Return the standard deviation of a column's non-missing values divided by their range."""
     known = ~np.isnan(column)
     x, w = column[known], weight[known]
     low, high = x.min(), x.max()
@@ -190,7 +192,7 @@ def _relative_deviation(column: Floats, weight: Floats) -> float:
 
 
 def _apart(edges: Floats, low: float, high: float) -> Floats:
-    """Return the knots: both ends of the range, and the edges that are not too close to each other."""
+    """Return the spline knots: both ends of the range, and the edges that are not too close to each other."""
     knots = [low]
     for edge in edges:
         if min(edge - knots[-1], high - edge) > MIN_KNOT_GAP * (0.5 * high - 0.5 * low):
@@ -199,7 +201,7 @@ def _apart(edges: Floats, low: float, high: float) -> Floats:
 
 
 def _splines(knots: Floats, deviation: float) -> Pieces | None:
-    """Return the natural splines of a column; None if its knots are too few or too close.
+    """Return the natural spline basis of a column; None if its knots are too few or too close.
 
     The penalty is ∫ f''(x)² dx with x in standard deviations.
     """
@@ -224,7 +226,7 @@ def _splines(knots: Floats, deviation: float) -> Pieces | None:
 
 
 def _steps(edges: Floats) -> Pieces:
-    """Return the steps of a column. The penalty is the sum of the squared differences of successive steps.
+    """Return the step-function basis of a column, with a jump at each edge.
 
     The step before the first and the one after the last are 0: a single step of height a has the penalty 2 a².
     """
@@ -236,7 +238,7 @@ def _steps(edges: Floats) -> Pieces:
 
 
 def _with_missing(pieces: Pieces) -> Pieces:
-    """Return the pieces with the step of the missing first; its penalty is that of a single step."""
+    """Return the pieces with a step function of missing values added first; its penalty is that of a single step."""
     n = len(pieces.knots)
     coefficients = np.zeros((n + 1, *pieces.coefficients.shape[1:]))
     coefficients[1:] = pieces.coefficients
@@ -248,7 +250,7 @@ def _with_missing(pieces: Pieces) -> Pieces:
 
 
 def _squares(coefficients: Floats) -> Floats:
-    """Return the coefficients of the squares of cubics, shape (..., 7)."""
+    """Return the coefficients of the squares of cubic polynomials: shape (..., 4) to (..., 7)."""
     squares = np.zeros((*coefficients.shape[:-1], 7))
     for p in range(4):
         for r in range(4):
@@ -261,7 +263,7 @@ _FINITE = (Ge(-MAX_PART), Le(MAX_PART))
 
 @dataclass(frozen=True, eq=False)
 class AdditiveFunction(State):
-    """Σ_j f_j(x_j), each f_j piecewise cubic.
+    """The fitted sum Σ_j f_j(x_j) of one piecewise cubic function per feature.
 
     Attributes
     ----------
@@ -282,7 +284,7 @@ class AdditiveFunction(State):
 
     @classmethod
     def combine(cls, columns: Sequence[Pieces], theta: Sequence[Floats]) -> "AdditiveFunction":
-        """Return the sum of the shapes of each column, weighted by its theta."""
+        """Return the function with f_j the sum of column j's basis functions, weighted by theta[j]."""
         sizes = [len(column.breaks) for column in columns]
         return cls(
             np.cumsum([0, *sizes], dtype=np.int64),
@@ -320,7 +322,7 @@ class AdditiveFunction(State):
         return replace(self, pieces=pieces, missing=self.missing + by)
 
     def describe(self, name: Callable[[int], str]) -> Iterator[dict[str, Any]]:
-        """Yield a description of each feature that matters: its breaks, and its values at them and to their right."""
+        """Yield a JSON description of each feature with a nonzero function: its breaks, and the values there."""
         for j, (start, stop) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
             pieces = self.pieces[start + j : stop + j + 1]
             if not pieces.any() and self.missing[j] == 0.0:
@@ -334,7 +336,7 @@ class AdditiveFunction(State):
             }
 
     def _scale(self) -> tuple[Floats, Floats]:
-        """Return left end and slope of every piece; see `local_scale`."""
+        """The left end and slope of every piece of every feature; see `local_scale`."""
         scales = [
             local_scale(self.breaks[start:stop])
             for start, stop in zip(self.starts[:-1], self.starts[1:], strict=True)
@@ -350,7 +352,7 @@ _CODES = numba.uint8[::1]
 
 @kernel(numba.void(_CODES, _LINE, _LINE, _LINE, _LINE, _TABLE))
 def sum_piece_powers(codes, column, left, slope, weight, sums):  # type: ignore[no-untyped-def]
-    """Add Σ weight · u^p by piece to sums, (n_pieces + 1, n_powers) float64; u = (x - left) slope.
+    """Add Σ weight · u^p over the rows in each piece to sums, (n_pieces + 1, n_powers); u = (x - left) slope.
 
     codes: (n_rows,) uint8; column, weight: (n_rows,) float64; left, slope: (n_pieces,) float64. The last row of sums is
     that of the missing.
@@ -464,7 +466,7 @@ PERFECT = 1.0 - 1e-6
 
 
 class _Direction(NamedTuple):
-    """The shape of a column that a round adds, and the slope of the objective along it."""
+    """The basis function that a round adds to, and the derivative of the objective along it."""
 
     column: int
     shape: int
@@ -472,7 +474,7 @@ class _Direction(NamedTuple):
 
 
 class _Tried(NamedTuple):
-    """A step along a shape: the new scores and area, and the growth of the penalty and of the objective."""
+    """The result of a trial step: the new scores and smoothed area, and the changes of penalty and objective."""
 
     alpha: float
     scores: Floats
@@ -566,6 +568,7 @@ class KomoriEguchiBoost(ContributionRanker):
         return np.asarray(self._function.contributions(X).sum(axis=1) + self.offset_)
 
     def _contributions(self, X: Floats) -> Floats:
+        """Return each feature's contribution f_j(x_j) to each row's score."""
         return self._function.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
@@ -584,9 +587,11 @@ class KomoriEguchiBoost(ContributionRanker):
         }
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter unless fpr_min and fpr_max are a window of false positive rates."""
         check_window(self.fpr_min, self.fpr_max)
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
+        """Fit by coordinate ascent, then centre the functions."""
         X, positive, weight = data.X, data.positive, data.weight
         with one_blas_thread():
             area = SmoothArea(positive, weight, self.fpr_min, self.fpr_max)
@@ -609,7 +614,7 @@ class KomoriEguchiBoost(ContributionRanker):
         weight: Floats,
         balanced: Floats,
     ) -> None:
-        """Centre the function of each feature, and let the score be 0 at the Youden point."""
+        """Centre the function of each feature, and shift the score to be 0 at the Youden point (greatest TPR - FPR)."""
         rows = np.ascontiguousarray(X)
         parts = function.contributions(rows)
         means = np.average(parts, axis=0, weights=weight / weight.max())
@@ -618,6 +623,7 @@ class KomoriEguchiBoost(ContributionRanker):
         self.offset_ = 0.0 if cut is None else -cut.value
 
     def _restore(self) -> None:
+        """Check the number of restored loss values; raise ArtifactError if there are too many."""
         if len(self.loss_) > self.n_rounds:
             raise ArtifactError(
                 f"loss must contain at most {self.n_rounds} values, got {len(self.loss_)}"
@@ -625,7 +631,7 @@ class KomoriEguchiBoost(ContributionRanker):
 
 
 class _Climb(Resumable):
-    """The ascent: its present state, and the next round.
+    """The coordinate ascent on the objective: its current coefficients and scores, and the next round.
 
     Attributes
     ----------
@@ -656,7 +662,7 @@ class _Climb(Resumable):
         self.price = 0.0
 
     def finish(self, n_rounds: int, callback: Callback) -> StopReason:
-        """Run the remaining rounds; return why there are no more."""
+        """Run the remaining rounds; return why fitting stopped."""
         while not (self.areas and self.areas[-1] >= PERFECT):
             if len(self.areas) == n_rounds:
                 return "n_rounds"
@@ -674,12 +680,12 @@ class _Climb(Resumable):
         return "perfect_ranker"
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from the state of another ascent."""
+        """Restore the state of a checkpointed ascent, to continue it."""
         super().set_state(state)
         self.reached = self._area.at(self._scores)
 
     def advance(self) -> bool:
-        """Run one round; return False if no shape raises the objective."""
+        """Run one round of the ascent; return False if no basis function increases the objective."""
         direction = self._best_direction()
         if direction is None:
             return False
@@ -717,7 +723,7 @@ class _Climb(Resumable):
         return True
 
     def _try(self, direction: _Direction, h: Floats, alpha: float) -> _Tried:
-        """Return the result of a step along a shape."""
+        """Return the result of a step alpha along a basis function, whose values are h."""
         roughness = self._columns[direction.column].pieces.penalty[direction.shape]
         theta = self.theta[direction.column]
         price = (
@@ -730,7 +736,7 @@ class _Climb(Resumable):
         return _Tried(alpha, scores, reached, price, reached.value - self.reached.value - price)
 
     def _best_direction(self) -> _Direction | None:
-        """Return the shape with the greatest assured rise: slope² over a bound of the second derivative."""
+        """Return the basis function with the greatest guaranteed increase: slope² over a curvature bound."""
         gradient = self.reached.gradient()
         best, direction = MIN_OBJECTIVE_RISE, None
         for j, (column, theta) in enumerate(zip(self._columns, self.theta, strict=True)):

@@ -171,12 +171,15 @@ class LambdaMART(Booster):
         raise AttributeError("LambdaMART has no validation_auc_: validation_ndcg_ is its NDCG")
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter if max_depth and max_leaves contradict each other."""
         check_shape(self.max_depth, self.max_leaves)
 
     def _default_rate(self) -> float:
+        """Return the default learning rate."""
         return LEARNING_RATE
 
     def _algorithm(self) -> "LambdaAlgorithm":
+        """Return LambdaMART's loss and step rule, with the estimator's parameters."""
         return LambdaAlgorithm(
             learning_rate=self._rate(),
             smoothing=self.smoothing,
@@ -185,22 +188,25 @@ class LambdaMART(Booster):
         )
 
     def reads_columns(self) -> str | None:
-        """Return why it cannot learn from column codes: it orders the rows of each query."""
+        """Return why it cannot be fitted on column codes alone: it needs the row order within each query."""
         return "it orders the rows of each query"
 
     def _learner_on(self, data: BoostingData) -> type[WeakLearner]:
+        """Return the class of the weak learner: `LambdaLearner`."""
         return LambdaLearner
 
     def _prepare(self, data: TrainingData) -> TrainingData:
+        """Return the training rows grouped by query."""
         return data.within_queries()
 
     def _evaluation(self, data: BoostingData) -> Evaluation:
+        """Return the evaluation of a validation set: its mean NDCG over queries, truncated as in training."""
         assert isinstance(data, TrainingData)
         return evaluate(data, ListNdcg(self.truncation), "validation_ndcg")
 
 
 class LambdaLoss(TreeLoss):
-    """Gradients and Hessians by LambdaMART; its rows are the grower's, positives first.
+    """LambdaMART's loss for growing trees: the gradient (lambda) and Hessian of each row; positives come first.
 
     Parameters
     ----------
@@ -247,7 +253,7 @@ class LambdaLoss(TreeLoss):
         self.update(np.zeros(1))
 
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
-        """Return the criterion of splits under the present weights."""
+        """Return the split criterion for the next tree, under the current gradients and Hessians."""
         penalty = category_penalty * SORTED_NOISE_GAIN * self._unit
         return self._split_criterion(
             Objective.GRADIENT, 1.0, min_samples_leaf, self._curvature, penalty
@@ -261,7 +267,7 @@ class LambdaLoss(TreeLoss):
         return Leaves(pool_ratios(gradient, denominator, relation), sample_weight)
 
     def update(self, values: Floats) -> None:
-        """Let the scores grow by values[leaf], for the leaves of the last tree."""
+        """Add values[leaf] to the scores of the rows in each leaf of the last tree, and recompute the gradients."""
         scores, weights = self._scores, self._weights
         scores += self._grower.values_of_rows(values)
         shared_pool(len(scores) * len(self._discounts)).deal(
@@ -301,7 +307,7 @@ class LambdaLoss(TreeLoss):
 
 @dataclass(kw_only=True)
 class LambdaAlgorithm(TreeAlgorithm):
-    """LambdaMART's loss; for the parameters see `LambdaMART`."""
+    """LambdaMART's boosting algorithm: its loss and intercept. For the parameters see `LambdaMART`."""
 
     loss_class: type[TreeLoss] = LambdaLoss
 
@@ -309,7 +315,7 @@ class LambdaAlgorithm(TreeAlgorithm):
     normalize: bool
 
     def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
-        """Not of rows without queries: see `LambdaLearner`."""
+        """Raise an error: the loss needs queries, so that `LambdaLearner` makes it."""
         raise NotImplementedError
 
     def loss(self, log_f: Floats, start: Floats) -> float:
@@ -317,12 +323,12 @@ class LambdaAlgorithm(TreeAlgorithm):
         return math.exp(log_f[0] + log_f[1])
 
     def intercept(self, log_f: Floats) -> float:
-        """Return half the difference of the logarithms."""
+        """Return the intercept (log_f[0] - log_f[1]) / 2, at which 0 separates the classes."""
         return float(0.5 * (log_f[0] - log_f[1]))
 
 
 class LambdaLearner(TreeLearner):
-    """The rows of queries, their lambdas, and the growth of the next tree."""
+    """Weak learner that grows the next tree on the lambdas of rows grouped by query."""
 
     def __init__(
         self,
@@ -338,6 +344,7 @@ class LambdaLearner(TreeLearner):
         self._data = replace(data, X=np.empty((0, 0)))
 
     def _make_loss(self, algorithm: LambdaAlgorithm, weight: Floats) -> LambdaLoss:
+        """Return LambdaMART's loss of the rows, before the first tree."""
         return LambdaLoss(self._grower, self._data, algorithm)
 
 
@@ -354,7 +361,7 @@ _FLOATS = numba.float64[::1]
 
 @kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, _INTEGERS), inner=True)
 def _sort_rows(scores, grade, order, spare):  # type: ignore[no-untyped-def]
-    """Sort the indices 0, 1, … by falling score, then by rising grade, in order, (n,) int64: a merge sort.
+    """Write the indices 0, 1, … to `order` (n,), sorted by decreasing score, then increasing grade; a merge sort.
 
     scores: (n,) float64; grade, spare: (n,) int64.
     """

@@ -1,4 +1,4 @@
-"""The boosting loop (weights -> weak ranker -> step -> update), what it asks of weak learners, and its progress."""
+"""The boosting loop (weights -> weak ranker -> step -> update), the weak learners' interface, and progress reports."""
 
 import math
 import threading
@@ -32,7 +32,7 @@ EPS_MASS = 2.0**-52
 
 
 class WeakRanker(Protocol):
-    """A weak ranker h.
+    """Interface of a weak ranker h: its values on rows, and its weights d+ and d- of correct and wrong pairs.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class BoostingHistory(NamedTuple):
 
 
 class Ensemble(State, ABC):
-    """Σ α_t h_t: a weighted sum of weak rankers of one kind.
+    """The weighted sum Σ α_t h_t of the weak rankers of a run.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Ensemble(State, ABC):
         """Return intercept + Σ α_t h_t(x) of each row, without checks; X is C-contiguous."""
 
     def score_mixed(self, mixed: MixedRows, intercept: float) -> Floats:
-        """Return the scores of mixed rows, as `score` of their table, but for rounding."""
+        """Return the scores of mixed rows; equal to `score` of the expanded table up to rounding."""
         return self.score(mixed.table, intercept)
 
     def staged(self, X: Floats) -> Iterator[Floats]:
@@ -133,35 +133,35 @@ class Ensemble(State, ABC):
 
     @abstractmethod
     def contributions(self, X: Floats) -> Floats:
-        """Return a part per row and feature; the sum of a row is `mean` plus its parts."""
+        """Return a contribution per row and feature, shape of X; a row's score is `mean` plus its contributions."""
 
     def shapley_values(self, X: Floats) -> Floats:
-        """Return the Shapley values of each row's features: its parts, where each depends on one feature."""
+        """Return the Shapley values of each row's features; by default its contributions."""
         return self.contributions(X)
 
     def count_shapley_steps(self) -> int:
-        """Return the most steps that the Shapley values of one row take; 0 if they take no longer than its parts."""
+        """Return the most elementary steps of one row's Shapley values; 0 if they cost no more than contributions."""
         return 0
 
     @abstractmethod
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Describe the sum in words, ready for JSON; `name` returns the name of a feature."""
+        """Return a JSON description of the sum; `name` maps a feature index to its name."""
 
     @abstractmethod
     def weak_rankers(self) -> list[Any]:
         """Return h_t of each round; for trees alpha_t h_t, since their leaves hold the step."""
 
     def walk_monotone(self, directions: Directions) -> Verification | None:
-        """Return where the parts of the sum break monotone constraints; None if nothing is known of its parts."""
+        """Return where the sum violates monotone constraints; None if it cannot be verified from its parts."""
         return None
 
     def binary_weights(self) -> Floats | None:
-        """Return what each weak ranker adds at its higher value over its lower one; None if one has more than two."""
+        """Return each weak ranker's rise from its lower to its higher value; None if one has more than two values."""
         return None
 
 
 class LoopState(NamedTuple):
-    """What a step may depend on, beside its weak ranker.
+    """The state of the loop that a step size may depend on, apart from the weak ranker.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class LoopState(NamedTuple):
 
 @dataclass(kw_only=True)
 class BoostingAlgorithm(ABC):
-    """A boosting algorithm without its weak rankers: how far to step, and the loss.
+    """A boosting algorithm: how to choose the step along a weak ranker, and how to compute the loss.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ class BoostingAlgorithm(ABC):
     smoothing: float = 0.0
 
     def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
-        """Return alpha, the step along a weak ranker: eq. 4 of Rudin & Schapire 2009, smoothed."""
+        """Return the step alpha along a weak ranker: by default eq. 4 of Rudin & Schapire 2009, smoothed."""
         return self.learning_rate * log_ratio(
             weak_ranker.d_plus, weak_ranker.d_minus, self.smoothing
         )
@@ -207,7 +207,7 @@ class BoostingAlgorithm(ABC):
 
 
 def log_ratio(d_plus: float, d_minus: float, smoothing: float = 0.0) -> float:
-    """Return ½ ln((d+ + ε)/(d- + ε)).
+    """Return ½ ln((d+ + ε)/(d- + ε)), the step along a weak ranker; ε is `smoothing`.
 
     Without smoothing it would be infinite for d- = 0: there it is bounded by ½ ln(2^52) ≈ 18.
     """
@@ -217,7 +217,7 @@ def log_ratio(d_plus: float, d_minus: float, smoothing: float = 0.0) -> float:
 
 
 class WeakLearner(Resumable, ABC):
-    """The training rows or pairs with their weights, and the search for the best weak ranker under them.
+    """Base class of weak learners: the weighted training rows or pairs, and the search for the best weak ranker.
 
     Parameters
     ----------
@@ -249,16 +249,16 @@ class WeakLearner(Resumable, ABC):
 
     @classmethod
     def ensemble_of(cls, parameters: Any) -> type[Ensemble]:
-        """Return the class of the sum of its weak rankers under a booster's parameters."""
+        """Return the class of the sum of this learner's weak rankers, given a booster's parameters."""
         return cls.ensemble
 
     @property
     def found(self) -> tuple[npt.NDArray[Any], ...]:
-        """What it has found in the data before the first round, if that depends on the clock, too."""
+        """Arrays that the learner derived from the data before the first round, if they may depend on run time."""
         return ()
 
     def extend(self, X: Any) -> Any:
-        """Return rows as its weak rankers read them; of a table that is read column by column stand-ins."""
+        """Return rows with any columns that the weak rankers add (crosses); placeholders if read by columns."""
         if not isinstance(X, ColumnTable):
             return X
         assert self._stored is not None
@@ -278,15 +278,15 @@ class WeakLearner(Resumable, ABC):
 
     @abstractmethod
     def update(self, weak_ranker: Any, alpha: float) -> None:
-        """Let f grow by alpha h, h being the last result of `scan`, and change the weights."""
+        """Add alpha h to the scores f, where h is the last result of `scan`, and reweight the rows or pairs."""
 
     @abstractmethod
     def collect(self, history: BoostingHistory) -> Ensemble:
-        """Return the sum of the weak rankers of a run."""
+        """Return the weighted sum of the weak rankers of all rounds."""
 
 
 def rounds_of(history: BoostingHistory, dtype: np.dtype[Any]) -> npt.NDArray[np.void]:
-    """Return the rounds as a structured array: alpha, and the attributes of the weak rankers with the fields' names."""
+    """Return a run's rounds as a structured array: the step alpha and the weak rankers' attributes named in dtype."""
     rounds = np.zeros(len(history.weak_rankers), dtype=dtype)
     for name in dtype.names or ():
         if name == "alpha":
@@ -297,7 +297,7 @@ def rounds_of(history: BoostingHistory, dtype: np.dtype[Any]) -> npt.NDArray[np.
 
 
 def fields_of(row: np.void, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return fields of a round as Python numbers."""
+    """Return the named fields of a round as Python numbers."""
     return {name: row[name].item() for name in names}
 
 
@@ -309,7 +309,7 @@ MetricEstimates = dict[str, float | Callable[[], float]]
 
 
 class Boosting(Resumable):
-    """A run of the loop. It can be stopped after any round, and go on later.
+    """A run of the boosting loop, which can be checkpointed after any round and resumed.
 
     A checkpoint holds the rounds as an artifact does: the arrays of the sum of their weak rankers, each with step 1.
 
@@ -367,7 +367,7 @@ class Boosting(Resumable):
         return history.ended(reason)
 
     def get_state(self) -> Arrays:
-        """Return what the rounds have changed; see `Resumable`."""
+        """Return the arrays that change from round to round; see `Resumable`."""
         history = self._history
         unit = history._replace(alpha=[1.0] * len(history.weak_rankers))
         state = super().get_state() | put_under("rounds.", self.learner.collect(unit).arrays())
@@ -376,7 +376,7 @@ class Boosting(Resumable):
         return state
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from the state of another run."""
+        """Restore the state of a checkpointed run, to continue it."""
         rest = {name: array for name, array in state.items() if not name.startswith("rounds.")}
         try:
             alpha, log_f = rest.pop("alpha"), rest.pop("log_f")
@@ -398,12 +398,12 @@ class Boosting(Resumable):
         self._history.log_f[: len(log_f)] = log_f
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raise ArtifactError if `state` is no state of learner and monitor."""
+        """Raise ArtifactError if `state` is not a valid state of the learner and the monitor."""
         for name in self.changing:
             getattr(self, name).check_state(take_from(f"{name}.", state))
 
     def _end(self) -> StopReason | None:
-        """Return why there is no further round, or None."""
+        """Return why the run has ended; None if there is another round."""
         history = self._history
         last = history.weak_rankers[-1] if history.weak_rankers else None
         if last is not None and last.d_minus == 0.0 and last.d_plus >= 1.0 - MIN_EDGE:
@@ -412,7 +412,7 @@ class Boosting(Resumable):
 
 
 class Monitor(Resumable):
-    """Watches a run: reports its progress, and ends it when the validation part or the callback asks for it.
+    """Monitors a run: reports progress, and stops it on the validation metric or at the callback's request.
 
     Parameters
     ----------
@@ -545,7 +545,10 @@ class SampleScores:
 
 
 class RoundMetrics(Mapping[str, float]):
-    """The figures of a round. A figure that is a function is computed when it is first read.
+    """The metrics of a round by name, computed lazily.
+
+    A value given as a function is computed when first read; until then the function keeps references to its inputs.
+    `dict` and pickle compute all values.
 
     Until then the function keeps the objects that it needs. `dict` and pickle compute all figures.
     """

@@ -1,4 +1,4 @@
-"""AdaBoost.MH and AdaBoost.MR (Schapire & Singer 1999): several labels a row, a score for each, by stumps."""
+"""AdaBoost.MH and AdaBoost.MR (Schapire & Singer 1999): several labels per row, one score per label, by stumps."""
 
 import math
 from abc import abstractmethod
@@ -66,7 +66,7 @@ rows are above. The field `above` is the fraction of the training weight above t
 
 @dataclass(frozen=True, slots=True)
 class LabelStump:
-    """A stump with a vote per label, and the fields of `ROUND`."""
+    """A stump with a vote (orientation) for each label, and the fields of `ROUND`."""
 
     feature: int
     threshold: float
@@ -86,7 +86,7 @@ class LabelStump:
 
 
 class Sorts(NamedTuple):
-    """The sort of each (row, label) pair under a weak ranker.
+    """The outcome of each (row, label) pair under a weak ranker h: whether the row has the label, whether h is high.
 
     0: the row has the label, h is high; 1: has it, h is low; 2: has it not, h is high; 3: has it not, h is low.
 
@@ -102,7 +102,7 @@ class Sorts(NamedTuple):
 
 
 class LabelWeights(Resumable):
-    """The weights v ∝ w e^{-f} of (row, label) pairs if the row has the label, v ∝ w e^{f} if not.
+    """The boosting weights of (row, label) pairs: v ∝ w e^{-f} if the row has the label, v ∝ w e^{f} if not.
 
     Each of the two kinds sums to 1, so that nothing underflows; F₊ and F₋ are stored as logarithms.
 
@@ -124,7 +124,7 @@ class LabelWeights(Resumable):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Logarithms of F₊ and F₋."""
+        """Logarithms of F₊ and F₋, the sums of weights of pairs with and without the label."""
         return self._log_f_plus, self._log_f_minus
 
     @property
@@ -133,13 +133,13 @@ class LabelWeights(Resumable):
         return 1.0 / (1.0 + math.exp(min(self._log_f_minus - self._log_f_plus, 700.0)))
 
     def sort(self, is_above: Bools, votes: npt.NDArray[np.int8]) -> Sorts:
-        """Return the sorts of the pairs under a cut: for labels with vote 1 h is high above the cut, else below it."""
+        """Return the outcome of each (row, label) pair: h is high above the split for vote 1, else below it."""
         sorts = self._sorts + (is_above[:, None] != (votes > 0))
         sums = np.bincount(sorts.ravel(), self.v.ravel(), 4)
         return Sorts(sorts, sums.astype(np.float64, copy=False))
 
     def grow(self, sorts: Sorts, rise_high: float, rise_low: float) -> None:
-        """Let f grow by `rise_high` where a weak ranker is high, by `rise_low` where it is low."""
+        """Add `rise_high` to f where the weak ranker is high and `rise_low` where it is low, and renew the weights."""
         rises = np.array([-rise_high, -rise_low, rise_high, rise_low])
         factors = np.exp(rises)
         products = factors * sorts.sums
@@ -152,7 +152,7 @@ class LabelWeights(Resumable):
 
 
 class ExampleWeights(LabelWeights):
-    """The weights of pairs of a label that a row has and one that it has not (Schapire & Singer).
+    """The weights of pairs of one label that a row has and one that it does not have (Schapire & Singer 1999).
 
     Their loss is L = Σ_i w_i/(|Y_i| |Ȳ_i|) Σ_{l in Y_i} Σ_{l' not in Y_i} e^{-(f(x_i, l) - f(x_i, l'))},
     over Σ_i w_i; rows without such a pair do not count. With V_i the sums of the v of a row, of either kind, a row
@@ -185,7 +185,7 @@ class ExampleWeights(LabelWeights):
         )
 
     def signed(self) -> Floats:
-        """Return ±½ of the weight of all pairs of each (row, label); all pairs together weigh 1."""
+        """Return half the weight of the pairs of each (row, label), positive if the row has it; all pairs weigh 1."""
         had, not_had = self._sum(self.has), self._sum(~self.has)
         scale = self._scale(had * not_had)[:, None]
         partners = np.where(self.has, not_had[:, None], -had[:, None])
@@ -200,9 +200,11 @@ class ExampleWeights(LabelWeights):
         return dot(had_high * other_low, scale), dot(had_low * other_high, scale)
 
     def _sum(self, cells: Bools) -> Floats:
+        """Return the sum of the weights v of each row over the labels selected by a mask."""
         return np.asarray(np.where(cells, self.v, 0.0).sum(axis=1))
 
     def _scale(self, products: Floats) -> Floats:
+        """Return the factor per row that turns products of its two sums into pair weights with total 1."""
         return self._c / max(dot(self._c, products), 1e-300)
 
 
@@ -224,16 +226,16 @@ class LabelAlgorithm(BoostingAlgorithm):
 
     @abstractmethod
     def signed(self, weights: LabelWeights) -> Floats:
-        """Return the signed mass of each (row, label), Σ |mass| = 1, by which cuts are chosen."""
+        """Return the signed weight of each (row, label) pair by which splits are chosen; absolute values sum to 1."""
 
     @abstractmethod
     def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
-        """Return d+ and d- of a weak ranker, given the sorts of the pairs."""
+        """Return d+ and d-, the weights that a weak ranker gets right and wrong, given the pairs' outcomes."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelSum(Ensemble):
-    """A sum of stumps with votes: step functions for each label.
+    """A weighted sum of stumps with a vote per label: one set of step functions for each label.
 
     Attributes
     ----------
@@ -280,13 +282,13 @@ class LabelSum(Ensemble):
 
     @cached_property
     def _labels(self) -> list[tuple[stumps.StepFunctions, float, float]]:
-        """Step functions, constant and mean of the sum of each label."""
+        """For each label: the step functions of its score, their constant, and the mean score."""
         sums = map(self._of_label, range(self.votes.shape[1]))
         return [(label.steps, label.constant, label.mean) for label in sums]
 
     @property
     def constant(self) -> Floats:
-        """The part of the sum that is equal for all rows, shape (n_labels,)."""
+        """The constant part of each label's score, shape (n_labels,)."""
         return np.array([constant for _, constant, _ in self._labels])
 
     @property
@@ -301,12 +303,12 @@ class LabelSum(Ensemble):
         )
 
     def contributions(self, X: Floats) -> Floats:
-        """Return a part per row, feature and label, (n_rows, n_features, n_labels)."""
+        """Return each feature's contribution to each score, (n_rows, n_features, n_labels)."""
         labels = range(self.votes.shape[1])
         return np.stack([self._of_label(k).contributions(X) for k in labels], axis=2)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Describe each label's step functions and rules."""
+        """Return a JSON description of each label's step functions and rules."""
         sums = map(self._of_label, range(self.votes.shape[1]))
         return {
             "labels": [
@@ -327,6 +329,7 @@ class LabelSum(Ensemble):
         ]
 
     def _of_label(self, k: int) -> stumps.StumpSum:
+        """Return the sum of plain stumps that gives the score of label k."""
         rounds = _stump_rounds(self.rounds, self.votes[:, k])
         return stumps.StumpSum(self.n_categories, rounds, self.has_missing, self.sets)
 
@@ -334,7 +337,7 @@ class LabelSum(Ensemble):
 def _stump_rounds(
     rounds: npt.NDArray[np.void], votes: npt.NDArray[np.int8]
 ) -> npt.NDArray[np.void]:
-    """Return the rounds of one label as rounds of plain stumps."""
+    """Return the rounds of multilabel stumps as plain stumps with the votes of one label."""
     plain = np.empty(len(rounds), dtype=stumps.ROUND)
     for name in plain.dtype.names or ():
         if name in (rounds.dtype.names or ()):
@@ -349,7 +352,7 @@ def _stump_rounds(
 
 
 class LabelLearner(WeakLearner):
-    """The training rows, the weights of their labels, and the scan for the best cut and its votes.
+    """Weak learner of multilabel boosting: the weights of (row, label) pairs, and the search for the best stump.
 
     Its algorithm is a `LabelAlgorithm`.
 
@@ -418,11 +421,11 @@ class LabelLearner(WeakLearner):
         )
 
     def update(self, weak_ranker: LabelStump, alpha: float) -> None:
-        """Let f grow by alpha h; `weak_ranker` is the last result of `scan`."""
+        """Add alpha h to the scores f and reweight the pairs; `weak_ranker` is the last result of `scan`."""
         self._weights.grow(self._sorts, alpha * weak_ranker.high, alpha * weak_ranker.low)
 
     def collect(self, history: BoostingHistory) -> LabelSum:
-        """Return the sum of the stumps of a run."""
+        """Return the weighted sum of the stumps of all rounds."""
         rounds, sets = stumps.rounds_of_cuts(history, ROUND)
         votes = np.empty((len(history.weak_rankers), self._n_labels), dtype=np.int8)
         for t, stump in enumerate(history.weak_rankers):
@@ -442,15 +445,17 @@ class MultilabelBooster(ExponentialBooster):
 
     @property
     def votes_(self) -> npt.NDArray[np.int8]:
-        """The votes of each round."""
+        """The votes of each round's stump, one per label."""
         return self._label_sum.votes
 
     @property
     def _label_sum(self) -> LabelSum:
+        """The fitted sum of stumps."""
         assert isinstance(self.ensemble_, LabelSum)
         return self.ensemble_
 
     def _weak_learner(self) -> type[WeakLearner]:
+        """Return the class of the weak learner: `LabelLearner`."""
         return LabelLearner
 
     def _check_target(self, y: Any, n_samples: int) -> tuple[npt.NDArray[Any], Bools]:
@@ -546,6 +551,7 @@ class AdaBoostMH(MultilabelBooster):
     random_state: RandomState = 0
 
     def _algorithm(self) -> "HammingAlgorithm":
+        """Return AdaBoost.MH's loss and step rule, with the estimator's parameters."""
         return HammingAlgorithm(learning_rate=self.learning_rate)
 
 
@@ -621,12 +627,13 @@ class AdaBoostMR(MultilabelBooster):
     random_state: RandomState = 0
 
     def _algorithm(self) -> "GlobalRankingAlgorithm":
+        """Return AdaBoost.MR's loss and step rule, over all pairs or over the pairs of one row, as `pairs` asks."""
         algorithm = ExampleRankingAlgorithm if self.pairs == "example" else GlobalRankingAlgorithm
         return algorithm(learning_rate=self.learning_rate, smoothing=self.smoothing)
 
 
 class HammingAlgorithm(RowLossAlgorithm, LabelAlgorithm):
-    """Weak classifiers in {-1, 1}, judged by the (row, label) pairs that they get right.
+    """AdaBoost.MH's rules: classifiers in {-1, 1}, chosen by the weight of (row, label) pairs classified correctly.
 
     Votes that are the same everywhere are intercepts already.
     """
@@ -634,45 +641,45 @@ class HammingAlgorithm(RowLossAlgorithm, LabelAlgorithm):
     high, low = 1.0, -1.0
 
     def signed(self, weights: LabelWeights) -> Floats:
-        """Return d y: both kinds of (row, label) pairs have their own fraction of the weight."""
+        """Return d y, the weight of each (row, label) pair, negative if the row does not have the label."""
         share = weights.share_p
         return weights.v * np.where(weights.has, share, share - 1.0)
 
     def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
-        """Return the weight classified rightly and wrongly."""
+        """Return d+ and d-, the weights of (row, label) pairs classified correctly and wrongly."""
         had_high, had_low, other_high, other_low = sorts.sums.tolist()
         share_p, share_n = weights.share_p, 1.0 - weights.share_p
         return share_p * had_high + share_n * other_low, share_p * had_low + share_n * other_high
 
 
 class GlobalRankingAlgorithm(PairLossAlgorithm, LabelAlgorithm):
-    """Weak rankers in {0, 1}, judged by all pairs of a (row, label) that is had and one that is not."""
+    """AdaBoost.MR's rules over all pairs of a (row, label) that is present and one that is absent."""
 
     high, low = 1.0, 0.0
 
     def signed(self, weights: LabelWeights) -> Floats:
-        """Return ±½ v: the edge of votes on these masses is d+ - d- = P - N."""
+        """Return half the weight v of each (row, label), negative if absent; the edge is then d+ - d- = P - N."""
         return weights.v * np.where(weights.has, 0.5, -0.5)
 
     def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
-        """Return d+ = P (1 - N) and d- = N (1 - P), each mass summed on its own."""
+        """Return d+ = P (1 - N) and d- = N (1 - P), the weights of pairs ordered correctly and wrongly."""
         had_high, had_low, other_high, other_low = sorts.sums.tolist()
         return had_high * other_low, other_high * had_low
 
 
 class ExampleRankingAlgorithm(GlobalRankingAlgorithm):
-    """The same, judged by the pairs of labels of one row."""
+    """AdaBoost.MR's rules over pairs of labels of the same row only."""
 
     def start(self, has: Bools, weight: Floats) -> ExampleWeights:
         """Return the weights at f = 0."""
         return ExampleWeights(has, weight)
 
     def signed(self, weights: LabelWeights) -> Floats:
-        """Return ±½ of the weight of the pairs that each (row, label) is in."""
+        """Return half the weight of the pairs that contain each (row, label), negative if the label is absent."""
         assert isinstance(weights, ExampleWeights)
         return weights.signed()
 
     def weigh(self, weights: LabelWeights, sorts: Sorts) -> tuple[float, float]:
-        """Return d+ and d-."""
+        """Return d+ and d-, the weights of pairs of labels that are ordered correctly and wrongly."""
         assert isinstance(weights, ExampleWeights)
         return weights.weigh(sorts)

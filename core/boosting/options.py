@@ -1,4 +1,4 @@
-"""Parameters that several boosters share, each with its bounds and its sentence."""
+"""Parameters that several boosters share, each with its bounds and its description."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""The best stump on the weights of pairs (`pair_weights`)."""
+"""Weak learner of stumps on the weights of pairs (`pair_weights`)."""
 
 import math
 from typing import Any
@@ -22,7 +22,7 @@ EPS_PAIRS = 1e-15
 
 
 class CategoryOrder:
-    """The order of categories under listed pairs: by the fraction of pairs in which they are the better.
+    """The order of a feature's categories under listed pairs, by how often each is the better one of its pairs.
 
     The codes of items are renewed as indices of that order. Let P_k be the weight of the pairs whose better item is in
     bin k, N_k of those whose worse one is. A set of bins has d+ - d- = Σ (P_k - N_k), so that the best one for eq. 3 is
@@ -60,7 +60,7 @@ class CategoryOrder:
         self._n_slots = bins.n_slots
 
     def renew(self, wins: Floats, losses: Floats) -> None:
-        """Sort the bins under the present weights of items as the better and as the worse one, (n_items,) each."""
+        """Sort the categories under the current weights of the items as better and as worse one, (n_items,) each."""
         net = wins - losses
         inverse_ess = [float((np.maximum(side, 0.0) ** 2).sum()) for side in (net, -net)]
         for j in self.features:
@@ -79,7 +79,7 @@ class CategoryOrder:
             self.n_bins[j] = max(n, 1)
 
     def shrink(self, j: int, masses: Floats) -> None:
-        """Shrink the weights that the cuts of a feature order rightly and wrongly.
+        """Shrink the weights of the pairs that a categorical feature's splits order correctly and wrongly.
 
         Parameters
         ----------
@@ -102,13 +102,13 @@ class CategoryOrder:
 
 
 def _sum_above(masses: Floats) -> Floats:
-    """Return the sums over the bins from each one on."""
+    """Return the reversed cumulative sum: for each bin the sum over it and all later ones."""
     sums: Floats = masses[:, ::-1].cumsum(axis=1)[:, ::-1]
     return sums
 
 
 class PairStumpLearner(WeakLearner):
-    """The weights of pairs, and the scan for the best stump. Every row counts once for the bins.
+    """Weak learner that finds the best stump under the weights of pairs; each row counts once for the bins.
 
     Notes
     -----
@@ -145,11 +145,11 @@ class PairStumpLearner(WeakLearner):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """See `PairWeights.log_f`."""
+        """Two logarithms whose sum is ln F̃; see `PairWeights.log_f`."""
         return self._pairs.log_f
 
     def scan(self) -> Stump | None:
-        """Find the best stump under the present weights."""
+        """Return the best stump under the current weights; None if none has a gain."""
         split = self._find_best_split()
         if split.feature < 0:
             return None
@@ -166,17 +166,17 @@ class PairStumpLearner(WeakLearner):
         return None if breaks(stump, self._directions) else stump
 
     def update(self, weak_ranker: Stump, alpha: float) -> None:
-        """Let f grow by alpha h."""
+        """Add alpha h to the scores f and reweight the pairs."""
         above, below = (math.exp(alpha * value) for value in weak_ranker.above_below)
         is_above = sides_of(self._codes[weak_ranker.feature], weak_ranker.split).is_above
         self._pairs.grow(np.where(is_above, above, below))
 
     def collect(self, history: BoostingHistory) -> StumpSum:
-        """Sum up the stumps of a run of the loop."""
+        """Return the weighted sum of the stumps of all rounds."""
         return self._maker.collect(history)
 
     def _find_best_split(self) -> Split:
-        """Return the best cut under the present weights; its feature is -1 if none has a gain."""
+        """Return the best split under the current weights; its feature is -1 if none has a gain."""
         pairs, order = self._pairs, self._order
         if order.features:
             order.renew(*pairs.by_row())
@@ -206,7 +206,7 @@ class PairStumpLearner(WeakLearner):
 def find_best_cut(
     right: Floats, wrong: Floats, n_bins: Integers, has_missing: Bools, criterion: Criterion
 ) -> tuple[int, int, bool, float]:
-    """Return the best cut of all features.
+    """Return the best split of all features, given the pair weights that each split orders correctly and wrongly.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
-"""Trees on the weights of pairs (`pair_weights`).
+"""Weak learner of trees on the weights of pairs (`pair_weights`).
 
-Every row stands once as the better one of its pairs, with their weight B_i, once as the worse one, with W_i; each sums
-to 1. If the leaves l of a tree raise their rows by c_l, F̃ becomes at most ½ Σ_l (B_l e^{-2 c_l} + W_l e^{2 c_l}), for
-e^{-(a - b)} <= ½ e^{-2a} + ½ e^{2b}. In this bound leaves are on their own: a tree is grown and stepped as of two
-classes with the masses B and W, and F̃ never rises; docs/papers/rankboost.md has the proof.
+Every row enters once as the better one of its pairs, with their weight B_i, and once as the worse one, with W_i; each
+sums to 1. If a tree raises the rows of its leaf l by c_l, F̃ becomes at most ½ Σ_l (B_l e^{-2 c_l} + W_l e^{2 c_l}),
+for e^{-(a - b)} <= ½ e^{-2a} + ½ e^{2b}. The bound is a sum over leaves, so a tree is grown as if for two classes with
+the weights B and W, and F̃ never rises; docs/papers/rankboost.md has the proof.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ from .tree_losses import PairLoss, RankingTreeAlgorithm
 
 
 class WeightedPairLoss(PairLoss):
-    """The exponential loss of pairs, bounded leaf by leaf; its rows are those of the pairs, once in each role.
+    """The exponential loss of pairs, bounded leaf by leaf; each row of the pairs occurs as better and as worse one.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class WeightedPairLoss(PairLoss):
         self.log_f_plus, self.log_f_minus = pairs.log_f
 
     def update(self, values: Floats) -> None:
-        """Let the scores grow by a value per leaf, of the tree that rows were last sent through."""
+        """Add the value of its leaf in the last tree to the score of each row, and reweight the pairs."""
         factor = np.empty(len(self._pairs.rows))
         # A row's roles lie in the same leaf.
         factor[self._rows] = self._grower.values_of_rows(np.exp(values))
@@ -68,13 +68,14 @@ class WeightedPairLoss(PairLoss):
         self._rescale(np.ones((2, len(values))))
 
     def _masses_of_roles(self) -> Floats:
+        """Return the pair weight of each row as the better one, then of each row as the worse one."""
         better, worse = self._pairs.by_row()
         m = self._n_better
         return np.concatenate([better[self._rows[:m]], worse[self._rows[m:]]])
 
 
 class PairTreeLearner(TreeLearner):
-    """The rows of pairs in their roles, better or worse, and the growth of the next tree.
+    """Weak learner that grows the next tree on the rows of pairs, each in its role as better or worse one.
 
     For the bins, and in the mean score, a row counts once for each of its roles. The roles of a row are its classes:
     only where they are given classes there is target encoding.
@@ -104,4 +105,5 @@ class PairTreeLearner(TreeLearner):
         )
 
     def _make_loss(self, algorithm: RankingTreeAlgorithm, weight: Floats) -> WeightedPairLoss:
+        """Return the loss of the pairs, before the first tree."""
         return WeightedPairLoss(self._grower, self._pairs, self._rows, algorithm)

@@ -1,4 +1,4 @@
-"""Pairs of rows and their weights: what stumps and trees need of pairs, whatever the pairs are.
+"""The weights of pairs of rows: the interface through which stumps and trees learn from pairs of any kind.
 
 A pair (i, k) says that row i is better than row k. Its weight is d_ik = w_ik e^{-(f(x_i) - f(x_k))} / F̃, where F̃ is the
 sum over all pairs. `pairs` has the weights of a list of pairs, `queries` those of the pairs within queries, which are
@@ -20,7 +20,7 @@ from .data import Bools, Integers
 
 
 class PairWeights(Resumable, ABC):
-    """The weights of pairs, which sum to 1 after every step: however large scores are, their sum does not underflow.
+    """Base class of the weights of pairs, which sum to 1 after every step so that they never underflow.
 
     Rows are counted from 0 in the order of `rows`.
 
@@ -49,21 +49,21 @@ class PairWeights(Resumable, ABC):
 
     @abstractmethod
     def grow(self, factor: Floats) -> None:
-        """Let the score f of each row grow by the logarithm of its factor, (n,) float64, above 0."""
+        """Multiply each row's e^f by its factor, (n,) float64, above 0: its score f grows by ln factor."""
 
     @abstractmethod
     def by_row(self) -> tuple[Floats, Floats]:
         """Return for each row the weight of the pairs in which it is the better one, and the worse one, (n,) each."""
 
     def sort(self, codes: Codes, features: list[int], n_slots: int) -> None:
-        """Prepare `sum_cuts` for new codes of these features, all of them before the first call.
+        """Prepare `sum_cuts` for new codes of these features; before the first call, of all features.
 
         codes: (n_features, n); n_slots: the greatest number of codes of a feature, the missing one among them.
         """
 
     @abstractmethod
     def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write the weight of the pairs that each cut orders rightly and wrongly.
+        """Write d+ and d-: the weights of the pairs that each split of each feature orders correctly and wrongly.
 
         codes: (n_features, n) uint8 or uint16; n_bins: (n_features,) int64; masses: (n_features, 2, 2, n_slots)
         float64, gets d+ and d- of the cuts -1 to n_bins - 2 by [feature, missing above?, wrongly?, cut + 1]. Sums may
@@ -72,11 +72,11 @@ class PairWeights(Resumable, ABC):
 
     @abstractmethod
     def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write the number of pairs that each cut orders rightly and wrongly, exactly; see `sum_cuts`."""
+        """Write the numbers of pairs that each split orders correctly and wrongly, exactly; see `sum_cuts`."""
 
     @abstractmethod
     def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
-        """Return the weights of the pairs of which no row is above a cut, the worse one, the better one, and both.
+        """Return the weights of the pairs with no row above a split, only the worse, only the better, and both.
 
         is_above: (n,) bool.
         """

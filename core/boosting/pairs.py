@@ -1,6 +1,6 @@
-"""General crucial pairs: an explicit list (better, worse, weight) in place of two classes.
+"""An explicit list of pairs (better, worse, weight) to learn from, in place of two classes.
 
-A list of pairs may hold cycles, contradictions and any weights.
+The list may contain cycles, contradictions and any weights.
 """
 
 import math
@@ -31,7 +31,7 @@ MIN_PAIRS = 30
 
 
 class ListedPairs(NamedTuple):
-    """Pairs (better, worse) of items.
+    """Training data given as a list of pairs (better, worse) of items.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class ListedPairs(NamedTuple):
     def of(
         cls, X: Floats, pairs: Pairs, n_categories: Integers, group: Groups | None = None
     ) -> "ListedPairs":
-        """Return the pairs with numbered items, repeated pairs merged; O(n_pairs log n_pairs)."""
+        """Return the pairs with items numbered from 0 and repeated pairs merged; O(n_pairs log n_pairs)."""
         occurs = np.zeros(len(X), dtype=np.bool_)
         occurs[pairs.better] = True
         occurs[pairs.worse] = True
@@ -92,10 +92,11 @@ class ListedPairs(NamedTuple):
         return self._evaluation(math.ceil(len(self.weight) / SAMPLE_ROWS))
 
     def evaluation(self) -> Evaluation:
-        """Return the evaluation by the weighted fraction of pairs in order, for pairs of two classes the AUC."""
+        """Return an `Evaluation` by the weighted fraction of pairs ordered correctly (the AUC, for two classes)."""
         return self._evaluation(1)
 
     def _evaluation(self, step: int) -> Evaluation:
+        """Return an `Evaluation` on every `step`-th pair."""
         items, ends = np.unique(self._ends()[::step], return_inverse=True)
         order = partial(pair_order, pairs=ends.reshape(-1, 2), pair_weight=self.weight[::step])
         X = np.ascontiguousarray(self.X[self.rows[items]])
@@ -145,15 +146,18 @@ class ListedPairs(NamedTuple):
         return self._take(training), self._take(validation)
 
     def _ends(self) -> Integers:
+        """Return the item numbers of each pair, better then worse, shape (n_pairs, 2)."""
         return np.stack([self.better, self.worse], axis=1).astype(np.int64)
 
     def _take(self, which: Bools) -> "ListedPairs":
+        """Return the pairs selected by a mask."""
         better, worse = (self.rows[items[which]] for items in (self.better, self.worse))
         pairs = Pairs(better, worse, self.weight[which])
         return ListedPairs.of(self.X, pairs, self.n_categories, self.group)
 
 
 def _draw_mask(n: int, fraction: float, rng: np.random.Generator) -> Bools:
+    """Return a random mask of n entries of which a fraction is True."""
     mask = np.zeros(n, dtype=np.bool_)
     mask[draw_fraction(np.arange(n), fraction, rng)] = True
     return mask
@@ -164,7 +168,7 @@ BoostingData = TrainingData | ListedPairs
 
 
 class ListedPairWeights(PairWeights):
-    """The weights of listed pairs. Nothing factors, so each pair keeps a weight of its own.
+    """The weights of listed pairs, one number per pair.
 
     An item's potential Σ_k d_ik - Σ_k d_ki would be enough for d+ - d-, the slope of eq. 3, but not for eqs. 4, 5 and
     12, which need d+ and d- apart.
@@ -196,11 +200,11 @@ class ListedPairWeights(PairWeights):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Half the logarithm of F̃ each."""
+        """Half of ln F̃ twice; see `PairWeights.log_f`."""
         return 0.5 * self._log_loss, 0.5 * self._log_loss
 
     def grow(self, factor: Floats) -> None:
-        """Let scores grow; see `PairWeights.grow`."""
+        """Update the pair weights for a growth of the scores; see `PairWeights.grow`."""
         total = _grow(factor, 1.0 / factor, self._pairs.better, self._pairs.worse, self._weights)
         self._weights /= total
         self._log_loss += math.log(total)
@@ -210,29 +214,29 @@ class ListedPairWeights(PairWeights):
         return self._pairs.by_item(self._weights)
 
     def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write what each cut orders; see `PairWeights.sum_cuts`."""
+        """Write the weights that each split orders correctly and wrongly; see `PairWeights.sum_cuts`."""
         self._fill(codes, n_bins, self._weights, masses)
 
     def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write the number of pairs that each cut orders; see `PairWeights.count_cuts`."""
+        """Write the number of pairs that each split orders correctly and wrongly; see `PairWeights.count_cuts`."""
         self._fill(codes, n_bins, np.ones(len(self._weights)), masses)
 
     def _fill(self, codes: Codes, n_bins: Integers, weights: Floats, masses: Floats) -> None:
-        """Sum up what cuts order: one thread sums a feature, in the order of the pairs."""
+        """Write the sums of `weights` over the pairs that each split orders; a feature's sum has a fixed order."""
         by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
         pairs = self._pairs
         arguments = (*by_width, pairs.better, pairs.worse, weights, n_bins, masses)
         shared_pool(len(codes) * len(pairs.better)).deal(_fill_features, len(codes), *arguments)
 
     def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
-        """Return the weights of pairs by the sides of their items; see `PairWeights.sum_sides`."""
+        """Return the weights of pairs by which of their items are above a split; see `PairWeights.sum_sides`."""
         pairs = self._pairs
         sums = _sum_sides(is_above.view(np.uint8), pairs.better, pairs.worse, self._weights)
         return sums[0].item(), sums[1].item(), sums[2].item(), sums[3].item()
 
 
 def weigh_pairs(data: BoostingData) -> PairWeights:
-    """Return the weights at f = 0 of listed pairs, or of the pairs within queries."""
+    """Return the initial weights (f = 0) of listed pairs, or of all pairs within queries."""
     return ListedPairWeights(data) if isinstance(data, ListedPairs) else QueryWeights(data)
 
 
@@ -254,7 +258,7 @@ _NO_NARROW, _NO_WIDE = np.empty((0, 0), dtype=np.uint8), np.empty((0, 0), dtype=
     inner=True,
 )
 def _add_differences(column, better, worse, weights, differences):  # type: ignore[no-untyped-def]
-    """Enter each pair at both ends of its interval of cuts in differences, (4, n_slots) float64.
+    """Add each pair's weight at both ends of the interval of splits that separate it; a cumulative sum gives d±.
 
     column: (n_items,) uint8 or uint16; better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64. Rows 0 and 1 of
     `differences` hold pairs of two known items, whose better one has the greater code (0) or the lesser (1). Rows 2 and
@@ -290,7 +294,7 @@ _FILL = (
 
 @kernel(numba.void(numba.int64[::1], numba.int64, *_FILL))
 def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masses):  # type: ignore[no-untyped-def]
-    """Write d+ and d- of the cuts -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, cut + 1], float64.
+    """Write d+ and d- of the splits -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, split + 1], float64.
 
     Features come from the queue. narrow: (n_features, n_items) codes of uint8, wide: of uint16; the other is empty.
     better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64; n_bins: (n_features,) int64.
@@ -325,7 +329,7 @@ def _fill_features(queue, n, narrow, wide, better, worse, weights, n_bins, masse
     numba.float64[::1](numba.uint8[::1], numba.uint32[::1], numba.uint32[::1], numba.float64[::1])
 )
 def _sum_sides(above, better, worse, weights):  # type: ignore[no-untyped-def]
-    """Return the weights of the pairs of which no item is above a cut, the worse, the better, and both, (4,) float64.
+    """Return the pair weights by which items are above a split: none, worse, better, both; (4,) float64.
 
     above: (n_items,) uint8, 1 if above; better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64.
     """
@@ -345,7 +349,7 @@ def _sum_sides(above, better, worse, weights):  # type: ignore[no-untyped-def]
     )
 )
 def _grow(factor, inverse, better, worse, weights):  # type: ignore[no-untyped-def]
-    """Multiply each weight by factor[worse] · inverse[better], and return their sum.
+    """Multiply the weight of each pair by factor[worse] · inverse[better], in place, and return their new sum.
 
     factor, inverse: (n_items,) float64; better, worse: (n_pairs,) uint32; weights: (n_pairs,) float64.
     """

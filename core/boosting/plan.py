@@ -1,4 +1,4 @@
-"""How a booster fits: its parameters, and what the fit chooses where they leave a choice."""
+"""The settings of a boosting fit: given by parameters, or chosen by the fit where these leave a choice."""
 
 from dataclasses import astuple, dataclass
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from core.trees.options import MAX_DEPTH
 
 @dataclass(frozen=True)
 class BoostingPlan:
-    """The values of one run of rounds; a fit that chooses its number of rounds runs several plans."""
+    """The settings (number of rounds, learning rate, tree size) of one boosting run; a fit may run several plans."""
 
     n_rounds: int
     """Maximum number of rounds."""
@@ -32,7 +32,7 @@ class BoostingPlan:
 
 @dataclass(frozen=True)
 class StoredPlan(State):
-    """What an artifact holds of the plan of a fit that chose its values."""
+    """The settings that a fit chose, as stored in an artifact."""
 
     learning_rate: Annotated[float, Value(), Gt(0.0), Le(1.0)]
     max_depth: Annotated[int, Value(), Ge(1), Le(MAX_DEPTH)]
@@ -41,7 +41,7 @@ class StoredPlan(State):
 
     @classmethod
     def read(cls, stored: Any) -> tuple[float, int, int | None, float]:
-        """Return the values that an artifact holds; ArtifactError if they are not as declared."""
+        """Return the stored settings; raise ArtifactError if they have wrong types or values."""
         if not isinstance(stored, dict):
             raise ArtifactError(f"chosen must be an object, got {str(stored)[:80]}")
         values = cls.from_arrays({}, {}, stored)

@@ -1,4 +1,4 @@
-"""Pairs within queries: rows of lists, with two classes or grades.
+"""Weights of the pairs within queries: lists of rows with two classes or grades.
 
 A query is a list of its own: a pair is two rows of one query, of which one has the greater grade. The loss is the sum
 over these pairs, F̃ = Σ w_i w_k e^{-(f(x_i) - f(x_k))}, and no pair is ever listed. The rows of one grade in one query
@@ -38,7 +38,7 @@ from .pair_weights import PairWeights
 
 
 class Levels(NamedTuple):
-    """The levels of queries: the rows of one grade in one query.
+    """The levels of queries: each level is the set of rows of one grade in one query.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Levels(NamedTuple):
 
     @classmethod
     def of(cls, data: TrainingData) -> "Levels":
-        """Return the levels of rows of queries; at most 31 pairs of levels for each 2 rows."""
+        """Return the levels of rows with queries; there are at most 31 pairs of levels for each 2 rows."""
         grade, query = data.target, data.query
         assert query is not None
         order = np.lexsort((grade, query))
@@ -82,7 +82,7 @@ class Levels(NamedTuple):
 
 
 class QueryWeights(PairWeights):
-    """The weights of all pairs within queries, as two shares per row and a weight per pair of levels.
+    """The weights of all pairs within queries, factored into two normalised weights per row and one per pair of levels.
 
     Rows are in the order of `Levels`. A level's shares sum to 1, and so do the weights of the pairs of levels: however
     large scores are, no level and no sum of weights underflows.
@@ -136,7 +136,7 @@ class QueryWeights(PairWeights):
         return half + 0.5 * (plus - minus), half - 0.5 * (plus - minus)
 
     def grow(self, factor: Floats) -> None:
-        """Let the score of each row, in the order of levels, grow by the logarithm of its factor."""
+        """Update the weights as the score of each row, in the order of levels, grows by the logarithm of its factor."""
         levels = self.levels
         self.better /= factor
         self.worse *= factor
@@ -152,7 +152,7 @@ class QueryWeights(PairWeights):
         self.log_loss = most + math.log(total)
 
     def sum_levels(self, rows: Floats) -> Floats:
-        """Return the sum over each level of a number per row."""
+        """Return the sum over each level of an array with one value per row."""
         return np.asarray(np.add.reduceat(rows, self.levels.starts[:-1]))
 
     def by_row(self) -> tuple[Floats, Floats]:
@@ -172,12 +172,12 @@ class QueryWeights(PairWeights):
         shared_pool(codes.size).deal(_sort_queries, len(features), *arguments)
 
     def sum_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write what each cut orders; see `PairWeights.sum_cuts`."""
+        """Write the weights that each split orders correctly and wrongly; see `PairWeights.sum_cuts`."""
         sums = np.ones(len(self.levels.starts) - 1)
         self._fill(codes, n_bins, (self.better, self.worse, sums, self.pair), masses)
 
     def count_cuts(self, codes: Codes, n_bins: Integers, masses: Floats) -> None:
-        """Write the number of pairs that each cut orders; see `PairWeights.count_cuts`."""
+        """Write the number of pairs that each split orders correctly and wrongly; see `PairWeights.count_cuts`."""
         sizes = np.diff(self.levels.starts).astype(np.float64)
         ones = np.ones(len(self.rows))
         self._fill(codes, n_bins, (ones, ones, sizes, np.ones(len(self.pair))), masses)
@@ -185,7 +185,7 @@ class QueryWeights(PairWeights):
     def _fill(
         self, codes: Codes, n_bins: Integers, weights: tuple[Floats, ...], masses: Floats
     ) -> None:
-        """Sum up what cuts order, one thread a feature; weights: of rows as better and worse, of levels, and pairs."""
+        """Write sums of pair weights for each split; weights: of rows as better, as worse, of levels, of pairs."""
         by_width = (codes, _NO_WIDE) if codes.dtype == np.uint8 else (_NO_NARROW, codes)
         levels = self.levels
         of_rows = self._places, self._starts, self.of_row, levels.of_query, levels.pairs
@@ -193,7 +193,7 @@ class QueryWeights(PairWeights):
         shared_pool(codes.size).deal(_fill_queries, len(codes), *arguments)
 
     def sum_sides(self, is_above: Bools) -> tuple[float, float, float, float]:
-        """Return the weights of pairs by the sides of their rows; see `PairWeights.sum_sides`."""
+        """Return the weights of pairs by which of their rows are above a split; see `PairWeights.sum_sides`."""
         levels = self.levels
         better = [self.sum_levels(self.better * side) for side in (~is_above, is_above)]
         worse = [self.sum_levels(self.worse * side) for side in (~is_above, is_above)]
@@ -206,6 +206,7 @@ class QueryWeights(PairWeights):
 
 
 def _log_sum(logs: Floats) -> float:
+    """Return ln Σ e^logs, without overflow."""
     most = float(logs.max())
     return most + math.log(float(np.exp(logs - most).sum()))
 
@@ -305,7 +306,7 @@ _FILL = (
 def _add_queries(  # type: ignore[no-untyped-def]
     column, places, starts, level, of_query, pairs, better, worse, sums, pair, gains, side
 ):
-    """Add what each row orders rightly and wrongly as it goes above the cut to gains[missing above?, wrongly?, code].
+    """Add the pair weight that each row orders correctly and wrongly as it moves above the split to `gains`.
 
     column: (n_rows,) uint8 or uint16; places: (n_rows,) uint32; starts, of_query, pairs: (n_queries + 1,) int64; level:
     (n_rows,) int64; better, worse: (n_rows,) float64; sums: (n_levels,) float64, of both over each level; pair:
@@ -377,7 +378,7 @@ def _fill_queries(  # type: ignore[no-untyped-def]
     n_bins,
     masses,
 ):
-    """Write d+ and d- of the cuts -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, cut + 1], float64.
+    """Write d+ and d- of the splits -1 to n_bins - 2 to masses[feature, missing above?, wrongly?, split + 1], float64.
 
     Features come from the queue. narrow: (n_features, n_rows) codes of uint8, wide: of uint16; the other is empty.
     n_bins: (n_features,) int64. For the other arrays see `_add_queries`.

@@ -166,6 +166,7 @@ class RankBoost(PairBooster):
     random_state: RandomState = 0
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter for parameters that contradict each other or the kind of weak ranker."""
         super().check_parameters()
         if self.weak_ranker == "tree":
             check_shape(self.max_depth, self.max_leaves)
@@ -176,9 +177,11 @@ class RankBoost(PairBooster):
             )
 
     def _default_rate(self) -> float:
+        """Return the default learning rate for the kind of weak ranker."""
         return LEARNING_RATE[self.weak_ranker]
 
     def _algorithm(self) -> BoostingAlgorithm:
+        """Return RankBoost's loss and step rule, for trees, stumps or columns, with the estimator's parameters."""
         learning_rate, smoothing = self._rate(), self.smoothing
         if smoothing is None:
             smoothing = SMOOTHING[self.weak_ranker]
@@ -257,6 +260,7 @@ class CoordinateRankBoost(PairBooster):
     random_state: RandomState = 0
 
     def _algorithm(self) -> RankingAlgorithm:
+        """Return RankBoost's loss and step rule, with splits chosen by steepest descent (eq. 3)."""
         return RankingAlgorithm(
             criterion=Criterion.YOUDEN,
             learning_rate=self.learning_rate,

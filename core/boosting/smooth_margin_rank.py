@@ -1,4 +1,4 @@
-"""Smooth margin ranking (Rudin & Schapire 2009, Section 4.2): to the greatest margin."""
+"""Smooth margin ranking (Rudin & Schapire 2009, Section 4.2): boosting that maximises the ranking margin."""
 
 import math
 from dataclasses import dataclass, field
@@ -100,24 +100,26 @@ class SmoothMarginRank(PairBooster):
     random_state: RandomState = 0
 
     def _algorithm(self) -> "SmoothMarginAlgorithm":
+        """Return the smooth margin's step rule, with the estimator's parameters."""
         return SmoothMarginAlgorithm(criterion=Criterion.YOUDEN, log_least=self._log_least)
 
     def reads_columns(self) -> str | None:
-        """Return why it cannot learn from column codes: margins need the scores of the rows."""
+        """Return why it cannot be fitted on column codes alone: margins need the scores of the rows."""
         return super().reads_columns() or "margins are of the scores after each round"
 
     def _before_rounds(self, data: BoostingData) -> None:
+        """Store the logarithm of the minimum pair weight, which normalises the loss."""
         self._log_least = _log_least_weight(data)
 
     def _after_rounds(self, data: BoostingData) -> None:
-        """Take the margins of the rows, or pairs, trained on."""
+        """Compute the ranking margin on the training rows or pairs."""
         stages = self.ensemble_.staged(np.ascontiguousarray(data.X))
         norms = np.cumsum(self.rounds_["alpha"])
         margins = [_least_difference(data, f) / norm for f, norm in zip(stages, norms, strict=True)]
         self.margin_ = np.array(margins, dtype=np.float64)
 
     def _derive(self) -> None:
-        """Derive the smooth margin and Theorem 7's condition as well."""
+        """Compute the smooth margin and Theorem 7's condition of each round, besides the inherited attributes."""
         super()._derive()
         log_f_tilde = self._log_f.sum(axis=1) - self._log_least
         norm = np.cumsum(self.rounds_["alpha"])
@@ -131,7 +133,7 @@ class SmoothMarginRank(PairBooster):
 
 @dataclass(kw_only=True)
 class SmoothMarginAlgorithm(RankingAlgorithm):
-    """Eq. 3's choice and eq. 12's step.
+    """The algorithm of smooth margin ranking: weak ranker by eq. 3, step by eq. 12 of Rudin & Schapire 2009.
 
     Parameters
     ----------
@@ -142,7 +144,7 @@ class SmoothMarginAlgorithm(RankingAlgorithm):
     log_least: float
 
     def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
-        """Step by eq. 12, by eq. 4 while F̃ >= 1; along a real-valued column by eq. 10."""
+        """Return the step by eq. 12, or by eq. 4 while F̃ >= 1; along a real-valued column by eq. 10."""
         log_f_tilde = state.log_f_plus + state.log_f_minus - self.log_least
         if log_f_tilde >= 0.0 or state.norm == 0.0:
             return super().step(weak_ranker, state)
@@ -151,13 +153,13 @@ class SmoothMarginAlgorithm(RankingAlgorithm):
         return smooth_step(-log_f_tilde / state.norm, weak_ranker.d_plus, weak_ranker.d_minus)
 
     def loss(self, log_f: Floats, start: Floats) -> float:
-        """Return F̃, pairs weighted so that the least weighs 1."""
+        """Return F̃ with pair weights scaled so that the minimum is 1."""
         with np.errstate(over="ignore"):  # the least weight may be next to nothing
             return float(np.exp(log_f[0] + log_f[1] - self.log_least))
 
 
 def smooth_step(g: float, d_plus: float, d_minus: float) -> float:
-    """Return eq. 12's step in the form that stays finite at d- = 0.
+    """Return the step of eq. 12, computed in a form that is finite at d- = 0.
 
     Parameters
     ----------
@@ -175,7 +177,7 @@ def smooth_step(g: float, d_plus: float, d_minus: float) -> float:
 
 
 def theorem_7(g: Floats, d_plus: Floats, d_minus: Floats) -> npt.NDArray[np.bool_]:
-    """Say where Theorem 7 assures progress: 0 <= g < r and d0 < ⅔ (1 - r)(1 - r²)."""
+    """Return for each round whether Theorem 7 guarantees progress: 0 <= g < r and d0 < ⅔ (1 - r)(1 - r²)."""
     r, d_zero = d_plus - d_minus, 1.0 - d_plus - d_minus
     return (g >= 0) & (g < r) & (d_zero < max_tied_mass(r))
 
@@ -193,7 +195,7 @@ def _log_least_weight(data: BoostingData) -> float:
 
 
 def _least_difference(data: BoostingData, scores: Floats) -> float:
-    """Return the minimum difference of the scores of the better and the worse row of a pair."""
+    """Return the margin: the minimum over pairs of the better row's score minus the worse row's."""
     if isinstance(data, ListedPairs):
         better, worse = data.rows[data.better], data.rows[data.worse]
         return float((scores[better] - scores[worse]).min())

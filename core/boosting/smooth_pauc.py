@@ -78,7 +78,7 @@ class SmoothArea:
             mass[rows] = shares / shares.sum()
 
     def at(self, scores: Floats) -> "Smoothed":
-        """Evaluate at scores, in units of the noise; O(n_rows + range of scores)."""
+        """Return the smoothed partial AUC at these scores (in units of the noise); O(n_rows + range of scores)."""
         return Smoothed(self, scores)
 
 
@@ -147,13 +147,13 @@ class Smoothed:
         return hessian
 
     def _at_nodes(self, factors: Floats) -> Floats:
-        """Return factors, (n_factors, n_rows), summed up at the nodes of cells, (n_factors, n_cells, N_NODES)."""
+        """Return kernel-smoothed sums of factors, (n_factors, n_rows), at nodes: (n_factors, n_cells, N_NODES)."""
         powers = np.zeros((len(factors), *self._nodes.shape))
         sum_powers(self._scores, factors, self._origin, WIDTH, powers)
         return np.asarray(powers @ _TO_POWERS)
 
     def _lay_nodes(self) -> None:
-        """Choose the nodes of the integral over the window."""
+        """Choose the thresholds and weights of the numerical integration over the window."""
         low, high = self._area.window
         # The thresholds at fpr_min and fpr_max; none where the whole tail belongs to the window.
         self._ends = (
@@ -173,7 +173,7 @@ class Smoothed:
         self._cells = self._inside // N_NODES
 
     def _threshold(self, rate: float) -> float:
-        """Return c with FPR(c) = rate."""
+        """Return the threshold c whose noisy false positive rate FPR(c) is `rate`."""
         low, high = self._middles[REACH], self._middles[-REACH - 1]
         for _ in range(_HALVINGS):
             middle = np.array([0.5 * (low + high)])
@@ -184,12 +184,13 @@ class Smoothed:
         return float(0.5 * (low + high))
 
     def _tail(self, side: int, thresholds: Floats, cells: npt.NDArray[np.int64]) -> Floats:
-        """Return TPR (side 0) or FPR (side 1) at thresholds in cells."""
+        """Return the noisy TPR (side 0) or FPR (side 1) at thresholds, which lie in the given cells."""
         tails = np.empty(len(thresholds))
         smooth_tail(thresholds, cells, self._nodes, self._masses[side], self._above[side], tails)
         return tails
 
     def _cell_of(self, thresholds: Floats) -> npt.NDArray[np.int64]:
+        """Return the cell of the score axis that each threshold falls into."""
         return np.floor((thresholds - self._origin) / WIDTH).astype(np.int64)
 
 
@@ -200,7 +201,7 @@ def _sums(
     weights: Floats,
     used: npt.NDArray[np.bool_],
 ) -> Floats:
-    """Return Σ weight · k and Σ weight · k' at targets in cells, (2, n_weights, n_targets); see `smooth`."""
+    """Return Σ weight · k and Σ weight · k' at each target (kernel k), (2, n_weights, n_targets); see `smooth`."""
     sums = np.zeros((2, len(weights), len(targets)))
     smooth(targets, cells, nodes, weights, used, sums)
     return sums

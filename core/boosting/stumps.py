@@ -1,4 +1,4 @@
-"""Stumps as weak rankers: cuts of one feature, found by the scan, summed up as one step function per feature."""
+"""Stumps as weak rankers: the search for the best split of one feature, and sums of stumps as step functions."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -65,14 +65,14 @@ _CODE = numba.uint8
 
 
 class CodeRange(NamedTuple):
-    """The codes of one side of a cut: `first`, and `width` codes after it."""
+    """An interval of bin codes on one side of a split: `first`, and the `width` codes after it."""
 
     first: int
     width: int
 
 
 class CutSides(NamedTuple):
-    """A column of codes, (n_rows,) uint8, and the intervals above and below a cut."""
+    """A column of codes, (n_rows,) uint8, and the code intervals above and below a split."""
 
     column: Codes
     above: CodeRange
@@ -80,14 +80,14 @@ class CutSides(NamedTuple):
 
     @property
     def is_above(self) -> Bools:
-        """Which rows are above the cut, shape (n_rows,), bool."""
+        """Return which rows are above the split, shape (n_rows,), bool."""
         first, width = self.above
         is_above: Bools = self.column - self.column.dtype.type(first) <= width  # it wraps around
         return is_above
 
 
 def sides_of(column: Codes, split: Split) -> CutSides:
-    """Return the sides of a cut; for a categorical feature, and for uint16, with marks in place of the codes."""
+    """Return the code intervals above and below a split; categorical and uint16 columns are recoded as 0/1."""
     missing = missing_code(column.dtype)
     if split.bins_above is not None:
         marks = np.zeros(missing + 1, dtype=np.uint8)
@@ -112,7 +112,7 @@ _NO_BINS = np.empty(0, dtype=np.bool_)
     )
 )
 def _sum_sides(histogram, n_bins, bins_above, cut, missing_above):  # type: ignore[no-untyped-def]
-    """Return the mass above and below a cut, of the positives and of the negatives; see `sum_sides`.
+    """Return the class weights above and below a split; see `sum_sides`.
 
     histogram: (2, n_slots) float64; bins_above: (n_bins,) bool, or empty for a cut of a numeric feature.
     """
@@ -131,7 +131,7 @@ def _sum_sides(histogram, n_bins, bins_above, cut, missing_above):  # type: igno
 
 
 def sum_sides(histograms: Floats, bins: Bins, split: Split) -> tuple[float, float, float, float]:
-    """Return the mass above and below a cut, of the positives and of the negatives, each summed from its own bins.
+    """Return the weights of positives and negatives above and below a split, each summed from its own bins.
 
     histograms: (n_features, 2, n_slots) float64, the missing last.
     """
@@ -145,7 +145,10 @@ def sum_sides(histograms: Floats, bins: Bins, split: Split) -> tuple[float, floa
 
 @kernel(numba.void(_CODE[::1], _CODE, _CODE, numba.float64, numba.float64, numba.float64[::1]))
 def rescale_sides(column, first, width, inside, outside, weights):  # type: ignore[no-untyped-def]
-    """Multiply the weights, (n_rows,) float64, inside and outside an interval of column, (n_rows,) uint8."""
+    """Multiply the weights of the rows whose code is inside or outside an interval by a factor each, in place.
+
+    column: (n_rows,) uint8; weights: (n_rows,) float64.
+    """
     for i in range(len(column)):
         weights[i] *= inside if column.dtype.type(column[i] - first) <= width else outside
 
@@ -163,7 +166,7 @@ def rescale_sides(column, first, width, inside, outside, weights):  # type: igno
     )
 )
 def rescale_and_list(column, first, width, factor, weights, start, rows, changes):  # type: ignore[no-untyped-def]
-    """Multiply the weights inside an interval, and list those rows with the change of each; return their number.
+    """Multiply the weights of rows with codes inside an interval; list these rows and changes; return their number.
 
     column: (n_rows,) uint8; weights: (n_rows,) float64; start: number of the first row; rows: uint32, changes: float64,
     with room for one more than is listed, since a row is written before it is known to count.
@@ -216,7 +219,7 @@ MAX_COUNTED_THRESHOLDS = (
 
 @dataclass(frozen=True)
 class StepFunctions:
-    """Σ_j g_j(x_j), each g_j constant between its thresholds.
+    """The sum Σ_j g_j(x_j) of one function per feature, each constant between its thresholds.
 
     Attributes
     ----------
@@ -251,7 +254,7 @@ class StepFunctions:
         return parts
 
     def per_feature(self) -> Iterator[tuple[int, Floats, Floats, float]]:
-        """Yield feature, thresholds, values between them (one more), and the value of missing."""
+        """Yield for each feature: its index, thresholds, the values between them, and the value if missing."""
         for u, feature in enumerate(self.features.tolist()):
             start, stop = self.starts[u], self.starts[u + 1]
             values = self.values[start + 2 * u : stop + 2 * u + 2]
@@ -259,7 +262,7 @@ class StepFunctions:
 
 
 def fold(rounds: npt.NDArray[np.void], n_categories: Integers, sets: Words) -> StepFunctions:
-    """Return the step functions of stumps, given as rounds of type `ROUND`; linear in rounds and sets, but for a sort.
+    """Return the sum of stumps, given as rounds of type `ROUND`, as one step function per feature.
 
     A stump adds alpha (high - low) on its side of the threshold; alpha low, which all rows get, is not included. A
     feature of K categories has the thresholds 0, 1, ..., K - 2, so that each category has a value.
@@ -284,7 +287,7 @@ def fold(rounds: npt.NDArray[np.void], n_categories: Integers, sets: Words) -> S
 
 
 def _sum_thresholds(stumps: npt.NDArray[np.void]) -> tuple[Floats, Floats]:
-    """Return the thresholds; and the values below, between and above them, then of a missing x."""
+    """Return the sorted thresholds of stumps on one numeric feature, and the values between them, that of NaN last."""
     thresholds, step = np.unique(stumps["threshold"], return_inverse=True)
     rises, positive = _rises(stumps), stumps["sign"] > 0
     sums = np.zeros(len(thresholds) + 2)
@@ -298,7 +301,7 @@ def _sum_thresholds(stumps: npt.NDArray[np.void]) -> tuple[Floats, Floats]:
 
 
 def _sum_sets(stumps: npt.NDArray[np.void], n_categories: int, sets: Words) -> Floats:
-    """Return the value of each category, then of a missing one."""
+    """Return the summed value of each category of one feature, that of a missing value last."""
     distinct, which = np.unique(stumps[["set", "sign", "missing_above"]], return_inverse=True)
     rises = np.bincount(which, _rises(stumps))
     sums = np.zeros(n_categories + 1)
@@ -309,11 +312,12 @@ def _sum_sets(stumps: npt.NDArray[np.void], n_categories: int, sets: Words) -> F
 
 
 def _rises(stumps: npt.NDArray[np.void]) -> Floats:
+    """Return alpha (high - low) of each stump: what it adds above its threshold relative to below."""
     return np.asarray(stumps["alpha"] * (stumps["high"] - stumps["low"]))
 
 
 def _frozen(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Make an array read-only: threads share a fitted ranker, and the kernels take read-only arrays."""
+    """Return the array, made read-only: threads share a fitted ranker, and the kernels take read-only arrays."""
     array.flags.writeable = False
     return array
 
@@ -323,7 +327,7 @@ CONSTANT = Split(-1, -1, False, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Stump:
-    """A stump, with the fields of `ROUND`; `split` and `masses` are those of its cut of codes, if that is known."""
+    """A stump h with the fields of `ROUND`; `split` and `masses` are those of its split of codes, None if restored."""
 
     feature: int
     threshold: float
@@ -344,7 +348,7 @@ class Stump:
         return (self.high, self.low) if self.sign > 0 else (self.low, self.high)
 
     def values(self, X: Floats) -> Floats:
-        """Return h(x) of each row."""
+        """Return the stump's value h(x) for each row."""
         above = is_above(X, self.feature, self.threshold, self.missing_above, self.members)
         return np.where(above, *self.above_below)
 
@@ -399,12 +403,12 @@ class StumpSum(Ensemble):
 
     @cached_property
     def constant(self) -> float:
-        """The part of the sum that is equal for all rows."""
+        """The constant part of the score, equal for all rows."""
         return float((self.rounds["alpha"] * self.rounds["low"]).sum())
 
     @cached_property
     def means(self) -> Floats:
-        """The training mean of each step function, shape (n_features,)."""
+        """Weighted mean of each step function over the training rows, shape (n_features,)."""
         rounds, means = self.rounds, np.zeros(len(self.has_missing))
         added = rounds["alpha"] * (rounds["high"] - rounds["low"]) * rounds["coverage"]
         np.add.at(means, rounds["feature"], added)  # 0 where the feature is -1
@@ -420,11 +424,11 @@ class StumpSum(Ensemble):
         return self.steps.score(X, intercept + self.constant)
 
     def contributions(self, X: Floats) -> Floats:
-        """Return the difference of each step function from its training mean, in the shape of X."""
+        """Return each feature's contribution: its step function minus its training mean, in the shape of X."""
         return self.steps.contributions(X) - self.means
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Compare the neighbouring steps of each constrained feature; see `Ensemble.walk_monotone`."""
+        """Verify monotone constraints: compare neighbouring steps of each constrained feature."""
         compared, violations = 0, []
         for feature, thresholds, values, _ in self.steps.per_feature():
             sign = int(directions[feature])
@@ -441,14 +445,14 @@ class StumpSum(Ensemble):
         return Verification(compared, violations)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Describe step functions and rules; see `describe_steps` and `describe_rules`."""
+        """Return a JSON description of the step functions and rules; see `describe_steps` and `describe_rules`."""
         return {
             "features": describe_steps(self.steps, name, categories),
             "rules": describe_rules(self.rounds, self.sets, self.has_missing, name, categories),
         }
 
     def weak_rankers(self) -> list[Stump]:
-        """Return the stumps, without their cuts of codes."""
+        """Return the stumps of all rounds, with their thresholds but without bin codes."""
         names = tuple(name for name in ROUND.names or () if name not in ("alpha", "set"))
         return [
             Stump(**fields_of(row, names), members=members_of(self.sets, row, self.n_categories))
@@ -456,13 +460,13 @@ class StumpSum(Ensemble):
         ]
 
     def binary_weights(self) -> Floats:
-        """Return α(high - low) of each round, 0 for a constant."""
+        """Return the rise α (high - low) of each round's stump, 0 for a constant."""
         rises = self.rounds["high"] - self.rounds["low"]
         return np.asarray(self.rounds["alpha"] * np.where(self.rounds["feature"] >= 0, rises, 0.0))
 
 
 class StumpMaker:
-    """Makes stumps of cuts, and sums of stumps.
+    """Builds stumps from splits of bin codes, and sums of stumps from a run.
 
     Parameters
     ----------
@@ -480,7 +484,7 @@ class StumpMaker:
         self._above = np.cumsum(shares[:, -2::-1], axis=1)[:, ::-1]
 
     def make(self, split: Split, masses: CutMasses | None, hypothesis: Hypothesis) -> Stump:
-        """Return the stump of a cut."""
+        """Return the stump of a split, with its threshold and the values that the algorithm gives both sides."""
         shares = self._shares[split.feature]
         if split.bins_above is not None:
             above = shares[: len(split.bins_above)][split.bins_above].sum()
@@ -500,13 +504,13 @@ class StumpMaker:
         )
 
     def collect(self, history: BoostingHistory) -> StumpSum:
-        """Sum up the stumps of a run of the loop."""
+        """Return the weighted sum of the stumps of all rounds."""
         rounds, sets = rounds_of_cuts(history, ROUND)
         return StumpSum(self.n_categories, rounds, self.bins.has_missing, sets)
 
 
 class WeightChange(NamedTuple):
-    """What one round does to the weights of the rows.
+    """One round's update of the row weights: a factor per class on each side of a split.
 
     Attributes
     ----------
@@ -526,7 +530,7 @@ class WeightChange(NamedTuple):
     is_change: bool
 
     def numbers(self) -> list[float]:
-        """Return the step as numbers, the first of them their count."""
+        """Return the update as a flat list of numbers, starting with their count, to send or store it."""
         split = self.split
         bins = [] if split.bins_above is None else np.flatnonzero(split.bins_above).tolist()
         n_bins = -1 if split.bins_above is None else len(split.bins_above)
@@ -536,7 +540,7 @@ class WeightChange(NamedTuple):
 
     @classmethod
     def read(cls, numbers: list[float]) -> "list[WeightChange]":
-        """Return the steps of a list of `numbers`, one after the other. ArtifactError: it is no such list."""
+        """Return the updates in a list of concatenated `numbers`; raise ArtifactError if it is malformed."""
         steps, start = [], 0
         try:
             while start < len(numbers):
@@ -559,7 +563,7 @@ class WeightChange(NamedTuple):
 
 
 class Listing:
-    """Room for a list of rows and their changes, which the shards of one process use in turn.
+    """A reusable buffer for a list of rows and their weight changes, shared in turn by the shards of a process.
 
     Attributes
     ----------
@@ -571,13 +575,13 @@ class Listing:
         self.rows, self.changes = np.empty(0, dtype=np.uint32), np.empty(0)
 
     def reserve(self, n_rows: int) -> None:
-        """Have room for so many rows, at least."""
+        """Enlarge the buffer to at least `n_rows` rows."""
         if len(self.rows) < n_rows:
             self.rows, self.changes = np.empty(n_rows, dtype=np.uint32), np.empty(n_rows)
 
 
 class StumpShard:
-    """A run of rows, positives first: their codes and weights, and the histograms of these.
+    """One shard of the training rows, positives first: bin codes, weights, and weight histograms per feature.
 
     Parameters
     ----------
@@ -616,7 +620,7 @@ class StumpShard:
         return np.array([weights[:m].sum(), weights[m:].sum(), weights.sum()])
 
     def start(self, total_p: float, total_n: float, scale: float | None) -> Floats:
-        """Divide weights by those of their class, and return the sums.
+        """Normalise the weights of each class, and return the shard's histogram sums.
 
         Sums are the histograms in one row, (n_features 2 n_slots,) float64, and behind them, if there are categories,
         the squared weights per row, summed over the positives and over the negatives.
@@ -631,7 +635,7 @@ class StumpShard:
         return self._fill()
 
     def take(self, step: WeightChange) -> Floats:
-        """Change weights by a step, and return the sums; see `start`."""
+        """Apply a round's weight update, and return the shard's histogram sums; see `start`."""
         if not step.is_change:
             self._rescale(step)
             return self._fill()
@@ -648,7 +652,7 @@ class StumpShard:
         return self._sum_up()
 
     def repeat(self, steps: list[WeightChange]) -> Floats:
-        """Take steps from the start on, and return the sums; histograms are summed from the last filling on alone."""
+        """Replay a list of weight updates from the start, and return the shard's histogram sums."""
         filled = max((k for k, step in enumerate(steps) if not step.is_change), default=-1)
         for step in steps[: filled + 1]:
             self._rescale(step)
@@ -659,21 +663,24 @@ class StumpShard:
         return self._sums
 
     def _side(self, step: WeightChange) -> tuple[Codes, CodeRange]:
+        """Return the feature's codes, and the code interval of the side that an update changes."""
         column, above, below = sides_of(self._codes[step.split.feature], step.split)
         return column, above if step.is_above else below
 
     def _rescale(self, step: WeightChange) -> None:
+        """Multiply the weights on both sides of an update's split by its factors."""
         m, weights = self._n_positives, self._weights
         column, side = self._side(step)
         for k, rows in enumerate((slice(m), slice(m, None))):
             rescale_sides(column[rows], *side, step.inside[k], step.outside[k], weights[rows])
 
     def _fill(self) -> Floats:
+        """Recompute the histograms from all rows, and return the shard's sums."""
         fill_histograms(self._codes, self._weights, self._n_positives, self._histograms)
         return self._sum_up()
 
     def _sum_up(self) -> Floats:
-        """Sum up what else is asked for, and return all sums."""
+        """Add the sums of squared weights if they are needed, and return all sums of the shard."""
         if len(self._squares):
             own, rows = self._weights, self._per_row
             for k, side in enumerate((slice(self._n_positives), slice(self._n_positives, None))):
@@ -687,7 +694,7 @@ class StumpShard:
 
 @dataclass
 class MakeStumpShard:
-    """Makes shards of pieces; see `core.base.shards.MakeShard`.
+    """Factory that builds a `StumpShard` from a block of rows; see `core.base.shards.MakeShard`.
 
     Attributes
     ----------
@@ -723,7 +730,7 @@ class MakeStumpShard:
 
 
 class StumpLearner(WeakLearner):
-    """The training rows with the weights of all crucial pairs, kept as one weight per row, and the scan for a stump.
+    """Weak learner that finds the best stump; the weights of all pairs are kept as one weight per row.
 
     With v_i ∝ w_i e^{-f(x_i)} on positives and v_k ∝ w_k e^{r f(x_k)} on negatives, each class summing to 1, the pair
     (i, k) weighs v_i v_k: no pair is ever listed. r is the push of the algorithm, 1 without one. A step multiplies each
@@ -767,7 +774,7 @@ class StumpLearner(WeakLearner):
         self._maker = StumpMaker(bins, data.n_categories, shares)
 
     def _divide(self, data: TrainingData, max_bins: int) -> Shards:
-        """Learn the bins, and return the shards of the rows."""
+        """Compute the bins of the columns, and return the training rows divided into shards."""
         n_rows, n_categories = len(data.positive), data.n_categories
         self._is_listed = is_listed = n_rows * len(n_categories) >= MIN_LISTED_CELLS
         if isinstance(data.X, ColumnTable):
@@ -804,11 +811,11 @@ class StumpLearner(WeakLearner):
 
     @property
     def _share_p(self) -> float:
-        """The positives' share F₊/(F₊ + F₋) of all rows' weight."""
+        """The positives' fraction F₊/(F₊ + F₋) of the total weight."""
         return 1.0 / (1.0 + math.exp(min(self._log_f_minus - self._log_f_plus, 700.0)))
 
     def scan(self) -> Stump | None:
-        """Find the best stump under the present weights."""
+        """Return the best stump under the current weights; None if none has a gain."""
         algorithm, share_p = self._algorithm, self._share_p
         best = self._find()
         if best is not None and not self._is_sure(best):
@@ -826,7 +833,7 @@ class StumpLearner(WeakLearner):
         return best
 
     def _find(self) -> Stump | None:
-        """Return the stump of the best cut; None if no cut has a gain."""
+        """Return the stump of the best split; None if no split has a gain."""
         algorithm, histograms = self._algorithm, self._histograms
         inverse_ess = INFINITE_ESS
         if len(self._squares):
@@ -863,7 +870,7 @@ class StumpLearner(WeakLearner):
         return self._maker.make(split, masses, algorithm.hypothesis(masses, self._share_p))
 
     def _is_sure(self, stump: Stump) -> bool:
-        """Return True if the rounding errors of changed histograms are next to nothing beside the masses of a stump."""
+        """Return whether accumulated rounding errors of histograms are negligible next to a stump's weights."""
         if not self._changed_since_fill:
             return True
         assert stump.masses is not None
@@ -876,7 +883,7 @@ class StumpLearner(WeakLearner):
         )
 
     def update(self, weak_ranker: Stump, alpha: float) -> None:
-        """Let f grow by alpha h."""
+        """Add alpha h to the scores f and reweight the rows."""
         rise_above, rise_below = (alpha * value for value in weak_ranker.above_below)
         masses, push = weak_ranker.masses, self._algorithm.push
         if masses is None:  # a constant changes no ratio within a class
@@ -909,36 +916,36 @@ class StumpLearner(WeakLearner):
         self._take(WeightChange(weak_ranker.split, is_above, inside, outside, is_change))
 
     def _take(self, step: WeightChange) -> None:
-        """Let the shards take a step."""
+        """Apply a weight update on all shards, and read the new sums."""
         self._read(self._shards.add_up("take", step))
         self._steps += step.numbers()
         self._changed_since_fill = self._changed_since_fill + 1 if step.is_change else 0
 
     def _read(self, sums: Floats) -> None:
-        """Read the sums of all shards; see `StumpShard.start`."""
+        """Store the sums over all shards as histograms; see `StumpShard.start`."""
         shape = len(self._bins.n_bins), 2, self._bins.n_slots
         n = math.prod(shape)
         self._histograms, self._squares = sums[:n].reshape(shape), sums[n:]
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from the state of another run; the shards, which are at their start, take its steps."""
+        """Restore the state of a checkpointed run: the shards replay its weight updates."""
         super().set_state(state)
         self._read(self._shards.add_up("repeat", WeightChange.read(self._steps)))
 
     def collect(self, history: BoostingHistory) -> StumpSum:
-        """Sum up the stumps of a run of the loop."""
+        """Return the weighted sum of the stumps of all rounds."""
         return self._maker.collect(history)
 
 
 def breaks(stump: Stump, directions: Directions | None) -> bool:
-    """Return True if a stump breaks a monotone constraint; one that separates the missing breaks none."""
+    """Return True if a stump violates a monotone constraint; one that only separates missing values never does."""
     if directions is None or stump.feature < 0 or stump.threshold == -math.inf:
         return False
     return bool(stump.sign * directions[stump.feature] < 0)
 
 
 def threshold_of(bins: Bins, split: Split) -> float:
-    """Return the threshold of a cut: -inf if it separates the missing from all values, NaN for a set of categories."""
+    """Return the feature threshold of a split of codes: -inf if it separates missing values, NaN for categories."""
     if split.bins_above is not None:
         return math.nan
     return float(bins.edges[split.feature][split.cut]) if split.cut >= 0 else -math.inf
@@ -947,14 +954,14 @@ def threshold_of(bins: Bins, split: Split) -> float:
 def rounds_of_cuts(
     history: BoostingHistory, dtype: np.dtype[Any]
 ) -> tuple[npt.NDArray[np.void], Words]:
-    """Return the rounds of a run as a structured array, and their sets of categories."""
+    """Return a run's rounds as a structured array, and the bit sets of categories of their splits."""
     rounds, sets = rounds_of(history, dtype), Sets()
     rounds["set"] = [sets.add(stump.feature, stump.members) for stump in history.weak_rankers]
     return rounds, sets.words
 
 
 def check_cuts(rounds: npt.NDArray[np.void], sets: Words, n_categories: Integers) -> None:
-    """Raise ArtifactError for cuts whose threshold, set and values contradict each other."""
+    """Raise ArtifactError for stumps whose threshold, category set and values contradict each other."""
     check_sets(rounds["feature"], rounds["set"], sets, n_categories)
     is_threshold = rounds["set"] == NO_SET
     if not (rounds["threshold"][is_threshold] < np.inf).all():
@@ -970,7 +977,7 @@ def check_cuts(rounds: npt.NDArray[np.void], sets: Words, n_categories: Integers
 def describe_steps(
     steps: StepFunctions, name: Callable[[int], str], categories: Categories
 ) -> list[dict[str, Any]]:
-    """Describe step functions, ready for JSON: thresholds and one more values, or categories and their values."""
+    """Return a JSON description of step functions: thresholds or categories, and the values between or of them."""
     features = []
     for feature, thresholds, values, missing in steps.per_feature():
         names = categories[feature]
@@ -996,7 +1003,7 @@ def describe_rules(
     name: Callable[[int], str],
     categories: Categories,
 ) -> list[dict[str, Any]]:
-    """Return one sentence per distinct stump with the total that it adds, greatest first, ready for JSON.
+    """Return one sentence per distinct stump with the total value that it adds, greatest first, ready for JSON.
 
     A sentence mentions missing values only if the feature had some in training (`has_missing`).
     """

@@ -1,4 +1,4 @@
-"""The learner of boosting on trees: it lays out the rows, and grows the next tree by the weights of a loss."""
+"""The weak learner of boosting on trees: it grows the next tree by the row weights of a loss."""
 
 import math
 from typing import Any
@@ -29,7 +29,7 @@ from .tree_sum import SPLITS, CrossedTreeSum, Tree, TreeSum
 
 
 class TreeLearner(WeakLearner):
-    """The training rows, their weights, and the growth of the next tree.
+    """Weak learner that grows the next tree on the weighted training rows.
 
     Its parameters are those of `core.trees.options`; its algorithm is a `TreeAlgorithm`. The callback is called while
     crosses are sought, as if that were step 0.
@@ -108,7 +108,7 @@ class TreeLearner(WeakLearner):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """Logarithms of the parts of positives and of negatives in the loss."""
+        """Logarithms of the positives' and the negatives' part of the loss."""
         return self._loss.log_f_plus, self._loss.log_f_minus
 
     def scan(self) -> Tree | None:
@@ -131,32 +131,32 @@ class TreeLearner(WeakLearner):
         return Tree(tree_splits, members, values, leaves.weights, self._n_categories)
 
     def update(self, weak_ranker: Tree, alpha: float) -> None:
-        """Let f grow by alpha h, and change the weights of the rows."""
+        """Add alpha h to the scores f and reweight the rows."""
         self._loss.update(alpha * weak_ranker.leaf_value)
 
     @classmethod
     def ensemble_of(cls, parameters: Any) -> type[Ensemble]:
-        """Return the class of the sum of the trees: with the parameter `crosses` they may read crosses."""
+        """Return the class of the sum of trees, which depends on whether trees may use crosses of features."""
         return CrossedTreeSum if parameters.crosses else cls.ensemble
 
     @property
     def found(self) -> tuple[npt.NDArray[Any], ...]:
-        """The features of each cross."""
+        """Arrays of the feature pairs of each cross that was found."""
         return () if self._crosses is None else (self._crosses.feature,)
 
     def extend(self, X: Any) -> Any:
-        """Return rows as the trees read them: with the columns of the crosses."""
+        """Return the rows with the columns of the crosses appended, as the trees read them."""
         return super().extend(X) if self._crosses is None else self._crosses.extend(X)
 
     def collect(self, history: BoostingHistory) -> TreeSum | CrossedTreeSum:
-        """Return the sum of the trees of a run."""
+        """Return the weighted sum of the trees of all rounds."""
         trees = TreeSum.of(
             history.weak_rankers, history.alpha, self._loss.start, self._n_categories
         )
         return trees if self._crosses is None else CrossedTreeSum(self._crosses, trees)
 
     def _add_crosses(self, encoded: Encoded, data: TrainingData, callback: Callback) -> Encoded:
-        """Find crosses, and return the columns of the trees with those of the crosses behind them."""
+        """Search for crosses of features, and return the encoded columns with those of the crosses appended."""
         given, n_features = self._parameters, len(self._n_categories)
         is_free = np.ones(n_features, dtype=np.bool_)
         if self._directions is not None:
@@ -177,10 +177,12 @@ class TreeLearner(WeakLearner):
         return encoded.append(X, n_features + np.arange(n_columns))
 
     def _make_loss(self, algorithm: Any, weight: Floats) -> TreeLoss:
+        """Return the algorithm's loss of the training rows, before the first tree."""
         loss: TreeLoss = algorithm.make_loss(self._grower, weight)
         return loss
 
     def _draw_features(self, draw: np.random.Generator) -> npt.NDArray[np.bool_]:
+        """Return a random mask of the features that the next tree may split on."""
         n_features = len(self._bins.edges)
         n_drawn = max(round(self._max_features * n_features), 1)
         features = np.zeros(n_features, dtype=np.bool_)
@@ -190,7 +192,7 @@ class TreeLearner(WeakLearner):
     def _with_features(
         self, splits: Splits
     ) -> tuple[npt.NDArray[np.void], list[npt.NDArray[np.bool_] | None]]:
-        """Return splits with thresholds of features in place of cuts of codes, and the categories above of each."""
+        """Return splits with feature thresholds instead of bin codes, and the categories above each split."""
         leaf, column, cut, missing_above = splits[:4]
         has_missing = self._bins.has_missing[column]
         turned = np.empty(len(leaf), dtype=SPLITS)

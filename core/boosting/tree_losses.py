@@ -1,4 +1,4 @@
-"""The losses that trees descend: each is a class that weighs rows, says which split is best, and takes steps.
+"""The losses that boosted trees minimise: each weighs rows, rates splits and computes the steps of leaves.
 
 A loss of rows (`RowLoss`) is a kernel that writes its derivatives, a first score and the step of a leaf: it then works
 in trees and in stumps (trees of depth 1), in memory, out of core and on a cluster.
@@ -54,14 +54,14 @@ MAX_LOGISTIC_STEP = 4.0
 
 
 class Leaves(NamedTuple):
-    """The full step of each leaf of a tree, and its sample weight as a number of rows."""
+    """The full step of each leaf of a tree, and its sample weight in numbers of rows."""
 
     values: Floats
     weights: Floats
 
 
 class TreeLoss(Resumable, ABC):
-    """The loss of a sum of trees, as weights of rows, which the grower holds.
+    """Base class of losses of a sum of trees; it keeps the weight (or gradient and Hessian) of each row.
 
     It writes the weight (or gradient and Hessian) of each row by which the next tree is grown, computes the step of
     each leaf, and takes the step.
@@ -112,15 +112,15 @@ class TreeLoss(Resumable, ABC):
 
     @abstractmethod
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
-        """Return the criterion of splits under the present weights."""
+        """Return the split criterion for the next tree, under the current weights."""
 
     @abstractmethod
     def best_step(self, splits: Splits, relation: Relation | None = None) -> Leaves:
-        """Return the best step of each leaf, or the best steps in the order that monotone constraints ask for."""
+        """Return the best step of each leaf, subject to the order of leaves that monotone constraints require."""
 
     @abstractmethod
     def update(self, values: Floats) -> None:
-        """Let the scores grow by values[leaf], for the leaves of the last tree."""
+        """Add values[leaf] to the scores of the rows in each leaf of the last tree, and reweight the rows."""
 
     def _split_criterion(
         self,
@@ -130,7 +130,7 @@ class TreeLoss(Resumable, ABC):
         total: float,
         penalty: float,
     ) -> SplitCriterion:
-        """Return the criterion of splits; `total` is the mass of all rows."""
+        """Return a split criterion with these settings; `total` is the weight of all rows."""
         unit = self._unit
         least = min(self._leaf_rows * unit, MAX_LEAF_FRACTION * total)
         if min_samples_leaf is not None:
@@ -144,13 +144,13 @@ class TreeLoss(Resumable, ABC):
 
 
 def _count_rows(grower: TreeGrower, weight: Floats) -> float:
-    """Return twice the harmonic mean of the classes' numbers of rows: all rows if the classes are equal."""
+    """Return the effective number of rows: twice the harmonic mean of the classes' numbers of rows."""
     n = grower.division.count_rows(weight).tolist()
     return float(4.0 / (1.0 / n[0] + 1.0 / n[1]))
 
 
 class PairLoss(TreeLoss):
-    """The exponential loss of pairs, and the p-norm push.
+    """RankBoost's exponential loss over pairs of a positive and a negative, or the p-norm push.
 
     F₊^r Σ_k w_k e^{r f(x_k)} with F₊ = Σ_i w_i e^{-f(x_i)} over positives i and negatives k. For
     r = 1 it is RankBoost's F̃, the sum over all pairs of w_i w_k e^{-(f(x_i) - f(x_k))}; a greater r
@@ -200,7 +200,7 @@ class PairLoss(TreeLoss):
         self._rescale(1.0 / totals[:, None])
 
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
-        """Return the criterion of splits under the present weights."""
+        """Return the split criterion for the next tree, under the current weights."""
         if self._leaf == "newton":
             objective = Objective.NEWTON
         else:
@@ -228,7 +228,7 @@ class PairLoss(TreeLoss):
         return Leaves(values, sums[2])
 
     def update(self, values: Floats) -> None:
-        """Let the scores grow by values[leaf], for the leaves of the last tree."""
+        """Add values[leaf] to the scores of the rows in each leaf of the last tree, and reweight the rows."""
         factors = np.exp([-values, self._push * values])
         shrink = (self._masses * factors).sum(axis=1, keepdims=True)
         grow_p, grow_q = np.log(shrink[:, 0]).tolist()
@@ -239,14 +239,14 @@ class PairLoss(TreeLoss):
         self._rescale(factors)
 
     def _rescale(self, factors: Floats) -> None:
-        """Multiply the weights by factors[class, leaf]; then each class must sum to 1."""
+        """Multiply the row weights by factors[class, leaf], and normalise each class to 1."""
         self._unit = 0.5 * self._grower.rescale(factors)
 
 
 def bounded_steps(
     up: Floats, down: Floats, curvature: Floats, smoothing: float, relation: Relation | None
 ) -> Floats:
-    """Return Newton's steps of leaves on the logistic loss, bounded so that no fraction of them raises the loss.
+    """Return the Newton steps of leaves on the logistic loss, bounded so that no fraction of them raises the loss.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def bounded_steps(
 
 
 class RowLoss(TreeLoss):
-    """A loss that is a sum over rows, Σ w_i l(y_i f(x_i)), by Newton steps from the best constant on.
+    """Base class of losses that are sums over rows, Σ w_i l(y_i f(x_i)), minimised by Newton steps.
 
     A new loss of this kind gives the kernel of its derivatives and the best constant.
 
@@ -357,7 +357,7 @@ class RowLoss(TreeLoss):
 
     @abstractmethod
     def best_constant(self, positives: float, negatives: float) -> float:
-        """Return the score of least loss if all rows have the same, from the sample weights of both classes."""
+        """Return the constant score with the lowest loss, given the sample weights of both classes."""
 
     def steps(
         self,
@@ -377,7 +377,7 @@ class RowLoss(TreeLoss):
         return pool_ratios(up - down, total, relation)
 
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
-        """Return the criterion of splits under the present weights."""
+        """Return the split criterion for the next tree, under the current gradients and Hessians."""
         # For a category without meaning G²/H is 1 on average if H is the variance of the gradient, as of a likelihood.
         penalty = category_penalty * SORTED_NOISE_GAIN
         return self._split_criterion(
@@ -391,11 +391,12 @@ class RowLoss(TreeLoss):
         return Leaves(values, sample_weight)
 
     def update(self, values: Floats) -> None:
-        """Let the scores grow by values[leaf], for the leaves of the last tree."""
+        """Add values[leaf] to the scores of the rows in each leaf of the last tree, and recompute gradients."""
         self._steps.add(values[None])
         self._step(values)
 
     def _step(self, values: Floats) -> None:
+        """Add leaf values to the scores on all shards, and store the new loss and curvature sums."""
         loss, curvature, squares = self._grower.step(values).tolist()
         losses = np.maximum(loss, np.finfo(float).tiny)
         log_losses = np.log(losses) + math.log(self._grower.division.row_weight)
@@ -408,7 +409,7 @@ class RowLoss(TreeLoss):
 
 
 class LogisticLoss(RowLoss):
-    """The logistic loss, Σ w_i ln(1 + e^{-y_i f(x_i)}), by bounded Newton steps from the classes' log odds on.
+    """The logistic loss, Σ w_i ln(1 + e^{-y_i f(x_i)}), by bounded Newton steps from the log-odds of the classes.
 
     References
     ----------
@@ -419,7 +420,7 @@ class LogisticLoss(RowLoss):
     write_derivatives = write_derivatives
 
     def best_constant(self, positives: float, negatives: float) -> float:
-        """Return the log odds."""
+        """Return the log-odds of the classes, given their sample weights."""
         return math.log(positives / negatives)
 
     def steps(
@@ -435,7 +436,7 @@ class LogisticLoss(RowLoss):
 
 
 class TreeAlgorithm(BoostingAlgorithm):
-    """An algorithm whose loss trees descend: the score grows by the learning rate times the best step of each leaf.
+    """A boosting algorithm on trees: each step is the learning rate times the best step of each leaf.
 
     Attributes
     ----------
@@ -446,10 +447,10 @@ class TreeAlgorithm(BoostingAlgorithm):
 
     @abstractmethod
     def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
-        """Return the loss of rows, positives first, before the first tree."""
+        """Return the loss of the rows, positives first, before the first tree."""
 
     def step(self, weak_ranker: WeakRanker, state: LoopState) -> float:
-        """Return the learning rate: the fraction of the full step."""
+        """Return the learning rate, the fraction of the leaves' full steps that is taken."""
         return self.learning_rate
 
 
@@ -464,7 +465,7 @@ class RankingTreeAlgorithm(TreeAlgorithm):
     sizes_leaves: bool = False
 
     def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
-        """Return the loss at f = 0 of rows, positives first."""
+        """Return the pairwise loss at f = 0 of the rows, positives first."""
         return PairLoss(
             grower,
             weight,
@@ -480,19 +481,19 @@ class RankingTreeAlgorithm(TreeAlgorithm):
             return float(np.exp(self.push * log_f[0] + log_f[1]))
 
     def intercept(self, log_f: Floats) -> float:
-        """Return ½ ln(F₊/F₋), by Corollary 13; with a push the difference of the logarithms over 1 + r."""
+        """Return the intercept that centres f: ½ ln(F₊/F₋), by Corollary 13; with a push r, ln(F₊/F₋)/(1 + r)."""
         return float(log_f[0] - log_f[1]) / (1.0 + self.push)
 
 
 @dataclass(kw_only=True)
 class RowLossTrees(TreeAlgorithm, RowLossAlgorithm):
-    """Trees that descend a loss of rows: the parts of the classes in it replace F₊ and F₋."""
+    """Trees that minimise a sum over rows; its positive and negative parts take the places of F₊ and F₋."""
 
     loss_class: type[RowLoss]
     sizes_leaves: bool = False
 
     def make_loss(self, grower: TreeGrower, weight: Floats) -> TreeLoss:
-        """Return the loss of rows, positives first, at its best constant."""
+        """Return the loss of the rows, positives first, at its best constant score."""
         return self.loss_class(
             grower, weight, smoothing=self.smoothing, sizes_leaves=self.sizes_leaves
         )

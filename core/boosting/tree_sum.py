@@ -1,4 +1,4 @@
-"""Sums of trees: the model that boosting on trees stores, scores by, and puts into words."""
+"""Sums of trees: the model that boosting on trees stores, scores with, and describes in words."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -107,13 +107,13 @@ class Tree:
     d_minus: ClassVar[float] = math.nan
 
     def values(self, X: Floats) -> Floats:
-        """Return h(x) of each row."""
+        """Return h(x), the value of the leaf that holds x, for each row."""
         return TreeSum.of([self], [1.0], 0.0, self.n_categories).score(X, 0.0)
 
 
 @dataclass(frozen=True)
 class TreeSum(Ensemble):
-    """constant + Σ_t the value of the leaf of tree t that holds x.
+    """A sum of trees: the score is a constant plus, for each tree, the value of the leaf that holds the row.
 
     Splits are in the order of growth: split s of a tree, counted from 0, splits one of the leaves 0 to s and makes leaf
     s + 1. Any such list is a tree, so that a stored one need not be searched for loops.
@@ -158,7 +158,7 @@ class TreeSum(Ensemble):
         constant: float,
         n_categories: Integers,
     ) -> "TreeSum":
-        """Return the sum of trees, each times its alpha."""
+        """Return the sum of trees, each multiplied by its alpha."""
         splits = np.concatenate([np.empty(0, dtype=SPLITS), *(tree.splits for tree in trees)])
         members = [category_mask for tree in trees for category_mask in tree.members]
         sets = Sets()
@@ -183,17 +183,17 @@ class TreeSum(Ensemble):
 
     @property
     def constant(self) -> float:
-        """What the sum gives to every row alike."""
+        """The constant part of the score, equal for all rows."""
         return float(self.start[0])
 
     @property
     def mean(self) -> float:
-        """The sum's weighted mean over the rows that it was fitted on."""
+        """Weighted mean score of the training rows."""
         return self.constant + float(self.nodes.mean[self.nodes.root].sum())
 
     @cached_property
     def nodes(self) -> Nodes:
-        """The trees as linked nodes, for few rows; threads share them, none writes."""
+        """The trees as linked nodes, used to score few rows; read-only and shared by threads."""
         return link(
             self.rounds["n_leaves"],
             self.splits,
@@ -205,13 +205,13 @@ class TreeSum(Ensemble):
 
     @cached_property
     def _binned(self) -> BinnedPredictor | None:
-        """The trees with coded thresholds, for many rows; None if there are too many codes."""
+        """The trees with thresholds as bin codes, used to score many rows; None if there are too many codes."""
         return bin_trees(
             self.rounds["n_leaves"], self.splits, self.leaf_value, self.sets, self.n_categories
         )
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Return intercept + constant + Σ of the trees for each row, without checks; O(n_rows · n_trees · depth).
+        """Return intercept + constant + the trees' values for each row, without checks; O(n_rows · n_trees · depth).
 
         The score of a row does not depend on the other rows: few rows go from node to node, many are coded and sent
         through the trees together (`core.trees.predictor`), and leaf values are added in the same order.
@@ -240,10 +240,11 @@ class TreeSum(Ensemble):
             yield scores
 
     def contributions(self, X: Floats) -> Floats:
-        """Return the sum of each row, less `mean`, divided among the features on its paths, in the shape of X.
+        """Return each feature's contribution to each row's score, in the shape of X, by the method of Saabas 2014.
 
-        From a node to its child the mean of the training rows changes; the feature of the node gets that change
-        (Saabas 2014). The parts add up, but unlike Shapley values they depend on the order of the splits.
+        From a node to its child the mean score of the training rows changes; the feature of the node gets that change.
+        A row's contributions sum to its score less `mean`, but unlike Shapley values they depend on the order of the
+        splits.
         """
         parts = np.zeros(X.shape)
         add_parts(X, self.nodes, parts)
@@ -251,7 +252,7 @@ class TreeSum(Ensemble):
 
     @cached_property
     def cover(self) -> Floats:
-        """The mass of the training rows in each node."""
+        """The sample weight of the training rows in each node."""
         return cover_nodes(self.nodes, self.leaf_weight)
 
     def shapley_values(self, X: Floats) -> Floats:
@@ -261,11 +262,11 @@ class TreeSum(Ensemble):
         return parts
 
     def count_shapley_steps(self) -> int:
-        """Return the most steps that the Shapley values of one row take."""
+        """Return the greatest number of elementary steps that the Shapley values of one row take."""
         return count_shapley_steps(self.nodes, len(self.n_categories))
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Compare the leaves of each tree; see `Ensemble.walk_monotone`."""
+        """Verify monotone constraints by comparing the leaves of each tree; see `Ensemble.walk_monotone`."""
         compared = 0
         violations: list[Violation] = []
         for t, (splits, leaves) in enumerate(self._trees()):
@@ -282,7 +283,7 @@ class TreeSum(Ensemble):
         return Verification(compared, violations, is_sum=True)
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Describe each tree by its leaves: a sentence and the value that it adds, greatest first."""
+        """Return a JSON description of each tree by its leaves: conditions as text, and values, greatest first."""
         trees = []
         for splits, leaves in self._trees():
             conditions = describe_leaves(splits, self.sets, name, categories)
@@ -295,7 +296,7 @@ class TreeSum(Ensemble):
         return {"trees": trees}
 
     def weak_rankers(self) -> list[Tree]:
-        """Return the trees."""
+        """Return the trees, with the step sizes multiplied into their leaves."""
         return [
             Tree(
                 splits.copy(),
@@ -314,7 +315,7 @@ class TreeSum(Ensemble):
             yield self.splits[start - t : stop - t - 1], slice(start, stop)
 
     def check(self) -> None:
-        """Raise ArtifactError for splits that make no trees."""
+        """Raise ArtifactError for splits that do not form trees."""
         splits, n_splits = self.splits, self.rounds["n_leaves"] - 1
         starts = np.repeat(np.cumsum(n_splits) - n_splits, n_splits)
         if (splits["leaf"] > np.arange(len(splits)) - starts).any():
@@ -327,7 +328,7 @@ class TreeSum(Ensemble):
 
 @dataclass(frozen=True)
 class CrossedTreeSum(Ensemble):
-    """A sum of trees that read crosses of categorical features as further columns.
+    """A sum of trees that also split on crosses (combinations) of two categorical features.
 
     Attributes
     ----------
@@ -345,27 +346,27 @@ class CrossedTreeSum(Ensemble):
     def from_arrays(
         cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
     ) -> Self:
-        """Read the crosses, then trees on their columns too; see `State.from_arrays`."""
+        """Restore the crosses, then the trees on the table with their columns; see `State.from_arrays`."""
         crosses = Crosses.from_arrays(arrays, known, meta)
         return cls(crosses, TreeSum.from_arrays(arrays, crosses.extend_known(known), meta))
 
     @property
     def rounds(self) -> npt.NDArray[np.void]:  # type: ignore[override]
-        """The rounds of the trees."""
+        """The boosting rounds of the trees."""
         return self.trees.rounds
 
     @property
     def constant(self) -> float:
-        """What the sum gives to every row alike."""
+        """The constant part of the score, equal for all rows."""
         return self.trees.constant
 
     @property
     def mean(self) -> float:
-        """The sum's weighted mean over the rows that it was fitted on."""
+        """Weighted mean score of the training rows."""
         return self.trees.mean
 
     def score(self, X: Floats, intercept: float) -> Floats:
-        """Return intercept + the sum of each row; see `TreeSum.score`."""
+        """Return intercept + the trees' values for each row; see `TreeSum.score`."""
         return self.trees.score(self.crosses.extend(X), intercept)
 
     def staged(self, X: Floats) -> Iterator[Floats]:
@@ -373,19 +374,19 @@ class CrossedTreeSum(Ensemble):
         return self.trees.staged(self.crosses.extend(X))
 
     def contributions(self, X: Floats) -> Floats:
-        """Return the parts of `TreeSum.contributions`, a cross's divided equally between its two features."""
+        """Return each feature's contribution; that of a cross is divided equally between its two features."""
         return self.crosses.fold(self.trees.contributions(self.crosses.extend(X)))
 
     def shapley_values(self, X: Floats) -> Floats:
-        """Return Shapley values among features and crosses, a cross's divided equally between its two features."""
+        """Return the features' Shapley values; that of a cross is divided equally between its two features."""
         return self.crosses.fold(self.trees.shapley_values(self.crosses.extend(X)))
 
     def count_shapley_steps(self) -> int:
-        """Return the most steps that the Shapley values of one row take."""
+        """Return the greatest number of elementary steps that the Shapley values of one row take."""
         return self.trees.count_shapley_steps()
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Compare the leaves of each tree; a constrained feature of a cross that trees read is a violation."""
+        """Verify monotone constraints; a constrained feature used in a cross counts as violated."""
         n_features = len(directions)
         further = np.zeros(self.crosses.n_columns, dtype=directions.dtype)
         walk = self.trees.walk_monotone(np.append(directions, further))
@@ -401,24 +402,23 @@ class CrossedTreeSum(Ensemble):
         return replace(walk, violations=[*found, *tried])
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> dict[str, Any]:
-        """Describe each tree by its leaves, and say which features are crossed."""
+        """Return a JSON description of each tree by its leaves, and of the features that are crossed."""
         crosses = self.crosses
         of_columns = categories + (None,) * crosses.n_columns
         described = self.trees.describe(lambda column: crosses.name(column, name), of_columns)
         return {**described, "crosses": crosses.describe(name)}
 
     def weak_rankers(self) -> list[Tree]:
-        """Return the trees, which read rows that are extended by the crosses' columns."""
+        """Return the trees, which expect rows with the crosses' columns appended."""
         return self.trees.weak_rankers()
 
 
 def describe_leaves(
     splits: npt.NDArray[np.void], sets: Words, name: Callable[[int], str], categories: Categories
 ) -> list[str]:
-    """Return which rows each leaf holds, such as "1 < age <= 3 or missing and colour in {green, red}".
+    """Return the condition of each leaf as text, such as "1 < age <= 3 or missing and colour in {green, red}".
 
-    splits : ndarray of shape (n_leaves - 1,), `SPLITS`
-    sets : ndarray of shape (n_words,), uint64
+    splits: (n_leaves - 1,) `SPLITS`; sets: (n_words,) uint64.
     """
     paths: list[dict[int, Condition]] = [{}]
     mentions_missing: dict[int, bool] = {}

@@ -1,4 +1,4 @@
-"""ρ, the best margin of any combination of the weak rankers, by linear programming.
+"""The best margin ρ of any combination of weak rankers, by linear programming.
 
 Two players: one mixes weak rankers (λ), the other mixes pairs (d). Rows of M are pairs, columns weak
 rankers, and M_pj = h_j(x_i) - h_j(x_k):
@@ -218,7 +218,7 @@ def stump_outputs(
 
 
 def column_outputs(X: Floats) -> npt.NDArray[np.bool_] | None:
-    """Return columns of 0 and 1, and their reverses, as outputs of weak rankers.
+    """Return 0/1 columns, and their reverses, as outputs of weak rankers; None if some column is not 0/1.
 
     Parameters
     ----------
@@ -287,7 +287,7 @@ def makes_progress(d_plus: npt.ArrayLike, d_minus: npt.ArrayLike) -> npt.NDArray
 
 
 def _solve(H_p: Floats, H_n: Floats) -> BestMargin:
-    """Maximise a - b over λ >= 0 with Σλ = 1, Hλ >= a on positives and Hλ <= b on negatives: a row an inequality."""
+    """Maximise the margin a - b over mixtures λ (Σλ = 1) with Hλ >= a on positives and Hλ <= b on negatives."""
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
 
@@ -312,18 +312,18 @@ def _solve(H_p: Floats, H_n: Floats) -> BestMargin:
 
 
 def _mixed(matrix: Floats, weights: Floats) -> Floats:
-    """Mix columns; BLAS would share a long sum out by its number of threads, and round otherwise."""
+    """Return the weighted sum of columns, without BLAS, whose rounding depends on its number of threads."""
     return np.asarray(np.einsum("ij,j->i", matrix, weights))
 
 
 def _normalised(weights: Floats) -> Floats:
-    """Return the weights divided by their sum, negative ones as 0."""
+    """Return the weights clipped at 0 and divided by their sum."""
     weights = np.maximum(weights, 0.0)  # the solver's tolerance lets them fall a little below
     return np.asarray(weights / weights.sum())
 
 
 def _checked(name: str, values: npt.ArrayLike) -> Floats:
-    """Return a non-empty matrix of finite numbers as float64."""
+    """Return a nonempty matrix of finite numbers as float64; raise InvalidData for other values."""
     matrix = np.asarray(values, dtype=np.float64)
     if matrix.ndim != 2 or not matrix.size:
         raise InvalidData(f"{name} must be a non-empty matrix, got shape {matrix.shape}")
@@ -333,5 +333,6 @@ def _checked(name: str, values: npt.ArrayLike) -> Floats:
 
 
 def _check_size(cells: int) -> None:
+    """Raise InvalidData for more than MAX_CELLS cells (rows × weak rankers)."""
     if cells > MAX_CELLS:
         raise InvalidData(f"rows × weak rankers must be at most {MAX_CELLS}, got {cells}")

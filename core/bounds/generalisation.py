@@ -42,7 +42,7 @@ _LISTED = (
 
 @dataclass(frozen=True)
 class WeakRankers:
-    """The set H of weak rankers with values in {0, 1} that a ranker combines.
+    """The set H of {0, 1}-valued weak rankers that a ranker combines: size and origin.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class WeakRankers:
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows from which a bound is computed.
+    """The rows from which a bound is computed: their number, and the share E of crucial pairs.
 
     Attributes
     ----------
@@ -123,17 +123,17 @@ class Bound:
 
     @property
     def value(self) -> float:
-        """P_S{margin <= θ} + ε. The misrank probability exceeds it with probability at most δ."""
+        """The bound P_S{margin <= θ} + ε. The misranking probability exceeds it with probability at most δ."""
         return self.margin_fraction + self.epsilon
 
     @property
     def applies(self) -> bool:
-        """Whether the conditions of the theorem are met, as far as they can be checked."""
+        """Whether the conditions of the theorem hold, as far as they can be checked."""
         return not self.reasons
 
     @property
     def vacuous(self) -> bool:
-        """Whether the value is 1 or more, which every probability satisfies."""
+        """Whether the bound is 1 or more, which every probability satisfies."""
         return not self.value < 1.0  # NaN says nothing either
 
 
@@ -396,7 +396,7 @@ def bound_held_out(misrank_fraction: float, sample: Sample, *, delta: float) -> 
 
 
 def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float:
-    """Return Lemma 3's bound of ln N(F, θ, ε), the sloppy covering number: ln|H| ln(2/ε)/(2θ²), or 0 if ε >= 2.
+    """Return Lemma 3's bound of the log covering number ln N(F, θ, ε): ln|H| ln(2/ε)/(2θ²), or 0 if ε >= 2.
 
     F are the convex combinations of H.
     """
@@ -408,7 +408,7 @@ def log_sloppy_cover(n_weak_rankers: int, theta: float, epsilon: float) -> float
 
 
 def log_uniform_cover(n_weak_rankers: int, theta: float) -> float:
-    """Return a bound of ln N∞(F, θ), the covering number of the convex combinations of H in L∞.
+    """Return a bound of the log covering number in L∞, ln N∞(F, θ), of the convex combinations of H.
 
     It is ln C(N + |H| - 1, N) with N = ⌊|H|/(4θ)⌋ + 1, for open balls of radius θ.
 
@@ -445,6 +445,7 @@ def corollary_4_epsilon(
     _check_delta(delta)
 
     def excess(epsilon: float) -> float:
+        """Return the log failure probability of the bound at ε, minus ln δ; its root is the result."""
         log_cover = log_sloppy_cover(n_weak_rankers, theta / 4, epsilon / 8)
         return _log_failure(log_cover, epsilon, rows, crucial_share) - math.log(delta)
 
@@ -489,7 +490,7 @@ def equation_2_least_rows(n_weak_rankers: int, theta: float, crucial_share: floa
 
 
 def corollary_5_epsilon(log_cover: float, delta: float, rows: int, crucial_share: float) -> float:
-    """Return ε at which Corollary 5 holds with probability 1 - δ: √(8/(mE²) (ln 2N + ln 1/δ)).
+    """Return the ε of Corollary 5, which holds with probability 1 - δ: √(8/(mE²) (ln 2N + ln 1/δ)).
 
     `log_cover` is ln N: ln N∞(F, θ/4), or ln|F| for a finite F, which is 0 for one ranker that was fixed before the
     rows.
@@ -500,35 +501,39 @@ def corollary_5_epsilon(log_cover: float, delta: float, rows: int, crucial_share
 
 
 def _log_failure(log_cover: float, epsilon: float, rows: int, crucial_share: float) -> float:
-    """Return ln(2 N exp(-m(εE)²/8)), the logarithm of the probability that a bound fails."""
+    """Return ln(2 N exp(-m(εE)²/8)), the log of the probability that a bound fails."""
     _check_positive("epsilon", epsilon)
     _check_sample(rows, crucial_share)
     return math.log(2) + log_cover - rows * (epsilon * crucial_share) ** 2 / 8
 
 
 def _ratio(numerator: float, denominator: float) -> float:
-    """Return the quotient; inf if it is too large for a double."""
+    """Return numerator / denominator; inf if it overflows."""
     if numerator == 0:
         return 0.0
     return numerator / denominator if denominator > numerator / sys.float_info.max else math.inf
 
 
 def _check_size(n_weak_rankers: int) -> None:
+    """Raise InvalidParameter for fewer than one weak ranker."""
     if n_weak_rankers < 1:
         raise InvalidParameter(f"n_weak_rankers must be at least 1, got {n_weak_rankers}")
 
 
 def _check_positive(name: str, value: float) -> None:
+    """Raise InvalidParameter unless a value is above 0."""
     if not value > 0:
         raise InvalidParameter(f"{name} must be above 0, got {value}")
 
 
 def _check_delta(delta: float) -> None:
+    """Raise InvalidParameter unless δ is in (0, 1)."""
     if not 0 < delta < 1:
         raise InvalidParameter(f"delta must be between 0 and 1, got {delta}")
 
 
 def _check_sample(rows: int, crucial_share: float) -> None:
+    """Raise InvalidParameter for fewer than 2 rows, or E outside (0, 1/2]."""
     if rows < 2:
         raise InvalidParameter(f"rows must be at least 2, got {rows}")
     if not 0 < crucial_share <= 0.5:

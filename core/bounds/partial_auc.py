@@ -1,4 +1,4 @@
-"""Theorem 9 of paper 4 with explicit constants: a bound of the partial AUC of future rows, from the training rows.
+"""An upper bound of 1 - pAUC on future rows from training rows: Theorem 9 of paper 4 with explicit constants.
 
 The paper leaves its constant C open. The following proof is shorter, allows any window and ties, and has the same form.
 Let P(t) and N(t) be the fractions of positives and negatives that score above t, in the population and (with hats) in
@@ -138,7 +138,7 @@ def dkw_deviation(n_rows: int, delta: float) -> float:
 
 
 def step_risk(curve: RocCurve, fpr_min: float, fpr_max: float) -> float:
-    """Compute 1 - pAUC of a sample's step curve, which the bounds use.
+    """Return 1 - pAUC of the step curve through a ROC curve's points, which the bounds use.
 
     Between two points the step curve has the height of the left one. A thinned curve is below the sample's own steps,
     so the risk is not too small.

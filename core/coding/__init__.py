@@ -1,4 +1,4 @@
-"""The primitive: prefix sums of (positive, negative) mass along an order, and their readers.
+"""Bin codes and prefix sums: the weights of positives and negatives accumulated along a feature, and their uses.
 
 Every algorithm of this library walks up a ROC curve, and asks one thing at each step.
 

@@ -1,4 +1,4 @@
-"""The best split: of all cuts of all features the one with the greatest gain by a criterion.
+"""The best split over all thresholds of all features, by a criterion on class weights.
 
 For a cut, A is the mass above it and B the mass below, of positives (A+, B+) and of negatives
 (A-, B-). Each is added up from its own end, never subtracted from a total, so that "no mass" is
@@ -25,7 +25,7 @@ from .categories import INFINITE_ESS, SHARE_ATOL, InverseESS, order_bins
 
 
 class Criterion(IntEnum):
-    """What makes a cut the best. Every gain is 1 for a perfect cut."""
+    """The gain by which splits are compared; every gain is 1 for a perfect split."""
 
     YOUDEN = 0
     """|P - N|: eq. 3, the slope of the loss."""
@@ -41,7 +41,7 @@ class Criterion(IntEnum):
 
 
 class Split(NamedTuple):
-    """The best cut."""
+    """A split of one feature: its bin, the side of missing values, and its gain."""
 
     feature: int
     """-1 if no cut has a gain above 0."""
@@ -76,7 +76,7 @@ def find_best_split(
     directions: npt.NDArray[np.int8] | None = None,
     push: float = 1.0,
 ) -> Split:
-    """Find the best cut of all features.
+    """Return the best split over all features.
 
     Parameters
     ----------
@@ -148,14 +148,14 @@ def find_best_split(
 def bins_after(
     order: npt.NDArray[np.int64], cut: int, missing_above: bool, n_bins: int
 ) -> npt.NDArray[np.bool_]:
-    """Return which bins are above a cut, shape (n_bins,), bool; `order` lists the bins with mass."""
+    """Return which bins are above a split, shape (n_bins,), bool; `order` lists the nonempty bins."""
     above = np.full(n_bins, missing_above)
     above[order] = np.arange(len(order)) > cut
     return above
 
 
 def categories_above(bins: Bins, split: Split) -> npt.NDArray[np.bool_] | None:
-    """Return which categories of a feature lie above a cut, shape (n_categories,), bool; None for a numeric feature.
+    """Return which categories are above a split, shape (n_categories,), bool; None for a numeric feature.
 
     A category without training rows goes with the missing.
     """
@@ -167,7 +167,7 @@ def categories_above(bins: Bins, split: Split) -> npt.NDArray[np.bool_] | None:
 
 @kernel(numba.float64(numba.float64, numba.float64, numba.float64), inner=True)
 def _affinity_loss(p, n, s):  # type: ignore[no-untyped-def]
-    """Return p - p^s n^(1-s), which is summed over both sides of a cut; 1e-16 |p - n| is lost to rounding."""
+    """Return p - p^s n^(1-s), which is summed over both sides of a split; rounding error 1e-16 |p - n|."""
     if p <= 0.0:
         return 0.0
     if n <= 0.0:
@@ -188,7 +188,7 @@ def _affinity_loss(p, n, s):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def _write_gains(sums, n_bins, missing, criterion, share, gains):  # type: ignore[no-untyped-def]
-    """Write the gain of every cut to gains, (n_slots,) float64.
+    """Write the gain of every split of a feature to gains, (n_slots,) float64.
 
     sums: (4, n_slots) float64, see `_scan_feature`; missing: mass of the missing to add below (p, n) and above (p, n);
     share: fraction of all weight that is on positives, for `Criterion.EDGE`; s, for `Criterion.PUSH`.
@@ -241,7 +241,7 @@ def _write_gains(sums, n_bins, missing, criterion, share, gains):  # type: ignor
     inner=True,
 )
 def _scan_feature(histogram, n_bins, has_missing, criterion, share, sums, gains):  # type: ignore[no-untyped-def]
-    """Write the gain of every cut c to gains[:, c + 1]: missing below in row 0, above in row 1.
+    """Write the gain of every split c to gains[:, c + 1]: missing values below in row 0, above in row 1.
 
     histogram: (2, n_slots) float64; sums: (4, n_slots) float64; gains: (2, n_slots) float64. The mass below cut c is
     written to sums[:2, c + 1], the mass above it to sums[2:, c + 1]; positives, then negatives.
@@ -269,7 +269,7 @@ def _scan_feature(histogram, n_bins, has_missing, criterion, share, sums, gains)
 
 @kernel(numba.float64(numba.float64[::1]), inner=True, fastmath={"nnan", "nsz"})
 def _greatest(values):  # type: ignore[no-untyped-def]
-    """Return the maximum of (n,) float64, at least 0; on its own, so that the compiler makes vector code of it."""
+    """Return the maximum of (n,) float64, at least 0; a separate function so that the compiler vectorises it."""
     greatest = 0.0
     for value in values:
         greatest = max(greatest, value)
@@ -288,7 +288,7 @@ def _greatest(values):  # type: ignore[no-untyped-def]
     inner=True,
 )
 def _order_feature(histogram, n_bins, inverse_ess_p, inverse_ess_n, order, ordered):  # type: ignore[no-untyped-def]
-    """Write the bins of a categorical feature in order, and their shrunken histogram; return how many have mass.
+    """Write a categorical feature's bins, sorted, and their shrunken histogram; return the number of nonempty bins.
 
     histogram, ordered: (2, n_slots) float64; order: (n_slots,) int64. The number is negative if all shares are equal:
     `ordered` then has one bin, of all rows.
@@ -337,7 +337,7 @@ def _find_best_split(  # type: ignore[no-untyped-def]
     inverse_ess_n,
     order,
 ):
-    """Return the best cut: feature, cut, missing above?, gain, and the number of bins in `order` if it is categorical.
+    """Return the best split: feature, bin, missing above?, gain, and the number of bins in `order` if categorical.
 
     histograms: (n_features, 2, n_slots) float64; n_bins: (n_features,) int64; has_missing, is_categorical:
     (n_features,) bool; order: (n_slots,) int64, written.
@@ -405,9 +405,9 @@ def _find_best_split(  # type: ignore[no-untyped-def]
     )
 )
 def _find_directed_split(histograms, n_bins, has_missing, directions, criterion, share):  # type: ignore[no-untyped-def]
-    """Return the best cut of the features with a direction: feature, cut, missing above?, gain; the feature -1 if none.
+    """Return the best monotone split: feature, bin, missing above?, gain; feature -1 if there is none.
 
-    For the arrays see `find_best_split`.
+    Only features with a direction count. For the arrays see `find_best_split`.
     """
     n_slots = histograms.shape[2]
     sums, gains = np.empty((4, n_slots)), np.empty((2, n_slots))

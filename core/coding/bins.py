@@ -1,4 +1,4 @@
-"""Columns -> codes: small numbers in the order of the values, along which all prefix sums run.
+"""Binning: each column becomes small integer codes in the order of its values.
 
 A column with at most `max_bins` distinct values keeps them all: its codes are exact. Any other is
 cut at weighted quantiles. An edge is always a value of the data, the left end `a` of a gap, and
@@ -66,7 +66,7 @@ PARALLEL_CELLS = 200_000
 
 @dataclass(frozen=True)
 class Bins:
-    """The bins of each column.
+    """The bins of each column: edges of numeric columns, bin numbers of categories.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Bins:
 
     @cached_property
     def n_bins(self) -> npt.NDArray[np.int64]:
-        """Number of bins per feature, the missing one apart; at least 1."""
+        """Number of bins per feature, without that of missing values; at least 1."""
         return np.array(
             [
                 len(edges) + 1 if bins is None else max(int(bins.max(initial=-1)) + 1, 1)
@@ -105,7 +105,7 @@ class Bins:
 
     @cached_property
     def n_slots(self) -> int:
-        """Length of a histogram: a slot per code, the last one for the missing.
+        """Length of a histogram: one entry per code, the last one for missing values.
 
         For uint8 always 256, a code's slot being itself. For uint16 no more than there are bins.
         """
@@ -126,7 +126,7 @@ def fit_bins(
     max_bins: int,
     n_categories: npt.NDArray[np.int64] | None = None,
 ) -> tuple[Bins, Codes]:
-    """Learn the bins of every column and code the rows with them.
+    """Fit the bins of every column, and return them with the codes of the rows.
 
     Parameters
     ----------
@@ -165,12 +165,13 @@ def fit_bins(
 
 
 def code_columns(X: npt.NDArray[np.float64], rows: npt.NDArray[Any], bins: Bins) -> Codes:
-    """Code rows column by column, a run of rows at a time; see `fit_bins`."""
+    """Return the codes of rows under fitted bins, computed in blocks of rows; see `fit_bins`."""
     n_features, rows = X.shape[1], rows.astype(np.uint32, copy=False)
     codes: Codes = np.empty((n_features, len(rows)), dtype=bins.dtype)
     missing = missing_code(bins.dtype)
 
     def code_run(start: int) -> None:
+        """Code one block of rows, column by column."""
         taken = rows[start : start + RUN_ROWS]
         values = np.empty((min(COLUMNS_AT_ONCE, n_features), len(taken)))
         for first in range(0, n_features, COLUMNS_AT_ONCE):
@@ -196,7 +197,7 @@ def learn_bins(
     max_categories: int = 0,
     least_mass: float = 0.0,
 ) -> Bins:
-    """Learn the bins of every column; see `fit_bins` for the parameters, and `fit_categories` for the last two.
+    """Return the bins of every column; see `fit_bins` and `fit_categories` for the parameters.
 
     The result does not depend on the order of the rows; ascending rows are read fastest.
 
@@ -221,6 +222,7 @@ def learn_bins(
     width -= with_buckets
 
     def learn_columns(thread: int) -> None:
+        """Fit the bins of one thread's share of the columns."""
         for first in range(thread * width, n_features, n_threads * width):
             columns = rooms[thread, :width][: n_features - first]
             gather_columns(X, rows, first, columns)
@@ -253,7 +255,7 @@ def learn_column(
     is_weighted: bool,
     room: npt.NDArray[np.float64] | None = None,
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64] | None]:
-    """Return the edges of a column and, if it is categorical, the bin of each category; see `learn_bins`.
+    """Return the edges of one column and, if it is categorical, the bin of each category; see `learn_bins`.
 
     The values of the column may be put into another order. is_weighted: whether weights differ; room: memory for a
     column in buckets.
@@ -313,7 +315,7 @@ def fit_categories(
 
 
 def share_out(task: Callable[[int], None], items: Sequence[int], n_cells: int) -> None:
-    """Run the task on every item, in threads if that pays."""
+    """Call the task for every item, in threads if n_cells is large enough."""
     n_threads = min(numba.get_num_threads(), len(items)) if n_cells >= PARALLEL_CELLS else 1
     if n_threads == 1:
         for item in items:
@@ -354,7 +356,7 @@ def _count_below(padded, step, value):  # type: ignore[no-untyped-def]
     numba.boolean(numba.float64[::1], numba.float64[::1], numba.int64, numba.uint16[::1]),
 )
 def encode(column, edges, missing, codes):  # type: ignore[no-untyped-def]
-    """Write the code of each value, the number of edges below it; return whether one is NaN.
+    """Write the code of each value (the number of edges below it); return whether a value is NaN.
 
     column: (n_rows,) float64; edges: (n_bins - 1,) float64, ascending; codes: (n_rows,) uint8 or uint16.
     """
@@ -384,7 +386,7 @@ def encode_categories(
     missing: int,
     codes: npt.NDArray[Any],
 ) -> None:
-    """Write the bin of each category, and `missing` for a value that is no category."""
+    """Write the bin of each category to `codes`, and `missing` for a value that is no known category."""
     known = (column >= 0.0) & (column < len(bins))
     categories = np.where(known, column, len(bins)).astype(np.intp)
     codes[:] = np.append(bins, missing)[categories]
@@ -415,7 +417,7 @@ def fit_edges(
 
 
 def _whole(ordered: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return the bounds of a sorted column as two buckets: its values, and its NaNs."""
+    """Return a sorted column's bounds as two buckets: its values, and its NaNs."""
     return np.array([0, np.searchsorted(ordered, np.inf, "right"), len(ordered)], dtype=np.int64)
 
 
@@ -478,14 +480,14 @@ def _find_edges(
     cumulative: npt.NDArray[np.float64],
     max_bins: int,
 ) -> npt.NDArray[np.float64]:
-    """Return the edges of a column in buckets; see `fit_edges` and `cut_ordered`."""
+    """Return the bin edges of a column that is sorted into buckets; see `fit_edges` and `cut_ordered`."""
     edges = np.empty(max_bins)
     return edges[: cut_ordered(ordered, bounds, cumulative, edges)] + 0.0  # so that no edge is -0.0
 
 
 @numba.njit
 def _end_of_value(ordered, bounds, is_sorted, at):  # type: ignore[no-untyped-def]
-    """Return the number of values up to that of rank `at`, and sort its bucket for that; see `cut_ordered`."""
+    """Return the number of values up to and including the value of rank `at`, sorting its bucket if needed."""
     k = np.searchsorted(bounds, at, "right") - 1
     start, stop = bounds[k], bounds[k + 1]
     if not is_sorted[k] and stop - start <= MAX_UNSORTED_BUCKET:
@@ -501,7 +503,7 @@ def _end_of_value(ordered, bounds, is_sorted, at):  # type: ignore[no-untyped-de
 
 @kernel(numba.int64(numba.float64[::1], numba.int64[::1], numba.float64[::1], numba.float64[::1]))
 def cut_ordered(ordered, bounds, cumulative, edges):  # type: ignore[no-untyped-def]
-    """Write the edges of a column in buckets of ascending values, and return their number.
+    """Write the bin edges of a column in buckets of ascending values; return their number.
 
     ordered: (n_rows,) float64; bounds: (n_buckets + 1,) int64, the last bucket holds the NaNs; a bucket that is not
     large is sorted if an edge lies in it. cumulative: (n_rows,) float64, the running weight of a sorted column, or

@@ -1,4 +1,4 @@
-"""The order of categories: by their share of positives, shrunk to the mean as far as chance explains it.
+"""The order in which categories are split: by their fraction of positives, shrunk towards the mean.
 
 A categorical feature has no order of its own, so a scan gives it one. For any of the criteria that
 grow with P and fall with N it is enough to look at cuts along the bins' share of positives,
@@ -57,7 +57,7 @@ SHARE_ATOL = 1e-12
 
 
 class InverseESS(NamedTuple):
-    """1 over the effective sample size of each class: Σ v²/(Σ v)² over its weights v, 1/n for n equal ones."""
+    """The inverse of each class's effective sample size: Σ v²/(Σ v)² over its weights v, 1/n for n equal weights."""
 
     positive: float
     negative: float
@@ -68,7 +68,7 @@ INFINITE_ESS = InverseESS(0.0, 0.0)
 
 
 def effective_counts(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return the number of rows that each row stands for: a weight k counts as k rows.
+    """Return the number of rows that each row represents: a weight k counts as k rows.
 
     Returns ndarray of shape (n_rows,), float64: the weights. If their mean is below 1 they cannot be meant as numbers
     of rows, and are divided by their mean.
@@ -89,7 +89,7 @@ def effective_counts(weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]
 def measure_inverse_ess(
     weights: npt.NDArray[np.float64], rows: npt.NDArray[np.float64] | None, n_positives: int
 ) -> InverseESS:
-    """Return 1 over the effective sample size of each class.
+    """Return the inverse effective sample size of each class.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def measure_inverse_ess(
 
 
 def _credibility(masses, total, scatter, chance):  # type: ignore[no-untyped-def]
-    """Return f_k of Bühlmann & Straub, (n,) float64: the weight of each bin's own share beside that of the mean.
+    """Return Bühlmann & Straub's credibility f_k, (n,) float64: how much each bin's own fraction counts.
 
     masses: (n,) float64, M_k above 0; total: their sum; scatter: Σ (P_k - s M_k)²; chance: the scatter that chance
     alone gives to bins of total mass 1. All f_k are 0 if chance explains the scatter.
@@ -168,7 +168,7 @@ def sort_stably(keys, order):  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def order_bins(masses, n_bins, inverse_ess_p, inverse_ess_n, order, mixed):  # type: ignore[no-untyped-def]
-    """Sort the bins of a categorical feature by their shrunken share of positives; return the number of bins with mass.
+    """Sort a categorical feature's bins by shrunken fraction of positives; return the number of nonempty bins.
 
     masses: (2, n_slots) float64, positive and negative mass of each bin, at least 0, where each class has the mass 1
     in all rows. order: (n_bins,) int64, gets the bins with mass, lowest share first, among equals the lower bin.
@@ -209,18 +209,18 @@ def order_bins(masses, n_bins, inverse_ess_p, inverse_ess_n, order, mixed):  # t
 
 
 def count_words(n_categories: Count) -> Count:
-    """Return the number of 64-bit words of a set of `n_categories` categories."""
+    """Return the number of 64-bit words that a set of `n_categories` categories takes."""
     return -(-n_categories // WORD_BITS)
 
 
 def pack(category_mask: Bools) -> Words:
-    """Return a set of categories, given as (n_categories,) bool, as 64-bit words."""
+    """Return a mask of categories, (n_categories,) bool, packed into 64-bit words."""
     bits = np.zeros(count_words(len(category_mask)) * WORD_BITS, dtype=np.bool_)
     bits[: len(category_mask)] = category_mask
     return np.packbits(bits, bitorder="little").view("<u8").astype(np.uint64)
 
 
 def unpack(words: Words, first: int, n_categories: int) -> Bools:
-    """Return the set whose first word is words[first] as (n_categories,) bool."""
+    """Return the category mask, (n_categories,) bool, packed in the words from words[first] on."""
     octets = words[first : first + count_words(n_categories)].astype("<u8").view(np.uint8)
     return np.unpackbits(octets, bitorder="little")[:n_categories].astype(np.bool_)

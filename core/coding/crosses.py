@@ -1,4 +1,4 @@
-"""Crosses: pairs of categorical features as numbers, the fraction of positives among the rows of two categories.
+"""Crosses: numeric columns derived from pairs of categorical features, by target encoding of the pair.
 
 A tree needs two splits, by sets of categories, to see that a town sells well in one month only; with many towns and
 months it never does, and a linear score cannot. A cross is a column of its own: for each row the fraction of positives
@@ -101,7 +101,7 @@ TASK_ROWS = 1 << 13  # rows of a task of a thread
 
 @dataclass(frozen=True)
 class Crosses(State):
-    """Pairs of features (crosses), and the fraction of positives of each pair of their values.
+    """The crosses of a model: pairs of features, and the fraction of positives of each pair of their values.
 
     One feature of a pair is categorical, the other is categorical or numeric. Every value has a code: the number of its
     category, or, in a numeric feature, the number of edges at or below it. The last code of a feature stands for a
@@ -168,7 +168,7 @@ class Crosses(State):
 
     @cached_property
     def _tables(self) -> tuple[Integers, ...]:
-        """Number of codes of each feature, where its effects and its edges start, and where each cross's keys do.
+        """Number of codes per feature, and where its effects, its edges and each cross's keys start.
 
         Edges and keys also have where the last ones stop.
         """
@@ -187,7 +187,7 @@ class Crosses(State):
         )
 
     def check(self) -> None:
-        """Raise ArtifactError for crosses that are no lookup, or more than a ranker may have."""
+        """Raise ArtifactError for crosses whose tables are inconsistent, or that are too many."""
         if len(self.feature) > MAX_CROSSES:
             raise ArtifactError(
                 f"cross_feature must contain at most {MAX_CROSSES} pairs of features, got {len(self.feature)}"
@@ -217,7 +217,7 @@ class Crosses(State):
             raise ArtifactError("cross_keys must ascend within a cross")
 
     def extend(self, X: Floats, *, logs: bool = False) -> Floats:
-        """Return rows with the crosses' columns behind their own; O(n_rows · n_crosses · log n_pairs).
+        """Return the rows with the crosses' columns appended; O(n_rows · n_crosses · log n_pairs).
 
         Parameters
         ----------
@@ -243,14 +243,14 @@ class Crosses(State):
         return extended
 
     def extend_known(self, known: Known) -> Mapping[str, Any]:
-        """Return what is known (`State.from_arrays`) of a matrix that the crosses' columns extend."""
+        """Return the known sizes (see `State.from_arrays`) of a matrix with the crosses' columns appended."""
         n_categories = self.extended_categories
         return {**known, "n_features": len(n_categories), "n_categories": n_categories}
 
     def try_constraints(
         self, read: Iterable[int], directions: Directions, score: Callable[[Floats], Floats]
     ) -> Iterator[Violation]:
-        """Yield the two rows between which scores fall most, for each cross of a constrained feature.
+        """Yield, per cross of a constrained feature, the two rows between which scores violate the constraint most.
 
         Rows differ in the code of that feature, by one; a row for each category of the other one is tried, if they are
         not too many. Where no score falls, other rows might still.
@@ -284,14 +284,14 @@ class Crosses(State):
             yield Violation(column, float(pair[0, column]), float(pair[1, column]), pair, part)
 
     def _values_of(self, feature: int) -> Floats:
-        """Return a value of each code of a numeric feature of a cross, ascending, but of the missing one's."""
+        """Return one value per code of a cross's numeric feature, ascending, without the code of missing values."""
         _, _, start, _ = self._tables
         edges = self.edges[start[feature] : start[feature + 1]]
         below = max(np.nextafter(edges[0], -np.inf), np.finfo(np.float64).min)
         return np.append(below, edges)
 
     def fold(self, parts: Floats) -> Floats:
-        """Return the parts of rows by feature, each cross's divided equally between its two features.
+        """Return contributions per feature, with those of a cross's columns divided equally between its two features.
 
         parts : ndarray of shape (n_rows, n_features + n_columns), float64
         """
@@ -304,7 +304,7 @@ class Crosses(State):
         return folded
 
     def name(self, column: int, name: Callable[[int], str], *, logs: bool = False) -> str:
-        """Return the name of a column, given those of features: such as "fraction of positives of town × month"."""
+        """Return the name of a cross's column, such as "fraction of positives of town × month"."""
         n_features = len(self.n_categories)
         if column < n_features:
             return name(column)
@@ -312,7 +312,7 @@ class Crosses(State):
         return (LOG_NAMES if logs else NAMES)[which].format(self.title(k, name))
 
     def describe(self, name: Callable[[int], str]) -> list[dict[str, Any]]:
-        """Return each cross by its name, its features, and its number of pairs of categories, ready for JSON."""
+        """Return each cross as JSON: its name, its features, and its number of pairs of categories."""
         return [
             {
                 "name": self.title(k, name),
@@ -342,7 +342,7 @@ def _ascends(values: npt.NDArray[Any], start: Integers) -> bool:
     inner=True,
 )
 def _code(x, n_codes, n_categories, edges, start, stop):  # type: ignore[no-untyped-def]
-    """Return the code of a value: its category, or the number of edges[start:stop] that it reaches."""
+    """Return the code of a value: its category, or the number of edges[start:stop] at or below it."""
     if n_categories > 0:
         if 0.0 <= x < n_categories:
             return np.int64(x)
@@ -395,7 +395,7 @@ def _look_up(  # type: ignore[no-untyped-def]
     base,
     logs,
 ):
-    """Write the columns of crosses behind the columns of features, for every step-th task of rows.
+    """Write the crosses' columns, after those of the features, for every step-th block of rows.
 
     extended: (n_rows, n_features + 2 n_crosses) float64; feature: (n_crosses, 2) int64; n_categories, n_codes,
     effect_start: (n_features,) int64; edge_start: (n_features + 1,) int64; key_start: (n_crosses + 1,) int64; edges,
@@ -450,7 +450,7 @@ def _look_up(  # type: ignore[no-untyped-def]
 
 
 class Crossed(NamedTuple):
-    """Crosses, and their columns for the training rows.
+    """Fitted crosses, and their columns for the training rows.
 
     Attributes
     ----------
@@ -472,7 +472,7 @@ def find_crosses(
     *,
     logs: bool = False,
 ) -> Crossed:
-    """Choose pairs of features, and learn their crosses.
+    """Choose the most useful pairs of features, and fit their crosses.
 
     O(n_pairs · n_screened log n_screened + at_most · n_rows log n_rows), where n_screened is the number of rows that
     the screen looks at.
@@ -557,10 +557,10 @@ def _screen(
     *,
     logs: bool,
 ) -> list[tuple[int, int]]:
-    """Return the pairs of features whose fraction of positives tells most beyond what both tell apart.
+    """Return the pairs of features whose combination predicts the label best beyond the two features alone.
 
-    That is the log odds of one of them, or the sum of both, whichever tells more: of two features that tell the same,
-    such as a town and its region, the sum counts it twice.
+    The baseline is the log-odds of one feature, or the sum of both, whichever predicts better: if one feature
+    determines the other, such as a town its region, the sum counts the same information twice.
     """
     alone: dict[int, float] = {}
     for j in features.tolist():
@@ -588,7 +588,7 @@ def _screen(
 
 
 class _Data:
-    """Training rows, and what is known of single categories.
+    """The training rows, and statistics of single categories, used to search for crosses.
 
     Attributes
     ----------
@@ -614,7 +614,7 @@ class _Data:
         self._codes: dict[int, Integers] = {}
 
     def with_edges(self, features: Integers, rows: Integers, report: Callable[[], None]) -> "_Data":
-        """Return the rows with the edges of the numeric features that have few distinct values in some rows."""
+        """Return the data with edges for the numeric features that have few distinct values in the given rows."""
         edges = {}
         for j in features.tolist():
             values = np.unique(self.X[rows, j])
@@ -627,24 +627,25 @@ class _Data:
         return _Data(self.X, self.positive, self.weight, self.n_categories, edges)
 
     def take(self, rows: Integers) -> "_Data":
-        """Return some of the rows."""
+        """Return the data of the given rows."""
         return _Data(
             self.X[rows], self.positive[rows], self.weight[rows], self.n_categories, self.edges
         )
 
     def n_codes(self, feature: int) -> int:
-        """Return the number of codes of a feature; the last is that of the missing."""
+        """Return the number of codes of a feature, that of missing values included (the last)."""
         if feature in self.edges:
             return len(self.edges[feature]) + 2
         return int(self.n_categories[feature]) + 1
 
     def codes(self, feature: int) -> Integers:
-        """Return the code of each row."""
+        """Return the code of each row in a feature."""
         if feature not in self._codes:
             self._codes[feature] = self._find_codes(feature)
         return self._codes[feature]
 
     def _find_codes(self, feature: int) -> Integers:
+        """Compute the code of each row in a feature."""
         x = self.X[:, feature]
         if feature in self.edges:
             reached = np.searchsorted(self.edges[feature], x, side="right")
@@ -652,16 +653,16 @@ class _Data:
         return np.where(np.isnan(x), self.n_codes(feature) - 1, x).astype(np.int64)
 
     def tally(self, codes: Integers, n_codes: int, fold: Integers) -> tuple[Floats, Floats]:
-        """Return the mass of all rows and of the positives, by fold and code, each of shape (N_FOLDS, n_codes)."""
+        """Return the weights of all rows and of the positives, by fold and code; (N_FOLDS, n_codes) each."""
         index, shape = fold * n_codes + codes, (N_FOLDS, n_codes)
         mass = np.bincount(index, self.weight, math.prod(shape)).reshape(shape)
         hits = np.bincount(index, self.weight * self.positive, math.prod(shape)).reshape(shape)
         return mass.astype(np.float64, copy=False), hits.astype(np.float64, copy=False)
 
     def effect(self, feature: int, fold: Integers | None) -> Floats:
-        """Return what each code adds to the log odds, by the rows outside each fold; of shape (N_FOLDS, n_codes).
+        """Return what each code of a feature adds to the log-odds, estimated outside each fold; (N_FOLDS, n_codes).
 
-        fold: None: by all rows; of shape (n_codes,).
+        fold: None: estimated on all rows; of shape (n_codes,).
         """
         key = feature, id(fold)
         if key not in self._effects:
@@ -677,21 +678,21 @@ class _Data:
         return self._effects[key][1]
 
     def own_odds(self, feature: int, folds: Folds) -> Floats:
-        """Return the log odds of each row by its category alone."""
+        """Return the log-odds of each row given its category of this feature alone, estimated out of fold."""
         codes = self.codes(feature)
         fold = folds.choose(np.ones(len(codes), dtype=np.bool_), codes)
         odds: Floats = self.base + self.effect(feature, fold)[fold, codes]
         return odds
 
     def gain(self, odds: Floats) -> float:
-        """Return the log-likelihood of log odds, less that of all rows' own."""
+        """Return the log-likelihood of predicted log-odds, minus that of the overall mean."""
         sign = np.where(self.positive, -1.0, 1.0)
         losses = np.logaddexp(0.0, sign * self.base) - np.logaddexp(0.0, sign * odds)
         return float((self.weight * losses).sum())
 
 
 class _Cross:
-    """A cross on the training rows.
+    """One cross fitted on the training rows.
 
     Attributes
     ----------
@@ -737,7 +738,7 @@ class _Cross:
         self.mass = _as_rows(np.where(is_known, scale_to_all(mass), 0.0)[cells])
 
     def is_settled(self) -> bool:
-        """Return True if most rows are of a category that has nearly one partner, as a town has one region.
+        """Return True if one feature of the cross nearly determines the other, as a town its region.
 
         The cross then divides the rows as this category does. Its number leaves the row's fold out, and beside the
         category's coefficient, learnt from all rows, tells the labels of the fold.
@@ -750,14 +751,14 @@ class _Cross:
         return bool(settled > MAX_SETTLED_ROWS * self._rows.sum())
 
     def columns(self) -> Floats:
-        """Return the cross's columns, of shape (n_rows, 2); see `Crosses.extend`."""
+        """Return the cross's columns for the training rows, shape (n_rows, 2); see `Crosses.extend`."""
         if not self._logs:
             return np.column_stack([self.share, self.mass])
         beyond = np.where(self._has_number, _log_odds(self.share) - self.odds, 0.0)
         return np.column_stack([beyond, np.log1p(self.mass, dtype=np.float64)])
 
     def look_up(self) -> tuple[npt.NDArray[np.uint32], Singles, Singles]:
-        """Return the keys of the pairs of categories that are kept, and for new rows the share and mass of each."""
+        """Return the keys of the stored pairs of categories, and the fraction and weight of each for new rows."""
         data, keys = self._data, self._keys[self._is_kept]
         first, second = (data.effect(j, None) for j in self._pair)
         odds = data.base + first[keys // self._n_second] + second[keys % self._n_second]
@@ -771,7 +772,7 @@ class _Cross:
 
 
 def _number(keys: Integers, n_keys: int) -> tuple[Integers, Integers]:
-    """Return the distinct keys, ascending, and the index of each row's key among them; keys are below n_keys."""
+    """Return the distinct keys, ascending, and each row's index among them; keys are below n_keys."""
     if n_keys > MAX_KEYS_PER_ROW * len(keys):
         distinct, index = np.unique(keys, return_inverse=True)
         return distinct, index
@@ -781,23 +782,25 @@ def _number(keys: Integers, n_keys: int) -> tuple[Integers, Integers]:
 
 
 def _others(by_fold: Floats) -> Floats:
-    """Return the sum of all folds but each; a sum of masses, so that rounding must not make it negative."""
+    """Return, for each fold, the sum over all other folds, clipped at 0 against rounding."""
     others: Floats = np.maximum(by_fold.sum(axis=0) - by_fold, 0.0)
     return others
 
 
 def _as_rows(mass: Floats) -> Singles:
+    """Return weights as float32, clipped to MAX_MASS."""
     return np.minimum(mass, MAX_MASS).astype(np.float32)
 
 
 def _shrink(hits: Floats, mass: Floats, odds: Floats) -> Floats:
-    """Return the fraction of positives, drawn towards that of the odds."""
+    """Return the fraction of positives hits / mass (both weights), shrunk towards that of the given log-odds."""
     share = (hits + PRIOR_ROWS / (1.0 + np.exp(-odds))) / (mass + PRIOR_ROWS)
     clipped: Floats = np.clip(share, MIN_SHARE, 1.0 - MIN_SHARE)
     return clipped
 
 
 def _log_odds(share: Floats) -> Floats:
+    """Return the log-odds of fractions, clipped to ± MAX_LOG_ODDS."""
     share = np.clip(share, MIN_SHARE, 1.0 - MIN_SHARE)
     odds: Floats = np.clip(np.log(share) - np.log1p(-share), -MAX_LOG_ODDS, MAX_LOG_ODDS)
     return odds

@@ -1,4 +1,4 @@
-"""Folds in which the fraction of positives of a row's category is found without the row itself."""
+"""Folds for out-of-fold target encoding: a row's encoded value is computed without the row itself."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ MIN_AGREEMENT = 0.9
 
 
 class Folds(NamedTuple):
-    """Folds of the training rows: the number of a row is found from the rows of the other folds.
+    """Folds of the training rows, in which a row's encoded value is computed from the rows of the other folds.
 
     Attributes
     ----------
@@ -48,10 +48,9 @@ class Folds(NamedTuple):
 
     @classmethod
     def of(cls, data: TrainingData, seed: int) -> "Folds":
-        """Draw folds.
+        """Return random folds of the training rows. Rows of a group share a fold.
 
-        Rows of a group are in one fold. Without groups equal rows are, if they are taken for copies: see
-        `MIN_DISTINCT_ROWS` and `MIN_AGREEMENT`.
+        Without groups equal rows do, if they are taken for copies: see `MIN_DISTINCT_ROWS` and `MIN_AGREEMENT`.
         """
         apart = draw_folds(data.positive, N_FOLDS, seed)
         unit = data.number_inseparable()
@@ -60,7 +59,7 @@ class Folds(NamedTuple):
         return cls(apart, together, unit, data.group is not None, are_copies)
 
     def choose(self, known: npt.NDArray[np.bool_], category: Integers) -> Integers:
-        """Return the folds for a feature, given which rows have a category, and the category of each of these."""
+        """Return each row's fold for one feature: equal rows kept together or not, depending on its categories."""
         if self.together is None or self.unit is None:
             return self.apart
         if self.is_group:
@@ -73,14 +72,14 @@ class Folds(NamedTuple):
         return self.apart if is_apart else self.together
 
     def take(self, rows: Integers) -> "Folds":
-        """Return the folds of some rows."""
+        """Return the folds of the given rows."""
         together = None if self.together is None else self.together[rows]
         unit = None if self.unit is None else self.unit[rows]
         return self._replace(apart=self.apart[rows], together=together, unit=unit)
 
 
 def _agree(unit: Integers, positive: npt.NDArray[np.bool_]) -> float:
-    """Return the fraction of pairs of rows of one unit, at least one of them positive, in which both are positive."""
+    """Return the fraction of row pairs within a group of equal rows, with a positive, that are both positive."""
     rows = np.bincount(unit).astype(np.float64)
     positives = np.bincount(unit, positive)
     negatives = rows - positives
@@ -90,7 +89,7 @@ def _agree(unit: Integers, positive: npt.NDArray[np.bool_]) -> float:
 
 
 def scale_to_all(mass: Floats) -> Floats:
-    """Return for each fold the mass of categories in the other folds, times what makes it one of all folds.
+    """Return each category's weight outside each fold, scaled up to the weight of all folds.
 
     mass : ndarray of shape (n_folds, n_categories), float64
     """

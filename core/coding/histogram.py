@@ -1,4 +1,4 @@
-"""Histograms: the (positive, negative) mass of every bin of every feature."""
+"""Histograms: the weight of positives and of negatives in every bin of every feature."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def fill_histograms(
     n_positives: int,
     histograms: npt.NDArray[np.float64],
 ) -> None:
-    """Sum up the mass of each class in each bin of each feature.
+    """Write the weight of each class in each bin of each feature to `histograms`.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def change_histograms(
     n_positives: int,
     histograms: npt.NDArray[np.float64],
 ) -> None:
-    """Add the changes of some weights to histograms.
+    """Add changes of some rows' weights to `histograms`.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _add_up(
     is_filled: bool,
     histograms: npt.NDArray[np.float64],
 ) -> None:
-    """Fill or change histograms, in threads if that pays."""
+    """Fill histograms from all rows, or add weight changes to them; in threads if that pays."""
     is_narrow = codes.dtype == np.uint8
     by_width = (codes, _NO_WIDE) if is_narrow else (_NO_NARROW, codes)
     arguments = (*by_width, rows, weights, n_positives, is_filled, histograms)
@@ -86,7 +86,7 @@ def _add_up(
 
 
 def slot(code: Any, last: Any) -> Any:
-    """Return the slot of a code; `last` is the slot of the missing."""
+    """Return a code's index in the histogram; missing values have the last one, `last`."""
     return min(code, last)
 
 
@@ -99,12 +99,13 @@ def _overload_slot(code, last):  # type: ignore[no-untyped-def]
 
 
 def slots_of(codes: Any, n_slots: Any) -> Any:
-    """Return the number of slots of a histogram: for uint8 a constant, which makes kernels faster."""
+    """Return the length of a histogram; a compile-time constant for uint8 codes, which makes kernels faster."""
     return N_CODES if codes.dtype == np.uint8 else n_slots
 
 
 @overload(slots_of, inline="always")
 def _overload_slots_of(codes, n_slots):  # type: ignore[no-untyped-def]
+    """Compile `slots_of` for kernels."""
     if codes.dtype == numba.uint8:
         return lambda codes, n_slots: N_CODES
     return lambda codes, n_slots: n_slots
@@ -128,7 +129,7 @@ _NO_ROWS = np.empty(0, dtype=np.uint32)
     inner=True,
 )
 def _add_up_column(codes, rows, weights, is_filled, histogram):  # type: ignore[no-untyped-def]
-    """Fill histogram, (n_slots,) float64, with the weights of all rows, or add the changes of some weights to it.
+    """Fill histogram, (n_slots,) float64, with the weights of all rows, or add the weight changes of some rows.
 
     codes: (n_rows,) uint8 or uint16; rows: (n_changed,) uint32; weights: (n_rows,) or (n_changed,) float64.
     """
@@ -185,7 +186,7 @@ _ARGUMENTS = (
 
 @kernel(numba.void(numba.int64[::1], numba.int64, *_ARGUMENTS))
 def _add_up_features(queue, n, narrow, wide, rows, weights, n_positives, is_filled, histograms):  # type: ignore[no-untyped-def]
-    """Sum up the features from the queue; see `change_histograms` for the arrays.
+    """Fill or change the histograms of the features taken from the queue; see `change_histograms`.
 
     narrow: codes of uint8, wide: of uint16; the other is empty.
     """

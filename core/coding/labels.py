@@ -1,4 +1,4 @@
-"""The best split for several labels at once: one cut, and a vote of each label on its sides.
+"""The best split for several labels at once: one threshold, with a vote of each label for one of its sides.
 
 Each row carries a signed mass per label, d y: above 0 where it has the label, below 0 where it has
 not. With S_l(above) and S_l(below) the sums on both sides of a cut, the vote v_l = ±1 that says v_l
@@ -34,7 +34,7 @@ MAX_TURNS = 20
 
 
 class Scatter(NamedTuple):
-    """How finely the mass is divided; it decides how far the sums of bins are shrunk to the mean."""
+    """How finely a feature's weight is divided over rows; it determines how strongly bins are shrunk to the mean."""
 
     mass: Floats
     """Fraction of Σ|signed| in each row. Shape (n_rows,), float64."""
@@ -51,7 +51,7 @@ def find_best_label_split(
     is_categorical: npt.NDArray[np.bool_] | None = None,
     rows: npt.NDArray[np.float64] | None = None,
 ) -> Split:
-    """Return the cut whose votes have the greatest edge.
+    """Return the split whose votes have the greatest edge. O(n_features · n_labels · (n_rows + n_bins)).
 
     O(n_features · n_labels · (n_rows + n_bins)). A feature is summed by one thread in the order of the rows, so the
     result is the same for any number of threads.
@@ -89,6 +89,7 @@ def find_best_label_split(
         scatter = measure_scatter(signed, rows)
 
         def scan(j: int) -> None:
+            """Find the best split of categorical feature j."""
             histogram = _sum_bins(codes[j], signed, n_slots)
             masses = _sum_bins(codes[j], scatter.mass[:, None], n_slots)[: n_bins[j], 0]
             bins_above[j] = _cut_categories(
@@ -110,7 +111,7 @@ def find_best_label_split(
 def _cut_categories(
     histogram: Floats, masses: Floats, has_missing: bool, scatter: Scatter, best: Floats
 ) -> npt.NDArray[np.bool_]:
-    """Write the result of `_cut` for a categorical feature to `best`, and return the bins above the cut."""
+    """Write the best split of a categorical feature to `best`, and return the bins above it; see `_cut`."""
     best[:] = -1.0
     n_bins, present = len(masses), np.flatnonzero(masses > 0.0)
     if len(present) == 0:
@@ -132,7 +133,7 @@ def _cut_categories(
 
 
 def measure_scatter(signed: Floats, rows: Floats | None) -> Scatter:
-    """Return how finely the signed mass is divided.
+    """Return the `Scatter` of signed row weights.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def measure_scatter(signed: Floats, rows: Floats | None) -> Scatter:
 
 
 def shrink(sums: Floats, masses: Floats, chance: float) -> Floats:
-    """Return the sums of each bin shrunk to the mean of all, as far as chance explains the differences.
+    """Return each bin's label sums, shrunk towards the overall mean as far as the differences may be noise.
 
     Returns ndarray of shape (n_bins, n_labels), float64.
 
@@ -171,7 +172,7 @@ def shrink(sums: Floats, masses: Floats, chance: float) -> Floats:
 
 
 def first_votes(sums: Floats, masses: Floats) -> Floats:
-    """Return the votes, (n_labels,) of 1 or -1, of the bin that differs most from the mean."""
+    """Return initial votes, (n_labels,) of 1 or -1: the signs of the bin that differs most from the mean."""
     differences = sums - masses[:, None] * (sums.sum(axis=0) / masses.sum())
     sizes = np.abs(differences).sum(axis=1)
     first = int(np.argmax(sizes >= sizes.max() * (1.0 - GAIN_RTOL)))
@@ -179,13 +180,13 @@ def first_votes(sums: Floats, masses: Floats) -> Floats:
 
 
 def order_by_votes(sums: Floats, masses: Floats, votes: Floats) -> npt.NDArray[np.int64]:
-    """Return the indices that sort bins by their mean signed mass in the direction of the votes."""
+    """Return the indices that sort bins by their mean signed weight in the direction of the votes."""
     towards = np.einsum("kl,l->k", sums, votes) / masses
     return np.asarray(np.argsort(towards, kind="stable"))
 
 
 def best_votes(ordered: Floats, missing: Floats, cut: int, missing_above: bool) -> Floats:
-    """Return the best votes of a cut, (n_labels,) of 1 or -1."""
+    """Return the best votes for a split, (n_labels,) of 1 or -1."""
     edges = ordered[cut + 1 :].sum(axis=0) - ordered[: cut + 1].sum(axis=0)
     edges += missing if missing_above else -missing
     return np.asarray(np.where(edges >= 0.0, 1.0, -1.0))
@@ -196,7 +197,7 @@ _MATRIX = numba.float64[:, ::1]
 
 @kernel(*[_MATRIX(width[::1], _MATRIX, numba.int64) for width in WIDTHS])
 def _sum_bins(codes, signed, n_slots):  # type: ignore[no-untyped-def]
-    """Return the sums of the rows of each bin, the missing last, (n_slots, n_labels) float64.
+    """Return the label sums of each bin, missing values last, (n_slots, n_labels) float64.
 
     codes: (n_rows,) uint8 or uint16; signed: (n_rows, n_labels) float64.
     """
@@ -216,7 +217,7 @@ def _sum_bins(codes, signed, n_slots):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_MATRIX, numba.int64, numba.boolean, numba.float64[::1]))
 def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
-    """Write the greatest edge, its cut, whether the missing are above, and the edge of no cut to best, (4,) float64.
+    """Write the best split of a histogram to best, (4,): edge, bin, missing above?, and the edge without a split.
 
     histogram: (n_slots, n_labels) float64, the missing last.
     """
@@ -268,7 +269,7 @@ def _cut(histogram, n_bins, has_missing, best):  # type: ignore[no-untyped-def]
     ]
 )
 def _scan_numeric(first, step, n, codes, signed, n_slots, n_bins, has_missing, categorical, best):  # type: ignore[no-untyped-def]
-    """Write the result of `_cut` for every step-th numeric feature to best, (n_features, 4) float64.
+    """Write the best split of every step-th numeric feature to best, (n_features, 4) float64; see `_cut`.
 
     codes: (n_features, n_rows) uint8 or uint16; signed: (n_rows, n_labels) float64; n_bins: (n_features,) int64;
     has_missing, categorical: (n_features,) bool.

@@ -1,4 +1,4 @@
-"""Lists of rows with the positives first, their weights, and their division into shards."""
+"""Row lists with the positives first, their weights, and their division into shards."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_ROWS = 1 << 32
 
 
 def positives_first(positive: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.uint32], int]:
-    """Return the indices of all rows, (n_rows,) uint32, positives first; and the number of positives.
+    """Return all row indices, positives first, (n_rows,) uint32; and the number of positives.
 
     InvalidData: there are more rows than uint32 has numbers.
     """
@@ -38,7 +38,7 @@ def positives_first(positive: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.uin
 
 
 def take_weights(weight: Floats, rows: npt.NDArray[np.uint32]) -> Floats:
-    """Return weight[rows]; if all weights are equal, a view of one number, which takes no memory."""
+    """Return weight[rows]; if all weights are equal, a broadcast view that takes no memory."""
     if (weight != weight[0]).any():
         return np.asarray(weight[rows])
     return np.broadcast_to(weight[0], len(rows))
@@ -46,7 +46,7 @@ def take_weights(weight: Floats, rows: npt.NDArray[np.uint32]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Division:
-    """How the rows of a table, positives first, are divided into shards, and which shards are here.
+    """The division of a table's rows, positives first, into shards; some of them are held here (locally).
 
     Rows of a class are in the order of the table: a shard has a run of the positives, and one of the negatives. The
     shards that are here are consecutive, so that all their positives are one run, and all their negatives another.
@@ -76,7 +76,7 @@ class Division:
     def of(
         cls, weight: Floats, n_positives: int, rows: npt.NDArray[np.uint32] | None = None
     ) -> Division:
-        """Return the division of a whole table.
+        """Return the division of a whole table into shards.
 
         Parameters
         ----------
@@ -106,43 +106,43 @@ class Division:
         return replace(division, scale=scale, row_weight=row_weight)
 
     def part(self, first: int, last: int) -> Division:
-        """Return the division with the shards from `first` to, without, `last` alone."""
+        """Return the division restricted to the shards first to last - 1."""
         return replace(self, starts=self.starts[first : last + 1], first=self.first + first)
 
     @property
     def n_shards(self) -> int:
-        """How many shards are here."""
+        """Number of local shards."""
         return len(self.starts) - 1
 
     @property
     def n_own(self) -> int:
-        """How many rows are here."""
+        """Number of local rows."""
         return int((self.starts[-1] - self.starts[0]).sum())
 
     @property
     def n_own_positives(self) -> int:
-        """How many positives are here."""
+        """Number of local positives."""
         return int(self.starts[-1, 0] - self.starts[0, 0])
 
     @property
     def offsets(self) -> tuple[int, int]:
-        """What is added to the index of a positive here, and of a negative, for its index in the whole table."""
+        """The offsets from local to global row indices, of positives and of negatives."""
         before = self.starts[0].tolist()
         return before[0], self.n_positives + before[1] - self.n_own_positives
 
     @property
     def runs(self) -> list[tuple[slice, slice]]:
-        """The positives and the negatives of each shard, as indices of the rows that are here."""
+        """The slices of the local positives and negatives that belong to each shard."""
         own = self.starts - self.starts[0] + [0, self.n_own_positives]
         return [(slice(a, c), slice(b, d)) for (a, b), (c, d) in pairwise(own.tolist())]
 
     def sum_classes(self, values: Floats) -> Floats:
-        """Return the sums of values of positives and of negatives, (2,) float64; all shards must be here."""
+        """Return the sums of `values` over positives and negatives, (2,) float64; all shards must be local."""
         sums = [np.array([values[own].sum() for own in runs]) for runs in self.runs]
         return add_in_order(sums)
 
     def count_rows(self, weight: Floats) -> Floats:
-        """Return effective numbers of positives and of negatives, (2,) float64; all shards must be here."""
+        """Return the effective numbers of positives and of negatives, (2,) float64; all shards must be local."""
         if self.scale is None:
             return np.array([self.n_positives, self.n_rows - self.n_positives], dtype=np.float64)
         return self.sum_classes(weight / self.scale)

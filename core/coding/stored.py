@@ -1,4 +1,4 @@
-"""Codes of a table in files, for a table that is larger than memory.
+"""Bin codes stored in files, for tables larger than memory.
 
 A column is read whole, its cuts are learnt, and its codes are written; then the next. So the cuts are those of a fit
 in memory, bit for bit. Codes are stored in shards of 2^20 rows, in the order of the table: of a shard one column after
@@ -68,7 +68,7 @@ PART = ".part"
 
 @dataclass(frozen=True)
 class Shard:
-    """A run of rows of the source, and their codes.
+    """A block of consecutive rows of the source table, and the files of their codes.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Shard:
 
 @dataclass(frozen=True, eq=False)
 class StoredCodes:
-    """The codes of all rows of a source, with cuts learnt from some of them.
+    """The stored codes of all rows of a source table, under bins fitted on some of them.
 
     Attributes
     ----------
@@ -103,13 +103,13 @@ class StoredCodes:
     table: ColumnTable
 
     def rows_of(self, shard: Shard, mask: Bools | None) -> Integers:
-        """Return the rows of a shard, from 0, that a mask of the source's rows has; None: all."""
+        """Return the shard's row numbers, from 0, selected by a mask of the source's rows; all rows for None."""
         if mask is None:
             return np.arange(shard.stop - shard.start)
         return np.flatnonzero(mask[shard.start : shard.stop])
 
     def lay_out(self, positive: Bools) -> Iterator[tuple[Shard, Integers, int]]:
-        """Yield (shard, rows of it, first place) of runs that are together in the order of a fit, positives first.
+        """Yield (shard, its rows, target index) for blocks of rows, in the order of a fit (positives first).
 
         positive: (n_rows,) bool, of the rows of the table.
         """
@@ -125,7 +125,7 @@ class StoredCodes:
                 next_place[k] += len(rows)
 
     def code_columns(self, positive: Bools) -> Codes:
-        """Return the codes column by column, (n_features, n_rows) of the type of the bins, positives first, mapped."""
+        """Return the codes by column, (n_features, n_rows), positives first, as a memory-mapped array."""
         shape, dtype = (len(self.bins.edges), len(positive)), self.bins.dtype
         codes = mapped(self.table.folder, shape, dtype)
         for shard, rows, place in self.lay_out(positive):
@@ -137,7 +137,7 @@ class StoredCodes:
         return codes
 
     def pieces(self, positive: Bools, weight: Floats) -> Iterator[Piece]:
-        """Yield the rows of the table in runs of `SHARD_ROWS`, as shards are made of; the arguments are of its rows."""
+        """Yield the table's rows as blocks of `SHARD_ROWS`, from which the shards of a fit are built."""
         is_equal = bool((weight == weight[0]).all())
         done = 0  # rows of the table in the files so far
         files: list[tuple[CodeFile, Bools]] = []
@@ -163,12 +163,12 @@ class StoredCodes:
                 files, number, first = [], number + 1, last
 
     def columns_of(self, piece: Piece) -> list[tuple[Codes, ...]]:
-        """Return the codes of each file of a piece, column by column."""
+        """Return the codes of each file of a block, column by column."""
         columns = {shard.file.digest: shard.codes for shard in self.shards}
         return [columns[file.digest] for file in piece.files]
 
     def read(self, digest: bytes) -> bytes:
-        """Return the bytes of a shard's file. ShardsLost: it was cut."""
+        """Return the bytes of a shard's file, given its digest; raise ShardsLost if it is truncated."""
         shard = next(shard for shard in self.shards if shard.file.digest == digest)
         n_bytes = sum(codes.nbytes for codes in shard.codes)
         with suppress(OSError):  # without a name it is mapped all the same
@@ -182,22 +182,23 @@ class StoredCodes:
         return b"".join(codes.tobytes() for codes in shard.codes)
 
     def stand_ins(self, table: ColumnTable) -> StandIns:
-        """Return stand-ins for the values of rows of the same source."""
+        """Return stand-in values for rows of the same source, which score exactly like the rows."""
         if table.source is not self.table.source:
             raise InvalidData("stand-ins are for rows of the source whose codes are stored")
         return StandIns(self, table.is_taken)
 
     def _blocks(self, mask: Bools | None) -> Iterator[Floats]:
+        """Yield blocks of stand-in rows for the masked rows."""
         tables = self.stand_in_tables()
         for shard in self.shards:
             yield from stand_in_blocks(tables, shard.codes, self.rows_of(shard, mask))
 
     def stand_in_tables(self) -> list[Floats]:
-        """Return the stand-ins of each column, see `StandIns`: one for each code, then that of the missing."""
+        """Return the stand-in value of each code of each column, that of missing values last; see `StandIns`."""
         return [self._stand_in(j) for j in range(len(self.bins.edges))]
 
     def _stand_in(self, column: int) -> Floats:
-        """Return the stand-in for each code of a column, and at the end that of the missing, whose code is greater."""
+        """Return the stand-in value of each code of one column, that of missing values last."""
         edges, of_category = self.bins.edges[column], self.bins.category_bins[column]
         values = np.full(int(self.bins.n_bins[column]) + 1, np.nan)
         if of_category is None:
@@ -212,7 +213,7 @@ class StoredCodes:
 def stand_in_blocks(
     tables: Sequence[Floats], codes: Sequence[Codes], rows: npt.NDArray[np.intp]
 ) -> Iterator[Floats]:
-    """Yield stand-ins of some rows of a shard's codes, (n_rows, n_columns) float64, C-contiguous; see `StandIns`."""
+    """Yield blocks of stand-in values for rows of a shard, (n_rows, n_columns) float64, C-contiguous."""
     n_rows = max(min(BLOCK_ROWS, BLOCK_BYTES // (8 * len(tables))), 1)
     for start in range(0, len(rows), n_rows):
         some = rows[start : start + n_rows]
@@ -224,7 +225,7 @@ def stand_in_blocks(
 
 @dataclass(frozen=True, eq=False)
 class StandIns:
-    """Rows whose values are the edges that end their bins: rankers on these bins score them as they score the rows.
+    """Rows with each value replaced by its bin's upper edge: rankers on these bins give them the rows' scores.
 
     Attributes
     ----------
@@ -237,11 +238,11 @@ class StandIns:
     is_taken: Bools | None
 
     def apply(self, function: Callable[[Floats], npt.NDArray[Any]]) -> npt.NDArray[Any]:
-        """Return what a function of rows, C-contiguous, returns for them, block by block."""
+        """Return a function's results for all stand-in rows, applied block by block."""
         return np.concatenate([function(block) for block in self.stored._blocks(self.is_taken)])
 
     def all(self) -> Floats:
-        """Return all rows at once, (n_rows, n_features) float64, C-contiguous."""
+        """Return all stand-in rows in one array, (n_rows, n_features) float64, C-contiguous."""
         return self.apply(lambda block: block)
 
 
@@ -253,7 +254,7 @@ def store_codes(
     max_categories: int = 0,
     least_mass: float = 0.0,
 ) -> StoredCodes:
-    """Learn the bins of every column from the rows of a table, and code all rows of its source; or find them stored.
+    """Fit the bins of a table's columns and store the codes of all rows of its source; or find them stored.
 
     InvalidData: a column holds an infinite value. OSError: the folder has no room.
 
@@ -303,7 +304,7 @@ def store_codes(
 
 
 def _begin(folder: Path) -> tuple[Path, int]:
-    """Return a new folder, and its lock; remove those of killed processes, which hold their locks no more."""
+    """Return a new folder to write to and its lock; remove unfinished folders of dead processes."""
     import fcntl  # not on every system that fits tables in memory
 
     for part in folder.glob(f"codes-*{PART}"):
@@ -327,7 +328,7 @@ def _begin(folder: Path) -> tuple[Path, int]:
 
 
 def mapped(folder: Path | None, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return an array of zeros in a file without a name, which is gone with the array; without a folder in memory.
+    """Return an array of zeros, memory-mapped to an unnamed temporary file in `folder`; in memory without one.
 
     OSError: there is no room.
     """
@@ -345,14 +346,14 @@ def mapped(folder: Path | None, shape: tuple[int, ...], dtype: npt.DTypeLike) ->
 
 
 def widened(codes: Codes, missing: int) -> Codes:
-    """Return codes of uint8 as uint16 with another code of the missing."""
+    """Return uint8 codes as uint16, with the code of missing values replaced."""
     wide = codes.astype(np.uint16)
     wide[codes == missing_code(codes.dtype)] = missing
     return wide
 
 
 def _types_of(bins: Bins) -> list[np.dtype[Any]]:
-    """Return the type of each column's stored codes: the narrowest that there is."""
+    """Return the narrowest integer type that holds each column's codes."""
     return [np.dtype(np.uint8 if n <= MAX_NARROW_BINS else np.uint16) for n in bins.n_bins.tolist()]
 
 
@@ -382,9 +383,10 @@ class _Writer:
         self.digests = [hashlib.sha256() for _ in range(-(-n_rows // SHARD_ROWS))]
 
     def write(self, column: Callable[[slice], Codes]) -> None:
-        """Append the codes of a column, which `column` returns for a run of rows."""
+        """Append the codes of one column to all shards; `column` returns them for a slice of rows."""
 
         def write_shard(s: int) -> None:
+            """Append the column's codes of shard s to its file."""
             codes = column(slice(s * SHARD_ROWS, min((s + 1) * SHARD_ROWS, self.n_rows)))
             self.digests[s].update(codes.data)
             with _path(self._folder, s).open("ab") as file:
@@ -400,7 +402,7 @@ def write_codes(
     learning: tuple[Any, ...],
     is_weighted: bool,
 ) -> Bins:
-    """Learn the cuts of each column, and write its codes."""
+    """Fit the bins of each column, and write its codes."""
     max_bins, n_categories, max_categories, least_mass, _ = learning
     n_rows, n_features = table.source.n_rows, len(table.names)
     edges: list[Floats] = []
@@ -434,6 +436,7 @@ def write_codes(
             of_category: Integers | None = of_category,
             dtype: np.dtype[Any] = dtype,
         ) -> Codes:
+            """Return the codes of a slice of the column's rows."""
             some = values[rows]
             codes: Codes = np.empty(len(some), dtype=dtype)
             if of_category is None:
@@ -450,9 +453,9 @@ def write_codes(
 def lay_out_piece(
     piece: Piece, codes: Sequence[tuple[Codes, ...]], dtype: Any, folder: Path
 ) -> Codes:
-    """Return the codes of a piece column by column, (n_features, n_rows) of a type, positives first, mapped.
+    """Return the codes of a block of rows by column, (n_features, n_rows), positives first, memory-mapped.
 
-    codes: of each file of the piece, column by column.
+    codes: of each file of the block, column by column.
     """
     n_rows, n_features = len(piece.positive), len(codes[0])
     laid_out = mapped(folder, (n_features, n_rows), dtype)
@@ -469,9 +472,7 @@ def lay_out_piece(
 def runs_of(
     piece: Piece, codes: Sequence[tuple[Codes, ...]]
 ) -> Iterator[tuple[tuple[Codes, ...], Integers, int]]:
-    """Yield (codes, rows, class) of each file of a piece: its columns, and rows of it that are of class 0, positives,
-    or 1.
-    """
+    """Yield (columns' codes, rows, class) for each file of a block and each class: 0 for positives, 1 for negatives."""
     done = 0
     for own, is_taken in zip(codes, piece.is_taken, strict=True):
         taken = np.flatnonzero(is_taken)
@@ -482,13 +483,14 @@ def runs_of(
 
 
 def _path(folder: Path, s: int) -> Path:
+    """Return the path of the file of shard s."""
     return folder / f"{s:06d}.codes"
 
 
 def _map(
     folder: Path, n_rows: int, bins: Bins, digests: Sequence[bytes], kept: Path | None
 ) -> list[Shard]:
-    """Return the shards, their files mapped to memory; `kept`: where they have names later, None: nowhere."""
+    """Return the shards with their files memory-mapped; `kept` is the folder's final path, None for unnamed files."""
     types, shards = tuple(dtype.str for dtype in _types_of(bins)), []
     for s, start in enumerate(range(0, n_rows, SHARD_ROWS)):
         stop = min(start + SHARD_ROWS, n_rows)
@@ -501,7 +503,7 @@ def _map(
 
 
 def _arrays_of(bins: Bins, writer: _Writer) -> dict[str, npt.NDArray[Any]]:
-    """Return cuts and hashes of shards as arrays."""
+    """Return the bins and the shards' hashes as arrays to store."""
     of_categories = [b for b in bins.category_bins if b is not None]
     return {
         "edges": np.concatenate([np.empty(0), *bins.edges]),
@@ -515,7 +517,7 @@ def _arrays_of(bins: Bins, writer: _Writer) -> dict[str, npt.NDArray[Any]]:
 
 
 def _open(table: ColumnTable, folder: Path, name: bytes) -> StoredCodes | None:
-    """Return stored codes if all of their bytes are those that were written; else None."""
+    """Return the stored codes in a folder if all hashes match, else None."""
     try:
         arrays = unseal("the cuts", (folder / CUTS_FILE).read_bytes(), name)
         bins = _bins_of(arrays)
@@ -531,6 +533,7 @@ def _open(table: ColumnTable, folder: Path, name: bytes) -> StoredCodes | None:
 
 
 def _bins_of(arrays: dict[str, npt.NDArray[Any]]) -> Bins:
+    """Return the bins stored as arrays."""
     edges = np.split(arrays["edges"], np.cumsum(arrays["n_edges"])[:-1])
     counts = arrays["n_categories"]
     of_categories = np.split(arrays["category_bins"], np.cumsum(np.maximum(counts, 0))[:-1])

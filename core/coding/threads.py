@@ -1,4 +1,4 @@
-"""Threads that share the tasks of a computation.
+"""Thread pools and parallel regions for compiled kernels.
 
 Kernels release the interpreter's lock. `ThreadPool` wakes ordinary threads for each computation, which takes about
 fifty microseconds. In a parallel region (`Region`) threads stay in compiled code from one phase of a computation to
@@ -28,7 +28,7 @@ PARALLEL_CELLS = 500_000
 
 
 class ThreadPool:
-    """As many threads as numba is set to use, or one if the computation is small.
+    """A pool of as many threads as numba is set to use; a single one if the computation is small.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class ThreadPool:
         return self._n_threads
 
     def run(self, kernel: Callable[..., None], n_tasks: int, *arguments: object) -> None:
-        """Call kernel(first, step, n_tasks, *arguments) so that each task is done once.
+        """Call kernel(first, step, n_tasks, *arguments) in each thread, with the tasks distributed in fixed strides.
 
         Thread k does the tasks k, k + step, ...: neighbours are alike in size. No two tasks may write to the same
         memory.
@@ -61,7 +61,7 @@ class ThreadPool:
             share.result()
 
     def deal(self, kernel: Callable[..., None], n_tasks: int, *arguments: object) -> None:
-        """Call kernel(queue, n_tasks, *arguments) so that each task is done once.
+        """Call kernel(queue, n_tasks, *arguments) in each thread, with the tasks taken from a shared queue.
 
         A thread takes the next task from the queue when it is ready (`take`): if tasks differ in size, or a thread
         wakes late, the others do more. No two tasks may write to the same memory.
@@ -78,7 +78,7 @@ class ThreadPool:
 
 
 def shared_pool(n_cells: int) -> ThreadPool:
-    """Return a pool whose threads stay, for frequent computations: to wake threads costs less than to start them."""
+    """Return a pool whose threads persist, for frequent short computations."""
     return _pool(os.getpid(), numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1)
 
 
@@ -86,14 +86,16 @@ def shared_pool(n_cells: int) -> ThreadPool:
 def _pool(
     _process: int, n_threads: int
 ) -> ThreadPool:  # a forked process has none of its parent's threads
+    """Return the cached pool with this number of threads; the process id is part of the key."""
     return ThreadPool(PARALLEL_CELLS if n_threads > 1 else 0)
 
 
 @intrinsic
 def take(typing_context, queue):  # type: ignore[no-untyped-def]
-    """Return queue[0] and add 1 to it, atomically; queue is (1,) int64."""
+    """Return queue[0] and increment it, atomically; queue is (1,) int64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit the atomic addition."""
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         one = llvmlite.ir.Constant(llvmlite.ir.IntType(64), 1)
         return builder.atomic_rmw("add", data, one, "monotonic")
@@ -133,13 +135,13 @@ YIELDS = 5_000
 
 
 def open_region() -> Region:
-    """Return a region without tasks."""
+    """Return a new parallel region without tasks."""
     room = np.zeros((len(Region._fields) + 1) * _LINE, dtype=np.int64)
     return Region(*(room[(k + 1) * _LINE :][:1] for k in range(len(Region._fields))))
 
 
 class WorkerTeam:
-    """The threads that work for a leader in a parallel region.
+    """The worker threads of a leader in a parallel region.
 
     Parameters
     ----------
@@ -184,13 +186,15 @@ class WorkerTeam:
 
 
 def _end(region: Region) -> None:
+    """Tell the workers of a region to stop."""
     region.ended[0] = 1
 
 
 def _atomic(operate: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the code generator of an atomic operation on the first number of an array."""
+    """Return the numba code generator of an atomic operation on an array's first number."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        """Emit the atomic operation."""
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         return operate(context, builder, data, *arguments[1:])
 
@@ -199,9 +203,10 @@ def _atomic(operate: Callable[..., Any]) -> Callable[..., Any]:
 
 @intrinsic
 def atomic_load(typing_context, array):  # type: ignore[no-untyped-def]
-    """Return array[0] as other threads have left it."""
+    """Return array[0], atomically, as last written by any thread."""
 
     def load(context, builder, data):  # type: ignore[no-untyped-def]
+        """Emit the atomic load."""
         return builder.load_atomic(data, "seq_cst", 8)
 
     return numba.int64(array), _atomic(load)
@@ -209,9 +214,10 @@ def atomic_load(typing_context, array):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def atomic_store(typing_context, array, value):  # type: ignore[no-untyped-def]
-    """Write array[0] after all earlier writes."""
+    """Write array[0] atomically, after all earlier writes of this thread."""
 
     def store(context, builder, data, value):  # type: ignore[no-untyped-def]
+        """Emit the atomic store."""
         builder.store_atomic(value, data, "seq_cst", 8)
         return context.get_dummy_value()
 
@@ -223,6 +229,7 @@ def atomic_add(typing_context, array, value):  # type: ignore[no-untyped-def]
     """Add to array[0] atomically, and return its old value."""
 
     def add(context, builder, data, value):  # type: ignore[no-untyped-def]
+        """Emit the atomic addition."""
         return builder.atomic_rmw("add", data, value, "seq_cst")
 
     return numba.int64(array, numba.int64), _atomic(add)
@@ -230,9 +237,10 @@ def atomic_add(typing_context, array, value):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def yield_core(typing_context):  # type: ignore[no-untyped-def]
-    """Let another thread or process run on this core: POSIX's sched_yield."""
+    """Yield this core to another thread or process (POSIX's sched_yield)."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit the call of sched_yield."""
         kind = llvmlite.ir.FunctionType(llvmlite.ir.IntType(32), [])
         builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
         return context.get_dummy_value()
@@ -241,7 +249,7 @@ def yield_core(typing_context):  # type: ignore[no-untyped-def]
 
 
 def lay_out(kind: numba.types.Type, arrays: Any) -> npt.NDArray[np.int64]:
-    """Return a tuple of arrays, of this numba type, as `tuple_at` reads it from the address of the result.
+    """Return the memory layout of a tuple of arrays, of this numba type, for `tuple_at` to read by address.
 
     The arrays must outlive its readers. TypeError: their types are others.
     """
@@ -251,7 +259,7 @@ def lay_out(kind: numba.types.Type, arrays: Any) -> npt.NDArray[np.int64]:
 
 
 def _words_of(value: Any) -> Iterator[int]:
-    """Yield numba's record of an array, without counter and parent; of a tuple the records of all its arrays."""
+    """Yield the machine words of numba's record of an array or tuple, with null reference counter and parent."""
     if isinstance(value, tuple):
         for each in value:
             yield from _words_of(each)
@@ -269,6 +277,7 @@ def address_of(typing_context, value):  # type: ignore[no-untyped-def]
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit the copy to the stack, and its address."""
         copy = cgutils.alloca_once_value(builder, arguments[0])
         return builder.ptrtoint(copy, llvmlite.ir.IntType(64))
 
@@ -277,9 +286,10 @@ def address_of(typing_context, value):  # type: ignore[no-untyped-def]
 
 @intrinsic
 def keep_alive(typing_context, value):  # type: ignore[no-untyped-def]
-    """Keep what an address was taken of until here."""
+    """Keep the object whose address was taken alive until this point of a kernel."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit nothing: the reference as an argument is enough."""
         return context.get_dummy_value()
 
     return numba.types.void(value), generate
@@ -294,7 +304,10 @@ def tuple_at(kind: numba.types.Type) -> Callable[[int], Any]:
 
     @intrinsic
     def read(typing_context, address):  # type: ignore[no-untyped-def]
+        """Return the tuple of arrays at an address."""
+
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+            """Emit the load of the tuple from the address."""
             place = builder.inttoptr(arguments[0], context.get_value_type(kind).as_pointer())
             return _without_counters(context, builder, kind, builder.load(place), ())
 
@@ -305,7 +318,7 @@ def tuple_at(kind: numba.types.Type) -> Callable[[int], Any]:
 
 
 def _without_counters(context: Any, builder: Any, kind: Any, value: Any, path: Any) -> Any:
-    """Set the counter and the parent of each array in a tuple to null, which the compiler then knows."""
+    """Return the tuple with each array's reference counter and parent set to null."""
     if isinstance(kind, numba.types.BaseTuple):
         for k, each in enumerate(kind.types):
             value = _without_counters(context, builder, each, value, (*path, k))
@@ -327,7 +340,10 @@ def caller_of(kinds: Sequence[numba.types.Type]) -> Callable[..., bool]:
 
     @intrinsic
     def call(typing_context, address, *arguments):  # type: ignore[no-untyped-def]
+        """Call the kernel at an address with these arguments; return True if it raised."""
+
         def generate(context, builder, signature, values):  # type: ignore[no-untyped-def]
+            """Emit the indirect call."""
             place, given = values[0], enumerate(zip(signature.args[1], kinds, strict=True))
             taken = [
                 context.cast(builder, builder.extract_value(values[1], k), *both)
@@ -351,14 +367,14 @@ call_at = caller_of([numba.int64] * 3)
 
 @numba.njit(**INNER)
 def publish(region, n_tasks):  # type: ignore[no-untyped-def]
-    """Begin a phase of `n_tasks` tasks; all tasks of the last phase must be done."""
+    """Start a phase of `n_tasks` tasks in a region; all tasks of the last phase must be done."""
     region.done[0] = 0
     atomic_store(region.ticket, n_tasks << _HALF)
 
 
 @numba.njit(**INNER)
 def take_task(region):  # type: ignore[no-untyped-def]
-    """Return the next task of the present phase; -1 if none is left."""
+    """Return the next task of a region's current phase; -1 if none is left."""
     ticket = atomic_load(region.ticket)
     if ticket & _LOW_HALF >= ticket >> _HALF:
         return -1
@@ -369,7 +385,7 @@ def take_task(region):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def wait_for_all(region, n_tasks):  # type: ignore[no-untyped-def]
-    """Wait until all tasks of the present phase are done."""
+    """Wait until all tasks of a region's current phase are done."""
     looks = 0
     while atomic_load(region.done) < n_tasks:
         looks += 1

@@ -1,4 +1,4 @@
-"""Lemma 4 of Long & Servedio 2007: a cut of a ranking as a classifier that errs alike on both classes."""
+"""Thresholding a ranking into a classifier with equal errors on both classes (Long & Servedio 2007, Lemma 4)."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ RATE_ATOL = 1e-12
 
 
 class TwoSided(NamedTuple):
-    """A two-sided classifier: what it says above its cut and below it."""
+    """A two-valued classifier: its outputs above and below its threshold."""
 
     above: float
     below: float
@@ -26,7 +26,7 @@ class TwoSided(NamedTuple):
 
 
 def two_sided(p_plus: float, p_minus: float) -> TwoSided:
-    """Return the classifier that errs alike on both classes: a cut, with a coin on one of its sides.
+    """Return the classifier with equal errors on both classes: a threshold, randomised on one of its sides.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def two_sided(p_plus: float, p_minus: float) -> TwoSided:
 
 
 class Threshold(NamedTuple):
-    """A cut of scores: above is score > value."""
+    """A threshold of scores (a row is above if score > value), and its error rates."""
 
     value: float
     p_plus: float
@@ -70,10 +70,10 @@ class Threshold(NamedTuple):
 def youden_threshold(
     scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats
 ) -> Threshold | None:
-    """Return the cut of greatest TPR - FPR; None if all scores are equal.
+    """Return the threshold with the greatest TPR - FPR; None if all scores are equal.
 
-    Differences within 1e-12 of the greatest count as equal to it; among those the cut whose errors differ least is
-    taken. Its value is a score of the data. O(n_rows log n_rows).
+    Differences within 1e-12 of the greatest count as equal; among those the threshold whose errors differ least is
+    chosen. Its value is a score of the data. O(n_rows log n_rows).
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def youden_threshold(
 
 @kernel(numba.types.UniTuple(numba.float64, 3)(numba.float64[::1], numba.float64[::1]))
 def _best_cut(positives, negatives):  # type: ignore[no-untyped-def]
-    """Return value, p_plus and p_minus of the cut of `youden_threshold` for rows of equal weight; NaN without a cut.
+    """Return value, p_plus, p_minus of `youden_threshold` for rows of equal weight; NaN if there is none.
 
     positives: (m,), negatives: (n,), float64, ascending. The scores are walked through twice: for the greatest
     difference, and for the cut itself.

@@ -1,4 +1,4 @@
-"""Conditions on one feature in words, for stumps, trees, ranking trees and branching programs.
+"""Conditions on one feature as text, for stumps, trees, ranking trees and branching programs.
 
 A condition is a `ValueRange` of numbers or a `CategorySet`. A split divides it into the part above and the part below.
 `in_words` describes what is left after the splits of a path:
@@ -56,7 +56,7 @@ def spell_number(name: str, value: float, digits: int = 10) -> str:
 
 
 class ValueRange(NamedTuple):
-    """The values low < x <= high of a numeric feature; none if low is inf."""
+    """The condition low < x <= high on a numeric feature, with or without missing values; only these if low is inf."""
 
     low: float
     high: float
@@ -64,7 +64,7 @@ class ValueRange(NamedTuple):
     """Whether a missing value satisfies the condition."""
 
     def divide(self, threshold: float, *, missing_above: bool) -> tuple["ValueRange", "ValueRange"]:
-        """Return the part above a threshold and the part below; -inf separates missing values from all others."""
+        """Return the parts above and below a threshold; -inf separates missing values from all others."""
         if threshold == -math.inf:
             return self._replace(missing=False), ValueRange(math.inf, math.inf, self.missing)
         return (
@@ -74,7 +74,7 @@ class ValueRange(NamedTuple):
 
 
 class CategorySet(NamedTuple):
-    """A set of categories of a categorical feature."""
+    """The condition that a categorical feature is in a set of categories."""
 
     category_mask: npt.NDArray[np.bool_]
     """Which categories are in the set. Shape (n_categories,), bool."""
@@ -84,7 +84,7 @@ class CategorySet(NamedTuple):
     def divide(
         self, above: npt.NDArray[np.bool_], *, missing_above: bool
     ) -> tuple["CategorySet", "CategorySet"]:
-        """Return the part in `above`, a mask of shape (n_categories,), and the part outside of it."""
+        """Return the parts inside and outside `above`, a mask of shape (n_categories,)."""
         return (
             CategorySet(self.category_mask & above, self.missing and missing_above),
             CategorySet(self.category_mask & ~above, self.missing and not missing_above),
@@ -97,7 +97,7 @@ ANY_NUMBER = ValueRange(-math.inf, math.inf, True)
 
 
 def any_category(n_categories: int) -> CategorySet:
-    """Return the condition that all categories satisfy, the missing one included."""
+    """Return the condition that every category satisfies, missing values included."""
     return CategorySet(np.ones(n_categories, dtype=np.bool_), True)
 
 
@@ -124,6 +124,7 @@ def in_words(
 
 
 def _interval(name: str, interval: ValueRange) -> str:
+    """Return a numeric condition as text."""
     low, high = interval.low, interval.high
     if low == math.inf:
         return f"{name} is missing"
@@ -137,7 +138,7 @@ def _interval(name: str, interval: ValueRange) -> str:
 
 
 def name_set(category_mask: npt.NDArray[np.bool_], names: Sequence[str]) -> str:
-    """Return a set of categories as text: those in it, or those not in it if these are far fewer."""
+    """Return a set of categories as text: its members, or "not in" the others if these are far fewer."""
     if category_mask.all():
         return "is known"
     if not category_mask.any():

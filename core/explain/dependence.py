@@ -1,4 +1,4 @@
-"""Dependence of scores on features, and importance of features.
+"""Partial dependence of scores on features, and importance of features.
 
 Partial dependence is the mean score if one or two features are set to given values, and the others stay as they are.
 Variable dependence is the fraction of the scores' variance that one feature, or two together, account for.
@@ -28,7 +28,7 @@ MIN_VARIANCE = 1e-12
 
 
 class Axis(NamedTuple):
-    """The values that one feature is set to.
+    """The grid values to which one feature is set for partial dependence.
 
     Attributes
     ----------
@@ -281,7 +281,7 @@ def make_axis(
     *,
     most_categories: int | None = None,
 ) -> Axis:
-    """Choose the values that a feature is set to; see `partial_dependence`.
+    """Return the grid values of a feature for partial dependence.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ def make_axis(
 def score_grid(
     score: Callable[[Floats], Floats], rows: Floats, weight: Floats, axes: Sequence[Axis]
 ) -> Floats:
-    """Compute the mean score of the rows at every point of a grid.
+    """Return the mean score of the rows at every point of a grid of feature values.
 
     Parameters
     ----------
@@ -389,18 +389,19 @@ def score_points(
 
 
 def _mean_square(values: Floats, weight: Floats) -> float:
+    """Return the weighted mean of squared values."""
     return float(np.average(values**2, weights=weight))
 
 
 def _heaviest(codes: Floats, weight: Floats, n_categories: int, most: int | None) -> Floats:
-    """Return the indices of the `most` categories of greatest weight, ascending; of all if None."""
+    """Return the codes of the `most` categories of greatest weight, ascending; all categories for None."""
     mass = np.bincount(codes.astype(np.int64), weights=weight, minlength=n_categories)
     heaviest = np.argsort(-mass, kind="stable")[:most]
     return np.sort(heaviest).astype(np.float64)
 
 
 def _quantiles(values: Floats, weight: Floats, n_points: int) -> Floats:
-    """Return all distinct values if there are at most `n_points`, else that number of weighted quantiles."""
+    """Return the distinct values if there are at most `n_points`, else that many weighted quantiles."""
     distinct, inverse = np.unique(values, return_inverse=True)
     if len(distinct) <= n_points:
         return np.asarray(distinct)
@@ -424,6 +425,7 @@ def find_features(ranker: Ranker, features: Sequence[int | str]) -> list[int]:
 
 
 def _find_feature(ranker: Ranker, feature: int | str) -> int:
+    """Return the index of a feature given by index or name; raise InvalidParameter if it is unknown."""
     if isinstance(feature, str):
         names = [str(name) for name in getattr(ranker, "feature_names_in_", ())]
         if feature not in names:

@@ -1,7 +1,7 @@
-"""Reasons: how a row's score differs from a stated reference, feature by feature, exactly.
+"""Reasons for a score: its difference from a reference score, divided exactly among the features.
 
-The parts of a score are its Shapley values (`Ranker.shapley_values`), which sum to the score less the mean training
-score. Less the parts of a reference, they sum to the score less the reference's score.
+The contributions to a score are its Shapley values (`Ranker.shapley_values`), which sum to the score less the mean
+training score. Minus the contributions of a reference, they sum to the score less the reference's score.
 """
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -24,7 +24,7 @@ _NOISE = 1e-12  # of the sum of a row's parts: what rounding may leave of a part
 
 
 class Reference(NamedTuple):
-    """A score that others are compared with, and its parts by feature.
+    """A reference score and its contribution per feature, with which rows' scores are compared.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Reference(NamedTuple):
 
 
 def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Reference:
-    """Return the mean contributions of some rows as a reference.
+    """Return the mean contributions of the given rows as a reference.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def mean_reference(ranker: "Ranker", X: Any, sample_weight: Any = None) -> Refer
 
 
 def average_reference(ranker: "Ranker") -> Reference:
-    """Return the mean of the training rows as a reference.
+    """Return the mean training row's score as a reference (all contributions 0).
 
     Parameters
     ----------
@@ -114,6 +114,7 @@ def average_reference(ranker: "Ranker") -> Reference:
 
 
 def _offset(ranker: Any) -> float:
+    """Return the ranker's mean training score."""
     return float(ranker.offset_)
 
 
@@ -164,7 +165,7 @@ def reference_at(score: float, negative: Reference, positive: Reference) -> Refe
 
 
 def largest(parts: Floats, n: int, toward: Toward) -> npt.NDArray[np.intp]:
-    """Return the columns of the largest parts of each row in a direction, largest first.
+    """Return, for each row, the columns with the largest contributions in a direction, largest first.
 
     Parameters
     ----------

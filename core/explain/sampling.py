@@ -1,4 +1,4 @@
-"""Shapley values of any score against reference rows: exact where few features differ, else sampled, with their error.
+"""Shapley values of any score against reference rows: exact if few features differ, else sampled, with errors.
 
 The game: of a row x only some features are known. The others are those of a reference row z, and v is the mean score
 over the reference rows: v(S) = Σ_z w_z score(x on S, z elsewhere), with Σ w_z = 1. So v of no feature is the mean score
@@ -64,7 +64,7 @@ class ShapleyEstimate(NamedTuple):
 
 
 class _Pairs(NamedTuple):
-    """Pairs of a row and a reference row that differ."""
+    """Pairs of a row and a reference row that differ, with the feature orders to sample."""
 
     row: Integers
     reference: Integers
@@ -77,12 +77,12 @@ class _Pairs(NamedTuple):
 
     @property
     def size(self) -> Integers:
-        """How many features differ, shape (n_pairs,)."""
+        """Number of features that differ in each pair, shape (n_pairs,)."""
         size: Integers = self.differs.sum(axis=1, dtype=np.int64)
         return size
 
     def take(self, chosen: Any) -> "_Pairs":
-        """Return some of the pairs."""
+        """Return the pairs with the given indices."""
         return _Pairs(*(each[chosen] for each in self))
 
 
@@ -177,7 +177,7 @@ def shapley_estimate(
 
 
 def _errors(variances: Floats, squares: Floats) -> Floats:
-    """Return errors of which two hold as often as two standard errors of a normal distribution.
+    """Return standard errors adjusted for few samples: ±2 of them cover as often as ±2 of a normal distribution.
 
     A variance is the sum of one for each sampled reference row, with one degree of freedom (of `N_PAIRS` - 1) each;
     `squares` is the sum of their squares. The degrees of the sum are Satterthwaite's, whose squares are those of the
@@ -220,6 +220,7 @@ def count_scored(n_features: int, n_references: int) -> int:
 
 
 def _shares(weight: Any, n: int) -> Floats:
+    """Return the reference rows' weights, normalised to sum 1; raise InvalidData if they are invalid."""
     given = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     if given.shape != (n,):
         raise InvalidData(f"weight must have one number for each of {n} rows, got {given.shape}")
@@ -231,7 +232,7 @@ def _shares(weight: Any, n: int) -> Floats:
 
 
 def _batches(rows: Floats, others: Floats, share: Floats, todo: list[int]) -> Iterator[_Pairs]:
-    """Yield all pairs of a row of `todo` and a reference row that differ, as many as are scored together."""
+    """Yield batches of (row, reference row) pairs that differ, as many as are scored together."""
     most = max(1, _CELLS_AT_ONCE // max(rows.shape[1], 1))
     content = _bytes(others)
     held: list[_Pairs] = []
@@ -254,7 +255,7 @@ def _batches(rows: Floats, others: Floats, share: Floats, todo: list[int]) -> It
 
 
 def _pairs_of(i: int, x: Floats, others: Floats, share: Floats, content: bytes) -> _Pairs:
-    """Return the pairs of a row, with permutations that depend on it and the reference rows alone."""
+    """Return the pairs of one row with all reference rows, with random orders that depend on the values alone."""
     differs = ~((others == x) | (np.isnan(others) & np.isnan(x)))
     weight = np.where(differs.sum(axis=1) > MAX_EXACT, np.abs(share), 0.0)
     times = np.ceil(weight * (MIN_SAMPLED / (weight.sum() or 1.0)) * (1.0 - 1e-12))
@@ -273,7 +274,7 @@ def _pairs_of(i: int, x: Floats, others: Floats, share: Floats, content: bytes) 
 def _find_exact(
     ranker: "Ranker", rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the gains of pairs of which all sets of features are scored, (n_pairs, n_features), and zeros."""
+    """Return the exact Shapley values of pairs with all feature subsets scored, (n_pairs, n_features), and zeros."""
     features = [np.flatnonzero(differs) for differs in pairs.differs]
     known = [_sets(len(each))[1:-1] for each in features]
     counts = list(map(len, known))
@@ -295,9 +296,7 @@ def _find_exact(
 def _find_sampled(
     ranker: "Ranker", rows: Floats, others: Floats, pairs: _Pairs, tops: Floats, bases: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the mean gains of pairs over their permutations, and the variances of these means, both of shape (n_pairs,
-    n_features).
-    """
+    """Return the sampled Shapley values of pairs and their variances, both (n_pairs, n_features)."""
     mixed = MixedRows(rows, others, pairs.row, pairs.reference, pairs.order, pairs.size)
     scores = ranker.score_mixed(mixed)
     gains, spreads = np.zeros((2, *pairs.differs.shape))
@@ -317,18 +316,19 @@ def _find_sampled(
 
 
 def _bytes(rows: Floats) -> bytes:
-    """Return the same bytes for equal rows, whatever their zeros' signs and their kinds of NaN."""
+    """Return rows as bytes that are equal for equal rows, regardless of signed zeros and NaN bits."""
     return np.where(np.isnan(rows), np.nan, rows + 0.0).astype("<f8").tobytes()
 
 
 def _draw(content: bytes, x: Floats, shape: tuple[int, ...]) -> npt.NDArray[np.uint64]:
+    """Return random 64-bit words determined by the row and the reference rows."""
     seed = int.from_bytes(hashlib.blake2b(_bytes(x) + content, digest_size=16).digest(), "little")
     words: npt.NDArray[np.uint64] = np.random.Philox(key=seed).random_raw(math.prod(shape))
     return words.reshape(shape)
 
 
 def _divide(scores: Floats, top: float, base: float) -> Floats:
-    """Return the Shapley values of a game of which all sets were scored, in the order of `_sets`."""
+    """Return the Shapley values, given the scores of all feature subsets in the order of `_sets`."""
     game = np.concatenate([[base], scores, [top]])
     n = int(np.log2(len(game)))
     values: Floats = _coefficients(n) @ game
@@ -337,13 +337,13 @@ def _divide(scores: Floats, top: float, base: float) -> Floats:
 
 @cache
 def _sets(n: int) -> Booleans:
-    """Return all sets of n features, the empty one first and the whole one last, shape (2ⁿ, n)."""
+    """Return all subsets of n features as masks, the empty one first and the full one last, shape (2ⁿ, n)."""
     return np.array(list(itertools.product((False, True), repeat=n)))
 
 
 @cache
 def _coefficients(n: int) -> Floats:
-    """Return by feature and set what the set's v adds to the feature's value, shape (n, 2ⁿ)."""
+    """Return the weight of each subset's score in each feature's Shapley value, shape (n, 2ⁿ)."""
     sets = _sets(n)
     size = sets.sum(axis=1)
     with_it = [1.0 / (n * math.comb(n - 1, k - 1)) if k else 0.0 for k in range(n + 1)]

@@ -1,5 +1,6 @@
-"""Functions compiled by numba: `compiled` has the decorator that declares them, `cache` keeps their machine code in
-`folders`, and `numba_internals` has all that this takes from numba's inside.
+"""Kernels: functions compiled by numba (`compiled`), the cache of their machine code (`cache`, `folders`).
+
+`numba_internals` contains everything that depends on numba's internals. Importing `folders` does not import numba.
 
 Who only asks for the folders does not import numba.
 """

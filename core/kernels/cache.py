@@ -50,7 +50,7 @@ _PACKAGES = ("core", "app", "workers")
 
 
 class KernelCache:
-    """The cache of one kernel, which replaces numba's own.
+    """The file cache of one kernel's machine code, which replaces numba's own.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class KernelCache:
         self._locks: list[int] = []
 
     def is_locked(self, signature: Any, target: Any) -> bool:
-        """Return True if another process is compiling it now."""
+        """Return True if another process is compiling the kernel for this signature now."""
         name = self.file_name(signature, target)
         for folder in folders():
             try:
@@ -92,7 +92,7 @@ class KernelCache:
         return False
 
     def has(self, signature: Any, target: Any) -> bool:
-        """Return True if a folder has the kernel for this signature."""
+        """Return True if some cache folder contains the kernel for this signature."""
         name = self.file_name(signature, target)
         return any(os.path.isfile(folder / name) for folder in folders())
 
@@ -139,6 +139,7 @@ class KernelCache:
         return f"{self._base_name(signature, target)}.{edition}{SUFFIX}"
 
     def _base_name(self, signature: Any, target: Any) -> str:
+        """Return the file name without the source stamp: kernel, signature, options, versions and processor."""
         cells = self._function.__closure__ or ()
         options = sorted((name, _text(value)) for name, value in self._options.items())
         variant = [signature, options, [_text(cell.cell_contents) for cell in cells]]
@@ -149,6 +150,7 @@ class KernelCache:
         return f"{self.name}.{_digest(repr(variant), 8)}.{_digest(repr(compiler), 8)}"
 
     def _read(self, name: str, target: Any) -> Compiled | None:
+        """Return the compiled kernel in the first folder with an intact, trusted file; None without one."""
         for folder in folders():
             try:
                 with (folder / name).open("rb") as file:
@@ -166,7 +168,7 @@ class KernelCache:
         return None
 
     def _lock(self, name: str) -> bool:
-        """Take the lock to compile it; False, without waiting for others, if no folder can be written to."""
+        """Take the lock to compile the kernel; return False, without waiting, if no folder is writable."""
         for folder in folders():
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -183,7 +185,7 @@ class KernelCache:
         return False
 
     def _remove_older(self, folder: Path, name: str) -> None:
-        """Remove the lock, and editions of other sources that are older than `KEEP_SECONDS`."""
+        """Remove the kernel's lock, and files for other sources that are older than `KEEP_SECONDS`."""
         base = name.removesuffix(SUFFIX).rpartition(".")[0]
         (folder / f"{name}.lock").unlink(missing_ok=True)
         for path in folder.glob(f"{base}.*"):
@@ -194,12 +196,12 @@ class KernelCache:
 
 @cache
 def _trusted() -> set[int]:
-    """Return the users whose machine code is loaded: this process's, root, and the owner of the program's files."""
+    """Return the user ids whose machine code is loaded: this process's, root's, and the program files' owner's."""
     return {0, os.geteuid(), os.stat(__file__).st_uid}
 
 
 def _write(path: Path, contents: bytes) -> None:
-    """Write a file that exists complete or not at all."""
+    """Write a file atomically: it exists completely or not at all."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         fresh.write_bytes(contents)
@@ -233,7 +235,7 @@ def stamp_of(function: FunctionType) -> str:
 def _reached(
     function: FunctionType, packages: set[str], values: dict[str, str]
 ) -> Iterator[FunctionType]:
-    """Yield a function and the project's functions that it calls; add the constants that they read to `values`."""
+    """Yield a function and the project functions that it calls; add the constants that they read to `values`."""
     waiting, seen = [function], {function}
     while waiting:
         current = waiting.pop()
@@ -256,6 +258,7 @@ def _reached(
 
 
 def _names(code: CodeType) -> Iterator[str]:
+    """Yield the names that a code object uses, nested functions included."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -263,12 +266,13 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
+    """Return a code object's bytecode, constants and names, nested code included."""
     consts = [_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
     return (code.co_code, consts, code.co_names)
 
 
 def _text(value: Any) -> str:
-    """Return a constant as text that is the same in every process; other objects by their type or name alone."""
+    """Return a constant as text that is equal in every process; other objects by type or name."""
     if isinstance(value, np.ndarray):
         return f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, set | frozenset):
@@ -288,6 +292,7 @@ def _text(value: Any) -> str:
 
 @cache
 def _hash_of_file(path: str) -> str:
+    """Return the SHA-256 hash of a file; an empty text if it cannot be read."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
@@ -295,4 +300,5 @@ def _hash_of_file(path: str) -> str:
 
 
 def _digest(text: str, n_digits: int) -> str:
+    """Return the first n_digits hexadecimal digits of a text's SHA-256 hash."""
     return hashlib.sha256(text.encode()).hexdigest()[:n_digits]

@@ -1,4 +1,4 @@
-"""A clock that stands still while kernels are compiled.
+"""A clock that is paused while kernels are compiled.
 
 Compiling happens once on a machine. So it is neither a cost of the fit that waits for it, nor a part of a time budget.
 """
@@ -10,7 +10,7 @@ from time import perf_counter
 
 
 class WorkClock:
-    """Seconds by a clock, without those in which kernels were compiled.
+    """A clock in seconds that excludes the time in which kernels were compiled.
 
     It must listen to compilations: `when_compiling(clock.listen)`.
 
@@ -44,7 +44,7 @@ class WorkClock:
         return (now if since is None else since) - self.compiling
 
     def listen(self, kernel: str | None) -> None:
-        """Take note of a compilation that begins, or with None of the end of all: see `when_compiling`."""
+        """Record that a compilation begins, or (None) that all have ended; see `when_compiling`."""
         now = self._clock()
         if kernel is not None:
             self._since = now if self._since is None else self._since

@@ -21,10 +21,10 @@ from .numba_internals import attach, compiling
 
 
 def use_cpu_level(levels: str, *, must_run: bool = True) -> str | None:
-    """Have numba compile for the first of these levels that this machine can run, instead of for its own processor.
+    """Make numba compile for the first of these processor levels that this machine supports; return the level.
 
-    ValueError: a name is none of the levels. Returns str or None: the level; None if none fits, so that kernels are
-    compiled for this very processor.
+    ValueError: a name is none of the levels. Returns None if none fits, so that kernels are compiled for this very
+    processor.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def use_cpu_level(levels: str, *, must_run: bool = True) -> str | None:
 
 
 class Kernel:
-    """A declared function, and whether its machine code is loaded.
+    """A declared kernel: the function, its signatures, and whether its machine code is loaded.
 
     Attributes
     ----------
@@ -68,21 +68,21 @@ class Kernel:
 
     @property
     def files(self) -> list[str]:
-        """Return the names of its files in the cache, one for each signature."""
+        """Return the names of the kernel's cache files, one per signature."""
         return [self._cache.file_name(s, self._dispatcher.targetctx) for s in self.signatures]
 
     @property
     def is_cached(self) -> bool:
-        """Return True if the cache has it: loading it takes milliseconds, a compilation a second or so."""
+        """Return True if the cache has the kernel: loading takes milliseconds, compiling about a second."""
         return all(self._cache.has(s, self._dispatcher.targetctx) for s in self.signatures)
 
     @property
     def is_compiled_elsewhere(self) -> bool:
-        """Return True if another process is compiling it now: `load` would wait for that."""
+        """Return True if another process is compiling the kernel now: `load` would wait for it."""
         return any(self._cache.is_locked(s, self._dispatcher.targetctx) for s in self.signatures)
 
     def load(self) -> None:
-        """Load it from the cache, or compile it."""
+        """Load the kernel's machine code from the cache, or compile it."""
         with compiling(), _loading():
             if self.is_loaded:
                 return
@@ -126,6 +126,7 @@ def kernel(
     """
 
     def declare(function: Callable[..., Any]) -> Any:
+        """Return the function as a lazily loaded numba dispatcher, and register it as a kernel."""
         all_options = {
             "nogil": True,
             "no_cfunc_wrapper": True,
@@ -157,6 +158,7 @@ def when_compiling(listener: Listener) -> Iterator[None]:
 
 
 def _begin(name: str) -> None:
+    """Report to the listeners that a kernel's compilation begins."""
     _compiled.append(name)
     for listener in list(_listeners):
         listener(name)
@@ -164,7 +166,7 @@ def _begin(name: str) -> None:
 
 @contextmanager
 def _loading() -> Iterator[None]:
-    """Prepare the loading of a kernel, and report its end. A load may load other kernels: only the outermost reports.
+    """Context of loading a kernel: the outermost one reports the end; the garbage collector is off meanwhile.
 
     The garbage collector is off meanwhile: a compiler makes many objects that stay, and the collector would take a
     tenth of its time to go through them.

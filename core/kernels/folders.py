@@ -1,4 +1,4 @@
-"""The folders of compiled kernels, and the levels of processors. It does not import numba: any process can use it."""
+"""The cache folders of compiled kernels, and processor levels; does not import numba, so any process can use it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ZEN_2_ALONE = (
 
 
 class CpuLevel(NamedTuple):
-    """A level of processors: LLVM's model to compile for, the features of it that are not used, those it needs."""
+    """A processor level: LLVM's model name, features to disable, and features that the machine needs."""
 
     machine: str
     model: str
@@ -49,9 +49,9 @@ CPU_LEVELS = {
 
 
 def levels_that_fit(levels: str, has: Callable[[str], bool] | None) -> list[str]:
-    """Return those of some levels that this machine can run.
+    """Return those of the named processor levels that this machine supports, in the given order.
 
-    ValueError: a name is none of the levels. Returns list of str, in the given order.
+    ValueError: a name is none of the levels.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def folders(state_dir: Path | None = None) -> list[Path]:
 
 
 def write_list(stamp: str, kernels: list[list[str]]) -> None:
-    """Write the list of all kernels of a source and a processor, by which others see how many are compiled.
+    """Write the list of all kernels of a source and processor, from which other processes count compiled ones.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def write_list(stamp: str, kernels: list[list[str]]) -> None:
 
 
 def n_compiled(stamp: str = "*", state_dir: Path | None = None) -> tuple[int, int] | None:
-    """Return how many kernels the folders hold, and how many there are; None where no list of them is.
+    """Return the numbers of compiled and of all kernels, from the folders; None without a list of kernels.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def n_compiled(stamp: str = "*", state_dir: Path | None = None) -> tuple[int, in
 
 
 def writable_folder(state_dir: Path | None = None) -> Path | None:
-    """Return the folder that new kernels are written to; None if this user can write to no folder of the cache."""
+    """Return the folder to which new kernels are written; None if no cache folder is writable."""
     for folder in folders(state_dir):
         there = next(path for path in (folder, *folder.parents) if os.path.exists(path))
         if os.path.isdir(there) and os.access(there, os.W_OK | os.X_OK):

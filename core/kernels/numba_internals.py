@@ -1,4 +1,4 @@
-"""All that this project takes from numba's inside, in one place: none of it is promised to stay.
+"""Everything that this project uses of numba's internals, which may change with any version of numba.
 
 A new version of numba may change any of it: pyproject.toml takes none that was not tried. With a new one
 `tests/core/kernels/test_numba_internals.py` says in words which part it was, and what numba has to do there.
@@ -27,7 +27,7 @@ FORMAT = 3
 
 
 class Cache(Protocol):
-    """What a dispatcher asks of its cache, `_cache`; numba's own are of the class `numba.core.caching._Cache`."""
+    """Interface of a dispatcher's cache (`_cache`), as numba calls it."""
 
     def load_overload(self, signature: Any, target: Any) -> Compiled | None:
         """Return the compiled function for a signature; None if it must be compiled. Asked before a compilation."""
@@ -50,6 +50,7 @@ def attach(dispatcher: Any, cache: Cache, load: Callable[[], None]) -> Callable[
     compile_one: Callable[[Any], Any] = dispatcher.compile
 
     def settle(*_: object) -> Any:
+        """Load the kernel, and return the dispatcher to retry the call."""
         load()
         return dispatcher
 
@@ -61,7 +62,7 @@ def attach(dispatcher: Any, cache: Cache, load: Callable[[], None]) -> Callable[
 
 
 class LazyLibrary(JITCodeLibrary):
-    """The code of a compiled function, of which machine code is made only if Python calls it, or if it is kept.
+    """A compiled function's code library that generates machine code only when it is needed.
 
     Numba by itself optimises every function and makes machine code of it, and then again with each function that calls
     it, whose module takes all of it in. For functions that only others call, all of that but the last time is lost.
@@ -80,14 +81,13 @@ class LazyLibrary(JITCodeLibrary):
         return address
 
     def serialize_using_object_code(self) -> tuple[str, str, Any]:
-        """Return what a cache keeps: machine code, because a kernel may be called by its address, and what others take
-        in.
-        """
+        """Return the library's data for the cache: machine code, and the code that callers link."""
         self._make_machine_code()
         state: tuple[str, str, Any] = super().serialize_using_object_code()
         return state
 
     def _make_machine_code(self) -> None:
+        """Generate the machine code, once."""
         if not self.has_machine_code:
             self._get_module_for_linking()  # what others take in is not optimised yet
             self.has_machine_code = True
@@ -95,10 +95,12 @@ class LazyLibrary(JITCodeLibrary):
             self._finalize_final_module()
 
     def _optimize_final_module(self) -> None:
+        """Optimise the module only if machine code is wanted."""
         if self.has_machine_code:
             super()._optimize_final_module()
 
     def _finalize_final_module(self) -> None:
+        """Generate machine code only if it is wanted; otherwise only finish the globals."""
         if self.has_machine_code:
             super()._finalize_final_module()
         else:
@@ -106,13 +108,14 @@ class LazyLibrary(JITCodeLibrary):
             self._finalized = True
 
     def _set_compiled_object(self, value: bytes) -> None:
+        """Set machine code that was loaded from a cache."""
         self.has_machine_code = True
         super()._set_compiled_object(value)
 
 
 @contextmanager
 def compiling() -> Iterator[None]:
-    """Hold the lock of numba's compiler, with its default options and our kind of library.
+    """Hold numba's compiler lock, with default options and `LazyLibrary` as code library.
 
     Numba takes the same lock. A function that is compiled while another one is would inherit the other's options.
     """
@@ -120,6 +123,7 @@ def compiling() -> Iterator[None]:
     set_env = type(codegen).set_env
 
     def set_env_if_defined(name: str, env: Any) -> None:
+        """Set the environment of a function if its machine code exists."""
         if codegen._engine.is_symbol_defined(name):
             set_env(codegen, name, env)
 
@@ -135,14 +139,14 @@ def compiling() -> Iterator[None]:
 
 
 def load_registries() -> None:
-    """Load what numba itself loads with the first kernel of a process, which takes longer than a hundred kernels."""
+    """Load numba's own registries in advance; doing so takes longer than loading a hundred kernels."""
     with compiling():
         cpu_target.typing_context.refresh()
         cpu_target.target_context.refresh()
 
 
 def to_bytes(compiled: Compiled) -> bytes | None:
-    """Write a compiled function; None if its machine code holds addresses of this process."""
+    """Return a compiled function as bytes for the cache; None if its machine code contains process addresses."""
     has_own_code = any(not each.can_cache for each in compiled.lifted)
     if has_own_code or compiled.library.has_dynamic_globals:
         return None
@@ -151,12 +155,12 @@ def to_bytes(compiled: Compiled) -> bytes | None:
 
 
 def from_bytes(payload: bytes, target: Any) -> Compiled:
-    """Read a compiled function that `to_bytes` wrote. It runs code of the payload: its source must be trusted."""
+    """Return the compiled function that `to_bytes` wrote. It can run code of the payload: trust its source."""
     return Compiled._rebuild(target, *pickle.loads(payload))  # noqa: S301 - as safe as the code beside it
 
 
 def address_of_kernel(dispatcher: Any) -> int:
-    """Return the address of a kernel's machine code of its one signature, which is loaded or compiled.
+    """Return the machine-code address of a kernel with one signature, loading or compiling it.
 
     It takes arguments as numba's functions do among themselves: `core.coding.threads.call_at` calls it.
     """
@@ -169,7 +173,7 @@ def address_of_kernel(dispatcher: Any) -> int:
 
 
 def processor_of(target: Any) -> tuple[Any, ...]:
-    """Return what numba knows of the processor it compiles for: its triple, its name and its features."""
+    """Return the target triple, processor name and features for which numba compiles."""
     described: tuple[Any, ...] = target.codegen().magic_tuple()
     return described
 

@@ -1,4 +1,4 @@
-"""Linear machines: rankers of a linear score, by Newton's method for smooth losses or by cutting planes.
+"""Linear rankers: a linear score fitted by Newton's method for smooth losses, or by cutting planes (ranking SVMs).
 
 `design` lays out the table as coordinates of a linear score, `newton` descends smooth losses (`smooth`: logistic,
 squared hinge, p-norm push), and `ranker` is what all share. `greedy_pairs` finds its combination of columns by search:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class _Limit:
-    """The limit of the whole process; set while any thread is inside `one_blas_thread`."""
+    """The process-wide limit of BLAS threads, active while any thread is inside `one_blas_thread`."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -19,6 +19,7 @@ class _Limit:
         self._first: Any = None
 
     def enter(self) -> None:
+        """Limit BLAS to one thread on the first entry, and count the entry."""
         with self._lock:
             limiter = _controller().limit(limits=1, user_api="blas")
             if self._n_threads == 0:
@@ -27,6 +28,7 @@ class _Limit:
             self._release()
 
     def leave(self) -> None:
+        """Count an exit, and restore the number of BLAS threads on the last one."""
         with self._lock:
             self._n_threads -= 1
             if self._n_threads == 0:
@@ -34,7 +36,7 @@ class _Limit:
                 self._release()
 
     def _release(self) -> None:
-        """Let other threads set limits: threadpoolctl blocks them while one thread is inside a context."""
+        """Release threadpoolctl's lock, so that other threads can set limits while one is inside a context."""
         with _controller().limit(limits=None, user_api="blas"):
             pass
 
@@ -50,6 +52,7 @@ _limit, _own = _Limit(), _Depth()
 
 @cache
 def _controller() -> "ThreadpoolController":
+    """Return threadpoolctl's controller of the loaded BLAS libraries, SciPy's included."""
     import scipy.linalg  # noqa: F401 - so that its BLAS is loaded, too, when libraries are looked for
     from threadpoolctl import ThreadpoolController
 

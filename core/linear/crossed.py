@@ -1,4 +1,4 @@
-"""Coordinates of a table with crosses of categorical features: log odds of pairs of categories, beside its columns.
+"""Coordinates of a linear score for a table with crosses (pairs) of categorical features.
 
 A linear score adds what a town and a month tell, each alone. A cross of them (`core.coding.crosses`) is two columns of
 numbers more: the log odds of both together beyond those of each, and the logarithm of 1 plus their number of rows.
@@ -22,7 +22,7 @@ from .design import Columns, Coordinates, FeatureMap, LinearRows, TableRows, fit
 
 @dataclass(frozen=True, eq=False)
 class CrossedCoordinates(FeatureMap):
-    """The coordinates of a table's columns and of its crosses.
+    """The map from a table to coordinates of a linear score: its columns', then those of its crosses.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class CrossedCoordinates(FeatureMap):
     def from_arrays(
         cls, arrays: Mapping[str, npt.NDArray[Any]], known: Known, meta: Known | None = None
     ) -> Self:
-        """Read the crosses, then coordinates of their columns too; see `State.from_arrays`."""
+        """Restore the crosses, then the coordinates with their columns; see `State.from_arrays`."""
         crosses = Crosses.from_arrays(arrays, known, meta)
         return cls(crosses, Coordinates.from_arrays(arrays, crosses.extend_known(known), meta))
 
@@ -48,27 +48,27 @@ class CrossedCoordinates(FeatureMap):
         return self.coordinates.size
 
     def transform(self, X: Any) -> LinearRows:
-        """Return the rows of a table as points; see `FeatureMap.transform`."""
+        """Return the rows of a table in these coordinates; see `FeatureMap.transform`."""
         return self.coordinates.transform(self.extend(X))
 
     def slopes(self, w: Floats) -> Floats:
-        """Return what a unit of each number adds to a score, without what its crosses add."""
+        """Return the coefficient of each numeric column in the score, without the contribution of its crosses."""
         slopes: Floats = self.coordinates.slopes(w)[: len(self.crosses.n_categories)]
         return slopes
 
     def sums(self, parts: Floats) -> Floats:
-        """Return the sums of `parts`, shape (size,), by feature, those of a cross divided equally between its two."""
+        """Return the sums of `parts`, (size,), per feature; a cross's part goes to its two features equally."""
         sums: Floats = self.crosses.fold(self.coordinates.sums(parts)[None, :])[0]
         return sums
 
     def split(self, X: Floats, w: Floats) -> Floats:
-        """Return each value's part of its row's score, in X's shape, a cross's divided equally between its two."""
+        """Return each feature's contribution to each row's score; a cross's part goes to its two features equally."""
         return self.crosses.fold(self.coordinates.split(self.extend(X), w))
 
     def walk_monotone(
         self, w: Floats, directions: Directions, score: Callable[[Floats], Floats]
     ) -> Verification:
-        """Compare coefficients with 0; a constrained feature of a cross that scores read is a violation."""
+        """Verify monotone constraints by coefficient signs; a constrained feature in a cross counts as violated."""
         n_features = len(directions)
         further = np.zeros(self.crosses.n_columns, dtype=directions.dtype)
         walk = self.coordinates.walk_monotone(w, np.append(directions, further), score)
@@ -94,11 +94,11 @@ class CrossedCoordinates(FeatureMap):
         return self.coordinates.terms(w, means, extended, limit)
 
     def describe(self, columns: Columns) -> dict[str, Any]:
-        """Return the crosses."""
+        """Return a JSON description of the crosses."""
         return {"crosses": self.crosses.describe(columns.names.__getitem__)}
 
     def extend(self, X: Any) -> Any:
-        """Return rows with the columns of the crosses behind their own; a sparse matrix has no categories to cross."""
+        """Return the table with the crosses' columns appended; a sparse matrix is returned as it is."""
         if sparse.issparse(X) or not self.crosses.n_columns:
             return X
         return self.crosses.extend(X, logs=True)
@@ -107,7 +107,7 @@ class CrossedCoordinates(FeatureMap):
 def fit_crossed(
     X: Any, weight: Floats, crossed: Crossed, *, standardize: bool
 ) -> tuple[CrossedCoordinates, TableRows]:
-    """Learn the coordinates of a table's columns and crosses, and return its rows as points.
+    """Fit the coordinates of a table's columns and crosses; return them and the training rows in them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Cutting planes with a line search: min ½‖w - center‖² + C R(w) for any convex R whose tangent planes are known.
+"""Cutting planes with a line search: minimise ½‖w - center‖² + C R(w) for any convex R with known tangent planes.
 
 R lies above each of its tangent planes. So the model, ½‖w - center‖² + C · max of the planes, has a minimum that is a
 lower bound of the objective; the gap is the best objective found minus that bound. An iteration
@@ -160,7 +160,7 @@ class TriedPoint(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """The end of a program."""
+    """The result of minimising one objective (C, center): the solution, its objective and the remaining gap."""
 
     point: Point
     """The best point found."""
@@ -189,21 +189,21 @@ class PrincipalAxes(NamedTuple):
         return turned
 
     def rotated_back(self, turned: Floats) -> Floats:
-        """Return a vector of the axes, shape (size,), in terms of the coordinates."""
+        """Return a vector given along the axes, shape (size,), in the original coordinates."""
         w = turned.copy()
         w[self.block] = self.axes @ turned[self.block]
         return w
 
 
 class ProximalTerm(NamedTuple):
-    """½‖w - center‖² plus the proximal term is one square, with the weights scale · metric per coordinate."""
+    """½‖w - center‖² plus the proximal term, as one weighted square with weights scale · metric per coordinate."""
 
     scale: float
     metric: Floats
 
 
 class Planes:
-    """k planes.
+    """A set of k tangent planes of R: lower bounds of R that together model it.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class Planes:
         self.gram = gram
 
     def keep(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Keep the planes of a mask, drop the others."""
+        """Keep the planes selected by a mask, drop the others."""
         if not kept.all():
             self.losses, self.gradients = self.losses[kept], self.gradients[kept]
             self.idle = self.idle[kept]
@@ -242,14 +242,14 @@ class Planes:
         self.gradients = axes.rotated(self.gradients)
 
     def measure(self, metric: Floats) -> None:
-        """Set the metric, shape (size,), that each coordinate's products are divided by."""
+        """Set the metric, shape (size,), and recompute the scalar products of the gradients under it."""
         if not np.array_equal(metric, self._metric):
             self._metric = metric
             self.gram = (self.gradients / metric) @ self.gradients.T
 
 
 class CuttingPlanes:
-    """A problem's planes, kept from one program to the next.
+    """Cutting-plane solver for one risk R; its planes are reused from one objective (C, center) to the next.
 
     An iteration takes one product with the table, some evaluations of R, and two weighted sums of rows.
     """
@@ -267,14 +267,14 @@ class CuttingPlanes:
         return self.linearise(TriedPoint(w, scores, self.problem.at(scores)))
 
     def stretch(self, point: Point, factor: float, C: float) -> Point:
-        """Return the point at factor · w if ½‖w‖² + C R(w) is less there, else `point`."""
+        """Return the point scaled to factor · w if that lowers ½‖w‖² + C R(w), else `point`."""
         scores = point.scores.scaled(factor)
         trial = TriedPoint(factor * point.w, scores, self.problem.at(scores))
         there = half_square(trial.w) + C * trial.violations.value
         return self.linearise(trial) if there < half_square(point.w) + C * point.risk else point
 
     def linearise(self, trial: TriedPoint) -> Point:
-        """Add the tangent plane of R at a trial, and return the trial as a point."""
+        """Add the tangent plane of R at a trial point, and return the point with its gradient."""
         plane = self.problem.plane(trial.violations)
         self.add(plane)
         return Point(trial.w, trial.scores, trial.violations.value, plane.gradient)
@@ -331,6 +331,7 @@ class CuttingPlanes:
         return (point, at.value) if at.value < line.first.value else (start, line.first.value)
 
     def _find_axes(self) -> None:
+        """Estimate principal axes of the scores from a sample of rows, and rotate the planes to them."""
         problem = self.problem
         positive, negative = np.zeros(problem.rows.n_rows), np.zeros(problem.rows.n_rows)
         positive[problem.positives], negative[problem.negatives] = problem.surrogate.weights
@@ -339,7 +340,7 @@ class CuttingPlanes:
             self.planes.rotate(self._axes)
 
     def _proximal_term(self, n_iter: int, C: float, deviation: float) -> ProximalTerm:
-        """Return the square with the proximal term about the best point; in the first iteration without it."""
+        """Return the quadratic term of the model with the proximal term about the best point (none at first)."""
         if self._axes is None:
             return ProximalTerm(
                 1.0 + min(RHO_STEP * (n_iter - 1), MAX_RHO), np.ones(self.problem.size)
@@ -379,7 +380,7 @@ class CuttingPlanes:
         return target, C * (loss + slope) - half_square(C * gradient)
 
     def _drop_idle(self, u: Floats, aggregate: Plane) -> None:
-        """Drop planes idle for too long; if too many are left, replace those of least weight by `aggregate`."""
+        """Drop planes unused for too long; if too many are left, replace those of least weight by `aggregate`."""
         planes = self.planes
         planes.idle = np.where(u > MIN_PLANE_WEIGHT * u.max(), 0, planes.idle + 1)
         kept = planes.idle <= MAX_IDLE
@@ -396,14 +397,14 @@ class CuttingPlanes:
 
 
 def clipped(w: Floats, signs: Directions) -> Floats:
-    """Return coefficients with 0 for those that break their sign."""
+    """Return the coefficients with 0 in place of those with the wrong sign."""
     return np.where(signs * w < 0.0, 0.0, w)
 
 
 def solve_signed_model(
     losses: Floats, gradients: Floats, between: Floats, step: Floats, signs: Directions
 ) -> tuple[Floats, Floats]:
-    """Return the weights u of the planes, and w, at the minimum of a model over the w that keep their signs.
+    """Return plane weights u and coefficients w at the minimum of the model over the w with the required signs.
 
     The model is Σ_j (w_j - between_j)²/(2 step_j) + max_k (losses_k + gradients_k·w).
 
@@ -424,6 +425,7 @@ def solve_signed_model(
     """
 
     def at(u: Floats) -> Floats:
+        """Return the coefficients w for plane weights u."""
         return clipped(between - step * (u @ gradients), signs)
 
     u = np.full(len(losses), 1.0 / len(losses))
@@ -439,6 +441,7 @@ def solve_signed_model(
             break
 
         def slope(t: float, u: Floats = u, change: Floats = change) -> float:
+            """Return the derivative of the dual objective at u + t · change."""
             return float(change @ (losses + gradients @ at(u + t * change)))
 
         low, high = 0.0, 1.0
@@ -469,7 +472,7 @@ def half_square(w: Floats) -> float:
 
 
 class LinePoint(NamedTuple):
-    """The objective and its derivative at t."""
+    """A position t on the search line, with the objective and its derivative there."""
 
     t: float
     value: float
@@ -506,6 +509,7 @@ class Line:
         return self._at(t, violations.value, slope), trial
 
     def _at(self, t: float, risk: float, slope: float) -> LinePoint:
+        """Return the position t with its objective and derivative, given R and its derivative there."""
         constant, linear, square = self._square
         value = constant + t * linear + 0.5 * t * t * square + self._C * risk
         return LinePoint(t, value, linear + t * square + self._C * slope)
@@ -564,7 +568,7 @@ def find_descent_direction(
     max_directions: int = MAX_DIRECTIONS,
     report: Callable[[], None] = lambda: None,
 ) -> DescentDirection | None:
-    """Return a direction along which R decreases at w = 0; None if there is none, which is the collapse.
+    """Return a direction along which R decreases at w = 0; None if w = 0 is the minimum (the fit collapses).
 
     The first direction, from the mean of the negatives to that of the positives, is usually enough. To prove that there
     is none takes about as many as there are coordinates. Under signs a corner counts by its part along directions that
@@ -610,14 +614,14 @@ def find_descent_direction(
 
 
 def _small_step(planes: CuttingPlanes, scores: Scores) -> float:
-    """Return a step so short that every pair stays inside its margin, and the runs of the positives do not change."""
+    """Return a step from w = 0 so short that no pair leaves its margin and R stays linear along it."""
     low, high, total = planes.problem.surrogate.window
     width = scores.range()
     return 0.25 * (high - low) / total / width if width > 0.0 else 1.0
 
 
 def leave_origin(planes: CuttingPlanes, C: float, descent: DescentDirection) -> Point:
-    """Return the lowest point found along a direction of descent from w = 0, for this C."""
+    """Return the lowest point found along a descent direction from w = 0, for this C."""
     problem = planes.problem
     start = Point(np.zeros(problem.size), problem.zero_scores(), descent.risk, descent.gradient)
     slope = -float((descent.gradient * descent.direction).sum())
@@ -669,9 +673,9 @@ def find_axes(
 
 
 def draw_by_mass(weight: Floats, n_rows: int) -> tuple[Ints, Floats]:
-    """Return the indices of rows at even steps of cumulative weight, ascending, and how often each counts.
+    """Return sampled row indices, at even steps of cumulative weight and ascending, and the count of each.
 
-    All rows, with their weights, if there are at most `n_rows`.
+    If there are at most `n_rows` rows, all are returned, with their weights.
     """
     mass = np.cumsum(weight)
     if np.count_nonzero(weight) <= n_rows and mass[-1] <= n_rows:

@@ -1,4 +1,4 @@
-"""From columns to a design matrix: what the coordinates of a row are, learnt once and used by every linear machine.
+"""The design matrix of linear rankers: how each column of a table becomes coordinates of a linear score.
 
 A column of numbers has one coordinate, (x - mean) / deviation, which is 0 if x is missing. If a value was missing at
 fit, the column has a second coordinate, which is 1 if x is missing. A column of categories has one coordinate per
@@ -75,7 +75,7 @@ _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
 
 
 class Coefficients(NamedTuple):
-    """What each value of a row adds to its score."""
+    """What each value of a row adds to its score: slopes of numbers, and a table of categories' and missing values'."""
 
     slope: Floats
     """The number x adds slope · (x - center); 0 for a column of categories. Shape (n_features,), float64."""
@@ -86,14 +86,14 @@ class Coefficients(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Names of the columns and of their categories, as descriptions write them."""
+    """The names of the columns and of their categories, used in descriptions."""
 
     names: tuple[str, ...]
     categories: Categories
     """None for a column of numbers."""
 
     def value(self, j: int, x: float) -> float | str | None:
-        """Return value `x` of column `j` as the table had it: a number, a category's name, or None if missing."""
+        """Return value `x` of column `j` in the table's own terms: a number, a category's name, or None if missing."""
         if np.isnan(x):
             return None
         own = self.categories[j]
@@ -101,7 +101,7 @@ class Columns(NamedTuple):
 
 
 class FeatureMap(State, ABC):
-    """A map from the rows of a table to coordinates, of single columns or of the whole row; learnt at fit."""
+    """Base class of the maps, fitted on the training rows, from a row to the coordinates of a linear score."""
 
     @property
     @abstractmethod
@@ -110,7 +110,7 @@ class FeatureMap(State, ABC):
 
     @abstractmethod
     def transform(self, X: Any) -> "LinearRows":
-        """Return the rows of X as points with coordinates.
+        """Return the rows of X in the map's coordinates.
 
         Parameters
         ----------
@@ -122,40 +122,40 @@ class FeatureMap(State, ABC):
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """Return the number of terms of the score, and the `limit` largest of them, ready for JSON.
+        """Return the number of terms of the score, and the `limit` largest of them as JSON values.
 
         `w` are the coefficients, shape (size,); `means` the mean contributions as `sums` adds them up.
         """
 
     def describe(self, columns: Columns) -> dict[str, Any]:
-        """Return the map's name and parameters, ready for JSON; empty for the columns themselves."""
+        """Return the map's name and parameters as JSON values; empty for the plain columns."""
         return {}
 
     def slopes(self, w: Floats) -> Floats | None:
-        """Return what a unit of each number adds to a score, shape (n_features,); None if that depends on the row."""
+        """Return the score's change per unit of each numeric column, (n_features,); None if it depends on the row."""
         return None
 
     def walk_monotone(
         self, w: Floats, directions: Directions, score: Callable[[Floats], Floats]
     ) -> Verification | None:
-        """Compare the coefficients `w` with constraints; see `Ranker.walk_monotone`. None if nothing is known of them.
+        """Verify monotone constraints from the coefficients `w`; None if they do not determine the answer.
 
-        `score` returns the score of each row of a matrix of shape (n_rows, n_features).
+        See `Ranker.walk_monotone`. `score` returns the score of each row of a matrix of shape (n_rows, n_features).
         """
         return None
 
     def sums(self, parts: Floats) -> Floats:
-        """Return the sums of `parts`, shape (size,), by column; one sum of all if coordinates are of whole rows."""
+        """Return the sums of `parts`, shape (size,), by column; one total if coordinates mix columns."""
         return np.asarray(parts.sum(keepdims=True))
 
     def split(self, X: Floats, w: Floats) -> Floats | None:
-        """Return each column's part of each row's score, in X's shape; None if coordinates are of whole rows."""
+        """Return each column's contribution to each row's score, in X's shape; None if coordinates mix columns."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class Coordinates(FeatureMap):
-    """The coordinates of a table's columns; learnt at fit.
+    """The coordinates of a table's single columns: scaled numbers, one-hot categories, missing indicators.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class Coordinates(FeatureMap):
     has_missing: Annotated[state.Booleans, Array("n_features")]
 
     def check(self) -> None:
-        """Raise ArtifactError if a categorical feature has a unit or a center."""
+        """Raise ArtifactError if a categorical feature has a scale or a center."""
         categorical = self.n_categories > 0
         if self.unit[categorical].any() or self.center[categorical].any():
             raise ArtifactError("unit and center must be 0 where a feature is categorical")
@@ -201,7 +201,7 @@ class Coordinates(FeatureMap):
         return len(self.unit) + int(self.has_missing.sum()) + int(self.n_categories.sum())
 
     def unfold(self, w: Floats) -> Coefficients:
-        """Return what each value adds to a score, given the coefficients of the coordinates."""
+        """Return what each feature value adds to a score, given the coefficients of the coordinates."""
         p = len(self.unit)
         n_missing = int(self.has_missing.sum())
         missing = np.zeros(p)
@@ -209,18 +209,18 @@ class Coordinates(FeatureMap):
         return Coefficients(w[:p] * self.unit, missing, w[p + n_missing :].copy())
 
     def slopes(self, w: Floats) -> Floats:
-        """Return what a unit of each number adds to a score; 0 for a column of categories."""
+        """Return the score's change per unit of each numeric column; 0 for a categorical column."""
         return self.unfold(w).slope
 
     def walk_monotone(
         self, w: Floats, directions: Directions, score: Callable[[Floats], Floats]
     ) -> Verification:
-        """Compare the coefficient of each constrained column with 0."""
+        """Verify the sign of the coefficient of each constrained column."""
         spread = 1.0 / np.maximum(self.unit, 1e-300)
         return walk_slopes(directions, self.slopes(w), self.center, spread)
 
     def transform(self, X: Any) -> "TableRows":
-        """Return the rows of a table as points; see `FeatureMap.transform`."""
+        """Return the rows of a table in these coordinates; see `FeatureMap.transform`."""
         return store_sparse(X, self) if sparse.issparse(X) else DenseRows(X, self)
 
     def sums(self, parts: Floats) -> Floats:
@@ -233,7 +233,7 @@ class Coordinates(FeatureMap):
         return np.asarray(sums + np.bincount(owner, parts[p + n_missing :], p))
 
     def split(self, X: Floats, w: Floats) -> Floats:
-        """Return each value's part of its row's score, in X's shape."""
+        """Return each column's contribution to each row's score, in X's shape."""
         effects = self.unfold(w)
         clip_limits = find_clip_limits(effects, self.n_categories)
         parts = np.clip(X - self.center, -clip_limits, clip_limits) * effects.slope
@@ -248,7 +248,7 @@ class Coordinates(FeatureMap):
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """Return one term per number, category and missing value, largest first.
+        """Return the number of terms (per numeric column, category, missing value) and the largest of them.
 
         `weight` is per unit of the feature, counted from its `center`, `standardized` per standard deviation; both are
         the same for a category.
@@ -274,14 +274,14 @@ class Coordinates(FeatureMap):
 
 
 class LinearRows(ABC):
-    """The rows of a table as points with `size` coordinates."""
+    """Base class of the rows of a table in a linear score's coordinates: scores and weighted sums of rows."""
 
     size: int
     n_rows: int
 
     @property
     def width(self) -> int:
-        """Largest possible number of coordinates of a row that are not 0."""
+        """Upper limit of the number of nonzero coordinates of a row."""
         return self.size
 
     @abstractmethod
@@ -294,10 +294,10 @@ class LinearRows(ABC):
 
     @abstractmethod
     def take(self, rows: Ints) -> "StoredRows":
-        """Return a stored copy of the rows with these indices."""
+        """Return a stored copy of the rows with the given indices."""
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Return the coefficients of the map's own coordinates, given those of these rows' coordinates.
+        """Return coefficients for the map's own coordinates, given those for the coordinates of these rows.
 
         `mean` is the mean of the training rows' coordinates. Both are the same unless a subclass mixes coordinates.
         """
@@ -305,23 +305,23 @@ class LinearRows(ABC):
 
 
 class TableRows(LinearRows):
-    """Rows whose coordinates are those of the columns (`Coordinates`)."""
+    """Rows in the coordinates of a table's single columns (`Coordinates`)."""
 
     coordinates: Coordinates
 
     @property
     def width(self) -> int:
-        """At most one coordinate per column is not 0."""
+        """Upper limit of the number of nonzero coordinates of a row: one per column."""
         return len(self.coordinates.unit)
 
     @property
     def sampling_step(self) -> int:
-        """Every `sampling_step`-th row is used to estimate second moments."""
+        """The step k such that rows 0, k, 2k, … are used to estimate second moments."""
         return max(1, self.n_rows // MAX_SAMPLED_ROWS)
 
     @cached_property
     def sampled(self) -> "StoredRows":
-        """The rows 0, step, 2 step, … with step = `sampling_step`."""
+        """The rows 0, k, 2k, … with k = `sampling_step`, stored."""
         if self.sampling_step == 1 and isinstance(self, StoredRows):
             return self
         return self.take(np.arange(0, self.n_rows, self.sampling_step))
@@ -333,7 +333,7 @@ class TableRows(LinearRows):
 
 
 class DenseRows(TableRows):
-    """Rows of an array, which is not copied; one that is not C-contiguous is read in copies of `BLOCK_ROWS` rows."""
+    """Rows computed on the fly from a dense array, which is not copied unless it is not C-contiguous."""
 
     def __init__(self, X: Floats, coordinates: Coordinates) -> None:
         self.coordinates, self.size = coordinates, coordinates.size
@@ -341,7 +341,7 @@ class DenseRows(TableRows):
         self._X = X
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score of every row."""
+        """Return the score w·x of every row."""
         c = self.coordinates
         effects = c.unfold(w)
         known = (
@@ -384,7 +384,7 @@ class DenseRows(TableRows):
 
 
 class StoredRows(TableRows):
-    """Rows whose coordinates are stored: `points`, usually a CSR matrix, minus a shift of each column.
+    """Rows with stored coordinates: `points`, usually a CSR matrix, minus a shift per column.
 
     A column of mostly zeros is stored uncentered, and its center is subtracted from sums: zeros then cost nothing.
 
@@ -403,7 +403,7 @@ class StoredRows(TableRows):
         self.points, self.shift = points, shift
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score of every row."""
+        """Return the score w·x of every row."""
         scores = self.points @ w
         scores -= (self.shift * w[: len(self.shift)]).sum()
         np.nan_to_num(scores, copy=False, nan=0.0)
@@ -433,7 +433,7 @@ class StoredRows(TableRows):
         return StoredRows(self.points[rows], self.shift, self.coordinates)
 
     def products(self, columns: Ints, row_weight: Floats) -> Floats:
-        """Return Σ row_weight · z zᵀ over the rows, shape (k + 1, k + 1): z are k chosen coordinates, then a 1."""
+        """Return the second moments Σ row_weight · z zᵀ of chosen coordinates z and a constant 1, (k + 1, k + 1)."""
         chosen = self.points if len(columns) == self.size else self.points[:, columns]
         products = np.empty((len(columns) + 1, len(columns) + 1))
         is_sparse = sparse.issparse(chosen)
@@ -453,7 +453,7 @@ class StoredRows(TableRows):
 
 
 class LinearSample(NamedTuple):
-    """Rows to learn from."""
+    """The training rows in a linear score's coordinates, with their classes and weights."""
 
     rows: LinearRows
     positives: Ints
@@ -486,7 +486,7 @@ class LinearSample(NamedTuple):
     def pauc(
         self, window: tuple[float, float], validation_mask: npt.NDArray[np.bool_] | None = None
     ) -> Callable[[Floats], float]:
-        """Return a function of w: the interpolated partial AUC of its scores on the validation rows; None: on all."""
+        """Return a function that maps w to the partial AUC of its scores on the validation rows (all rows for None)."""
         taken = slice(None) if validation_mask is None else np.flatnonzero(validation_mask)
         positive = np.zeros(len(self.weight), dtype=np.bool_)
         positive[self.positives] = True
@@ -495,6 +495,7 @@ class LinearSample(NamedTuple):
         weight = self.weight[taken] if (self.weight != self.weight[0]).any() else None
 
         def pauc(w: Floats) -> float:
+            """Return the interpolated partial AUC of the scores of coefficients w."""
             scores = self.rows.scores(w)[taken]
             return partial_auc(positive, scores, *window, sample_weight=weight)
 
@@ -502,7 +503,7 @@ class LinearSample(NamedTuple):
 
 
 def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_]) -> StoredRows:
-    """Return the coordinates of an array's rows as a sparse matrix: 12 bytes for each one that is not 0.
+    """Return a dense table's rows in these coordinates, stored sparse: 12 bytes per nonzero value.
 
     `plain`, shape (n_features,), marks the columns of numbers to store uncentered; none of them has a missing value.
     """
@@ -530,7 +531,7 @@ def store_table(X: Floats, coordinates: Coordinates, plain: npt.NDArray[np.bool_
 
 
 def store_points(points: Any) -> StoredRows:
-    """Return the rows of an array or a CSR matrix as points: its columns are the coordinates."""
+    """Return the rows of an array or a CSR matrix unchanged as `StoredRows`: its columns are the coordinates."""
     n_columns = points.shape[1]
     return StoredRows(points, np.zeros(n_columns), identity_coordinates(n_columns))
 
@@ -542,7 +543,7 @@ def identity_coordinates(n_columns: int) -> Coordinates:
 
 
 def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
-    """Return the coordinates of the rows of a CSR matrix of numbers; its zeros stay unstored."""
+    """Return the rows of a numeric CSR matrix in these coordinates; its zeros stay unstored."""
     c, n = coordinates, X.shape[0]
     unit, shift = c.unit, c.center * c.unit
     is_missing = np.isnan(X.data)
@@ -559,7 +560,7 @@ def store_sparse(X: Any, coordinates: Coordinates) -> StoredRows:
 
 
 def find_clip_limits(effects: Coefficients, n_categories: Ints) -> Floats:
-    """Return for each column of numbers the limit that |x - center| is clipped to, so that no score is infinite.
+    """Return the limit to which |x - center| is clipped per numeric column, so that no score is infinite.
 
     For a column of categories: the number of its categories.
     """
@@ -569,7 +570,7 @@ def find_clip_limits(effects: Coefficients, n_categories: Ints) -> Floats:
 
 
 def fit_design(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool) -> TableRows:
-    """Learn the coordinates of a table's columns, and return its rows as points.
+    """Fit the coordinates of a table's columns, and return its rows in them.
 
     Parameters
     ----------
@@ -603,7 +604,7 @@ def fit_design(X: Any, weight: Floats, n_categories: Ints, *, standardize: bool)
 def learn_coordinates(
     X: Any, weight: Floats, n_categories: Ints, *, standardize: bool
 ) -> tuple[Coordinates, Floats]:
-    """Return the coordinates, and the largest absolute coordinate of each column, shape (n_features,).
+    """Return the fitted coordinates, and each column's largest absolute coordinate, shape (n_features,).
 
     Mean and standard deviation are weighted and leave missing values out. Three passes over X.
     """
@@ -619,7 +620,7 @@ def learn_coordinates(
 
 
 class Moments(NamedTuple):
-    """Weighted moments of the values of each column that are not missing; shape (n_features,), float64."""
+    """Weighted moments (weight, mean, deviation, range) of each column's non-missing values; (n_features,), float64."""
 
     mean: Floats
     """0 for a column without a value."""
@@ -665,7 +666,7 @@ def column_scales(X: Floats, weight: Floats) -> tuple[Floats, Floats]:
 def standardise(X: Floats, center: Floats, scale: Floats) -> Floats:
     """Return (x - center) / scale of each column, clipped to ± `MAX_STANDARDISED`; a missing value stays NaN.
 
-    Both are halved first, since x - center may overflow.
+    x and center are halved first, since x - center may overflow.
     """
     with np.errstate(over="ignore"):
         z = (X / 2 - center / 2) / (scale / 2)
@@ -685,7 +686,7 @@ def in_blocks(X: Floats) -> Iterator[tuple[Floats, slice]]:
 def _survey(
     X: Any, weight: Floats, mass: Floats, absent: Floats, low: Floats, high: Floats
 ) -> None:
-    """Run the kernel `survey`, or do the same on the stored values of a sparse matrix."""
+    """Sum weights and update the ranges of each column's values, in place, of a dense array or a sparse matrix."""
     if not sparse.issparse(X):
         for block, rows in in_blocks(X):
             survey(block, weight[rows], mass, absent, low, high)
@@ -702,7 +703,7 @@ def _survey(
 def _moments(
     X: Any, weight: Floats, mass: Floats, unstored: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
-    """Return each column's mean and standard deviation.
+    """Return each column's weighted mean and standard deviation, computed without overflow.
 
     Values are measured from the least one, then from the mean, in units of half the column's range: no sum overflows.
     """
@@ -713,6 +714,7 @@ def _moments(
     half = np.maximum(half, np.finfo(np.float64).tiny)
 
     def sum_up(center: Floats, order: int) -> Floats:
+        """Return the weighted mean of the scaled deviations from `center`, to the power `order`, per column."""
         scale = 1.0 / half
         sums, some = np.zeros(len(center)), unstored > 0
         sums[some] = unstored[some] * (-0.5 * center[some] * scale[some]) ** order
@@ -742,7 +744,7 @@ def _is_plain(row):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _FLOATS, _ROWS, _FLOATS, _OUT), _nrt=False)
 def score_rows(X, center, clip_limit, slope, missing, first, table, scores):  # type: ignore[no-untyped-def]
-    """Write the score of each row, clipped to ± `MAX_SCORE`, to `scores`.
+    """Write the linear score of each row of X, clipped to ± `MAX_SCORE`, to `scores`.
 
     A score never falls as a number with a slope above 0 grows, also where sums of other numbers are infinite: the fast
     loop's sum is then NaN up to some number and inf above it, or -inf and NaN above it, or NaN for all.
@@ -797,7 +799,7 @@ def score_rows(X, center, clip_limit, slope, missing, first, table, scores):  # 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _FLOATS, _FLOATS, _ROWS, _OUT, _OUT, _OUT), _nrt=False)
 def sum_rows(X, row_weight, center, unit, first, sums, absent, table):  # type: ignore[no-untyped-def]
-    """Add up the coordinates of the rows, each times its weight: the transpose of `score_rows`.
+    """Add up the coordinates of the rows of X, weighted by row: the transpose of `score_rows`.
 
     Parameters
     ----------
@@ -838,7 +840,7 @@ def sum_rows(X, row_weight, center, unit, first, sums, absent, table):  # type: 
 
 @kernel(numba.void(_MATRIX, _FLOATS, _OUT, _OUT, _OUT, _OUT), _nrt=False)
 def survey(X, weight, mass, absent, low, high):  # type: ignore[no-untyped-def]
-    """Add each column's weights to `mass` and `absent`, and update its least and greatest value.
+    """Add the weights of each column's present and missing values to `mass` and `absent`; update `low` and `high`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Feature maps: they make a linear machine non-linear in the columns.
+"""Feature maps: they make a linear ranker nonlinear in the columns.
 
 A map is learnt at fit and stored. It turns a table into `LinearRows` (`core.linear.design`), of which the solvers need
 scores and weighted sums only.
@@ -105,7 +105,7 @@ _OUT_2 = numba.float64[:, ::1]
 
 
 class DenseMapRows(LinearRows):
-    """Rows whose features are computed block by block for each product, or kept if asked for and memory allows."""
+    """Rows of a feature map, computed block by block for each product, or cached if memory allows."""
 
     def __init__(self, feature_map: "GaussianMap", X: Any, *, keep: bool) -> None:
         size = feature_map.size
@@ -116,7 +116,7 @@ class DenseMapRows(LinearRows):
         self._kept = feature_map.features(X) if kept else None
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score of every row."""
+        """Return the score w·x of every row, x its features."""
         scores = np.empty(self.n_rows)
         for rows, block in self._blocks():
             scores[rows] = block.scores(w)
@@ -136,7 +136,7 @@ class DenseMapRows(LinearRows):
         return store_points(some)
 
     def _blocks(self, row_weight: Floats | None = None) -> Iterator[tuple[slice, DenseRows]]:
-        """Yield the rows in blocks, leaving out blocks whose weights are all 0."""
+        """Yield the rows in blocks of features, skipping blocks whose weights are all 0."""
         for rows in self._map.blocks(self._X):
             if row_weight is not None and not row_weight[rows].any():
                 continue
@@ -146,14 +146,14 @@ class DenseMapRows(LinearRows):
 
 
 def lay_dense(X: Any, rows: slice) -> Floats:
-    """Return a slice of the rows of an array or a CSR matrix as a C-contiguous array."""
+    """Return a slice of the rows of an array or a CSR matrix as a dense, C-contiguous array."""
     block = X[rows].toarray() if sparse.issparse(X) else X[rows]
     return np.ascontiguousarray(block)
 
 
 @dataclass(frozen=True, eq=False)
 class BinnedMap(FeatureMap):
-    """One feature per bin of each column, which is 1 if the value lies in it, and one for missing values.
+    """Feature map of quantile bins: a 0/1 feature per bin of each column, and one for missing values.
 
     A missing value in a column that had none at fit adds the column's mean.
 
@@ -177,7 +177,7 @@ class BinnedMap(FeatureMap):
     has_missing: Annotated[Booleans, Array("n_features")]
 
     def check(self) -> None:
-        """Raise ArtifactError if edges do not rise, or a categorical feature has some."""
+        """Raise ArtifactError if edges do not increase, or a categorical feature has edges."""
         if self.n_edges[self.n_categories > 0].any():
             raise ArtifactError("n_edges must be 0 where a feature is categorical")
         if len(self.category_bins) != self.n_categories.sum():
@@ -189,7 +189,7 @@ class BinnedMap(FeatureMap):
 
     @classmethod
     def of(cls, bins: Bins, n_categories: Ints) -> Self:
-        """Return the map of bins that were learnt."""
+        """Return the map of fitted bins."""
         own = [each for each in bins.category_bins if each is not None]
         return cls(
             n_categories,
@@ -205,7 +205,7 @@ class BinnedMap(FeatureMap):
 
     @cached_property
     def bins(self) -> Bins:
-        """The bins, column by column; their edges are a writable copy, as kernels take them."""
+        """The bins of each column; their edges are a writable copy, as the kernels require."""
         edges = pieces(self.edges.copy(), self.n_edges)
         categories = pieces(self.category_bins, self.n_categories)
         known = self.n_categories.tolist()
@@ -214,7 +214,7 @@ class BinnedMap(FeatureMap):
 
     @cached_property
     def n_bins(self) -> Ints:
-        """Number of bins of each column, the missing one not counted."""
+        """Number of bins of each column, without that of missing values."""
         return self.bins.n_bins
 
     @cached_property
@@ -229,11 +229,11 @@ class BinnedMap(FeatureMap):
         return int(self.n_bins.sum()) + len(self.n_bins)
 
     def transform(self, X: Any) -> "BinnedRows":
-        """Return the rows of X as codes."""
+        """Return the rows of X as bin codes."""
         return BinnedRows(self, code_columns(X, np.arange(len(X)), self.bins))
 
     def split(self, X: Floats, w: Floats) -> Floats:
-        """Return each column's part of each row's score, in X's shape."""
+        """Return each column's contribution to each row's score, in X's shape."""
         return self.transform(X).split(w)
 
     def sums(self, parts: Floats) -> Floats:
@@ -247,7 +247,7 @@ class BinnedMap(FeatureMap):
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """Return the bins whose parts differ most from their column's mean; a bin is (above, up_to]."""
+        """Return the number of terms and the bins that deviate most from the column's mean; a bin is (above, up_to]."""
         terms = []
         bins = self.bins
         beside = w - np.repeat(means, self.n_bins + 1)
@@ -263,7 +263,7 @@ class BinnedMap(FeatureMap):
         return self.size, terms
 
     def _bin(self, bins: Bins, j: int, code: int, columns: Columns) -> tuple[dict[str, Any], str]:
-        """Return which values have a code: ready for JSON, and in words."""
+        """Return which values of column j have a bin code: as JSON, and in words."""
         name, edges = columns.names[j], bins.edges[j]
         categories, known = bins.category_bins[j], columns.categories[j]
         if code == self.n_bins[j]:
@@ -283,7 +283,7 @@ class BinnedMap(FeatureMap):
 
 
 class BinnedRows(LinearRows):
-    """Rows as codes, shape (n_features, n_rows); the code 255, missing, is replaced in place by the column's n_bins."""
+    """Rows as bin codes, (n_features, n_rows); the code 255 (missing) is replaced in place by the column's n_bins."""
 
     def __init__(self, feature_map: BinnedMap, codes: Codes) -> None:
         self.size, self.n_rows = feature_map.size, codes.shape[1]
@@ -292,7 +292,7 @@ class BinnedRows(LinearRows):
             np.minimum(column, n_bins, out=column, casting="unsafe")
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score of every row."""
+        """Return the score of every row: the sum of its bins' coefficients."""
         scores = np.zeros(self.n_rows)
         score_codes(self._codes, self._map.first, w, scores)
         return scores
@@ -313,11 +313,11 @@ class BinnedRows(LinearRows):
         )
 
     def split(self, w: Floats) -> Floats:
-        """Return each column's part of each row's score, shape (n_rows, n_features)."""
+        """Return each column's contribution to each row's score, shape (n_rows, n_features)."""
         return np.ascontiguousarray(w[self._map.first[:, None] + self._codes].T)
 
     def finish(self, w: Floats, mean: Floats) -> Floats:
-        """Return w; for missing values of a column that had none at fit, the mean of its parts."""
+        """Return w, with missing values of a column that had none at fit given the column's mean contribution."""
         effects = w.copy()
         missing = self._map.first + self._map.n_bins
         absent = ~self._map.has_missing
@@ -328,14 +328,14 @@ class BinnedRows(LinearRows):
 def fit_binned(
     X: Floats, weight: Floats, n_categories: Ints, max_bins: int
 ) -> tuple[BinnedMap, BinnedRows]:
-    """Return the map of at most `max_bins` weighted quantile bins per column, and the training rows in it."""
+    """Return a map of at most `max_bins` weighted quantile bins per column, and the training rows in it."""
     bins, codes = fit_bins(X, np.arange(len(X)), weight, max_bins, n_categories)
     feature_map = BinnedMap.of(bins, n_categories)
     return feature_map, BinnedRows(feature_map, codes)
 
 
 class MapRows(NamedTuple):
-    """The rows that a map is learnt from; X is an array or a CSR matrix, the weights are above 0."""
+    """The training rows on which a feature map is fitted; X is an array or a CSR matrix, weights are above 0."""
 
     X: Any
     positive: npt.NDArray[np.bool_]
@@ -344,7 +344,7 @@ class MapRows(NamedTuple):
     seed: int
 
     def draw(self, max_rows: int) -> Floats:
-        """Return distinct rows, drawn by seed and values: the same for every order of rows and columns."""
+        """Return a sample of at most max_rows distinct rows, independent of the order of rows and columns."""
         keys = scramble_keys(row_keys(self.X, self.positive, self.weight), self.seed)
         _, first = np.unique(scramble_keys(keys, DRAW_STREAM), return_index=True)
         taken = first[:max_rows]
@@ -361,7 +361,7 @@ class MapRows(NamedTuple):
 
 
 class Points:
-    """Some rows of the table, whose kernel with other rows is needed."""
+    """Reference rows (such as landmarks) with which Gaussian kernels are computed."""
 
     def __init__(self, rows: Floats, coordinates: Coordinates) -> None:
         self._coordinates = coordinates
@@ -377,7 +377,7 @@ class Points:
         self._gaps = np.ascontiguousarray(gaps.T, dtype=np.float64)
 
     def kernel(self, X: Floats, bandwidth: float, out: Floats) -> None:
-        """Write the Gaussian kernel of each row of X, C-contiguous, with each point to `out`; see `fill_squares`."""
+        """Write the Gaussian kernel of each row of X (C-contiguous) with each reference row to `out`."""
         c = self._coordinates
         counts = c.has_missing.astype(np.float64)
         known = c.center, c.unit, c.n_categories, counts
@@ -385,10 +385,9 @@ class Points:
 
 
 def choose_bandwidth(rows: MapRows, bandwidth: float | Literal["auto"]) -> float:
-    """Return the bandwidth h.
+    """Return the kernel's bandwidth h: as given, or for "auto" the median distance of a sample of rows.
 
-    "auto": the median distance of `MAX_BANDWIDTH_ROWS` distinct rows, or fewer if there are very many columns; 1 if no
-    two rows differ.
+    "auto" samples `MAX_BANDWIDTH_ROWS` distinct rows, fewer if there are very many columns; 1 if no two rows differ.
     """
     if bandwidth != "auto":
         return float(bandwidth)
@@ -405,7 +404,7 @@ def choose_bandwidth(rows: MapRows, bandwidth: float | Literal["auto"]) -> float
 
 @dataclass(frozen=True, eq=False)
 class GaussianMap(FeatureMap):
-    """A map that approximates the Gaussian kernel; its features are of the row as a whole.
+    """Base class of maps that approximate the Gaussian kernel; each feature depends on the whole row.
 
     Attributes
     ----------
@@ -422,7 +421,7 @@ class GaussianMap(FeatureMap):
 
     @property
     def bandwidth(self) -> float:
-        """h of the kernel."""
+        """Bandwidth h of the Gaussian kernel."""
         return float(self.h[0])
 
     def describe(self, columns: Columns) -> dict[str, Any]:
@@ -441,7 +440,7 @@ class GaussianMap(FeatureMap):
         return out
 
     def blocks(self, X: Any) -> Iterator[slice]:
-        """Yield slices of rows so short that neither their columns nor their features take much memory."""
+        """Yield slices of rows short enough that their columns and features fit in little memory."""
         step = max(min(MAX_BLOCK_ROWS, MAX_BLOCK_CELLS // max(X.shape[1], self.size)), 1)
         for start in range(0, X.shape[0], step):
             yield slice(start, min(start + step, X.shape[0]))
@@ -453,7 +452,7 @@ class GaussianMap(FeatureMap):
 
 @dataclass(frozen=True, eq=False)
 class FourierMap(GaussianMap):
-    """φ(x) = √(1/K) (cos ω_1·x, ..., cos ω_K·x, sin ω_1·x, ..., sin ω_K·x), the ω drawn from N(0, 1/h²).
+    """Random Fourier features, which approximate the Gaussian kernel exp(-‖x - x'‖²/2h²).
 
     φ(x)·φ(x') is exp(-‖x - x'‖²/2h²) on average, exact at x = x', with a deviation of at most 1/√(2K).
 
@@ -491,7 +490,7 @@ class FourierMap(GaussianMap):
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """Return the waves amplitude · cos(ω·x - phase), largest first, with the columns of greatest |ω|."""
+        """Return the number of terms and the largest waves amplitude · cos(ω·x - phase), with their main columns."""
         n_waves = self.frequencies.shape[1]
         cosine, sine = w[:n_waves], w[n_waves:]
         amplitude = np.hypot(cosine, sine) / np.sqrt(n_waves)
@@ -515,7 +514,7 @@ class FourierMap(GaussianMap):
 def fit_fourier(
     rows: MapRows, n_components: int, bandwidth: float | Literal["auto"]
 ) -> tuple[FourierMap, LinearRows]:
-    """Return the map with random frequencies, and the training rows in it.
+    """Return a map with random frequencies, and the training rows in it.
 
     A column's frequencies are drawn by Philox from its key, which depends on its values alone, and the seed: the same
     for every order of rows and columns. An odd `n_components` is rounded up.
@@ -543,7 +542,7 @@ def fit_fourier(
 
 @dataclass(frozen=True, eq=False)
 class NystroemMap(GaussianMap):
-    """One feature per landmark l: exp(-‖x - l‖²/2h²).
+    """Nyström features: the Gaussian kernel with each landmark l, exp(-‖x - l‖²/2h²).
 
     Attributes
     ----------
@@ -556,7 +555,7 @@ class NystroemMap(GaussianMap):
     landmarks: Annotated[Floats, Array("n_landmarks", "n_features"), NOT_INFINITE]
 
     def check(self) -> None:
-        """Raise ArtifactError if the landmarks cannot be rows of the table."""
+        """Raise ArtifactError if the landmarks do not have the columns of the table."""
         if not len(self.landmarks):
             raise ArtifactError("landmarks must have some rows, got none")
         n_categories = self.coordinates.n_categories
@@ -567,6 +566,7 @@ class NystroemMap(GaussianMap):
 
     @cached_property
     def _points(self) -> Points:
+        """The landmarks as kernel reference rows."""
         return Points(self.landmarks, self.coordinates)
 
     @property
@@ -581,7 +581,7 @@ class NystroemMap(GaussianMap):
     def terms(
         self, w: Floats, means: Floats, columns: Columns, limit: int
     ) -> tuple[int, list[dict[str, Any]]]:
-        """Return the landmarks of largest weight, each with its values."""
+        """Return the number of terms and the landmarks of largest weight, each with its values."""
         terms = []
         for k in np.argsort(-abs(w), kind="stable")[:limit].tolist():
             values = self.landmarks[k, :MAX_LANDMARK_COLUMNS].tolist()
@@ -601,7 +601,7 @@ class CombinedRows(LinearRows):
         self._rows, self._mix = rows, mix
 
     def scores(self, w: Floats) -> Floats:
-        """Return the score of every row."""
+        """Return the score w·x of every row, x its combined features."""
         return self._rows.scores(self._unfold(w))
 
     def weighted_sum(self, row_weight: Floats) -> Floats:
@@ -618,6 +618,7 @@ class CombinedRows(LinearRows):
         return self._unfold(w)
 
     def _unfold(self, w: Floats) -> Floats:
+        """Return the coefficients of the map's features, mix · w."""
         return np.asarray((self._mix * w).sum(axis=1))
 
 
@@ -644,7 +645,7 @@ def fit_nystroem(
 
 @kernel(numba.void(_CODES, _INTS, _FLOATS, numba.float64[::1]))
 def score_codes(codes, first, effect, scores):  # type: ignore[no-untyped-def]
-    """Add effect[first[j] + codes[j, i]] over the columns j to scores[i].
+    """Add effect[first[j] + codes[j, i]], summed over the columns j, to scores[i].
 
     Parameters
     ----------
@@ -662,7 +663,7 @@ def score_codes(codes, first, effect, scores):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_CODES, _INTS, _FLOATS, _INTS, numba.float64[::1]))
 def sum_codes(codes, rows, row_weight, first, sums):  # type: ignore[no-untyped-def]
-    """Add the weight of each of some rows to the sums of its bins.
+    """Add the weight of each listed row to the sums of the bins that hold its values.
 
     Parameters
     ----------
@@ -681,6 +682,7 @@ def sum_codes(codes, rows, row_weight, first, sums):  # type: ignore[no-untyped-
 
 @kernel(numba.float64(numba.float64, numba.float64, numba.float64), inner=True)
 def _coordinate(x, center, unit):  # type: ignore[no-untyped-def]
+    """Return the coordinate (x - center) · unit of a value, clipped to ± MAX_COORDINATE."""
     return min(
         max(min(max(x - center, -MAX_DIFFERENCE), MAX_DIFFERENCE) * unit, -MAX_COORDINATE),
         MAX_COORDINATE,

@@ -1,4 +1,4 @@
-"""The greedy pairwise heuristic: a linear combination of columns, joined one by one by partial AUC."""
+"""The greedy pairwise heuristic: a linear combination of columns, added one by one by partial AUC."""
 
 import math
 from dataclasses import dataclass
@@ -110,7 +110,7 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
         return self.contributions(X)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the combination: the weight per unit of each column, largest first."""
+        """Describe the combination as JSON: the weight per unit of each column, largest first."""
         order = np.argsort(-np.abs(self.coef_), kind="stable")
         return {
             "type": "linear",
@@ -129,19 +129,23 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
         }
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Compare the weight of each constrained column with 0; see `Ranker.walk_monotone`."""
+        """Verify the sign of each constrained column's weight; see `Ranker.walk_monotone`."""
         return walk_slopes(directions, self.coef_, self.mean_, self.scale_)
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter unless fpr_min and fpr_max are a window of false positive rates."""
         check_window(self.fpr_min, self.fpr_max)
 
     def _contributions(self, X: Floats) -> Floats:
+        """Return each column's contribution to each row's score: its weight times the standardised value."""
         return self.coef_ * _standard(X, self.mean_, self.scale_)
 
     def _combine(self, X: Floats) -> Floats:
+        """Return the weighted sum of standardised columns for each row, rounded."""
         return np.asarray(np.round(self._contributions(X).sum(axis=1), DECIMALS))
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
+        """Sort columns by their own partial AUC, then add them greedily to the combination."""
         X, positive, weight = data.X, data.positive, data.weight
         self.mean_, self.scale_ = column_scales(X, weight)
         Z = np.ascontiguousarray(_standard(X, self.mean_, self.scale_).T)
@@ -178,7 +182,7 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
     def _join(
         self, pauc: "PartialAuc", score: Floats, z: Floats, best: float, direction: int
     ) -> tuple[float, float]:
-        """Return the weights of the combination `score` and of the column `z`: (1, 0) if z does not increase `best`.
+        """Return the best weights of the combination `score` and the column `z`; (1, 0) if z does not beat `best`.
 
         The weight of z has the sign of `direction`, unless that is 0.
         """
@@ -195,20 +199,22 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
         return chosen
 
     def _cut(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
+        """Set the offset that puts the Youden point (greatest TPR - FPR) at score 0."""
         cut = youden_threshold(self._combine(X), positive, weight)
         self.offset_ = 0.0 if cut is None else -cut.value
 
     def _restore(self) -> None:
+        """Compute the loss, 1 minus the stored partial AUC."""
         self.loss_ = 1.0 - self.pauc_
 
 
 def _standard(X: Floats, mean: Floats, scale: Floats) -> Floats:
-    """Return standardised columns, with 0, the mean, for missing values."""
+    """Return standardised columns, with missing values replaced by 0, the mean."""
     return np.nan_to_num(standardise(X, mean, scale), copy=False, nan=0.0)
 
 
 class PartialAuc:
-    """The partial AUC of the training rows, computed from the rows that score high enough to lie in the window."""
+    """The partial AUC of the training rows, computed from only the rows that can lie in the window."""
 
     def __init__(
         self, positive: npt.NDArray[np.bool_], weight: Floats, fpr_min: float, fpr_max: float
@@ -237,7 +243,7 @@ class PartialAuc:
         )
 
     def _in_window(self, scores: Floats) -> npt.NDArray[np.bool_]:
-        """Return a mask of the rows from the highest score down to the end of the window."""
+        """Return a mask of the rows that score high enough to affect the partial AUC over the window."""
         negatives = scores[self._negative]
         n_kept = math.ceil(self._window[1] * len(negatives))
         while n_kept < len(negatives):
@@ -249,5 +255,6 @@ class PartialAuc:
         return np.ones(len(scores), dtype=np.bool_)
 
     def _mass(self, rows: npt.NDArray[np.bool_]) -> Floats:
+        """Return the weights of the positives and the negatives among the masked rows."""
         sides = self._positive, self._negative
         return np.array([self._weight[rows & side].sum() for side in sides])

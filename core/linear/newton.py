@@ -1,4 +1,4 @@
-"""Smooth losses of linear scores, minimised by Newton's method: weighted sums over the rows, and the p-norm push.
+"""Newton's method for smooth losses of linear scores: sums over rows, and the p-norm push.
 
 The objective is ½‖w‖² + C Σ cost_i ℓ(±(w·x_i + b)), with no penalty on b, or ½‖w‖² + C L for another convex loss L of
 all scores. A step solves for the Newton direction by
@@ -72,7 +72,7 @@ fit; if it is StopFit, the fit keeps the step."""
 
 
 class Loss(NamedTuple):
-    """A loss of margins with its first and second derivatives; each of shape (n_rows,), float64."""
+    """The values of a loss of margins, with first and second derivatives; each (n_rows,), float64."""
 
     value: Floats
     slope: Floats
@@ -95,13 +95,13 @@ def squared_hinge_loss(margin: Floats) -> Loss:
 
 
 class Affine(NamedTuple):
-    """The score w·x + b."""
+    """The affine score w·x + b, given by w and b."""
 
     w: Floats
     b: float
 
     def moved(self, t: float, other: "Affine") -> "Affine":
-        """Return this score plus t times another."""
+        """Return this score plus t times another one."""
         return Affine(self.w + t * other.w, self.b + t * other.b)
 
     def dot(self, other: "Affine") -> float:
@@ -110,7 +110,7 @@ class Affine(NamedTuple):
 
 
 class Minimum(NamedTuple):
-    """The end of a minimisation."""
+    """The result of a minimisation: the score, the objective, and the number of iterations."""
 
     score: Affine
     objective: float
@@ -181,6 +181,7 @@ def minimise_loss(
     risk = _RegularisedLoss(rows, loss, 1.0 / scale)
 
     def scaled(step: int, objective: float, gradient: float) -> None:
+        """Report the objective and gradient in the caller's scale."""
         if report is not None:
             report(step, scale * objective, scale * gradient)
 
@@ -194,7 +195,7 @@ def minimise_loss(
 
 @dataclass
 class LocalLoss:
-    """A loss of the scores of all rows, at some scores.
+    """A loss of all rows' scores, evaluated at given scores: value, gradient and Hessian products.
 
     Attributes
     ----------
@@ -209,7 +210,7 @@ class LocalLoss:
     curvature: Floats
 
     def hessian_times(self, change: Floats) -> Floats:
-        """Return the matrix of second derivatives times a change of the scores."""
+        """Return the Hessian matrix times a change of the scores, shape (n_rows,)."""
         return self.curvature * change
 
 
@@ -218,19 +219,19 @@ class ScoreLoss(ABC):
 
     @abstractmethod
     def at(self, scores: Floats) -> LocalLoss:
-        """Return the loss at scores, shape (n_rows,), float64."""
+        """Return the loss evaluated at scores, shape (n_rows,), float64."""
 
 
 @dataclass
 class MarginLosses(ScoreLoss):
-    """Σ cost_i ℓ(sign_i s_i)."""
+    """A loss that is a sum over rows of margins: Σ cost_i ℓ(sign_i s_i)."""
 
     sign: Floats
     cost: Floats
     loss: Callable[[Floats], Loss]
 
     def at(self, scores: Floats) -> LocalLoss:
-        """Return the sum at scores; see `ScoreLoss.at`."""
+        """Return the loss evaluated at scores; see `ScoreLoss.at`."""
         value, slope, curvature = self.loss(self.sign * scores)
         return LocalLoss(
             float((self.cost * value).sum()), self.cost * self.sign * slope, self.cost * curvature
@@ -239,11 +240,12 @@ class MarginLosses(ScoreLoss):
 
 @dataclass
 class _LocalPush(LocalLoss):
-    """The p-norm push at some scores: its matrix is a variance within each class."""
+    """The p-norm push at given scores; its Hessian is a variance within each class."""
 
     parts: tuple[Ints, Ints]
 
     def hessian_times(self, change: Floats) -> Floats:
+        """See `LocalLoss.hessian_times`."""
         bent = np.zeros(len(change))
         for rows in self.parts:
             weight, own = self.curvature[rows], change[rows]
@@ -254,7 +256,9 @@ class _LocalPush(LocalLoss):
 
 @dataclass
 class PushLoss(ScoreLoss):
-    """ln Σ_i p_i e^{-s_i} + (1/r) ln Σ_k q_k e^{r s_k} over positives i and negatives k, whose weights sum to 1.
+    """The logarithm of the p-norm push: ln Σ_i p_i e^{-s_i} + (1/r) ln Σ_k q_k e^{r s_k}.
+
+    The sums are over positives i and negatives k, whose weights each sum to 1.
 
     r times it is the logarithm of the p-norm push Σ_k q_k (Σ_i p_i e^{-(s_i - s_k)})^r. With r = 1 it is the logarithm
     of RankBoost's loss; as r grows, ln Σ_i p_i e^{-(s_i - max s_k)} of the highest negative alone. 0 at w = 0.
@@ -269,7 +273,7 @@ class PushLoss(ScoreLoss):
     push: float
 
     def at(self, scores: Floats) -> LocalLoss:
-        """Return the loss at scores; see `ScoreLoss.at`. No exponent overflows."""
+        """Return the loss evaluated at scores, without overflow; see `ScoreLoss.at`."""
         value, slope, curvature = 0.0, np.zeros(len(scores)), np.zeros(len(scores))
         parts = self.sample.positives, self.sample.negatives
         for rows, factor in zip(parts, (-1.0, self.push), strict=True):
@@ -286,7 +290,7 @@ class PushLoss(ScoreLoss):
 
 @dataclass
 class _RegularisedLoss:
-    """½ penalty ‖w‖² + L(w·x_i + b)."""
+    """The ridge-penalised objective ½ penalty ‖w‖² + L(w·x_i + b)."""
 
     rows: TableRows
     loss: ScoreLoss
@@ -294,11 +298,11 @@ class _RegularisedLoss:
 
     @property
     def origin(self) -> Affine:
-        """w = 0, b = 0."""
+        """The score with w = 0 and b = 0."""
         return Affine(np.zeros(self.rows.size), 0.0)
 
     def minimise(self, start: Affine, tol: float, report: Report) -> Minimum:
-        """Return the end of Newton's method from `start`."""
+        """Return the minimum found by Newton's method from `start`."""
         score, scores = start, self._scores(start)
         at = self.loss.at(scores)
         objective = self._objective(score, at)
@@ -343,7 +347,7 @@ class _RegularisedLoss:
     def minimise_bounded(
         self, start: Affine, tol: float, report: Report, signs: Directions
     ) -> Minimum:
-        """Return the end of projected Newton steps under bounds of sign; see `minimise`.
+        """Return the minimum found by projected Newton steps under sign constraints; see `minimise`.
 
         Coefficients at or near their bound that the gradient drives to it take a step of their own along the gradient,
         the others a Newton step; what crosses its bound ends there.
@@ -398,13 +402,16 @@ class _RegularisedLoss:
         return Minimum(score, objective, n_iter)
 
     def _scores(self, score: Affine) -> Floats:
+        """Return the score w·x + b of each row."""
         return self.rows.scores(score.w) + score.b
 
     def _objective(self, score: Affine, at: LocalLoss) -> float:
+        """Return the penalised objective, given the loss at the scores."""
         half_square = 0.5 * float((score.w * score.w).sum())
         return self.penalty * half_square + at.value
 
     def _gradient(self, score: Affine, at: LocalLoss) -> Affine:
+        """Return the gradient of the objective with respect to (w, b)."""
         return self._transposed(score, at.slope)
 
     def _transposed(self, score: Affine, row_weight: Floats) -> Affine:
@@ -427,6 +434,7 @@ class _RegularisedLoss:
         """
 
         def kept(score: Affine) -> Affine:
+            """Return the score with w = 0 at coordinates that may not move."""
             return score if free is None else score._replace(w=np.where(free, score.w, 0.0))
 
         step, rest = self.origin, self.origin.moved(-1.0, gradient)
@@ -451,7 +459,7 @@ class _RegularisedLoss:
 
 
 def _within(w: Floats, signs: Directions) -> Floats:
-    """Return coefficients with 0 for those beyond their bound."""
+    """Return the coefficients with 0 in place of those with a forbidden sign."""
     return np.where(signs * w < 0.0, 0.0, w)
 
 

@@ -105,7 +105,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return self.map_.transform(X).scores(self._w) + self.intercept_
 
     def _contributions(self, X: Floats) -> Floats:
-        """Return the contributions of checked rows: with no feature map that takes rows as a whole."""
+        """Return each feature's contribution to the scores of checked rows; needs a map of single columns."""
         parts = self.map_.split(X, self._w)
         if parts is None:
             raise InvalidParameter(
@@ -122,7 +122,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return self.contributions(X)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the score: its terms, largest first, and the numbers of the fit."""
+        """Describe the score as JSON: its terms, largest first, and the metrics of the fit."""
         columns = self._columns()
         n_terms, terms = self.map_.terms(self._w, self._means, columns, MAX_TERMS)
         return {
@@ -136,16 +136,17 @@ class LinearRanker(ContributionRanker, PathEstimator):
         }
 
     def walk_monotone(self, directions: Directions) -> Verification:
-        """Compare the coefficient of each constrained column with 0; see `Ranker.walk_monotone`."""
+        """Verify the sign of each constrained column's coefficient; see `Ranker.walk_monotone`."""
         walk = self.map_.walk_monotone(self._w, directions, self.score_rows)
         return super().walk_monotone(directions) if walk is None else walk
 
     def _columns(self) -> Columns:
+        """Return the names of the columns and of their categories."""
         names = tuple(self._feature_name(j) for j in range(self.n_features_in_))
         return Columns(names, self.categories_)
 
     def _signs(self, rows: LinearRows) -> Directions | None:
-        """Return the direction of each coordinate of the columns; None without monotone constraints."""
+        """Return the required sign of each coefficient; None without monotone constraints."""
         directions = self.find_directions()
         if directions is None:
             return None
@@ -154,7 +155,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return signs
 
     def _metrics(self) -> dict[str, Any]:
-        """Return the other numbers that the fit declares, by name."""
+        """Return the fit's declared metrics by name, to show in `structure`."""
         return {
             declared.name: getattr(self, declared.attribute)
             for declared in declared_fields(type(self))
@@ -162,6 +163,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
         }
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
+        """Fit the coordinates, then the coefficients, with BLAS on one thread."""
         with one_blas_thread():
             classes = np.flatnonzero(data.positive), np.flatnonzero(~data.positive)
             sample = LinearSample(self._fit_design(data, callback), *classes, data.weight)
@@ -169,16 +171,16 @@ class LinearRanker(ContributionRanker, PathEstimator):
 
     @abstractmethod
     def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
-        """Fit on all rows: `sample` holds them as points in the coordinates."""
+        """Fit the coefficients on all rows, given in coordinates by `sample`."""
 
     def _fit_design(self, data: TrainingData, callback: Callback) -> LinearRows:
-        """Learn the coordinates, and return the training rows as points."""
+        """Fit the map from columns to coordinates, and return the training rows in these."""
         rows = fit_design(data.X, data.weight, data.n_categories, standardize=self.standardize)
         self.map_ = rows.coordinates
         return rows
 
     def _take_fit(self, sample: LinearSample, w: Floats, intercept: float | None = None) -> None:
-        """Take over coefficients fitted on all rows; find the intercept if None."""
+        """Set the fitted attributes from coefficients; the intercept is computed if None."""
         mean = sample.mean()
         self.intercept_ = find_intercept(sample, w) if intercept is None else intercept
         self._means = self.map_.sums(mean * w)
@@ -186,9 +188,11 @@ class LinearRanker(ContributionRanker, PathEstimator):
         self._restore()
 
     def _known_sizes(self) -> dict[str, Any]:
+        """Return the sizes and types that an artifact is validated against, including the feature map's."""
         return super()._known_sizes() | {"map_": Coordinates}
 
     def _restore(self) -> None:
+        """Check the lengths of restored arrays, and compute the derived attributes."""
         n_means = len(self.map_.sums(np.zeros(self.map_.size)))
         for name, array, length in (
             ("w", self._w, self.map_.size),
@@ -202,7 +206,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
             self.coef_ = slopes
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
-        """Return X checked, as an array or a CSR matrix."""
+        """Return X, checked, as an array or a CSR matrix."""
         if not sparse.issparse(X):
             return super()._matrix(X, reset=reset)
         try:
@@ -231,7 +235,7 @@ class LinearRanker(ContributionRanker, PathEstimator):
 
 
 def find_intercept(sample: LinearSample, w: Floats) -> float:
-    """Return the intercept that puts the Youden point of the rows' scores at 0."""
+    """Return the intercept that moves the Youden point (greatest TPR - FPR) of the rows' scores to 0."""
     rows, positives, _, weight = sample
     positive = np.zeros(len(weight), dtype=np.bool_)
     positive[positives] = True

@@ -1,4 +1,7 @@
-"""Linear rankers by Newton's method (`core.linear.newton`), with a ridge penalty.
+"""Linear rankers fitted by Newton's method (`core.linear.newton`), with a ridge penalty.
+
+`Logistic` (logistic regression) and `AsymmetricSVM` minimise losses of margins and serve as baselines; `PNormPush`
+minimises the p-norm push of linear scores.
 
 Two are classifiers that rankers are compared with, a loss of margins each: logistic regression, and the asymmetric SVM.
 The third is the p-norm push of linear scores.
@@ -172,6 +175,7 @@ class Logistic(LogisticParameters, LinearClassifier):
     """
 
     def _fit_design(self, data: TrainingData, callback: Callback) -> LinearRows:
+        """Fit the coordinates of the columns, and of crosses if asked for; return the training rows in these."""
         if not self.crosses:
             return super()._fit_design(data, callback)
         directions = self.find_directions()
@@ -190,11 +194,13 @@ class Logistic(LogisticParameters, LinearClassifier):
         return rows
 
     def _known_sizes(self) -> dict[str, Any]:
+        """Return the sizes and types that an artifact is validated against, including the feature map's."""
         return super()._known_sizes() | {
             "map_": CrossedCoordinates if self.crosses else Coordinates
         }
 
     def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
+        """Fit logistic regression for C, or for each value of a path of C."""
         score, values = None, self._start_path()
         costs = values or (float(self.C),)
         report, signs = _count_steps(callback, len(costs)), self._signs(sample.rows)
@@ -290,9 +296,11 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
     asymmetry_: NonNegative
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter unless fpr_min and fpr_max are a window of false positive rates."""
         check_window(self.fpr_min, self.fpr_max)
 
     def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
+        """Choose the asymmetry and C on validation rows if asked to, then fit on all rows."""
         asymmetries = ASYMMETRIES if self.asymmetry == "auto" else (float(self.asymmetry),)
         costs = COSTS if self.C == "auto" else (float(self.C),)
         pairs = [(asymmetry, C) for asymmetry in asymmetries for C in costs]
@@ -320,7 +328,7 @@ class AsymmetricSVM(AsymmetricParameters, LinearClassifier):
         pairs: list[tuple[float, float]],
         report: Callable[[float], None],
     ) -> tuple[tuple[float, float], Affine | None, int]:
-        """Return the pair (asymmetry, C) with the greatest partial AUC on the validation rows, and its score.
+        """Return the (asymmetry, C) with the greatest partial AUC on the validation rows, and its fitted score.
 
         The third value is the number of pairs tried: all of them, unless the report raised StopFit.
         """
@@ -407,9 +415,11 @@ class PNormPush(PushParameters, LinearRanker):
     n_iter_: Annotated[int, Value("iterations"), Ge(0), Le(MAX_STEPS)]
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter unless fpr_min and fpr_max are a window of false positive rates."""
         check_window(self.fpr_min, self.fpr_max)
 
     def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
+        """Choose C on validation rows if asked to, then fit on all rows, or for each value of a path of C."""
         values, start = self._start_path(), None
         costs = values or (DEFAULT_COST if self.C == "auto" else float(self.C),)
         stopped_at = None
@@ -446,7 +456,7 @@ class PNormPush(PushParameters, LinearRanker):
         validation_mask: npt.NDArray[np.bool_],
         report: Callable[[float], None],
     ) -> tuple[float, Affine, int | None]:
-        """Return the C with the greatest partial AUC on the validation rows, and its score.
+        """Return the C with the greatest partial AUC on the validation rows, and its fitted score.
 
         The third value is the number of C tried if the report raised StopFit; None if all were.
         """
@@ -470,7 +480,7 @@ class PNormPush(PushParameters, LinearRanker):
 
 
 def _count_steps(callback: Callback, n_fits: int) -> Report:
-    """Return a report that passes each Newton step on to the callback; the last step is left for the end of the fit."""
+    """Return a progress function that passes each Newton step to the callback, keeping the last step for the end."""
     of = MAX_STEPS * n_fits
     steps = count(1)
     return lambda _, objective, gradient: callback(
@@ -499,6 +509,6 @@ def _fit_pair(
 
 
 def _count_fits(callback: Callback, n_fits: int) -> Callable[[float], None]:
-    """Return a report that passes the objective of each fit on to the callback."""
+    """Return a progress function that passes the objective of each fit to the callback."""
     steps = count(1)
     return lambda objective: callback(next(steps), n_fits, {"loss": objective})

@@ -78,7 +78,7 @@ REPORTED_STEPS = 100
 
 
 class Progress:
-    """Reports the progress of a fit: by the logarithm of each program's gap, on its way to the goal."""
+    """Reports the progress of a fit to a callback, from the logarithm of each optimisation problem's gap."""
 
     def __init__(self, callback: Callback) -> None:
         self._callback = callback
@@ -87,14 +87,15 @@ class Progress:
         self._first_gap = math.nan
 
     def plan(self, n_programs: int) -> None:
-        """Set the number of programs to be solved."""
+        """Set the number of optimisation problems that the fit will solve."""
         self._n_programs = n_programs
 
     def start(self, goal: float) -> Report:
-        """Return the report for the next program, which ends at a gap of `goal`."""
+        """Return the progress function of the next optimisation problem, which ends when its gap is at most `goal`."""
         self._first_gap = math.nan
 
         def report(n_iter: int, objective: float, gap: float) -> None:
+            """Report an iteration: the fraction of the optimisation problem done, its objective and gap."""
             if math.isnan(self._first_gap):
                 self._first_gap = max(gap, goal)
             whole = math.log(self._first_gap / goal)
@@ -107,26 +108,27 @@ class Progress:
         return report
 
     def search(self) -> None:
-        """Report the step so far, without figures: a direction of descent is sought, of which there may be none."""
+        """Report the current step without metrics, while searching for a descent direction."""
         self._callback(self._step, REPORTED_STEPS * self._n_programs, {})
 
     def end(self) -> None:
-        """Count a program as solved."""
+        """Count the current optimisation problem as solved."""
         self._done += 1
 
     def _report(self, step: int, info: Mapping[str, float]) -> None:
+        """Pass a step, at least the last one reported, to the callback."""
         of = REPORTED_STEPS * self._n_programs
         self._step = min(max(self._step, step, 1), of)
         self._callback(self._step, of, info)
 
     def finish(self, objective: float, gap: float, n_iter: int) -> None:
-        """Report the last step."""
+        """Report the last step of the fit."""
         of = REPORTED_STEPS * self._n_programs
         self._report(of, {"loss": objective, "gap": gap, "iteration": float(n_iter)})
 
 
 class SolverLimits(NamedTuple):
-    """A program ends within tol · C of its minimum, or after max_iter iterations; its coefficients keep their signs."""
+    """The tolerance, maximum iterations and required coefficient signs of a solver."""
 
     tol: float
     max_iter: int
@@ -134,7 +136,7 @@ class SolverLimits(NamedTuple):
 
 
 class Solver(ABC):
-    """Solves a sample's programs for one window."""
+    """Base class of solvers of ½‖w - center‖² + C R(w) for one sample and window."""
 
     convex: ClassVar[bool] = False
     """Whether R is convex: a solution's gap then bounds its distance from the minimum."""
@@ -155,7 +157,7 @@ class Solver(ABC):
 
     @abstractmethod
     def free(self, costs: Iterable[float], start: Floats | None = None) -> Iterator[Solution]:
-        """Yield the solution of ½‖w‖² + C R(w) for each C, given that it has not collapsed."""
+        """Yield the solution of ½‖w‖² + C R(w) for each C; the problem must not have collapsed to w = 0."""
 
     @abstractmethod
     def descend(self, C: float, center: Floats, start: Point) -> Solution:
@@ -177,7 +179,7 @@ class Solver(ABC):
             yield solution
 
     def critical_fpr(self) -> float | None:
-        """Return the least upper end of the window with which it would not collapse, to 2 %.
+        """Return the least fpr_max for which the optimum would not be w = 0, to 2 %; None if there is none.
 
         None if the whole AUC collapses, too (the classes have the same mean), or if R is not convex, so that a collapse
         cannot be proven.
@@ -186,7 +188,7 @@ class Solver(ABC):
 
 
 class ConvexSolver(Solver):
-    """Solves the programs of a convex surrogate by cutting planes: `TopSurrogate` for `TOP`, else tight or naive."""
+    """Solver for a convex surrogate by cutting planes: `TopSurrogate` for `TOP`, else the tight or the naive one."""
 
     convex = True
 
@@ -226,6 +228,7 @@ class ConvexSolver(Solver):
             before = C
 
             def is_sure(objective: float, gap: float, C: float = C) -> bool:
+                """Return whether the gap is within the tolerance and small next to the gain over w = 0."""
                 most = (1.0 / MIN_PROVEN_GAIN - 1.0) * (C - objective)
                 return gap <= self._limits.tol * C and gap <= most
 
@@ -244,6 +247,7 @@ class ConvexSolver(Solver):
     def _solve(
         self, C: float, center: Floats, start: Point, good_enough: Callable[[float, float], bool]
     ) -> Solution:
+        """Solve one optimisation problem (C, center) by cutting planes, with progress reports."""
         tol, max_iter, _ = self._limits
         report = self._progress.start(tol * C)
         solution = self._planes.solve(
@@ -253,10 +257,11 @@ class ConvexSolver(Solver):
         return solution
 
     def critical_fpr(self) -> float | None:
-        """Return the least upper end of the window with which it would not collapse; see `Solver.critical_fpr`."""
+        """Return the least fpr_max for which the optimum would not be w = 0; see `Solver.critical_fpr`."""
         low, high, total = self._window
 
         def collapses(mass: float) -> bool:
+            """Return whether the optimum is w = 0 for the window that ends at this weight of negatives."""
             window = MassWindow(low, mass, total)
             planes = CuttingPlanes(
                 problem_of(self.sample, window, naive=self._naive), self._limits.signs
@@ -277,7 +282,7 @@ class ConvexSolver(Solver):
 
 
 class LocalSolver(Solver):
-    """Finds a local minimum of a risk that is not convex, from the machine for the whole AUC with the same C."""
+    """Base class of solvers that find a local minimum of a nonconvex risk, starting from the SVM for the AUC."""
 
     def __init__(
         self,
@@ -291,7 +296,7 @@ class LocalSolver(Solver):
         self.collapsed = self._auc.collapsed
 
     def free(self, costs: Iterable[float], start: Floats | None = None) -> Iterator[Solution]:
-        """Yield a solution of ½‖w‖² + C R(w) for each C, from `start` or the machine for the whole AUC with that C."""
+        """Yield a solution of ½‖w‖² + C R(w) for each C, started at `start` or at the AUC's SVM with that C."""
         of_auc: Floats | None = None
         for C in costs:
             begin = start
@@ -301,7 +306,7 @@ class LocalSolver(Solver):
 
 
 class Weights(NamedTuple):
-    """Weights of the two convex risks: R = upper · R_β - lower · R_α."""
+    """The weights in a difference of two convex risks: R = upper · R_β - lower · R_α."""
 
     upper: float
     """j_β/(j_β - j_α)."""
@@ -310,7 +315,7 @@ class Weights(NamedTuple):
 
 
 class DifferenceSolver(LocalSolver):
-    """Solves programs of the hinge loss of a window; a solution's gap is that of its last convex program."""
+    """Solver for the hinge loss of a window (CCCP); the gap reported is that of the last convex problem."""
 
     def __init__(
         self,
@@ -330,7 +335,7 @@ class DifferenceSolver(LocalSolver):
         return self._planes.point(w)
 
     def descend(self, C: float, center: Floats, start: Point) -> Solution:
-        """Return the best point of steps from a start; the last one decreases ½‖w - center‖² + C R(w) too little."""
+        """Return the best point of CCCP steps from a start; they end when one gains too little."""
         tol, max_iter, _ = self._limits
         point, value = start, self.value(C, center, start)
         gap, converged, n_steps = 0.0, False, 0
@@ -365,17 +370,18 @@ class DifferenceSolver(LocalSolver):
         return half_square(point.w - center) + C * risk
 
     def lower_gradient(self, point: Point) -> Floats:
-        """Return the gradient of the plane that touches R_α at a point."""
+        """Return the gradient of R_α's tangent plane at a point."""
         if self._lower is None:
             return np.zeros(len(point.w))
         return self._lower.plane(self._lower.at(point.scores)).gradient
 
 
 def _enough(goal: float) -> Callable[[float, float], bool]:
-    """Return the test that ends a step: at its minimum, or when the gap is small beside the step's decrease."""
+    """Return the stopping rule of a CCCP step: solved to `goal`, or a gap small beside the step's decrease."""
     first: list[float] = []
 
     def good_enough(objective: float, gap: float) -> bool:
+        """Return whether an optimisation with this objective and gap may stop."""
         first.append(objective)
         return gap <= max(goal, STEP_SLACK * (first[0] - objective))
 
@@ -383,7 +389,7 @@ def _enough(goal: float) -> Callable[[float, float], bool]:
 
 
 def bounds_of(signs: Directions | None) -> list[tuple[float | None, float | None]] | None:
-    """Return the bounds of coefficients that must keep their signs, as scipy takes them."""
+    """Return the coefficient bounds, in scipy's form, that enforce the required signs; None without signs."""
     if signs is None or not signs.any():
         return None
     bounds: dict[int, tuple[float | None, float | None]] = {
@@ -393,7 +399,7 @@ def bounds_of(signs: Directions | None) -> list[tuple[float | None, float | None
 
 
 class SigmoidSolver(LocalSolver):
-    """Solves programs of the area with smooth steps by L-BFGS.
+    """Solver for the sigmoid-smoothed partial AUC, by L-BFGS.
 
     The gap is not known; the last step's decrease of the objective is reported in its place.
     """
@@ -422,6 +428,7 @@ class SigmoidSolver(LocalSolver):
         best, value = start, half_square(start.w - center) + C * start.risk
 
         def objective(w: Floats) -> tuple[float, Floats]:
+            """Return the objective and its gradient at w, both divided by C, and remember the best point."""
             nonlocal best, value
             here = self.point(w)
             here_value = half_square(w - center) + C * here.risk
@@ -434,6 +441,7 @@ class SigmoidSolver(LocalSolver):
         lowest, n_iter = value / C, 0
 
         def report_step(intermediate_result: Any) -> None:
+            """Report an L-BFGS iteration, with the decrease of the objective in place of the gap."""
             nonlocal lowest, n_iter
             n_iter += 1
             reached = float(intermediate_result.fun)

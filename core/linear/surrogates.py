@@ -51,7 +51,7 @@ MIN_SPAN = 1e-200
 
 
 class MassWindow(NamedTuple):
-    """A window of false positive rates as masses of negatives, counted from the highest score."""
+    """A window of false positive rates, as weights of negatives counted from the highest score."""
 
     low: float
     """j_α."""
@@ -62,7 +62,7 @@ class MassWindow(NamedTuple):
 
 
 def window_of(weight: Floats, fpr_min: float, fpr_max: float) -> MassWindow:
-    """Return the window of false positive rates as masses of the negatives, whose weights are `weight`.
+    """Return a window of false positive rates as a `MassWindow`, given the weights of the negatives.
 
     fpr_max = 0 stands for the highest negative alone: the window then has the mass of the lightest one.
 
@@ -172,7 +172,7 @@ class Surrogate:
         return Violations(value, loss, None, of_row, runs)
 
     def _at_whole(self, s: Floats, z: Floats) -> Violations:
-        """Return R over the whole curve, and its tangent plane, from the order of the positives."""
+        """Return R over the whole ROC curve, and its tangent plane, from sorting the positives."""
         order = np.argsort(s)
         of_order, crossed = np.empty(len(s)), np.empty(len(z))
         value, loss = find_pair_violations(s[order], self._p[order], z, self._q, of_order, crossed)
@@ -184,7 +184,7 @@ class Surrogate:
         return Violations(value / self._unit, loss / self._unit, None, crossed, runs)
 
     def _highest(self, z: Floats) -> npt.NDArray[np.intp]:
-        """Return the indices of the highest negatives, by falling score: of mass `top`, and all ties of the last."""
+        """Return the indices of the highest negatives with total weight `top`, descending, last ties included."""
         n = len(z)
         if self._unweighted and self._top < n:
             last = n - int(np.ceil(self._top))
@@ -202,7 +202,7 @@ class Surrogate:
 
 
 class TopSurrogate(Surrogate):
-    """The squared hinge loss of each positive against the highest negative, as a function of the rows' scores.
+    """The squared hinge loss of each positive against the highest negative.
 
         R(w) = Σ_i p_i (1 + max_j z_j - s_i)₊²,    Σ p_i = 1
 
@@ -229,12 +229,12 @@ class TopSurrogate(Surrogate):
 
 
 def _dot(a: Floats, b: Floats) -> float:
-    """Return a · b without BLAS, whose sums depend on the number of its threads."""
+    """Return the scalar product a · b without BLAS, whose result depends on its number of threads."""
     return float(np.einsum("i,i->", a, b))
 
 
 class SigmoidSurrogate(Surrogate):
-    """The area with smooth steps as a function of the rows' scores; not convex.
+    """The partial AUC risk with sigmoids for steps, as a function of the rows' scores; not convex.
 
     Tied negatives share their blocks in proportion to their weights, so that nothing depends on the order of rows. A
     block may end within a weighted row.
@@ -357,7 +357,7 @@ def problem_of(
     *,
     naive: bool = False,
 ) -> Problem:
-    """Return the risk of a sample's rows on a window, with a surrogate of a kind."""
+    """Return the risk R(w) of a sample's rows on a window, with this class of surrogate."""
     weights = sample.weights(sample.positives), sample.weights(sample.negatives)
     surrogate = kind(*weights, window, naive=naive)
     return Problem(sample.rows, sample.positives, sample.negatives, surrogate)
@@ -400,7 +400,7 @@ def sum_sigmoids(s, p, thresholds, s_slope, threshold_slope):  # type: ignore[no
 
 @kernel(numba.int64(_OUT, _F), inner=True)
 def _count_at_least(z, bound):  # type: ignore[no-untyped-def]
-    """Return the number of values of `z` that are at least `bound`; `z`, shape (n,), float64, falls."""
+    """Return how many values of z, (n,) float64, descending, are at least `bound`."""
     first, last = 0, len(z)
     while first < last:
         middle = (first + last) >> 1
@@ -508,7 +508,7 @@ def find_violations(s, p, z, q, low, high, top, runs, crossed):  # type: ignore[
 
 @kernel(numba.types.Tuple((_F, _F))(_OUT, _OUT, _OUT, _OUT, _OUT, _OUT))
 def find_pair_violations(s, p, z, q, runs, crossed):  # type: ignore[no-untyped-def]
-    """Do the same as `find_violations` for the whole curve, from the order of the positives alone.
+    """Do the same as `find_violations` for the whole ROC curve, by sorting only the positives.
 
     If there are fewer positives than negatives, sorting them is quicker. Parameters and returns as `find_violations`,
     but the scores `s` rise, and `z` are all negatives, in any order.

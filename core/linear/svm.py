@@ -1,4 +1,4 @@
-"""The support vector machines for the whole AUC and for a window of false positive rates."""
+"""Ranking support vector machines for the AUC, for the partial AUC in a window, and for the top of the list."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -157,7 +157,7 @@ MapBins = Annotated[
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SupportVectorParameters:
-    """The parameters that the support vector machines for areas and the top share."""
+    """The parameters shared by the ranking support vector machines."""
 
     C: Cost = "auto"
     tol: Tolerance = 1e-4
@@ -173,15 +173,15 @@ class SupportVectorParameters:
 
 
 class SupportWarning(UserWarning):
-    """A support vector machine minimised another objective than its parameters ask for."""
+    """Warns that a support vector machine minimised another objective than its parameters ask for."""
 
 
 class SupportConvergenceWarning(SupportWarning, ConvergenceWarning):
-    """The solver stopped before the objective was within the tolerance of its minimum."""
+    """Warns that the solver stopped before the objective was within the tolerance of its minimum."""
 
 
 class SupportVectorRanker(SupportVectorParameters, LinearRanker):
-    """A linear ranker that minimises ½‖w‖² + C R(w), R a surrogate of the area above the ROC curve.
+    """Base class of linear rankers that minimise ½‖w‖² + C R(w), R a surrogate of the (partial) AUC risk.
 
     The score is linear in the columns, or in the features of a map. Attributes: see `AUCSVM` and `PAUCSVM`.
     """
@@ -199,6 +199,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     critical_fpr_: OptionalNonNegative
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter for monotone constraints with a feature map."""
         if self.monotone and self.feature_map is not None:
             raise InvalidParameter(
                 f"monotone requires feature_map None, got {self.feature_map!r}: the score is not linear in the "
@@ -207,14 +208,14 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
 
     @abstractmethod
     def _window(self) -> tuple[float, float]:
-        """Return the window of false positive rates; `TOP` for the highest negative alone."""
+        """Return the window of false positive rates of the objective; `TOP` for the highest negative alone."""
 
     def _validation_window(self) -> tuple[float, float]:
         """Return the window whose partial AUC on held-out rows chooses C and the anchor."""
         return self._window()
 
     def _anchor(self) -> float | Literal["auto"] | None:
-        """Return the parameter `anchor`; None if there is none."""
+        """Return the parameter `anchor`; None for an SVM without it."""
         return None
 
     def _costs(self) -> tuple[float, ...]:
@@ -224,7 +225,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         return tuple(cost for cost in self.path if cost >= MIN_KERNEL_COST)
 
     def _has_gap(self) -> bool:
-        """Return True if the solver can bound the distance from the minimum."""
+        """Return whether the solver can bound the distance from the minimum."""
         return True
 
     def _solver(
@@ -234,10 +235,11 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         limits: SolverLimits,
         progress: Progress,
     ) -> Solver:
-        """Return a solver of the programs of a window."""
+        """Return a solver for a sample and a window of false positive rates."""
         return ConvexSolver(sample, window, limits, progress)
 
     def _fit_sample(self, data: TrainingData, sample: LinearSample, callback: Callback) -> None:
+        """Choose C and the anchor if asked to, fit on all rows, and set the fitted attributes."""
         progress = Progress(callback)
         given = None if self.C == "auto" else float(self.C)
         values = self._start_path()
@@ -246,6 +248,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         solvers: dict[tuple[bool, tuple[float, float]], Solver] = {}
 
         def make(part: LinearSample, window: tuple[float, float]) -> Solver:
+            """Return the (cached, on a path of C) solver for a part of the sample and a window."""
             limits = SolverLimits(self.tol, self.max_iter, signs)
             if part is not sample:
                 max_iter = min(self.max_iter, MAX_CHOOSING_ITERATIONS)
@@ -282,7 +285,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
     def _take_fitted(
         self, fitted: FittedProgram | None, C: float | None, sample: LinearSample, is_proven: bool
     ) -> None:
-        """Set the fitted attributes; w = 0, where R is 1, if `fitted` is None. Warn of a departure from the parameters.
+        """Set the fitted attributes from the solution, or w = 0; warn if another objective was minimised.
 
         `is_proven` says whether w = 0 is proven to be the optimum, or only nothing better was found.
         """
@@ -305,7 +308,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             warn(departure, SupportWarning)
 
     def _describe_departure(self, is_proven: bool) -> str | None:
-        """Return a message that says which other objective was minimised, and why; None if it was the window's own."""
+        """Return a message on which other objective was minimised, and why; None if none was."""
         low, high = self._window()
         aim = f"the SVM objective for FPR {low:g} to {high:g}"
         if (low, high) == TOP:
@@ -338,19 +341,23 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         )
 
     def _fit_design(self, data: TrainingData, callback: Callback) -> LinearRows:
+        """Fit the feature map or the columns' coordinates; return the training rows in these."""
         if self.feature_map is None:
             return super()._fit_design(data, callback)
         self.map_, rows = fit_map(self, data)
         return rows
 
     def _known_sizes(self) -> dict[str, Any]:
+        """Return the sizes and types that an artifact is validated against, including the feature map's."""
         return super()._known_sizes() | {"map_": MAPS[self.feature_map]}
 
     def _restore(self) -> None:
+        """Compute the derived attributes, the bandwidth included."""
         super()._restore()
         self.bandwidth_ = getattr(self.map_, "bandwidth", None)
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
+        """Restore the fitted attributes; raise ArtifactError if they contradict the parameters."""
         super()._set_state(arrays, meta)
         if (self.gap_ is not None) != self._has_gap():
             raise ArtifactError(f"gap must be None where none is known, got {self.gap_!r}")
@@ -363,7 +370,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         return tags
 
     def _matrix(self, X: Any, *, reset: bool) -> Any:
-        """Return X checked, as an array or a CSR matrix; raise InvalidData for a sparse matrix with "bins"."""
+        """Return X, checked, as an array or a CSR matrix; raise InvalidData for a sparse matrix with "bins"."""
         if self.feature_map == "bins" and sparse.issparse(X):
             raise InvalidData("feature_map 'bins' accepts only dense tables, got a sparse matrix")
         return super()._matrix(X, reset=reset)
@@ -435,12 +442,13 @@ class AUCSVM(SupportVectorRanker):
     """
 
     def _window(self) -> tuple[float, float]:
+        """Return the whole range of false positive rates."""
         return WHOLE
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class WindowParameters:
-    """The parameters of a machine for a window."""
+    """The parameters of the support vector machines for a window of false positive rates."""
 
     fpr_min: FprMin = 0.0
     fpr_max: FprMax = 0.1
@@ -449,16 +457,19 @@ class WindowParameters:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class WindowSVM(SupportVectorRanker, WindowParameters):
-    """A support vector machine for a window of false positive rates."""
+    """Base class of support vector machines for a window of false positive rates."""
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter unless fpr_min and fpr_max are a window of false positive rates."""
         super().check_parameters()
         check_window(self.fpr_min, self.fpr_max)
 
     def _window(self) -> tuple[float, float]:
+        """Return the window from fpr_min to fpr_max."""
         return self.fpr_min, self.fpr_max
 
     def _anchor(self) -> float | Literal["auto"] | None:
+        """Return the parameter `anchor`."""
         return self.anchor
 
 
@@ -532,6 +543,7 @@ class PAUCSVM(WindowSVM):
     surrogate: SurrogateName = "tight"
 
     def _has_gap(self) -> bool:
+        """Return whether the surrogate is convex, so that the solver can bound the distance from the minimum."""
         return self.surrogate != "sigmoid"
 
     def _solver(
@@ -541,6 +553,7 @@ class PAUCSVM(WindowSVM):
         limits: SolverLimits,
         progress: Progress,
     ) -> Solver:
+        """Return the solver for the chosen surrogate."""
         if self.surrogate == "sigmoid" and window == self._window():
             return SigmoidSolver(sample, window, limits, progress)
         naive = self.surrogate == "naive"
@@ -608,6 +621,7 @@ class PAUCSVMDC(WindowSVM):
         limits: SolverLimits,
         progress: Progress,
     ) -> Solver:
+        """Return a `DifferenceSolver` for a window, a convex solver for the whole AUC."""
         if window == WHOLE:
             return super()._solver(sample, window, limits, progress)
         return DifferenceSolver(sample, window, limits, progress)
@@ -615,7 +629,7 @@ class PAUCSVMDC(WindowSVM):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TopPushParameters:
-    """The parameters of `TopPush` that are not those of `WindowSVM`, or have another meaning."""
+    """The parameters of `TopPush` that `WindowSVM` does not have, or that mean something else there."""
 
     fpr_min: EvaluatedFprMin = 0.0
     fpr_max: EvaluatedFprMax = 0.05
@@ -687,16 +701,18 @@ class TopPush(TopPushParameters, WindowSVM):
     """
 
     def _window(self) -> tuple[float, float]:
+        """Return `TOP`: the objective concerns the highest negative alone."""
         return TOP
 
     def _validation_window(self) -> tuple[float, float]:
+        """Return the window, from fpr_min to fpr_max, whose partial AUC on held-out rows chooses C."""
         return self.fpr_min, self.fpr_max
 
 
 def fit_map(
     parameters: SupportVectorParameters, data: TrainingData
 ) -> tuple[FeatureMap, LinearRows]:
-    """Return the feature map, learnt from the training rows, and these rows as points in its features.
+    """Return the feature map fitted on the training rows, and these rows in its features.
 
     InvalidData: the map would take too much memory.
 

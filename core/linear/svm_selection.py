@@ -1,4 +1,4 @@
-"""Which program is solved: C chosen on validation rows, for the window's own risk or anchored at that of the AUC.
+"""Selection for ranking SVMs: C chosen on validation rows; regularisation towards 0 or towards the AUC's SVM.
 
 The paper (arXiv:1605.04337, appendix B.2) chooses C on a part of the training rows by the partial AUC; the anchor is
 ours.
@@ -32,7 +32,7 @@ PATIENCE = 3
 
 
 class FittedProgram(NamedTuple):
-    """The program that was solved on all rows."""
+    """The optimisation problem that was solved on all rows, and its solution."""
 
     solution: Solution
     C: float
@@ -41,7 +41,7 @@ class FittedProgram(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The C that did best on the validation rows, and the coefficients fitted with it."""
+    """The C with the best partial AUC on the validation rows, and the coefficients fitted with it."""
 
     C: float
     w: Floats
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 def choose(
     costs: Iterable[float], solutions: Iterable[Solution], pauc: Callable[[Floats], float]
 ) -> Choice | None:
-    """Return the C whose solution has the greatest partial AUC, the first among equals; None without a solution.
+    """Return the C whose solution has the greatest partial AUC, the first among equals; None without solutions.
 
     After `PATIENCE` worse values in a row the greater C are not tried: they take longest.
     """
@@ -67,7 +67,7 @@ def choose(
 
 @dataclass
 class Selection:
-    """Chooses C and the program of a window, and solves it.
+    """Chooses C and the regularisation target (0 or an anchor) of an SVM, then solves it on all rows.
 
     Attributes
     ----------
@@ -104,34 +104,39 @@ class Selection:
 
     @cached_property
     def _validation_mask(self) -> npt.NDArray[np.bool_] | None:
+        """The mask of the rows held out for validation; None if none can be held out."""
         return self.draw_validation()
 
     @cached_property
     def _pauc(self) -> Callable[[Floats], float]:
+        """The function from coefficients to the partial AUC on the validation rows."""
         assert self._validation_mask is not None
         return self.sample.pauc(self.validation_window, self._validation_mask)
 
     @cached_property
     def _training_pauc(self) -> Callable[[Floats], float]:
+        """The function from coefficients to the partial AUC on all rows."""
         return self.sample.pauc(self.validation_window)
 
     @cached_property
     def _training(self) -> LinearSample:
+        """The sample without the validation rows."""
         assert self._validation_mask is not None
         return self.sample.without(self._validation_mask)
 
     @cached_property
     def _auc_solver(self) -> Solver:
+        """The solver for the whole AUC on all rows."""
         return self.make(self.sample, WHOLE)
 
     def count(self) -> int:
-        """Return the expected number of programs."""
+        """Return the expected number of optimisation problems to solve, for progress reports."""
         if self.collapsed and self.anchor is not None:
             return 2 + len(self._costs) + len(self._anchored_costs)
         return (2 if self.anchor is not None else 1) + len(self._costs)
 
     def run(self) -> FittedProgram | None:
-        """Return the program that was solved; None if only w = 0 is left."""
+        """Return the optimisation problem solved on all rows; None if only w = 0 is left."""
         fitted = None
         if not self.collapsed and self.anchor in (None, "auto"):
             fitted = self._fit_free()
@@ -142,7 +147,7 @@ class Selection:
         return fitted
 
     def _fit_free(self) -> FittedProgram | None:
-        """Minimise ½‖w‖² + C R(w).
+        """Minimise ½‖w‖² + C R(w) on all rows; None if w = 0 or the AUC's SVM is better.
 
         None if the solution is w = 0, or if an anchor is allowed and the machine for the whole AUC does better on the
         validation rows, or, learnt without them, on all rows.
@@ -172,22 +177,23 @@ class Selection:
         return FittedProgram(solution, cost, None)
 
     def _choose_free(self) -> Choice | None:
+        """Return the best C for regularisation towards 0, on validation rows; None if all solutions are w = 0."""
         part = self.make(self._training, self.window)
         return None if part.collapsed else choose(self._costs, part.free(self._costs), self._pauc)
 
     def _is_worse(self, pauc: Callable[[Floats], float], w: Floats, of_auc: Floats) -> bool:
-        """Return True if w has a lower partial AUC than a machine for the whole AUC, and there is one of all rows."""
+        """Return True if w has a lower partial AUC than the AUC's SVM `of_auc`, unless that collapses on all rows."""
         return pauc(w) < pauc(of_auc) - MIN_RISE and not self._auc_solver.collapsed
 
     def _make_auc(self) -> Solver | None:
-        """Return the solver for the whole AUC on the training part; None if it has collapsed, or there is no anchor."""
+        """Return the AUC's solver on the training part; None if its optimum is w = 0 or no anchor is allowed."""
         if self.anchor is None or self.window == WHOLE:
             return None
         auc = self.make(self._training, WHOLE)
         return None if auc.collapsed else auc
 
     def _fit_auc(self, C: float) -> Floats | None:
-        """Return the machine for the whole AUC on the training part; None as for `_make_auc`."""
+        """Return the AUC SVM's coefficients on the training part; None as for `_make_auc`."""
         auc = self._make_auc()
         return None if auc is None else next(auc.free((C,))).point.w
 
@@ -219,7 +225,7 @@ class Selection:
         return FittedProgram(of_auc._replace(objective=0.0, gap=0.0), 0.0, cost)
 
     def _choose_anchored(self, kappa: float) -> tuple[Choice, float] | None:
-        """Return the choice for the anchor, and C of the program anchored at it; None if neither can be chosen."""
+        """Return the best C for the anchor κ v on validation rows, and the AUC SVM's C; None if there is none."""
         if self._validation_mask is None:
             return None
         auc = self.make(self._training, WHOLE)

@@ -1,4 +1,4 @@
-"""MartiRank: boosting the AUC by a branching program, so that flipped labels do little harm.
+"""MartiRank: a branching program of weak rankers that boosts the AUC and tolerates flipped labels.
 
       layer 1   ●                 a node: a weak ranker, cut in two by Lemma 4
                 │ ╲

@@ -1,4 +1,4 @@
-"""Programs whose nodes hold any weak ranker: a classifier by name, or an estimator of the caller's."""
+"""MartiRank programs whose nodes hold any weak ranker: a built-in classifier or a user's estimator."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -41,7 +41,7 @@ MIN_PRESENCE = 1e-6
 
 
 class NodeRankers(ABC):
-    """The weak rankers of a program under construction, in the order in which they are fitted."""
+    """Base class of the list of a program's weak rankers, in the order in which they are fitted."""
 
     _fitted: list[Any]
 
@@ -51,25 +51,25 @@ class NodeRankers(ABC):
         return len(self._fitted)
 
     def drop(self) -> None:
-        """Forget the weak ranker that was fitted last."""
+        """Remove the weak ranker that was fitted last."""
         self._fitted.pop()
 
     @abstractmethod
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
-        """Fit one more weak ranker to rows of both classes."""
+        """Fit one more weak ranker to rows of both classes, and append it."""
 
     @abstractmethod
     def score(self, number: int, X: Floats) -> Floats:
-        """Return the scores of rows by one of them."""
+        """Return the scores of rows by the weak ranker with this number."""
 
     @abstractmethod
     def describe(self, number: int) -> str:
-        """Return the name of one of them."""
+        """Return the name of the weak ranker with this number."""
 
 
 @dataclass
 class NamedRankers(NodeRankers):
-    """Classifiers by name; the k-th fit draws by the k-th child of the seed, so that no two seeds share a draw.
+    """The built-in classifiers of a program; each fit has a random seed of its own, derived from the seed.
 
     `stack` holds the classifiers that were read from an artifact.
     """
@@ -84,7 +84,7 @@ class NamedRankers(NodeRankers):
         self._n_fits = 0
 
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
-        """Fit one more; see `NodeRankers.fit`."""
+        """Fit one more classifier, and append it; see `NodeRankers.fit`."""
         draw = np.random.SeedSequence([self.seed, self._n_fits]).generate_state(1)
         self._n_fits += 1
         self._fitted.append(
@@ -92,52 +92,53 @@ class NamedRankers(NodeRankers):
         )
 
     def score(self, number: int, X: Floats) -> Floats:
-        """Return the scores of rows by one of them."""
+        """Return the scores of rows by the classifier with this number."""
         if self.stack is not None:
             return self.stack.score(number, X)
         return self._fitted[number].score(0, X)
 
     def joined(self) -> Stack:
-        """Return the classifiers one after the other."""
+        """Return all fitted classifiers as one stack of arrays."""
         if self.stack is None:
             self.stack = STACKS[self.name].join(self._fitted, self.n_categories)
         return self.stack
 
     def describe(self, number: int) -> str:
-        """Return the name of one of them."""
+        """Return the name of the classifier."""
         return f"{self.name} {number}"
 
 
 class EstimatorRankers(NodeRankers):
-    """Clones of a scikit-learn estimator; it sees X as it is, with NaN for missing values."""
+    """The fitted clones of a user's scikit-learn estimator; they get X as it is, with NaN for missing values."""
 
     def __init__(self, template: BaseEstimator) -> None:
         self._template = template
         self._fitted = []
 
     def fit(self, X: Floats, positive: Positive, weight: Floats) -> None:
-        """Fit one more; see `NodeRankers.fit`."""
+        """Fit one more clone, and append it; see `NodeRankers.fit`."""
         self._fitted.append(fit_estimator(self._template, X, positive, weight, "weak ranker"))
 
     def score(self, number: int, X: Floats) -> Floats:
-        """Score rows by decision_function, else by the probability of the positive class."""
+        """Return a clone's decision_function of rows, or else their probability of the positive class."""
         estimator = self._fitted[number]
         if hasattr(estimator, "decision_function"):
             return np.asarray(estimator.decision_function(X), dtype=np.float64)
         return np.asarray(estimator.predict_proba(X)[:, 1], dtype=np.float64)
 
     def describe(self, number: int) -> str:
-        """Return the name of one of them."""
+        """Return the class name of the estimator."""
         return f"{type(self._template).__name__} {number}"
 
 
 def _is_fitted(number: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which nodes have a weak ranker: those with a number that is not -1."""
     return np.asarray(number >= 0)
 
 
 @dataclass
 class AnyProgram:
-    """A program whose nodes cut the scores of weak rankers; it is used as `Program` is.
+    """A branching program whose nodes threshold the scores of weak rankers; same interface as `Program`.
 
     Attributes
     ----------
@@ -155,7 +156,7 @@ class AnyProgram:
     rankers: NodeRankers
 
     def score(self, X: Floats, output: Output) -> Floats:
-        """Return the scores of rows, in expectation over the coins; see `Program.score`."""
+        """Return the expected scores of rows over the program's coin flips; see `Program.score`."""
         mass, frozen = self.start(X), np.zeros(len(X))
         for t, position, node, here in self.walk(X, mass):
             if self.nodes[node]["frozen"]:
@@ -170,16 +171,16 @@ class AnyProgram:
         return frozen
 
     def start(self, X: Floats) -> Floats:
-        """Return the mass of each row by position, (T + 1, n_rows): all of it is at the root."""
+        """Return the initial weights of rows by position, (T + 1, n_rows): all at position 0."""
         mass = np.zeros((self.n_layers + 1, len(X)))
         mass[0] = 1.0
         return mass
 
     def walk(self, X: Floats, mass: Floats) -> Iterator[tuple[int, int, int, Floats]]:
-        """Move rows from node to node; yield layer, position and number of each node, and the mass of rows at it.
+        """Move rows through the program; yield each node's layer, position and number, and the row weights at it.
 
-        Each layer is walked from the highest position down: mass that rises joins mass that has already been moved.
-        Rows of a frozen node stay there.
+        Each layer is processed from the highest position down, so that weight moving up never moves twice. Rows at a
+        frozen node stay there.
         """
         for t in range(self.n_layers):
             for position in range(t, -1, -1):
@@ -193,7 +194,7 @@ class AnyProgram:
                 mass[position] -= here * rises
 
     def rises(self, node: int, X: Floats, there: Positive) -> Floats:
-        """Return the probability of rising of each row; `there` are the rows at the node."""
+        """Return each row's probability of moving up at a node; `there` marks the rows at the node."""
         cut = self.nodes[node]
         rises = np.full(len(X), cut["rise_below"])
         if self.number[node] >= 0 and there.any():
@@ -203,9 +204,10 @@ class AnyProgram:
         return rises
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> list[Any]:
-        """Describe the nodes layer by layer, ready for JSON."""
+        """Return a JSON description of the nodes, layer by layer."""
 
         def condition(node: int) -> str | None:
+            """Return a node's condition for its upper side as text; None without a weak ranker."""
             if self.number[node] < 0:
                 return None
             ranker = self.rankers.describe(int(self.number[node]))
@@ -225,10 +227,10 @@ def grow(
     draw: Draw | None,
     report: Report,
 ) -> AnyProgram:
-    """Return a program with a weak ranker fitted at each node; each layer is grown on the rows drawn for it, or on all.
+    """Return a program with a weak ranker fitted at each node, each layer on the rows drawn for it, or on all.
 
     For a weak ranker a row of weight k is k rows, and a row that is partly at a node is that part of a row. With
-    `balance_classes` both classes weigh the same in each fit, else their mass at the node, as in the paper (§5).
+    `balance_classes` both classes weigh the same in each fit, else their weight at the node, as in the paper (§5).
     """
     weight = effective_counts(weight)
     nodes = np.zeros(n_nodes(n_layers), dtype=NODE)
@@ -261,7 +263,7 @@ def _grow_node(
     balance_classes: bool,
     noise: Noise,
 ) -> tuple[npt.NDArray[np.void], bool]:
-    """Make a node, with a weak ranker fitted to the rows that are there; return whether it has one."""
+    """Return a new node, with a weak ranker fitted to the rows at it, and whether it has one."""
     labelled = Mass.by_label(mass, positive)
     share, end = noise.end(labelled, total)
     if end is not None:
@@ -286,7 +288,7 @@ def _grow_node(
 
 @dataclass(frozen=True, eq=False)
 class AnyPrograms(State):
-    """Programs of equal numbers of layers that share their weak rankers, as an artifact holds them."""
+    """Several programs with the same number of layers, as an artifact stores them with all their weak rankers."""
 
     nodes: Annotated[
         npt.NDArray[np.void],
@@ -303,7 +305,7 @@ class AnyPrograms(State):
 
     @classmethod
     def join(cls, programs: Sequence[AnyProgram]) -> "AnyPrograms":
-        """Return programs one after the other; raise ArtifactError for those of estimators, which are foreign code."""
+        """Return several programs as one state; raise ArtifactError for those with users' estimators."""
         rankers = programs[0].rankers
         if not isinstance(rankers, NamedRankers):
             raise ArtifactError(
@@ -317,14 +319,14 @@ class AnyPrograms(State):
         )
 
     def split(self, n_layers: int, name: ClassifierName) -> list[AnyProgram]:
-        """Return each program."""
+        """Return the stored programs one by one."""
         rankers = NamedRankers(name, self.stack.n_categories, stack=self.stack)
         starts = range(0, len(self.nodes), n_nodes(n_layers))
         ranges = [slice(start, start + n_nodes(n_layers)) for start in starts]
         return [AnyProgram(n_layers, self.nodes[own], self.number[own], rankers) for own in ranges]
 
     def check(self) -> None:
-        """Raise ArtifactError for nodes that make no sense, or a node that cuts without a weak ranker of its own."""
+        """Raise ArtifactError for inconsistent nodes, or a node with a threshold but no weak ranker of its own."""
         check_nodes(self.nodes)
         fitted = np.flatnonzero(_is_fitted(self.number))
         if (_is_fitted(self.number) != (self.nodes["feature"] >= 0)).any() or (

@@ -1,4 +1,4 @@
-"""Growing a program layer by layer from histograms of its nodes.
+"""Growing a MartiRank program layer by layer, from histograms of its nodes.
 
 A row is in several nodes of a layer, with a probability in each. Its *masses* are those probabilities times its weight.
 They lie in blocks of four neighbouring positions, as (n_blocks, n_rows, 4): one addition of four numbers serves four
@@ -59,7 +59,7 @@ ROWS = 1 << 13  # rows of a task: one block of their masses stays in a core's ow
 
 
 def n_blocks(n_positions: int) -> int:
-    """Return the number of blocks that hold `n_positions` positions."""
+    """Return the number of blocks (of four positions each) that hold `n_positions` positions."""
     return -(-n_positions // POSITIONS)
 
 
@@ -71,9 +71,11 @@ def add_four(typing_context, sums, to, terms, at):  # type: ignore[no-untyped-de
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit the vector addition."""
         vector = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), POSITIONS).as_pointer()
 
         def find(array: int, index: int) -> Any:
+            """Return the address of four consecutive numbers of an array argument, as a vector pointer."""
             data = context.make_array(signature.args[array])(
                 context, builder, arguments[array]
             ).data
@@ -89,7 +91,7 @@ def add_four(typing_context, sums, to, terms, at):  # type: ignore[no-untyped-de
 
 @numba.njit(inline="always")
 def _add(column, masses, start, stop, histogram):  # type: ignore[no-untyped-def]
-    """Add the masses of rows start to stop to histogram[code * 4 + position].
+    """Add the row weights of rows start to stop to histogram[code * 4 + position].
 
     column: (n_rows,) uint8; masses: (4 * n_rows,) float64; histogram: (n_codes * 4,) float64.
     """
@@ -111,7 +113,7 @@ def _add(column, masses, start, stop, histogram):  # type: ignore[no-untyped-def
     )
 )
 def add_layer(first, step, n_features, codes, masses, n_positives, histograms):  # type: ignore[no-untyped-def]
-    """Add the mass of each class per node and code to the histograms of every step-th feature.
+    """Add the weight of each class per node and code to the histograms of every step-th feature.
 
     codes: (n_features, n_rows) uint8, positives first; masses: (n_blocks, 4 * n_rows) float64; histograms: (n_blocks,
     n_features, 2, n_codes * 4) float64.
@@ -138,7 +140,7 @@ def add_layer(first, step, n_features, codes, masses, n_positives, histograms): 
     )
 )
 def take_step(first, step, n_tasks, codes, features, rises, masses):  # type: ignore[no-untyped-def]
-    """Move the masses of every step-th run of rows to the next layer.
+    """Move the row weights of every step-th run of rows to the next layer.
 
     codes: (n_features, n_rows) uint8; features: (n_nodes,) int64, the feature of each node of the layer; rises:
     (n_nodes, n_codes) float64, the fraction that goes one position up, by code; masses: (n_blocks, 4 * n_rows) float64,
@@ -160,7 +162,7 @@ def take_step(first, step, n_tasks, codes, features, rises, masses):  # type: ig
 
 
 class CodedRows(NamedTuple):
-    """Coded rows, positives first.
+    """Binned training rows, positives first, with their weights.
 
     Attributes
     ----------
@@ -182,11 +184,11 @@ class CodedRows(NamedTuple):
 
     @property
     def mass(self) -> Mass:
-        """The weight of each class."""
+        """The total weight of each class."""
         return Mass.of(self.weight, self.n_positives)
 
     def take(self, rows: Integers, n_positives: int) -> "CodedRows":
-        """Return some of the rows; `rows` lists the positives first."""
+        """Return a subset of the rows; `rows` lists the positives first."""
         codes = np.ascontiguousarray(self.codes[:, rows])
         return CodedRows(self.bins, codes, self.weight[rows], n_positives, self.counts[rows])
 
@@ -198,7 +200,7 @@ def code_rows(
     max_bins: int,
     n_categories: Integers,
 ) -> CodedRows:
-    """Learn the bins of every column, and return the rows coded with them."""
+    """Fit the bins of every column; return the rows as bin codes."""
     rows, n_positives = positives_first(positive)
     own = weight[rows]
     bins = learn_bins(X, np.sort(rows), weight, max_bins, n_categories)
@@ -214,7 +216,7 @@ def divide_rows(
     n_categories: Integers,
     n_layers: int,
 ) -> tuple[Bins, Shards]:
-    """Return the bins of every column, and shards of the rows for a program of so many layers."""
+    """Return the bins of every column, and the rows divided into shards for a program of n_layers layers."""
     rows, n_positives = positives_first(positive)
     scale = Division.of(take_weights(weight, rows), n_positives, rows).scale or 1.0
     total = float(weight.sum())
@@ -235,13 +237,13 @@ def divide_rows(
 
 
 class LayerMove(NamedTuple):
-    """How rows move from a layer to the next: its nodes, and the fraction that goes up, (n_nodes, n_codes), by code."""
+    """How rows move from one layer to the next: its nodes, and the fraction moving up, (n_nodes, n_codes), by code."""
 
     nodes: npt.NDArray[np.void]
     rises: Floats
 
     def move(self, codes: Codes, masses: Floats) -> None:
-        """Move the masses of rows."""
+        """Move the row weights to the next layer, in place."""
         nodes, rises = self
         for position in np.flatnonzero(nodes["frozen"]):  # rows of a frozen node stay there
             masses[position // POSITIONS, position % POSITIONS :: POSITIONS] = 0.0
@@ -253,7 +255,7 @@ class LayerMove(NamedTuple):
 
 
 class LayerSums(NamedTuple):
-    """Sums over the rows that a layer was shown.
+    """Sums over the rows that were used for a layer: histograms and class weights per node.
 
     Attributes
     ----------
@@ -274,7 +276,7 @@ class LayerSums(NamedTuple):
 
     @classmethod
     def of(cls, n_positions: int, n_features: int, numbers: Floats | None = None) -> "LayerSums":
-        """Return the sums of a layer that are 0, or have these numbers (`numbers`)."""
+        """Return the sums of a layer, initially 0, or those encoded in `numbers`."""
         shape = n_blocks(n_positions), n_features, 2, N_CODES * POSITIONS
         bounds = np.cumsum([np.prod(shape), 2 * n_positions])
         given = np.zeros(bounds[-1] + 2) if numbers is None else numbers
@@ -282,7 +284,7 @@ class LayerSums(NamedTuple):
         return cls(given, histograms.reshape(shape), squares.reshape(n_positions, 2), shown)
 
     def add(self, rows: CodedRows, masses: Floats) -> None:
-        """Add rows; `masses` are those in the layer."""
+        """Add rows to the sums; `masses` are their weights at the layer's positions."""
         codes, m = rows.codes, rows.n_positives
         used = masses[: len(self.histograms)]
         pool = ThreadPool(codes.size * len(used))
@@ -297,7 +299,7 @@ class LayerSums(NamedTuple):
 
 
 class LayerShard:
-    """Rows of a shard and their masses, which go from layer to layer."""
+    """The binned rows of a shard, with their weights at the positions of the current layer."""
 
     def __init__(self, rows: CodedRows, n_layers: int) -> None:
         self._rows, self._masses = rows, start_masses(rows.weight, n_layers, rows.folder)
@@ -305,7 +307,7 @@ class LayerShard:
     def add(
         self, step: LayerMove | None, n_positions: int, drawn: tuple[Integers, int] | None
     ) -> Floats:
-        """Move to the next layer, of so many positions, unless the step is None; return the numbers of `LayerSums`.
+        """Move the rows by `step`, if not None, to a layer of n_positions; return the shard's `LayerSums` as numbers.
 
         drawn: the rows that are summed up, positives first, and the number of positives; None: all.
         """
@@ -324,7 +326,7 @@ class LayerShard:
 
 @dataclass(frozen=True)
 class MakeLayerShard:
-    """Makes shards of pieces; see `core.base.shards.MakeShard`.
+    """Factory that builds a `LayerShard` from a block of rows; see `core.base.shards.MakeShard`.
 
     Attributes
     ----------
@@ -353,7 +355,7 @@ class MakeLayerShard:
     def shard(
         self, codes: Codes, weight: Floats, n_positives: int, folder: Path | None = None
     ) -> LayerShard:
-        """Return the shard of coded rows, positives first."""
+        """Return the shard of binned rows, positives first."""
         own, counts = weight / self.total, weight / self.scale
         return LayerShard(
             CodedRows(self.bins, codes, own, n_positives, counts, folder), self.n_layers
@@ -361,7 +363,9 @@ class MakeLayerShard:
 
 
 def start_masses(weight: Floats, n_layers: int, folder: Path | None = None) -> Floats:
-    """Return the masses of rows at the root, (n_blocks, 4 * n_rows); `weight` is (n_rows,).
+    """Return the initial row weights, all at position 0, (n_blocks, 4 * n_rows); `weight` is (n_rows,).
+
+    folder: where to keep them in a memory-mapped file; None: in memory.
 
     folder: where they are in a file, which is mapped.
     """
@@ -381,7 +385,7 @@ Report = Callable[[int, npt.NDArray[np.void]], None]
 def draw_rows(
     keys: npt.NDArray[np.uint64], n_positives: int, subsample: float, seed: int
 ) -> tuple[Integers, int]:
-    """Return a random fraction of the rows of each class, positives first, and the number of positives.
+    """Return a random fraction of each class's rows, positives first, and the number of positives drawn.
 
     Rows of equal keys are drawn together.
     """
@@ -401,7 +405,7 @@ def grow(
     noise: Noise = NO_NOISE,
     draw: Draw | None = None,
 ) -> Program:
-    """Return a program of stumps.
+    """Return a program of stumps grown on sharded rows.
 
     Parameters
     ----------
@@ -424,7 +428,7 @@ def grow(
 
 
 class Growth:
-    """A program under construction.
+    """A program under construction, grown one layer at a time from batches of rows.
 
     A layer takes rows, all at once or in parts, and keeps a histogram per node. When it is closed, its nodes are made
     from the histograms, and the next layer takes rows: the same rows after one more step (`step`), or others, which are
@@ -456,16 +460,16 @@ class Growth:
         self._start_layer()
 
     def descend(self, codes: Codes, masses: Floats) -> None:
-        """Move the masses of rows from the root to the open layer."""
+        """Move the row weights from position 0 through all finished layers."""
         for t in range(self.n_closed):
             self.step(t).move(codes, masses)
 
     def step(self, t: int) -> LayerMove:
-        """Return how rows move from layer t, counted from 0, to the next."""
+        """Return how rows move from layer t, counted from 0, to the next layer."""
         return LayerMove(self.nodes[layer(t)], self._rises[layer(t)])
 
     def is_satisfied(self, min_mass: float, max_shown: float) -> bool:
-        """Return whether the open layer has seen enough rows.
+        """Return whether the current layer has seen enough rows.
 
         Parameters
         ----------
@@ -487,7 +491,7 @@ class Growth:
         return True
 
     def close_layer(self) -> npt.NDArray[np.void]:
-        """Make the nodes of the open layer from their histograms, open the next layer, and return the nodes."""
+        """Create the current layer's nodes from their histograms, start the next layer, and return the nodes."""
         t = self.n_closed
         first = n_nodes(t)
         total = self._noise.total(self._shown)
@@ -500,26 +504,27 @@ class Growth:
         return self.nodes[layer(t)]
 
     def program(self) -> Program:
-        """Return the program of the closed layers."""
+        """Return the program of the finished layers."""
         return Program(self.n_closed, self.nodes[: n_nodes(self.n_closed)], self._words)
 
     def _start_layer(self) -> None:
+        """Start a layer with sums of 0."""
         self.sums = LayerSums.of(min(self.n_closed + 1, self._n_layers), len(self._bins.n_bins))
 
     @property
     def _shown(self) -> Mass:
-        """The mass of the rows that the open layer was shown."""
+        """The class weights of the rows that the current layer has seen."""
         return Mass(*self.sums.shown.tolist())
 
     def _histogram(self, position: int) -> Floats:
-        """Return the mass of a node per feature, class and code, (n_features, 2, 256)."""
+        """Return the weight at a position per feature, class and code, (n_features, 2, 256)."""
         block = self.sums.histograms[position // POSITIONS]
         return np.ascontiguousarray(block[..., position % POSITIONS :: POSITIONS])
 
     def _grow(
         self, histogram: Floats, total: Mass, squares: Floats
     ) -> tuple[npt.NDArray[np.void], Floats]:
-        """Return the node of a histogram, and its probability of rising by code."""
+        """Return the best node for a histogram, and its probability of moving up for each code."""
         labelled = Mass(*histogram[0].sum(axis=1))
         share, end = self._noise.end(labelled, total)
         if end is not None:
@@ -548,7 +553,7 @@ class Growth:
         return node, np.where(above, node["rise_above"], node["rise_below"])
 
     def _note_cut(self, split: Split) -> tuple[float, int]:
-        """Return the threshold of a cut, and the index of the first word of its stored set; -1 without a set."""
+        """Return the threshold of a split, and the index of its stored category set's first word; -1 without a set."""
         category_mask = categories_above(self._bins, split)
         if category_mask is not None:
             first = len(self._words)
@@ -558,7 +563,7 @@ class Growth:
 
 
 def codes_above(split: Split) -> npt.NDArray[np.bool_]:
-    """Return which codes lie above a cut, shape (256,), bool."""
+    """Return which codes are above a split, shape (256,), bool."""
     above = np.arange(N_CODES) > split.cut
     if split.bins_above is not None:
         above[:] = False

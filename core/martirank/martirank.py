@@ -1,4 +1,4 @@
-"""MartiRank (Long & Servedio 2007, Section 4): boosting the AUC although labels lie; the base of both its forms."""
+"""MartiRank (Long & Servedio 2007, Section 4): boosting the AUC despite wrong labels; the base of both variants."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -72,7 +72,7 @@ ProgramGrower = Callable[[Noise, Draw | None, Report], Any]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ProgramParameters:
-    """The parameters of both algorithms."""
+    """The parameters of `MartiRank` and `SampledMartiRank`."""
 
     n_rounds: NLayers = 20
     weak_ranker: WeakRankerOption = "stump"
@@ -83,7 +83,7 @@ class ProgramParameters:
 
 
 class ProgramRanker(ProgramParameters, Ranker):
-    """Base class of MartiRank: rows move through branching programs, and their mean position is the score.
+    """Base class of the MartiRank estimators: a row's score is its mean position at the end of branching programs.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class ProgramRanker(ProgramParameters, Ranker):
         return self._mean_output(self.checked_rows(X))
 
     def structure(self) -> dict[str, Any]:
-        """Describe the programs: layers of nodes, each a rule in words with its class masses and error."""
+        """Describe the programs as JSON: layers of nodes, each with a rule, class fractions and error."""
         return {
             "type": "branching_programs",
             "layers": self.n_rounds,
@@ -137,6 +137,7 @@ class ProgramRanker(ProgramParameters, Ranker):
         return isinstance(self.weak_ranker, str)
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter for a weak ranker that has neither decision_function nor predict_proba."""
         weak = self.weak_ranker
         if not isinstance(weak, str) and not any(
             hasattr(weak, method) for method in ("decision_function", "predict_proba")
@@ -146,19 +147,20 @@ class ProgramRanker(ProgramParameters, Ranker):
             )
 
     def _weak_rankers(self) -> NodeRankers:
-        """Return the weak rankers, without any fitted, of programs whose nodes are no stumps."""
+        """Return an empty list of weak rankers of the kind that the nodes use (other than stumps)."""
         if isinstance(self.weak_ranker, str):
             name = cast(ClassifierName, self.weak_ranker)
             return NamedRankers(name, self._n_categories(), self.random_state)
         return EstimatorRankers(self.weak_ranker)
 
     def _grower(self, data: TrainingData) -> ProgramGrower:
-        """Return a function that grows programs on rows."""
+        """Return a function that grows programs on the training rows."""
         X, positive, weight = data.X, data.positive, data.weight
         if self.weak_ranker == "stump":
             table = code_rows(X, positive, weight, self.max_bins, data.n_categories)
 
             def grow_program(noise: Noise, draw: Draw | None, report: Report) -> Program:
+                """Return a program of stumps grown on the training rows."""
                 shards = OwnShards([LayerShard(table, self.n_rounds)])
                 return grow(shards, table.bins, self.n_rounds, report, noise, draw)
 
@@ -167,6 +169,7 @@ class ProgramRanker(ProgramParameters, Ranker):
         return partial(grow_any, rankers, X, positive, weight, self.n_rounds, self.balance_classes)
 
     def _mean_output(self, X: Floats) -> Floats:
+        """Return each row's output averaged over the programs."""
         total = np.zeros(len(X))
         for program in self.programs_:
             total += program.score(X, self.output)
@@ -174,9 +177,10 @@ class ProgramRanker(ProgramParameters, Ranker):
 
     @abstractmethod
     def _sizes(self) -> tuple[int, int]:
-        """Return the number of programs and of losses of a fit."""
+        """Return the number of programs and of loss values of a fit."""
 
     def _take(self, programs: Sequence[Any], intercept: float, loss: Floats) -> None:
+        """Set the programs, the intercept and the losses."""
         self.programs_ = programs
         self.loss_ = loss
         self.nodes_ = np.concatenate([program.nodes for program in programs])
@@ -185,7 +189,7 @@ class ProgramRanker(ProgramParameters, Ranker):
     def _find_cut(
         self, X: Floats | StandIns, positive: npt.NDArray[np.bool_], weight: Floats
     ) -> float:
-        """Return the score of greatest TPR - FPR on the training rows."""
+        """Return the score with the greatest TPR - FPR on the training rows."""
         if isinstance(X, StandIns):
             scores = X.apply(self._mean_output)
         else:
@@ -200,19 +204,21 @@ class ProgramRanker(ProgramParameters, Ranker):
 
     @property
     def _kept(self) -> Annotated[Programs | AnyPrograms, Nested()]:
-        """The programs, as an artifact holds them."""
+        """The programs, as an artifact stores them."""
         if self.weak_ranker == "stump":
             return Programs.join(self.programs_, self._n_categories())
         return AnyPrograms.join(self.programs_)
 
     @_kept.setter
     def _kept(self, kept: Programs | AnyPrograms) -> None:
+        """Set the programs from the stored ones."""
         if isinstance(kept, Programs):
             self.programs_ = kept.split()
         else:
             self.programs_ = kept.split(self.n_rounds, cast(ClassifierName, self.weak_ranker))
 
     def _known_sizes(self) -> dict[str, Any]:
+        """Return the sizes and types that an artifact is validated against, including those of the programs."""
         is_stump = self.weak_ranker == "stump"
         n_programs, n_losses = self._sizes()
         return super()._known_sizes() | {
@@ -225,6 +231,7 @@ class ProgramRanker(ProgramParameters, Ranker):
         }
 
     def _restore(self) -> None:
+        """Set the attributes that follow from the restored programs."""
         self._take(self.programs_, self.intercept_, self.loss_)
 
 
@@ -274,20 +281,22 @@ class MartiRank(ProgramRanker):
     """
 
     def reads_columns(self) -> str | None:
-        """Return None if the nodes are stumps, which are learned from column codes; else why not."""
+        """Return None for stumps, which can be fitted on binned column codes alone; else why not."""
         if isinstance(self.weak_ranker, str) and self.weak_ranker == "stump":
             return None
         return f"weak_ranker {self.weak_ranker!r} reads the rows"
 
     def reads_shards(self) -> str | None:
-        """Return None if the nodes are stumps, which need only sums over shards; else why not."""
+        """Return None for stumps, which need only sums over row shards; else why not."""
         return self.reads_columns()
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
+        """Grow the program layer by layer, and set the fitted attributes."""
         X, positive, weight = data.X, data.positive, data.weight
         losses: list[float] = []
 
         def report(t: int, nodes: npt.NDArray[np.void]) -> None:
+            """Record a layer's mean error, and report it to the callback."""
             losses.append(mean_error(nodes))
             callback(t, self.n_rounds, {"loss": losses[-1]})
 
@@ -307,4 +316,5 @@ class MartiRank(ProgramRanker):
         self.intercept_ = -self._find_cut(rows, positive, weight)
 
     def _sizes(self) -> tuple[int, int]:
+        """Return the number of programs and of loss values."""
         return 1, self.n_rounds

@@ -1,4 +1,4 @@
-"""The layered branching program: its nodes by Lemma 4, its scores in expectation over its coins, and its state."""
+"""The layered branching program of MartiRank: its nodes (Lemma 4), expected scores, and stored state."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -59,28 +59,28 @@ MIN_CLASS_FRACTION = 1e-9
 
 
 class Mass(NamedTuple):
-    """Mass of the positives and of the negatives."""
+    """The total weight of the positives and of the negatives in a set of rows."""
 
     positive: float
     negative: float
 
     @classmethod
     def of(cls, weight: Floats, n_positives: int) -> "Mass":
-        """Sum the weight of rows, positives first."""
+        """Return the class weights of rows, of which the first n_positives are positive."""
         return cls(float(weight[:n_positives].sum()), float(weight[n_positives:].sum()))
 
     @classmethod
     def by_label(cls, weight: Floats, positive: npt.NDArray[np.bool_]) -> "Mass":
-        """Sum the weight of rows in any order."""
+        """Return the class weights of rows in any order."""
         return cls(float(weight[positive].sum()), float(weight[~positive].sum()))
 
     @property
     def share(self) -> float:
-        """Fraction of the mass that is positive."""
+        """Fraction of the weight that is positive."""
         return self.positive / (self.positive + self.negative)
 
     def without_noise(self, noise_rate: float) -> "Mass":
-        """Return the mass without label noise of rate η: (M_b - η M)/(1 - 2η), at least 0 (§5, p^b_{i,t})."""
+        """Return the estimated true class weights under label noise of rate η: (M_b - η M)/(1 - 2η), at least 0."""
         flipped = noise_rate * (self.positive + self.negative)
         kept = 1.0 - 2.0 * noise_rate
         return Mass(
@@ -88,7 +88,7 @@ class Mass(NamedTuple):
         )
 
     def plus(self, other: "Mass") -> "Mass":
-        """Return the sum, class by class; `+` would join the tuples."""
+        """Return the sum with another mass, class by class."""
         return Mass(self.positive + other.positive, self.negative + other.negative)
 
 
@@ -96,7 +96,7 @@ NO_MASS = Mass(0.0, 0.0)
 
 
 class CutProbabilities(NamedTuple):
-    """Probabilities of rising on both sides of a cut, and the error on either class."""
+    """The probabilities of moving up on both sides of a node's threshold, and the error on either class."""
 
     rise_above: float
     rise_below: float
@@ -104,7 +104,7 @@ class CutProbabilities(NamedTuple):
 
 
 def split(above: Mass, below: Mass) -> CutProbabilities:
-    """Return the two-sided classifier of a cut (Long & Servedio 2007, Lemma 4); positives may prefer either side.
+    """Return the two-sided classifier of a threshold (Long & Servedio 2007, Lemma 4), from the class weights.
 
     The masses are corrected for noise, and each class has some.
     """
@@ -119,19 +119,19 @@ def split(above: Mass, below: Mass) -> CutProbabilities:
 
 
 def _rise(expected: float) -> float:
-    """Return the probability of 1, given the expected value of a variable that is 1 or -1."""
+    """Return the probability of 1 of a variable in {-1, 1} with this expected value."""
     return 0.5 * (1.0 + expected)
 
 
 def uniform_node(rise: float, mass: Mass, frozen: bool = False) -> npt.NDArray[np.void]:
-    """Return a node that treats all rows alike."""
+    """Return a node that moves all rows up with the same probability."""
     return np.array(
         (-1, 0.0, False, -1, rise, rise, mass.positive, mass.negative, np.nan, frozen), dtype=NODE
     )[()]
 
 
 class Noise(NamedTuple):
-    """The label noise that `SampledMartiRank` corrects for.
+    """The label noise for which `SampledMartiRank` corrects class weights.
 
     Attributes
     ----------
@@ -148,16 +148,16 @@ class Noise(NamedTuple):
     class_prior: float | None = None
 
     def total(self, shown: Mass) -> Mass:
-        """Return the true mass of each class, given the masses of the rows shown by their labels."""
+        """Return the estimated true class weights, given the observed weights by label."""
         if self.class_prior is None:
             return shown.without_noise(self.rate)
         both = shown.positive + shown.negative
         return Mass(self.class_prior * both, (1.0 - self.class_prior) * both)
 
     def end(self, labelled: Mass, total: Mass) -> tuple[Mass, npt.NDArray[np.void] | None]:
-        """Return the fraction of each class at a node; and the node, if it is frozen (eq. 2) or holds one class alone.
+        """Return the class fractions at a node, and a final node if it is frozen (eq. 2) or has one class only.
 
-        labelled: mass at the node by the labels; total: true mass of all rows.
+        labelled: class weights at the node by the labels; total: true class weights of all rows.
         """
         here = labelled.without_noise(self.rate)
         # A draw of few rows of a class may seem to hold none after the correction.
@@ -174,7 +174,7 @@ NO_NOISE = Noise()
 def cut_node(
     cut: tuple[int, float, bool, int], above: Mass, below: Mass, share: Mass, noise_rate: float
 ) -> npt.NDArray[np.void]:
-    """Return the node of a cut, given as feature, threshold, missing_above and word; `above`, `below`: its masses."""
+    """Return a node with a split (feature, threshold, missing_above, word), given the class weights on both sides."""
     sides = split(above.without_noise(noise_rate), below.without_noise(noise_rate))
     return np.array(
         (*cut, sides.rise_above, sides.rise_below, *share, sides.error, False), dtype=NODE
@@ -182,7 +182,7 @@ def cut_node(
 
 
 def mean_error(nodes: npt.NDArray[np.void]) -> float:
-    """Return the mean error of the nodes of a layer on either class, weighted by the fractions that reach them.
+    """Return the mean classification error of a layer's nodes, weighted by the fraction of rows that reach them.
 
     The error of a node without a cut is ½. Below ½ the layer separates the classes.
     """
@@ -194,7 +194,7 @@ def mean_error(nodes: npt.NDArray[np.void]) -> float:
 def describe_layers(
     nodes: npt.NDArray[np.void], n_layers: int, condition: Callable[[int], str | None]
 ) -> list[list[dict[str, Any]]]:
-    """Describe nodes layer by layer, ready for JSON; `condition` returns a cut's upper side in words, or None."""
+    """Return a JSON description of nodes by layer; `condition` returns a node's upper side as text, or None."""
     return [
         [
             {"position": node - n_nodes(t)}
@@ -208,6 +208,7 @@ def describe_layers(
 def _describe_node(
     node: npt.NDArray[np.void], condition: str | None, layers_left: int
 ) -> dict[str, Any]:
+    """Return a JSON description of one node: the class fractions that reach it, and its rule."""
     described = {name: float(node[name]) for name in ("positive", "negative")}
     if node["frozen"]:
         steps = layers_left * int(node["rise_below"])
@@ -225,7 +226,7 @@ def _describe_node(
 
 
 def check_nodes(nodes: npt.NDArray[np.void]) -> None:
-    """Raise ArtifactError if fields of a node contradict each other; `RULES` have been checked before."""
+    """Raise ArtifactError if the fields of a node contradict each other; `RULES` have been checked before."""
     cuts = nodes["feature"] >= 0
     if not ((nodes["error"][cuts] >= 0.0) & (nodes["error"][cuts] <= 1.0)).all():
         raise ArtifactError("error must be from 0 to 1 where a node cuts")
@@ -240,12 +241,12 @@ Count = TypeVar("Count", int, Integers)
 
 
 def n_nodes(n_layers: Count) -> Count:
-    """Return the number of nodes of a program; layer t, counted from 1, has t nodes."""
+    """Return the number of nodes of a program of n_layers layers; layer t, counted from 1, has t nodes."""
     return n_layers * (n_layers + 1) // 2
 
 
 def layer(t: int) -> slice:
-    """Return the range of the t + 1 nodes of layer t, counted from 0."""
+    """Return the slice of the t + 1 nodes of layer t, counted from 0."""
     return slice(n_nodes(t), n_nodes(t + 1))
 
 
@@ -255,6 +256,7 @@ ROWS = (
 
 
 def _array(dtype: Any, n_dimensions: int = 1) -> Any:
+    """Return the numba type of a read-only, C-contiguous array."""
     return numba.types.Array(dtype, n_dimensions, "C", readonly=True)
 
 
@@ -263,7 +265,7 @@ _NODES = _array(numba.from_dtype(NODE))
 
 @kernel(numba.void(numba.float64[::1], numba.float64[::1], numba.float64[::1]), inner=True)
 def _move(here, up, rises):  # type: ignore[no-untyped-def]
-    """Move the fraction rises[r] of here[r] to up[r]; all (n,) float64. On its own, so that it becomes vector code."""
+    """Move the fraction rises[r] of here[r] to up[r]; all (n,) float64. A function of its own to be vectorised."""
     for r in range(len(rises)):
         moved = here[r] * rises[r]
         up[r] += moved
@@ -281,7 +283,7 @@ def _move(here, up, rises):  # type: ignore[no-untyped-def]
     )
 )
 def _score(X, nodes, words, n_layers, by_vote, scores):  # type: ignore[no-untyped-def]
-    """Write the expected position over T of each row, or its expected vote, to scores, (n_rows,) float64.
+    """Write each row's expected final position divided by T, or its expected vote, to scores, (n_rows,) float64.
 
     X: (n_rows, n_features) float64; nodes: (n_nodes,) `NODE`; words: (n_words,) uint64. Rows are scored in blocks:
     columns is (n_features, block), mass (n_layers + 1, block) by position. The mass of a layer is moved to the next in
@@ -343,7 +345,7 @@ def _score(X, nodes, words, n_layers, by_vote, scores):  # type: ignore[no-untyp
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """T layers of nodes; node (i, t), at position i of layer t, leads to (i, t+1) and (i+1, t+1).
+    """A branching program of T layers; node (i, t), at position i of layer t, leads to (i, t+1) and (i+1, t+1).
 
     Attributes
     ----------
@@ -360,7 +362,7 @@ class Program:
     words: npt.NDArray[np.uint64]
 
     def score(self, X: Floats, output: Output) -> Floats:
-        """Return the scores of rows, in expectation over the coins, without checks.
+        """Return the expected scores of rows over the program's coin flips, without checks.
 
         Parameters
         ----------
@@ -385,7 +387,7 @@ class Program:
         return scores
 
     def describe(self, name: Callable[[int], str], categories: Categories) -> list[Any]:
-        """Describe the nodes layer by layer, ready for JSON.
+        """Return a JSON description of the nodes, layer by layer.
 
         Parameters
         ----------
@@ -402,6 +404,7 @@ class Program:
     def _condition(
         self, node: npt.NDArray[np.void], name: Callable[[int], str], categories: Categories
     ) -> str | None:
+        """Return the condition of a node's upper side as text; None for a node without a split."""
         feature, word = int(node["feature"]), int(node["word"])
         if feature < 0:
             return None
@@ -416,7 +419,7 @@ class Program:
 
 @dataclass(frozen=True, eq=False)
 class Programs(State):
-    """Programs one after the other, as an artifact holds them.
+    """Several programs, concatenated as an artifact stores them.
 
     Attributes
     ----------
@@ -436,7 +439,7 @@ class Programs(State):
 
     @classmethod
     def join(cls, programs: Sequence[Program], n_categories: Integers) -> "Programs":
-        """Return programs one after the other."""
+        """Return several programs as one state."""
         return cls(
             n_categories,
             np.array([program.n_layers for program in programs]),
@@ -446,13 +449,13 @@ class Programs(State):
         )
 
     def split(self) -> list[Program]:
-        """Return each program."""
+        """Return the stored programs one by one."""
         nodes = pieces(self.nodes, n_nodes(self.n_layers))
         words = pieces(self.words, self.n_words)
         return [Program(*each) for each in zip(self.n_layers.tolist(), nodes, words, strict=True)]
 
     def check(self) -> None:
-        """Raise ArtifactError for nodes that make no sense, and for sets that are missing, incomplete or needless."""
+        """Raise ArtifactError for inconsistent nodes, and for category sets that are missing, incomplete or unused."""
         check_nodes(self.nodes)
         feature, word = self.nodes["feature"], self.nodes["word"]
         categories = np.where(feature >= 0, self.n_categories[feature], 0)

@@ -1,4 +1,4 @@
-"""SampledMartiRank (Long & Servedio 2007, Section 5): noise of a known rate, or one to be guessed; draws, streams."""
+"""SampledMartiRank (Long & Servedio 2007, Section 5): correction for label noise, row sampling, streams."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class NoiseBound(NamedTuple):
 
 
 def bound_noise_rate(scores: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> NoiseBound:
-    """Return an upper bound of the noise rate: from the end of a ranking whose labels agree most.
+    """Return an upper bound of the label noise rate, from the purest end of a ranking of held-out rows.
 
     If labels are flipped at rate η, the rarer label is at least a fraction η of every set of rows, and exactly η only
     if all rows of the set are of one class. So the purest set bounds η from above, by Wilson's limit; if the classes
@@ -64,7 +64,7 @@ SLICE_ROWS = 1 << 14  # rows that are coded together, so that memory does not gr
 
 
 class Demand(NamedTuple):
-    """How many rows a layer must be shown.
+    """How many rows each layer needs.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Demand(NamedTuple):
 def draws_needed(
     n_layers: int, epsilon: float, class_prior: float, noise_rate: float, demand: Demand
 ) -> float:
-    """Return how many rows a layer must be shown by Theorem 10 of Long & Servedio; T is `n_layers`, η the noise rate.
+    """Return how many rows a layer needs by Theorem 10 of Long & Servedio; T is `n_layers`, η the noise rate.
 
     A node that is not frozen is reached by a share ε/(4T(T+1)) of each class at least, so that a row is one of the
     rarer class's, of share p, at that node with probability q = p ε/(4T(T+1)). By Chernoff's bound (2/q)(m_A +
@@ -100,7 +100,7 @@ def draws_needed(
 
 
 def guess_and_halve(fraction: float) -> float:
-    """Return the greatest of ½, ¼, ... that is not above a fraction."""
+    """Return the greatest of ½, ¼, ... that is at most `fraction`."""
     guess = 0.5
     while guess > fraction and guess > 2.0**-40:
         guess /= 2.0
@@ -109,7 +109,7 @@ def guess_and_halve(fraction: float) -> float:
 
 @dataclass
 class Stream:
-    """Programs under construction that take slices of rows in turn: no row is shown twice to any node of any program.
+    """Programs grown from a stream of row batches: no node sees a row twice.
 
     The bins are those of the first batch; `seen` is the mass of all rows shown, by their labels; `turn` counts slices.
     """
@@ -125,15 +125,15 @@ class Stream:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all layers of all programs are closed."""
+        """Whether all layers of all programs are finished."""
         return all(growth.n_closed == self.n_layers for growth in self.growths)
 
     def programs(self) -> list[Program]:
-        """Return the programs of the closed layers."""
+        """Return the programs of the finished layers."""
         return [growth.program() for growth in self.growths]
 
     def feed(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
-        """Show rows to the programs that need more."""
+        """Give a batch of rows to the programs that need more."""
         for start in range(0, len(X), SLICE_ROWS):
             growing = [g for g in self.growths if g.n_closed < self.n_layers]
             if not growing:
@@ -146,6 +146,7 @@ class Stream:
             self._show(growth, CodedRows(self.bins, codes, own, n_positives, effective_counts(own)))
 
     def _show(self, growth: Growth, rows: CodedRows) -> None:
+        """Add rows to a program's current layer, and finish the layer if it has seen enough."""
         masses = start_masses(rows.weight, self.n_layers)
         growth.descend(rows.codes, masses)
         growth.sums.add(rows, masses)
@@ -174,7 +175,7 @@ MAX_DRAWS = 1 << 18  # draws of a fit: no two seeds share a draw
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SampledParameters(ProgramParameters):
-    """The parameters of `SampledMartiRank` beside those of `MartiRank`."""
+    """The parameters that `SampledMartiRank` has in addition to those of `MartiRank`."""
 
     epsilon: Annotated[
         float,
@@ -321,6 +322,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _learn_batch(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, demand: Demand
     ) -> None:
+        """Check a batch, and add it to the stream of rows from which the programs grow."""
         check_values(type(self), self.get_params(deep=False))
         if self.weak_ranker != "stump":
             raise InvalidParameter(
@@ -350,6 +352,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _start_stream(
         self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats, demand: Demand
     ) -> Stream:
+        """Return a new stream, with bins fitted on the first batch."""
         self._check_noise_rate(positive, weight)
         rows = np.flatnonzero(weight > 0)
         bins, _ = fit_bins(X, rows, weight[rows], self.max_bins, self._n_categories())
@@ -360,7 +363,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _check_batch(
         self, y: Any, sample_weight: Any, n_rows: int
     ) -> tuple[npt.NDArray[np.bool_], Floats]:
-        """Return labels and weights of a batch; it need not hold both classes."""
+        """Return the labels and weights of a batch, checked; it need not contain both classes."""
         try:
             labels = np.concatenate([self.classes_, column_or_1d(y, warn=True)])
         except ValueError as error:
@@ -378,6 +381,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _take_stream(
         self, stream: Stream, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats
     ) -> None:
+        """Set the fitted attributes from the finished layers of a stream."""
         programs = stream.programs()
         self._take(programs, getattr(self, "intercept_", 0.0), _mean_errors(programs))
         if weight[positive].any() and weight[~positive].any():
@@ -386,6 +390,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.is_complete_ = stream.is_complete
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
+        """Estimate the noise rate if it is not given, grow all programs, and set the fitted attributes."""
         X, positive, weight = data.X, data.positive, data.weight
         grow = self._bagged(data)
         mass = Mass.by_label(weight / weight.sum(), positive)
@@ -402,7 +407,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.intercept_ = -self._find_cut(X, positive, weight)
 
     def structure(self) -> dict[str, Any]:
-        """Describe the programs and the noise rate of the labels."""
+        """Describe the programs and the noise rate as JSON."""
         low, high = self.noise_rate_range_
         noise: dict[str, Any] = {"rate": self.noise_rate_, "guessed": self.noise_rate is None}
         if self.noise_rate is None:
@@ -421,11 +426,12 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
     def _noise_rate_auc(
         self,
     ) -> Annotated[tuple[tuple[float, float], ...], Value(), Ge(0.0), Le(1.0)]:
-        """Guesses with their AUC, as an artifact holds them."""
+        """The tried noise rates with their AUC, as stored in an artifact."""
         return tuple((rate, area) for rate, area in self.noise_rate_auc_.tolist())
 
     @_noise_rate_auc.setter
     def _noise_rate_auc(self, tried: Sequence[tuple[float, float]]) -> None:
+        """Set the tried noise rates from an artifact; raise ArtifactError if there are too many."""
         if len(tried) > len(GUESSES):
             raise ArtifactError(
                 f"noise_rate_auc must contain {len(GUESSES)} guesses at most, got {len(tried)}"
@@ -433,9 +439,11 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.noise_rate_auc_ = np.array(tried, dtype=np.float64).reshape(-1, 2)
 
     def _sizes(self) -> tuple[int, int]:
+        """Return the number of programs and of loss values."""
         return self.n_bags, self.n_bags
 
     def _check_noise_rate(self, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
+        """Raise InvalidData if the noise rate is not below the fraction of the rarer label."""
         rarer = min(weight[positive].sum(), weight[~positive].sum()) / weight.sum()
         if self.noise_rate and self.noise_rate >= rarer:
             raise InvalidData(
@@ -450,13 +458,14 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         high: float | None = None,
         tried: Sequence[tuple[float, float]] = (),
     ) -> None:
-        """Store η and what follows from it; `high` is the upper end of its range if it was guessed."""
+        """Set the noise rate η and the attributes that depend on it; `high` is its upper bound if it was estimated."""
         self.noise_rate_ = float(rate)
         self.noise_rate_range_ = (float(rate),) * 2 if high is None else (0.0, high)
         self._noise_rate_auc = tried
         self.class_prior_ = self.class_prior or mass.without_noise(rate).share
 
     def _guess_noise_rate(self, data: TrainingData, mass: Mass) -> None:
+        """Estimate the noise rate: the candidate with the best AUC on held-out rows."""
         positive, weight = data.positive, data.weight
         held_out = data.hold_out(CHECKED_FRACTION, self.random_state)
         if held_out is None:  # too few rows to check a guess on
@@ -480,20 +489,24 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
 
     @property
     def _least_share(self) -> float:
-        """The fraction of either class up to which a node is frozen."""
+        """The fraction of a class at or below which a node is frozen."""
         return self.epsilon / (4 * self.n_rounds * (self.n_rounds + 1))
 
     def _noise(self, rate: float) -> Noise:
+        """Return the correction for label noise of this rate."""
         return Noise(rate, self._least_share, self.class_prior)
 
     def _bagged(self, data: TrainingData) -> Bagged:
-        """Return a function that grows the program of a noise rate and a bag, each layer on rows of its own draw."""
+        """Return a function that grows a program for a noise rate and a bag, each layer on a sample of its own."""
         grower = self._grower(data)
         order, n_positives = positives_first(data.positive)
         keys = row_keys(data.X, data.positive, data.weight)[order]
 
         def program(noise_rate: float, bag: int) -> Any:
+            """Return the program grown for this noise rate and bag."""
+
             def draw(t: int) -> tuple[npt.NDArray[np.int64], int]:
+                """Return the rows sampled for layer t, and the number of positives among them."""
                 seed = self.random_state * MAX_DRAWS + bag * self.n_rounds + t
                 return draw_rows(keys, n_positives, self.subsample, seed)
 
@@ -503,4 +516,5 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
 
 
 def _mean_errors(programs: Sequence[Any]) -> Floats:
+    """Return the mean error of each program's nodes."""
     return np.array([mean_error(program.nodes) for program in programs])

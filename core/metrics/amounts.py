@@ -1,4 +1,4 @@
-"""A column of amounts: what share of the money a ranking catches, and the threshold at which its errors cost least.
+"""Rows with amounts: the fraction of the positives' amount that a ranking catches, and the least costly threshold.
 
 **Shares of the value.** Row i has the amount a_i ≥ 0 and the weight w_i. The value curve is the share of the positives'
 amount, Σ w a over the positives at or above a score, against what is flagged for it: a share x of all rows, of the
@@ -181,12 +181,12 @@ class AmountCosts:
 
     @property
     def need_amounts(self) -> bool:
-        """Whether a price depends on the amount."""
+        """Whether a cost depends on the rows' amounts."""
         prices = (self.false_positive, self.false_negative, self.benefit)
         return any(_price(each).rate for each in prices)
 
     def of(self, amounts: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the cost of a false negative, that of a false positive, and the benefit, at each amount.
+        """Return the costs of a false negative and of a false positive, and the benefit, at each amount.
 
         Parameters
         ----------
@@ -204,12 +204,12 @@ class AmountCosts:
 
 
 def _price(price: Price | float) -> Price:
-    """Return a price; a number is a fixed price per row."""
+    """Return a price as a `Price`; a number is a fixed price per row."""
     return price if isinstance(price, Price) else Price(price)
 
 
 def _check_cost(name: str, value: float) -> float:
-    """Return a cost as a float; InvalidParameter if it is neither 0 nor in the allowed range."""
+    """Return a cost as a float; raise InvalidParameter if it is neither 0 nor in the allowed range."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not (value == 0 or MIN_WEIGHT <= value <= MAX_WEIGHT):
         raise InvalidParameter(
@@ -219,7 +219,7 @@ def _check_cost(name: str, value: float) -> float:
 
 
 class ValueCurve(NamedTuple):
-    """Share of the positives' amount that is caught, by the share of what is flagged.
+    """The value curve: fraction of the positives' amount caught, against the fraction flagged.
 
     Attributes
     ----------
@@ -241,7 +241,7 @@ class ValueCurve(NamedTuple):
 
 
 class ValueRecall(NamedTuple):
-    """Share of the positives' amount that is caught by flagging a share of the rows.
+    """Fraction of the positives' amount that is caught by flagging a given fraction of the rows.
 
     Attributes
     ----------
@@ -302,7 +302,7 @@ class ValueCaught:
 
 @dataclass(frozen=True)
 class DecisionCost:
-    """Cost per row of a way to decide, on rows that did not choose it.
+    """Mean cost per row of a way to decide which rows to flag, estimated on rows that did not choose it.
 
     Attributes
     ----------
@@ -367,7 +367,7 @@ class LeastCost:
 
 @dataclass(frozen=True)
 class CostReport:
-    """Costs of the errors of a ranking, per row.
+    """Mean costs per row of the errors of a ranking: at thresholds, and of decisions by probability.
 
     Attributes
     ----------
@@ -407,7 +407,7 @@ class CostReport:
 
 @dataclass(frozen=True)
 class CostComparison:
-    """Costs of the errors of several rankings of the same rows, each with its own best threshold.
+    """Mean costs per row of several rankings of the same rows, each at its own best threshold.
 
     Attributes
     ----------
@@ -435,7 +435,7 @@ class CostComparison:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Weights and units of rows; the weights are divided by the greatest."""
+    """The weights of rows (divided by the greatest) and their independent units (groups), for means with intervals."""
 
     weight: FloatArray
     unit: NDArray[np.intp] | None
@@ -444,13 +444,13 @@ class WeightedRows:
 
     @classmethod
     def of(cls, rows: EvaluatedRows) -> WeightedRows:
-        """Return the weights and units of checked rows."""
+        """Return the weights and units (groups) of checked rows."""
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.max()
         return cls(weight, rows.unit, effective_number(sum_by_unit(weight, rows.unit)))
 
     def by_unit(self, parts: FloatArray) -> FloatArray:
-        """Return the sum of a value per row over the rows of each unit."""
+        """Return the sums of a value per row over the rows of each unit (group)."""
         return sum_by_unit(parts, self.unit)
 
     def mean(self, values: FloatArray) -> float:
@@ -459,7 +459,7 @@ class WeightedRows:
         return inner(self.weight, values / scale) / float(self.weight.sum()) * scale
 
     def moments(self, values: FloatArray) -> tuple[float, float, float]:
-        """Return the weighted mean, its standard error and its skewness (k in the module's docstring).
+        """Return the weighted mean of a value per row, its standard error and its skewness.
 
         The standard error is 0 if the sample shows no variance.
         """
@@ -482,7 +482,7 @@ class WeightedRows:
         level: float,
         possible: tuple[float, float],
     ) -> Interval:
-        """Return the mean with its interval.
+        """Return the weighted mean of a value per row with its confidence interval.
 
         Parameters
         ----------
@@ -511,7 +511,7 @@ class WeightedRows:
     def saving(
         self, constant: FloatArray, lost: FloatArray, losses: _RowCosts, level: float
     ) -> Interval:
-        """Return the mean of constant − lost with its interval."""
+        """Return the mean saving, constant − lost cost per row, with its confidence interval."""
         mean, error, skewness = self.moments(constant - lost)
         if error == 0.0:
             return self._without_variance(mean, losses.widest, level)
@@ -522,7 +522,7 @@ class WeightedRows:
     def difference(
         self, first: FloatArray, second: FloatArray, losses: _RowCosts, level: float, parts: int
     ) -> tuple[Interval, float]:
-        """Return the mean of first − second with its interval, and the p-value of H₀: it is 0.
+        """Return the mean of first − second (costs per row) with its interval, and the p-value of H₀: it is 0.
 
         At least one of the two uses the thresholds that `parts` parts chose.
         """
@@ -540,7 +540,7 @@ class WeightedRows:
         return interval, two_sided(mean / error, degrees)
 
     def _without_variance(self, mean: float, greatest: float, level: float) -> Interval:
-        """Return Tango's interval of a mean difference, scaled by the greatest one: the sample shows no variance."""
+        """Return Tango's interval of a mean difference for a sample without variance, scaled by the greatest one."""
         if greatest == 0.0:
             return Interval(mean, mean, mean)
         if self.effective < MIN_EFFECTIVE:
@@ -551,19 +551,19 @@ class WeightedRows:
 
 
 def _within(mean: float, low: float, high: float, possible: tuple[float, float]) -> Interval:
-    """Return an interval that contains the mean, and whose ends are clipped to the possible means."""
+    """Return an interval that contains the mean, with its ends clipped to the possible means."""
     return Interval(mean, min(mean, max(possible[0], low)), max(mean, min(possible[1], high)))
 
 
 def unskewed(z: float, skewness: float) -> float:
-    """Return the solution t of g(t) = z, with g the transformation in the module's docstring."""
+    """Return the solution t of g(t) = z, where g is Hall's skewness transformation (see the module's docstring)."""
     if abs(skewness) < 1e-5:
         return z - skewness * (z**2 / 3.0 + 1.0 / 6.0)
     return 3.0 / skewness * (math.cbrt(1.0 + skewness * (z - skewness / 6.0)) - 1.0)
 
 
 def check_amounts(amount: ArrayLike, length: int) -> FloatArray:
-    """Return amounts as float64; InvalidData if one is missing, negative or above 1e100."""
+    """Return amounts as float64; raise InvalidData if one is missing, negative or above 1e100."""
     vector = finite_vector("amount", amount, length)
     outside = (vector < 0.0) | (vector > MAX_AMOUNT)
     if outside.any():
@@ -589,7 +589,7 @@ def rows_with(
 
 @dataclass(frozen=True, eq=False)
 class Ranked:
-    """The order of rows by score, from the greatest down, and the ranks at which ties end."""
+    """Rows sorted by score, greatest first, with the ranks at which ties end."""
 
     order: NDArray[np.intp]
     ends: NDArray[np.intp]
@@ -599,23 +599,23 @@ class Ranked:
 
     @classmethod
     def of(cls, scores: FloatArray) -> Ranked:
-        """Return the order of these scores."""
+        """Return the rows of these scores, sorted."""
         order = np.argsort(scores)[::-1]
         ranked = scores[order]
         ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, ranked.size)
         return cls(order, ends, ranked[ends - 1])
 
     def sums_above(self, values: FloatArray) -> FloatArray:
-        """Return the sums over the rows at or above each distinct score, after a leading 0, shape (n_scores + 1,)."""
+        """Return the sums of a value over the rows at or above each distinct score, after a 0, (n_scores + 1,)."""
         return self.sums_above_ordered(values[self.order])
 
     def sums_above_ordered(self, values: FloatArray) -> FloatArray:
-        """Return `sums_above` of values that are in the order of the ranking already."""
+        """Return `sums_above` of values that are already sorted like the scores."""
         sums = prefix_sums(values)
         return sums if self.ends.size == values.size else sums[np.append(0, self.ends)]
 
     def tie_of_row(self) -> NDArray[np.intp]:
-        """Return the index of each row's score among the distinct ones, in the order of the rows."""
+        """For each row, in the original order: the index of its score among the distinct ones."""
         first = np.zeros(self.order.size, dtype=np.intp)
         first[self.ends[:-1]] = 1
         ties = np.empty(self.order.size, dtype=np.intp)
@@ -705,6 +705,7 @@ def value_caught(
     scale = np.where(rows.positive, *(math.sqrt(e / (e - 1.0)) if shown else 1.0 for e in worth))
 
     def interval(estimate: float, influence: FloatArray, n: float) -> Interval:
+        """Return the confidence interval of a fraction of the amount, from the influences of the rows."""
         if not shown:
             return proportion_interval(min(1.0, estimate), None, trials, level)
         parts = sample.by_unit(influence * scale)
@@ -741,7 +742,7 @@ def value_caught(
 def _masses(
     weight: FloatArray, amounts: FloatArray, of_class: NDArray[np.bool_], name: str
 ) -> tuple[FloatArray, float]:
-    """Return weight · amount of the rows of a class (0 for other rows) over its maximum, and the maximum."""
+    """Return weight · amount of one class's rows (0 for others) divided by its maximum, and the maximum."""
     greatest = float(amounts[of_class].max())
     if greatest == 0.0:
         raise InvalidData(f"amount must be above 0 for some {name}, got 0 for all of them")
@@ -751,7 +752,7 @@ def _masses(
 
 
 def _slope(along: FloatArray, up: FloatArray, share: float, effective: float) -> float:
-    """Return the slope of the value curve at a share, measured over the rows near that share."""
+    """Return the slope of the value curve at a flagged fraction, estimated from the rows near it."""
     reach = NEAR_THE_CUTOFF * math.sqrt(max(share * (1.0 - share), 1.0 / effective) / effective)
     low, high = max(0.0, share - reach), min(1.0, share + reach)
     ends = np.interp([low, high], along, up)
@@ -759,7 +760,7 @@ def _slope(along: FloatArray, up: FloatArray, share: float, effective: float) ->
 
 
 class _RowCosts(NamedTuple):
-    """What each row costs if it is not flagged, and if it is."""
+    """The cost of each row if it is not flagged, and if it is."""
 
     unflagged: FloatArray
     flagged: FloatArray
@@ -774,27 +775,27 @@ class _RowCosts(NamedTuple):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The least and the greatest cost of a row, whether it is flagged or not."""
+        """The minimum and maximum cost of a row over both decisions."""
         low = min(self.bounds_unflagged[0], self.bounds_flagged[0])
         return low, max(self.bounds_unflagged[1], self.bounds_flagged[1])
 
     @property
     def widest(self) -> float:
-        """The most that two decisions on a row can differ by."""
+        """The maximum difference between the costs of two decisions on a row."""
         low, high = self.bounds
         return high - low
 
     @property
     def possible_difference(self) -> tuple[float, float]:
-        """The least and the greatest mean difference between two ways to decide, in any population."""
+        """The minimum and maximum mean difference between two ways to decide, in any population."""
         return (-self.widest, self.widest) if self.fixed else (-math.inf, math.inf)
 
     def possible(self, bounds: tuple[float, float], *, gains: bool) -> tuple[float, float]:
-        """Return the least and the greatest mean cost in any population, given the bounds of one row."""
+        """Return the minimum and maximum mean cost in any population, given the bounds of one row."""
         return bounds if self.fixed else (-math.inf if gains else 0.0, math.inf)
 
     def of(self, decided: NDArray[np.bool_]) -> FloatArray:
-        """Return the cost of each row under a decision: True flags it."""
+        """Return the cost of each row under decisions, True flagging it."""
         return np.where(decided, self.flagged, self.unflagged)
 
 
@@ -813,7 +814,7 @@ def losses_of(positive: NDArray[np.bool_], costs: AmountCosts, amounts: FloatArr
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """The threshold with the lowest cost, and a held-out decision on each row by thresholds that other parts chose."""
+    """The threshold with the lowest cost, and decisions on each row by thresholds chosen on other rows."""
 
     threshold: float
     decided: NDArray[np.bool_]
@@ -825,7 +826,7 @@ class _Choice:
 def choose_threshold(
     scores: FloatArray, losses: _RowCosts, sample: WeightedRows, parts: NDArray[np.intp] | None
 ) -> _Choice:
-    """Return the threshold with the lowest cost on all rows, and held-out decisions.
+    """Return the threshold with the lowest cost on all rows, and cross-fitted decisions on each row.
 
     Each part of the rows is decided by the threshold with the lowest cost on the other parts. O(n log n + n · n_parts).
     """
@@ -839,6 +840,7 @@ def choose_threshold(
     total = ranked.sums_above(steps)
 
     def least(costs: FloatArray) -> int:
+        """Return the index of the lowest cost, the first one up to rounding."""
         # the first is the one that flags fewest rows
         return int(np.argmax(costs <= costs.min() + rounding))
 
@@ -859,7 +861,7 @@ def choose_threshold(
 
 
 def random_parts(rows: EvaluatedRows, random_state: int) -> NDArray[np.intp] | None:
-    """Return the number of the part of each row, shape (n_rows,), intp; None if there is one unit only.
+    """Return a random part number for each row, for cross-fitting; None if all rows are in one group.
 
     The parts are random. They have about equal numbers of rows of each class, or of whole units.
     """
@@ -895,7 +897,7 @@ def cost_report(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> CostReport:
-    """Find the threshold with the lowest cost and estimate its cost on other rows.
+    """Find the threshold with the lowest cost, and estimate its cost on other rows.
 
     It also reports the cost at a given threshold, and of decisions by probability.
 
@@ -1067,14 +1069,14 @@ def compare_costs(
 
 
 def _columns(length: int, costs: AmountCosts, amount: ArrayLike | None) -> dict[str, FloatArray]:
-    """Return the checked amounts as a column, zeros if there are none and no price needs them."""
+    """Return the checked amounts as a column by name; zeros if there are none and no cost needs them."""
     if amount is None and costs.need_amounts:
         raise InvalidParameter("amount is required, because a price has a rate per amount")
     return {"amount": np.zeros(length) if amount is None else check_amounts(amount, length)}
 
 
 def _least(choice: _Choice, losses: _RowCosts, sample: WeightedRows, level: float) -> LeastCost:
-    """Return the report of a chosen threshold."""
+    """Return the report on a chosen threshold, with costs on held-out decisions."""
     held_out = choice.held_out
     return LeastCost(
         choice.threshold,
@@ -1089,7 +1091,7 @@ def _least(choice: _Choice, losses: _RowCosts, sample: WeightedRows, level: floa
 def _decision(
     decided: NDArray[np.bool_], losses: _RowCosts, sample: WeightedRows, level: float
 ) -> DecisionCost:
-    """Return the cost of a decision on each row, with intervals."""
+    """Return the mean cost of decisions on the rows, with confidence intervals."""
     lost = losses.of(decided)
     saved = (
         sample.saving(constant, lost, losses, level)
@@ -1102,5 +1104,5 @@ def _decision(
 
 
 def _share(decided: NDArray[np.bool_], sample: WeightedRows) -> float:
-    """Return the fraction of the weight that is flagged."""
+    """Return the fraction of the total weight that is flagged."""
     return float(sample.weight[decided].sum()) / float(sample.weight.sum())

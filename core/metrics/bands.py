@@ -57,7 +57,7 @@ BANDS = ("pointwise", "simultaneous")
 
 @dataclass(frozen=True, eq=False)
 class RocBand:
-    """Confidence limits of a ROC curve at false positive rates.
+    """Confidence limits of a ROC curve's height at several false positive rates.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ def fpr_at_tpr_interval(
 def _pointwise(
     x: FloatArray, y: FloatArray, totals: ClassTotals, rates: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the limits of the pointwise band, by MOVER (to first order: Hsieh & Turnbull 1996, Theorem 2.2)."""
+    """Return the lower and upper limits of the pointwise band, by MOVER (Hsieh & Turnbull 1996, Theorem 2.2)."""
     height = top_at(x, y, rates)
     wilson_low, wilson_high = wilson_limits(height, totals.positive_effective, level)
     half_width = rate_half_width(rates, totals.negative_effective, level)
@@ -244,7 +244,7 @@ def _pointwise(
 def _simultaneous(
     x: FloatArray, y: FloatArray, totals: ClassTotals, rates: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the limits of the simultaneous band: Campbell's rectangles with Massart's constant."""
+    """Return the lower and upper limits of the simultaneous band, by Campbell with Massart's constant."""
     risk = -math.log((1.0 - math.sqrt(level)) / 2.0) / 2.0
     aside = math.sqrt(risk / totals.negative_effective)
     up = math.sqrt(risk / totals.positive_effective)
@@ -255,9 +255,9 @@ def _simultaneous(
 def _shift_and_bound(
     x: FloatArray, y: FloatArray, rates: FloatArray, half_width: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the lowest height of the curve at rates − half_width, and the greatest at rates + half_width.
+    """Return the curve's lowest height at rates − half_width, and its greatest at rates + half_width.
 
-    They are 0 and 1 beyond the ends of the curve.
+    Beyond the ends of the curve these heights are 0 and 1.
     """
     before, after = rates - half_width, rates + half_width
     foot = np.where(before <= 0.0, 0.0, foot_at(x, y, np.maximum(before, 0.0)))
@@ -266,5 +266,5 @@ def _shift_and_bound(
 
 
 def rate_half_width(rates: FloatArray, n: float, level: float) -> FloatArray:
-    """Return z √(t(1 − t)/n), the half-width of a sample's rate at a threshold with the population's rate t."""
+    """Return z √(t(1 − t)/n), the half-width of the interval of a sample's rate if the population's is t."""
     return np.asarray(normal_quantile(level) * np.sqrt(rates * (1.0 - rates) / n))

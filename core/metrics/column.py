@@ -1,4 +1,4 @@
-"""Survey of one column: its quantiles, its histogram, and its AUC as a score.
+"""Statistics of one column: its quantiles, its histogram, and its AUC as a score.
 
 The values of each class are sorted apart, which is quicker than an argsort of the rows, and merged in one pass over the
 tie groups. The pass sums the placement values of the positives (the fraction of negatives below) and the heights of the
@@ -22,7 +22,7 @@ HISTOGRAM_BINS = 20
 
 
 class ColumnSurvey(NamedTuple):
-    """Quantiles, histogram and AUC of a column of numbers."""
+    """The quantiles, histogram and AUC of a numeric column."""
 
     known: int
     """Number of values that are not missing."""
@@ -45,7 +45,7 @@ def survey_column(
     *,
     scratch: npt.NDArray[np.float64] | None = None,
 ) -> ColumnSurvey:
-    """Return the survey of one column; rows are not weighted. O(n log n): two sorts and a merge.
+    """Return the quantiles, histogram and AUC of one column of unweighted rows. O(n log n): two sorts and a merge.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def survey_column(
 
 
 def binary_auc(positives: int, of_positives: int, negatives: int, of_negatives: int) -> Interval:
-    """Return the AUC of a score that has two values, with its interval as in `ColumnSurvey.auc`.
+    """Return the AUC of a two-valued score with its interval, from counts per class.
 
     `positives` of `of_positives` and `negatives` of `of_negatives` rows have the higher score; there is at least one
     row of each class. With the fractions a and b of them the curve has one corner, (b, a), so its area is
@@ -103,7 +103,7 @@ def binary_auc(positives: int, of_positives: int, negatives: int, of_negatives: 
 
 
 def _area(positives: FloatArray, negatives: FloatArray, sums: FloatArray) -> Interval | None:
-    """Return the AUC from the sums of placement values, of heights, and of their squares; None without both classes."""
+    """Return the AUC with its interval, from sums over placement values and heights; None without both classes."""
     m, n = len(positives), len(negatives)
     if not m or not n:
         return None
@@ -142,7 +142,7 @@ def _histogram(
     )
 )
 def _merge(positives, negatives, ranks, quantiles, sums):  # type: ignore[no-untyped-def]
-    """Pass over both sorted classes at once, tie group by tie group; return the number of distinct values.
+    """Merge both sorted classes in one pass over tie groups; write the statistics, return the number of values.
 
     Parameters
     ----------

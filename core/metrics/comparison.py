@@ -1,4 +1,4 @@
-"""Tests for differences of areas: between scorers on the same rows or folds, and of one scorer between two samples.
+"""Paired tests of AUC differences: between scorers on the same rows or folds, or of one scorer between two samples.
 
 Each pair of scorers over each window has a difference with an interval and a p-value, adjusted over all of them, and
 there is a joint test for each window and for all.
@@ -339,7 +339,7 @@ def compare_areas(
     level: float,
     adjust: Adjustment,
 ) -> Comparison:
-    """Return the comparison of areas that were estimated on the same units."""
+    """Return the comparison of areas (AUC or partial AUC) of several scorers, given their estimates."""
     trials = [worst_case_trials(areas.effective, window) for window in windows]
     inside = [rows_inside(areas.effective_for_tests, window, areas.parts) for window in windows]
     tested = [enough_for_tests(min(each), areas.parts) for each in inside]
@@ -368,7 +368,7 @@ def compare_areas(
 
 
 class Folds(NamedTuple):
-    """The folds of a cross-validation, one entry for each out-of-fold row; see `cross_validated_areas`."""
+    """The folds of a cross-validation: fold, repeat and row number of each out-of-fold score."""
 
     fold: ArrayLike
     repeat: ArrayLike | None = None
@@ -378,7 +378,7 @@ class Folds(NamedTuple):
     def given(
         cls, fold: ArrayLike | None, repeat: ArrayLike | None, row: ArrayLike | None
     ) -> Folds | None:
-        """Return the folds; None without `fold`, and InvalidParameter if there is `repeat` or `row` then."""
+        """Return the folds given by arrays; None without `fold` (then `repeat` and `row` are InvalidParameter)."""
         if fold is not None:
             return cls(fold, repeat, row)
         if repeat is not None or row is not None:
@@ -399,7 +399,7 @@ def estimate(
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> Estimates:
-    """Return metrics on all rows, or their means over folds, with the influence of each unit."""
+    """Return every scorer's metrics, on all rows or as means over folds, with the influence of each row or group."""
     if folds is None:
         rows = check_rows(y, columns, sample_weight, group)
         effective, clustered = effective_units(rows), rows.unit is not None
@@ -432,7 +432,7 @@ def _average(
     *,
     clustered: bool,
 ) -> Estimates:
-    """Return the mean over folds, then over repeats, with the influence of each unit (LeDell et al. 2015)."""
+    """Return the metrics' means over folds and repeats, with each row's or group's influence (LeDell et al. 2015)."""
     _, repeat, n_folds = np.unique(of_repeat, return_inverse=True, return_counts=True)
     used = rows.take(np.concatenate(folds))
     of_folds, influences, effective = [], [], np.zeros(2)
@@ -452,7 +452,7 @@ def _average(
 
 
 def _usable_folds(positive: NDArray[np.bool_], fold: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    """Return the indices of the rows of each fold that has rows of both classes."""
+    """Return the row indices of each fold that has both classes."""
     order = np.argsort(fold, kind="stable")
     starts = np.flatnonzero(np.diff(fold[order])) + 1
     folds = np.split(order, starts)
@@ -460,7 +460,7 @@ def _usable_folds(positive: NDArray[np.bool_], fold: NDArray[np.intp]) -> list[N
 
 
 class Change(NamedTuple):
-    """The change of an estimate from one sample to another."""
+    """The change of an estimate from one sample to another, with interval and p-value."""
 
     value: float
     """The later estimate minus the earlier one."""
@@ -472,7 +472,7 @@ class Change(NamedTuple):
 
 
 class ScoreShift(NamedTuple):
-    """The difference between the scores of two samples."""
+    """The difference between the score distributions of two samples."""
 
     distance: float
     """Kolmogorov and Smirnov's: the greatest difference of the fractions at or above a score. In [0, 1]."""
@@ -486,7 +486,7 @@ class ScoreShift(NamedTuple):
 
 
 class ScoreSample(NamedTuple):
-    """The distribution of the scores of a sample, as a ROC curve stores that of one class."""
+    """The score distribution of a sample: distinct scores and cumulative fractions."""
 
     thresholds: FloatArray
     """Strictly decreasing, the first one +inf. Shape (n_points,), float64."""
@@ -577,7 +577,7 @@ _POINTS = (np.arange(64) + 0.5) / 64  # of a distribution whose mean is taken
 
 
 def _smirnov(distance: float, rows: tuple[float, float], inflation: float, degrees: float) -> float:
-    """Return Smirnov's p-value of a distance.
+    """Return Smirnov's p-value of a distance between two samples' distribution functions.
 
     Its variance is `inflation` times that of independent rows; the factor was estimated with `degrees` degrees of
     freedom.
@@ -591,7 +591,7 @@ def _smirnov(distance: float, rows: tuple[float, float], inflation: float, degre
 
 
 def _inflation(found: SerialDependence, shares: FloatArray) -> float:
-    """Return by which factor serial dependence increases the variance of the cumulative shares; at least 1."""
+    """Return the factor, at least 1, by which serial dependence increases the variance of cumulative fractions."""
     below = np.cumsum(shares)[:-1]
     independent = float((below * (1.0 - below)).sum())
     if independent <= 0.0:
@@ -601,7 +601,7 @@ def _inflation(found: SerialDependence, shares: FloatArray) -> float:
 
 
 def _check_sample(name: str, sample: ScoreSample) -> ScoreSample:
-    """Return the sample as float64 arrays; InvalidData if it is no distribution."""
+    """Return the sample as float64 arrays; raise InvalidData if it is not a distribution."""
     thresholds, shares = (np.asarray(each, dtype=np.float64) for each in sample[:2])
     rows = sample.rows
     if not (thresholds.ndim == 1 and thresholds.shape == shares.shape and thresholds.size >= 2):

@@ -1,4 +1,4 @@
-"""The ROC curve: its points, areas and hull, and the position of a score on it.
+"""The ROC curve: its points, areas and hull, and the rates of given thresholds.
 
 A curve can be stored without the rows. `ClassTotals` holds what else intervals and thresholds need of them.
 """
@@ -209,10 +209,12 @@ class RocCurve:
 
     @cached_property
     def _table(self) -> GuideTable:
+        """The lookup table of the thresholds, for `locate`."""
         return GuideTable.of(-self.thresholds)
 
     @cached_property
     def _lookup(self) -> Sequence[Sequence[float]]:
+        """Negated thresholds, FPR and TPR as arrays of Python floats, for `locate_one`."""
         # an array is as quick to bisect as a list, and takes a quarter of its memory
         return [array("d", each.tobytes()) for each in (-self.thresholds, self.fpr, self.tpr)]
 
@@ -275,6 +277,7 @@ class RocCurve:
         return self._subset(_Line(self.fpr, self.tpr).thinned(max_points, n_first))
 
     def _subset(self, points: NDArray[np.intp]) -> RocCurve:
+        """Return the curve through the points with these indices."""
         return RocCurve(self.fpr[points], self.tpr[points], self.thresholds[points])
 
 
@@ -322,7 +325,7 @@ def roc_curve(
 
 
 def curve_of(groups: RowGroups, *, drop_collinear: bool = False) -> RocCurve:
-    """Return the ROC curve of tie groups, one point per distinct score after (0, 0)."""
+    """Return the ROC curve of tie groups, with one point per distinct score after (0, 0)."""
     tp, fp = groups.flagged_positive, groups.flagged_negative
     fpr, tpr = fp / fp[-1], tp / tp[-1]
     # A weight lost in rounding moves no point: the first of equal points stands for all.
@@ -336,7 +339,7 @@ def curve_of(groups: RowGroups, *, drop_collinear: bool = False) -> RocCurve:
 
 
 def thin_curve_of(groups: ScoreGroups, max_points: int, *, n_first: int = 0) -> RocCurve:
-    """Return the ROC curve of tie groups, thinned by `RocCurve.thin`.
+    """Return the ROC curve of tie groups (in memory or in files), thinned by `RocCurve.thin`.
 
     Of groups in files, only the points of the thinned curve are in memory.
 
@@ -353,7 +356,7 @@ def thin_curve_of(groups: ScoreGroups, max_points: int, *, n_first: int = 0) -> 
 
 
 def _check_size(max_points: int, n_first: int) -> None:
-    """Raise InvalidParameter if a thinned curve cannot have so many points."""
+    """Raise InvalidParameter for an impossible number of points of a thinned curve."""
     for name, value in (("max_points", max_points), ("n_first", n_first)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise InvalidParameter(f"{name} must be an integer, got {value!r}")
@@ -367,9 +370,9 @@ def _check_size(max_points: int, n_first: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """Line segments through points that rise from (0, 0): a ROC curve, or weights that are divided by their totals.
+    """An increasing polyline from (0, 0): a ROC curve, or its unnormalised sums of weights.
 
-    What is computed takes memory for `AT_ONCE` points at once, and for those that it returns.
+    Computations go over blocks of `AT_ONCE` points, to save memory.
     """
 
     x: FloatArray
@@ -382,13 +385,13 @@ class _Line:
         return int(self.x.size)
 
     def at(self, points: slice | NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-        """Return the rates of some points."""
+        """Return the x and y rates of the points with these indices."""
         if self.x_total == self.y_total == 1.0:
             return self.x[points], self.y[points]
         return self.x[points] / self.x_total, self.y[points] / self.y_total
 
     def mean_height(self, low: float, high: float) -> float:
-        """Return the mean height between two x, in [0, 1]; see `RocCurve.partial_area`."""
+        """Return the mean height of the line between two x in [0, 1]; see `RocCurve.partial_area`."""
         first = bisect_right(self.x, low, key=self._rate)
         last = bisect_left(self.x, high, key=self._rate)
         knot, height = low, float(top_at(*self.at(slice(first - 1, first + 1)), low))
@@ -405,6 +408,7 @@ class _Line:
         return min(1.0, doubled / 2.0)
 
     def _rate(self, x: float) -> float:
+        """Return an unnormalised x as a rate."""
         return float(x) / self.x_total
 
     def hull(self) -> NDArray[np.intp]:
@@ -419,7 +423,7 @@ class _Line:
         return points[_hull_of(*self.at(points))]
 
     def thinned(self, max_points: int, n_first: int) -> NDArray[np.intp]:
-        """Return the indices of at most `max_points` points; see `RocCurve.thin`."""
+        """Return the indices of at most `max_points` points that represent the line; see `RocCurve.thin`."""
         max_points -= n_first
         kept = self.hull()
         if kept.size > max_points:
@@ -441,14 +445,14 @@ class _Line:
 
 
 def _line_of(groups: ScoreGroups) -> _Line:
-    """Return the ROC curve of tie groups as a line."""
+    """Return the ROC curve of tie groups as a `_Line`."""
     negative, positive = groups.flagged_negative, groups.flagged_positive
     return _Line(negative, positive, float(negative[-1]), float(positive[-1]))
 
 
 @dataclass(frozen=True)
 class ClassTotals:
-    """Weights of the two classes, which intervals and operating points need in addition to a curve.
+    """Total weights and counts of the two classes, needed with a curve for intervals and operating points.
 
     Parameters
     ----------
@@ -499,7 +503,7 @@ class ClassTotals:
 
     @property
     def prevalence(self) -> float:
-        """Fraction of the weight that belongs to positives."""
+        """Fraction of the total weight that belongs to positives."""
         return self.positive / (self.positive + self.negative)
 
 
@@ -547,7 +551,7 @@ def auc(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None)
 
 
 def auc_of(groups: ScoreGroups) -> float:
-    """Return the `auc` of tie groups."""
+    """Return the AUC of tie groups."""
     doubled = sum(
         inner(block.negative, block.flagged_positive[:-1] + block.flagged_positive[1:])
         for block in groups.blocks()
@@ -594,7 +598,7 @@ def misrank_fraction(
 
 
 def misrank_fraction_of(groups: ScoreGroups) -> float:
-    """Return the `misrank_fraction` of tie groups."""
+    """Return the fraction of discordant pairs (ties included) of tie groups."""
     total = groups.flagged_positive[-1]
     discordant = sum(
         inner(block.negative, total - block.flagged_positive[:-1]) for block in groups.blocks()
@@ -683,7 +687,7 @@ def partial_auc(
 
 
 def area_of(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float:
-    """Return the area of tie groups over a window; over [0, 1] it is exactly `auc`."""
+    """Return the partial AUC of tie groups over a window; over [0, 1] it is exactly `auc`."""
     if (fpr_min, fpr_max) == (0.0, 1.0):
         return auc_of(groups)
     return _line_of(groups).mean_height(fpr_min, fpr_max)
@@ -767,36 +771,36 @@ def tpr_at_fpr(
 
 
 def _pair_mass(groups: ScoreGroups) -> float:
-    """Return the sum of the weights of all pairs of a positive and a negative."""
+    """Return the total weight of all pairs of a positive and a negative."""
     return float(groups.flagged_positive[-1] * groups.flagged_negative[-1])
 
 
 def strict_area(flagged: FloatArray, tpr: FloatArray, first: float, last: float) -> float:
-    """Return the mean height of the step curve over a window: ties of a positive and a negative count as misranked."""
+    """Return the mean height of the step curve over a window: tied pairs count as misranked."""
     inside = np.diff(np.clip(flagged, first, last))
     return min(1.0, inner(inside, tpr[:-1]) / (last - first))
 
 
 def check_rates(name: str, rates: FloatArray) -> None:
-    """Raise InvalidData if the rates do not rise from 0 to 1."""
+    """Raise InvalidData if the rates do not increase from 0 to 1."""
     if not (rates[0] == 0.0 and rates[-1] == 1.0 and np.all(rates[1:] >= rates[:-1])):
         raise InvalidData(f"{name} must be non-decreasing from 0 to 1")
 
 
 def check_thresholds(name: str, thresholds: FloatArray) -> None:
-    """Raise InvalidData if the thresholds do not fall strictly from +inf."""
+    """Raise InvalidData if the thresholds do not decrease strictly from +inf."""
     if thresholds[0] != np.inf or not np.all(thresholds[1:] < thresholds[:-1]):
         raise InvalidData(f"{name} must be strictly decreasing, starting at +inf")
 
 
 def top_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
-    """Return the height of a rising line at `at`; at a vertical step its top."""
+    """Return the height of an increasing line at x = `at`; at a vertical step its top."""
     left = np.searchsorted(x, at, side="right") - 1
     return _between(x, y, left, np.minimum(left + 1, x.size - 1), at)
 
 
 def foot_at(x: FloatArray, y: FloatArray, at: FloatArray | float) -> FloatArray:
-    """Return the height of a rising line at `at`; at a vertical step its foot."""
+    """Return the height of an increasing line at x = `at`; at a vertical step its foot."""
     right = np.minimum(np.searchsorted(x, at, side="left"), x.size - 1)
     heights = _between(x, y, np.maximum(right - 1, 0), right, at)
     return np.where(at == x[right], y[right], heights)
@@ -809,31 +813,31 @@ def _between(
     right: NDArray[np.intp],
     at: FloatArray | float,
 ) -> FloatArray:
-    """Return the height at `at`, linear between the points with the indices `left` and `right`."""
+    """Return the height at x = `at`, interpolated between the points with indices `left` and `right`."""
     width = x[right] - x[left]  # 0 only at the ends of the line
     fraction = (at - x[left]) / np.where(width > 0.0, width, 1.0)
     return np.asarray(y[left] + fraction * (y[right] - y[left]))
 
 
 def mcclish(value: float, fpr_min: float, fpr_max: float) -> float:
-    """Return a mean height over a window, rescaled so that the chance diagonal has ½ and the perfect curve 1."""
+    """Return a mean height over a window, rescaled so that a random ranking has ½ and a perfect one 1."""
     chance = (fpr_min + fpr_max) / 2.0
     return (1.0 + (value - chance) / (1.0 - chance)) / 2.0
 
 
 def _evenly_spaced(length: FloatArray, n_points: int) -> NDArray[np.intp]:
-    """Return the indices of the first points at or past `n_points` evenly spaced marks inside (0, 2)."""
+    """Return the indices of the first points at or past `n_points` evenly spaced positions along a curve."""
     marks = _marks(n_points)
     return np.minimum(np.searchsorted(length, marks, side="left"), length.size - 1)
 
 
 def _marks(n_points: int) -> FloatArray:
-    """Return evenly spaced marks inside (0, 2), the length of a curve by FPR + TPR."""
+    """Return evenly spaced positions inside (0, 2), the range of FPR + TPR."""
     return np.linspace(0.0, 2.0, n_points + 2)[1:-1]
 
 
 def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
-    """Return the ascending indices of the vertices of the upper convex hull of points that rise in [0, 1].
+    """Return the ascending indices of the upper convex hull's vertices, for points that increase in [0, 1].
 
     The first and the last point are vertices; points inside a straight stretch are not. A point on or under the line
     between its neighbours is no vertex: passes over the whole array drop such points while that is quick, and one walk
@@ -848,7 +852,7 @@ def upper_hull(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
 
 
 def _hull_of(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
-    """Return the vertices of the hull of one stretch: passes over arrays first, then a walk."""
+    """Return the hull vertices of one stretch of points: vectorised passes first, then a walk."""
     points = np.arange(x.size)
     while points.size > 2:
         px, py = x[points], y[points]
@@ -862,7 +866,7 @@ def _hull_of(x: FloatArray, y: FloatArray) -> NDArray[np.intp]:
 
 
 def _walk(points: NDArray[np.intp], x: list[float], y: list[float]) -> NDArray[np.intp]:
-    """Return the points that remain after a walk with a stack, which drops points on or under the hull."""
+    """Return the points that remain after a stack-based walk that drops those on or under the hull."""
     stack: list[int] = []
     for new in range(len(x)):
         while len(stack) > 1:
@@ -886,7 +890,7 @@ _INDICES = numba.types.Array(numba.int64, 1, "C", readonly=True)
 
 @dataclass(frozen=True)
 class GuideTable:
-    """A look-up table for `np.searchsorted`.
+    """A lookup table that speeds up `np.searchsorted` in a long sorted array.
 
     The range of the points is divided into stretches of equal width; the table has the index of the first point of
     each.
@@ -904,7 +908,7 @@ class GuideTable:
 
     @classmethod
     def of(cls, points: FloatArray) -> GuideTable:
-        """Return the table of ascending points. O(n_points) time and memory."""
+        """Return the lookup table of ascending points. O(n_points) time and memory."""
         finite = points[np.isfinite(points)]
         low, high = (finite[0], finite[-1]) if len(finite) else np.zeros(2)
         stretches = int(min(STRETCHES_PER_POINT * len(points), MAX_STRETCHES))

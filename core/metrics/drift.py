@@ -1,4 +1,4 @@
-"""How far the distribution of a column has moved between two samples: the population stability index.
+"""Drift of a column's distribution between two samples: the population stability index.
 
 References
 ----------
@@ -29,7 +29,7 @@ _HALF = 0.5
 
 
 class Stability(NamedTuple):
-    """The population stability index (PSI) of a sample against an earlier one."""
+    """The population stability index (PSI) of a sample against an earlier one, with interval."""
 
     psi: Interval
     """Population stability index, corrected for chance. At least 0."""
@@ -118,7 +118,7 @@ def population_stability(
 
 
 def _index(p: FloatArray, q: FloatArray, rows: tuple[float, float]) -> float:
-    """Return the population stability index of two vectors of shares, after half a row was added to each bin."""
+    """Return the population stability index of two vectors of bin fractions, after adding half a row to each bin."""
     p, q = (
         (share * n + _HALF) / (n + _HALF * share.size)
         for share, n in zip((p, q), rows, strict=True)
@@ -127,7 +127,7 @@ def _index(p: FloatArray, q: FloatArray, rows: tuple[float, float]) -> float:
 
 
 def _corrected(unit: float, value: float, low: float, high: float) -> Interval:
-    """Return the corrected index with its interval, each multiplied by `unit` and at least 0."""
+    """Return a bias-corrected index with its interval, each multiplied by the factor `unit` and clipped at 0."""
     value = max(0.0, value)
     return Interval(unit * value, unit * min(low, value), unit * max(high, value))
 
@@ -140,7 +140,7 @@ def _of_series(
     degrees: tuple[float, float],
     level: float,
 ) -> Stability:
-    """Return the stability of two samples of which rows are serially dependent.
+    """Return the stability of two samples whose rows are serially dependent.
 
     `parts` are the two terms of V / (1/n + 1/m).
     """
@@ -165,11 +165,12 @@ def _of_series(
 
 
 def _noncentrality(degrees: float, inner: float, side: float, found: float) -> float:
-    """Return the noncentrality at which F times `degrees` is below `found` with probability `side`, at least 0."""
+    """Return the noncentrality, at least 0, at which an F statistic is below `found` with probability `side`."""
     from scipy.optimize import brentq
     from scipy.special import ncfdtr
 
     def beyond(noncentrality: float) -> float:
+        """Return the probability of a statistic below `found`, minus `side`."""
         return float(ncfdtr(degrees, inner, noncentrality, found / degrees)) - side
 
     if beyond(0.0) <= 0.0:
@@ -199,7 +200,7 @@ def bin_edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _check_masses(name: str, masses: ArrayLike) -> NDArray[np.float64]:
-    """Return masses of bins as float64; InvalidData if one is negative or not finite, or all are 0."""
+    """Return bin weights as float64; raise InvalidData if one is negative or not finite, or all are 0."""
     found = np.asarray(masses, dtype=np.float64)
     if found.ndim != 1 or not np.all(np.isfinite(found) & (found >= 0.0)) or not found.sum() > 0.0:
         raise InvalidData(f"{name} must be non-negative masses of bins, not all 0")

@@ -1,4 +1,4 @@
-"""Non-inferiority: how many rows decide whether a change is smaller than a margin.
+"""Non-inferiority: how many rows are needed to decide whether a change is smaller than a margin.
 
 That a test finds no change does not show that there is none: few rows never find one. A change is shown to be small if
 its interval excludes everything beyond a margin. If the interval includes both no change and the margin, the rows do

@@ -1,4 +1,4 @@
-"""From values and influences to intervals, paired differences and tests: one layer for every metric.
+"""Intervals, paired differences and tests, computed from metric values and influences; shared by all metrics.
 
 A metric gives its value θ for each scorer, and the influence of each unit on it: how much θ changes, to first order, if
 the unit is left out (`Estimates`). A unit is a row, or all rows of a group that were drawn together. With u_g the
@@ -148,7 +148,7 @@ ONE_ROW = 1.5
 
 
 class Interval(NamedTuple):
-    """An estimate with the ends of its confidence interval.
+    """An estimate with the limits of its confidence interval.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Estimates:
-    """Values of metrics for several scorers on the same rows, and the influence of each unit on each value."""
+    """Values of metrics for several scorers on the same rows, with each unit's (group's) influence on each value."""
 
     values: FloatArray
     """Shape (n_scorers, n_metrics), float64. Of areas: divided by the window's width."""
@@ -190,7 +190,7 @@ class Estimates:
 
     @property
     def evenness(self) -> tuple[float, float]:
-        """√(e / n) of each class: 1 if all units of the class have equal weights, less if the weights differ."""
+        """√(e / n) per class, e the effective and n the actual number of rows or groups; 1 if all weigh the same."""
         if self.units is None:
             return 1.0, 1.0
         positive, negative = (
@@ -200,12 +200,12 @@ class Estimates:
 
     @property
     def effective_for_tests(self) -> tuple[float, float]:
-        """Effective numbers of units times the evenness; they decide whether there are p-values."""
+        """Effective number of rows or groups per class times the evenness, which decides whether tests are made."""
         (positive, negative), even = self.effective, self.evenness
         return positive * even[0], negative * even[1]
 
     def variance(self, scorer: int, metric: int) -> float | None:
-        """Return the variance of one value; None if the sample shows none."""
+        """Return the variance of one scorer's metric; None if the sample shows none."""
         if self.influence is None:
             return None
         parts = self.influence[scorer, metric]
@@ -219,7 +219,7 @@ class Estimates:
         level: float,
         classes: tuple[float, float] | None = None,
     ) -> Interval:
-        """Return the interval of one value in [0, 1], as `proportion_interval` with n = `trials`."""
+        """Return the confidence interval of one scorer's metric in [0, 1]; see `proportion_interval`."""
         value, variance = float(self.values[scorer, metric]), self.variance(scorer, metric)
         return proportion_interval(value, variance, trials, level, self.degrees, classes)
 
@@ -233,7 +233,7 @@ def estimates_of_units(
     *,
     clustered: bool,
 ) -> Estimates:
-    """Return estimates with the scaled influence of each unit, given the influence of each row.
+    """Return estimates with the scaled influence of each unit (group), from the influence of each row.
 
     `influence` is changed in place. The symbols u, φ and r are explained in the docstring of the module.
 
@@ -258,7 +258,7 @@ def estimates_of_units(
 
 
 def sum_influences(influence: FloatArray, unit: NDArray[np.intp] | None) -> FloatArray:
-    """Return the sums over the rows of each unit, along the last axis (Obuchowski 1997)."""
+    """Return the influences summed over the rows of each group, along the last axis (Obuchowski 1997)."""
     if unit is None:
         return influence
     flat = influence.reshape(-1, influence.shape[-1])
@@ -275,7 +275,7 @@ def proportion_interval(
     degrees: float = math.inf,
     classes: tuple[float, float] | None = None,
 ) -> Interval:
-    """Return the interval of an area, or of another mean of values in [0, 1]; see the module's docstring.
+    """Return the confidence interval of an area, or of another mean of values in [0, 1].
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def proportion_interval(
 def logit_interval(
     value: float, variance: float, n: float, level: float, degrees: float = math.inf
 ) -> Interval:
-    """Return the interval of ± t standard errors on the logit scale; parameters as `proportion_interval`."""
+    """Return the interval of ± t standard errors on the logit scale; parameters as in `proportion_interval`."""
     if not _shows_variance(value, variance):
         return wilson_interval(value, n, level)
     logit = math.log(value / (1.0 - value))
@@ -316,7 +316,7 @@ def logit_interval(
 
 
 def _shows_variance(value: float, variance: float) -> bool:
-    """Return False if the variance is rounding, or the value is 0 or 1."""
+    """Return whether a value in (0, 1) has a variance above rounding error."""
     return variance > EPSILON**2 and EPSILON < value < 1.0 - EPSILON
 
 
@@ -328,7 +328,7 @@ def effective_trials(
     classes: tuple[float, float] | None = None,
     rows: float | None = None,
 ) -> float:
-    """Return the number of trials at which a proportion is as uncertain as the value (n* in the module's docstring).
+    """Return n*, the number of trials of a proportion as uncertain as the value (see the module's docstring).
 
     Parameters as `proportion_interval`; `rows` is the number of rows behind the value (k), where more is known than the
     sample shows. It is `n` if the sample shows no variance.
@@ -350,12 +350,12 @@ def effective_trials(
 
 
 def hidden_share(rows: float, enough: float = ENOUGH_ROWS) -> float:
-    """Return the weight w of the worst-case variance in the variance of a value, given the effective rows behind it."""
+    """Return the weight w of the worst-case variance in a value's variance, given its effective rows."""
     return 1.0 / (1.0 + (rows / enough) ** 2)
 
 
 def _model_trials(value: float, classes: tuple[float, float]) -> float:
-    """Return the trials of a proportion that has Hanley & McNeil's variance of an AUC (1982).
+    """Return the trials of a proportion with the variance of an AUC by Hanley & McNeil (1982).
 
     The smaller class has the wider of their two score distributions.
     """
@@ -370,13 +370,13 @@ _Values = tuple[tuple[FloatArray, FloatArray, FloatArray], ...]
 
 
 def mean_variance(values: FloatArray, mass: FloatArray, squares: FloatArray) -> float | None:
-    """Return the variance of a weighted mean of independent values, given sums of weights and of squared weights."""
+    """Return the variance of a weighted mean of independent values, from sums of weights and squared weights."""
     (variance,) = mean_variances(lambda: [((values, mass, squares),)])
     return variance
 
 
 def mean_variances(blocks: Callable[[], Iterable[_Values]]) -> list[float | None]:
-    """Return the `mean_variance` of several means whose values come in blocks; `blocks` is called twice."""
+    """Return the `mean_variance` of several means, whose values come in blocks; `blocks` is called twice."""
     sums = sum(
         np.array(
             [(mass.sum(), squares.sum(), inner(mass, values)) for values, mass, squares in block]
@@ -442,7 +442,7 @@ def wilson_interval(value: float, n: float, level: float = 0.95) -> Interval:
 
 
 def wilson_limits(values: FloatArray, n: float, level: float) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of `wilson_interval` for each of several proportions of n trials."""
+    """Return the limits of `wilson_interval` for several proportions of n trials."""
     shift = normal_quantile(level) ** 2 / n
     centre = (values + shift / 2.0) / (1.0 + shift)
     half_width = np.sqrt(shift * (values * (1.0 - values) + shift / 4.0)) / (1.0 + shift)
@@ -453,12 +453,12 @@ def wilson_limits(values: FloatArray, n: float, level: float) -> tuple[FloatArra
 
 
 def normal_quantile(level: float) -> float:
-    """Return z such that a standard normal variable lies in ± z with probability `level`."""
+    """Return z such that a standard normal variable is in ± z with probability `level`."""
     return NormalDist().inv_cdf((1.0 + level) / 2.0)
 
 
 def quantile(level: float, degrees: float) -> float:
-    """Return t such that Student's t lies in ± t with probability `level`; `normal_quantile` if `degrees` is inf."""
+    """Return t such that Student's t is in ± t with probability `level`; normal if `degrees` is inf."""
     if math.isinf(degrees):
         return normal_quantile(level)
     from scipy.special import stdtrit  # which takes a tenth of a second to import
@@ -467,7 +467,7 @@ def quantile(level: float, degrees: float) -> float:
 
 
 def student_shrinkage(level: float, degrees: float) -> float:
-    """Return (z / t)², the factor for the number of trials that makes a normal interval as wide as Student's t."""
+    """Return (z / t)², by which to multiply trials so that a normal interval is as wide as Student's t."""
     return (normal_quantile(level) / quantile(level, degrees)) ** 2
 
 
@@ -484,7 +484,7 @@ def combine(
 
 
 def _reach(estimate: Interval, weight: float) -> tuple[float, float]:
-    """Return how far the interval of weight · estimate reaches below and above its value."""
+    """Return how far the interval of weight · estimate extends below and above its value."""
     value, low, high = estimate
     if weight < 0.0:
         return -weight * (high - value), -weight * (value - low)
@@ -492,6 +492,7 @@ def _reach(estimate: Interval, weight: float) -> tuple[float, float]:
 
 
 def _expit(x: float) -> float:
+    """Return the logistic function of x, without overflow."""
     return 1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else 1.0 - 1.0 / (1.0 + math.exp(x))
 
 
@@ -546,7 +547,7 @@ class Difference:
 
 
 def check_metrics(metrics: Sequence[M]) -> Sequence[M]:
-    """Return the metrics; InvalidParameter if there is none."""
+    """Return the metrics; raise InvalidParameter if there is none."""
     if len(metrics) == 0:
         raise InvalidParameter("metrics must contain at least one metric, got none")
     return metrics
@@ -555,7 +556,7 @@ def check_metrics(metrics: Sequence[M]) -> Sequence[M]:
 def check_scorers(
     scores: Sequence[ArrayLike], names: Sequence[str] | None, adjust: Adjustment
 ) -> tuple[dict[str, ArrayLike], tuple[str, ...]]:
-    """Return the scores of two or more scorers by the names that errors use, and the unique names of the scorers."""
+    """Return the score arrays by argument name, for error messages, and the scorers' unique names."""
     if len(scores) < 2:
         raise InvalidParameter(f"scores must contain at least two scorers, got {len(scores)}")
     columns = {f"scores[{k}]": column for k, column in enumerate(scores)}
@@ -572,7 +573,7 @@ def check_scorers(
 
 
 def difference_error(first: FloatArray, second: FloatArray) -> float:
-    """Return the standard error of the difference of two areas, given the influences of the units on each."""
+    """Return the standard error of the difference of two metrics, given each row's or group's influence on both."""
     total = 0.0
     for start, stop in spans(0, first.size):
         parts = first[start:stop] - second[start:stop]
@@ -581,14 +582,14 @@ def difference_error(first: FloatArray, second: FloatArray) -> float:
 
 
 def adjust_present(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return Holm's adjusted p-values; p-values that are None stay None and do not count."""
+    """Return Holm-adjusted p-values; those that are None stay None and are not counted."""
     present = np.array([p_value for p_value in p_values if p_value is not None])
     adjusted = iter(holm(present).tolist() if present.size else [])
     return [None if p_value is None else next(adjusted) for p_value in p_values]
 
 
 def holm(p_values: FloatArray) -> FloatArray:
-    """Return Holm's adjusted p-values (1979), in the shape of `p_values`."""
+    """Return Holm-adjusted p-values (1979), in the shape of `p_values`."""
     flat = p_values.ravel()
     order = np.argsort(flat, kind="stable")
     steps = np.maximum.accumulate(flat[order] * np.arange(flat.size, 0, -1))
@@ -598,7 +599,7 @@ def holm(p_values: FloatArray) -> FloatArray:
 
 
 def variance_degrees(first: FloatArray, second: FloatArray) -> float:
-    """Return Satterthwaite's degrees of freedom ν of the variance of a difference between two values.
+    """Return Satterthwaite's degrees of freedom ν of the variance of a difference of two metrics.
 
     Parameters
     ----------
@@ -625,7 +626,7 @@ def variance_degrees(first: FloatArray, second: FloatArray) -> float:
 
 
 def pair_degrees(estimates: Estimates, first: int, second: int, metric: int) -> float:
-    """Return the degrees of freedom ν of the variance of the difference between two scorers."""
+    """Return the degrees of freedom ν of the variance of the difference between two scorers' metrics."""
     parts = estimates.influence
     if parts is None:
         return estimates.degrees
@@ -641,7 +642,7 @@ def compare_pair(
     *,
     tested: bool = True,
 ) -> tuple[Interval, float | None]:
-    """Return the difference of two scorers by a metric with its interval, and its p-value.
+    """Return the difference of two scorers in a metric with its interval, and its p-value.
 
     `trials` is the n of `proportion_interval`. A metric that is not `tested` has no p-value, and the interval of a
     difference is at least that of the greatest possible variance and contains 0: rows too few for a test exclude no
@@ -661,7 +662,7 @@ def _compare_pair(
     level: float,
     tested: bool,
 ) -> tuple[Interval, float | None]:
-    """Return the interval and the p-value as `compare_pair`, also for a metric with too few rows for a test."""
+    """Return the difference and p-value as `compare_pair`, also for a metric with too few rows for a test."""
     first, second = pair
     value = float(estimates.values[first, metric] - estimates.values[second, metric])
     error = 0.0
@@ -688,7 +689,7 @@ def _compare_pair(
 
 @dataclass(frozen=True, eq=False)
 class ComparedMetric:
-    """One metric of a comparison: its column in the estimates, and what its differences need besides."""
+    """One metric of a comparison: its column in the estimates, and how its differences are tested."""
 
     estimates: Estimates
     column: int
@@ -701,7 +702,7 @@ class ComparedMetric:
 
 
 def enough_for_tests(inside: float, parts: float = 1.0) -> bool:
-    """Return whether areas have p-values, given the effective rows of the scarcer class in the window of each part."""
+    """Return whether areas have p-values, given the scarcer class's effective rows in the window of each part."""
     return has_enough(inside, rows_for_tests(parts))
 
 
@@ -711,7 +712,7 @@ def rows_for_tests(parts: float) -> int:
 
 
 class Differences(NamedTuple):
-    """Comparison of all scorers by one metric: the difference of every pair, and a joint test."""
+    """The comparison of all scorers by one metric: the difference of every pair, and a joint test."""
 
     pairs: tuple[Difference, ...]
     """In the order (1, 2), (1, 3), …, (2, 3), …."""
@@ -770,12 +771,12 @@ def name_differences(
 
 
 def times(interval: Interval, factor: float) -> Interval:
-    """Return the interval with its value and ends multiplied by a factor."""
+    """Return an interval multiplied by a factor."""
     return interval if factor == 1.0 else Interval(*(each * factor for each in interval))
 
 
 def one_sided_table(value: float, trials: float, level: float) -> Interval:
-    """Return Tango's interval of a paired difference of proportions: trials · |value| pairs favour one scorer."""
+    """Return Tango's interval of a paired difference of proportions if all differing pairs favour one scorer."""
     size, z_squared = abs(value), normal_quantile(level) ** 2
     _, low, high = wilson_interval(min(1.0, size), trials, level)
     mixed = (trials * size - z_squared) / (trials + z_squared)
@@ -785,7 +786,7 @@ def one_sided_table(value: float, trials: float, level: float) -> Interval:
 
 
 def two_sided(z: float, degrees: float = math.inf) -> float:
-    """Return the two-sided p-value of an estimate over its standard error, normal or Student's t."""
+    """Return the two-sided p-value of z, an estimate over its standard error; normal or Student's t."""
     if math.isinf(degrees):
         return math.erfc(abs(z) / math.sqrt(2.0))
     from scipy.special import stdtr
@@ -794,7 +795,7 @@ def two_sided(z: float, degrees: float = math.inf) -> float:
 
 
 def _hotelling(statistic: float, rank: int, degrees: float) -> float:
-    """Return the p-value of Hotelling's T² (1931)."""
+    """Return the p-value of Hotelling's T² statistic (1931)."""
     from scipy.special import fdtrc
 
     spare = degrees - rank + 1.0
@@ -804,7 +805,7 @@ def _hotelling(statistic: float, rank: int, degrees: float) -> float:
 def joint_p_value(
     estimates: Estimates, metrics: Sequence[int], p_values: Sequence[float | None]
 ) -> float | None:
-    """Return the p-value of H₀: all scorers are equal by each of these metrics (Wald's test as Hotelling's T²).
+    """Return the p-value of H₀: all scorers are equal in each of these metrics (Hotelling's T²).
 
     `metrics` are the tested ones, `p_values` those of all their pairs; without any the answer is None.
     """
@@ -855,9 +856,9 @@ MAX_VARIANCE_SHARE = 0.5
 
 
 def weigh_by_others(influence: FloatArray) -> FloatArray:
-    """Return influences of units, corrected for the bias that few units give the variance.
+    """Return the influences of rows or groups, each divided by 1 − its share of the variance.
 
-    Each is divided by 1 − its share of the variance.
+    The variance of few rows or groups is otherwise estimated too low.
     """
     squares = influence**2
     total = float(squares.sum())

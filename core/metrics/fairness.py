@@ -1,4 +1,4 @@
-"""How well one ranking serves each group of its rows: areas, rates at one threshold, pairs across groups, joint tests.
+"""Fairness across groups: areas and rates of one ranking in each group of rows, xAUC, and joint tests.
 
 A group is a value of one column, such as a region; rows without a value are a group of their own. Every group is
 listed. A metric whose classes are too small in a group is None, with a reason.
@@ -113,14 +113,14 @@ E = TypeVar("E", bound="_GroupEstimate | _Shift")
 
 
 class GroupMetric(NamedTuple):
-    """The value of a metric in one group with its interval, or why the group has none."""
+    """A metric in one group with its interval, or the reason why it has none."""
 
     interval: Interval | None
     reason: str | None
 
 
 class GroupCutoff(NamedTuple):
-    """The threshold of one group, and its rates on the rows that it was chosen on."""
+    """The threshold of one group, and its rates on the rows on which it was chosen."""
 
     threshold: float
     """Rows of the group with score ≥ threshold are flagged; +inf flags none."""
@@ -146,7 +146,7 @@ class GroupCalibration:
 
 @dataclass(frozen=True)
 class GroupQuality:
-    """Counts and metrics of one group."""
+    """The counts and metrics of one group of rows."""
 
     value: str | None
     """The value of the column as text; None is the group of the rows without a value."""
@@ -181,7 +181,7 @@ Measured = Literal["auc", "pauc", "tpr", "fpr", "calibration"]
 
 @dataclass(frozen=True)
 class GroupTest:
-    """A joint test of H₀: a metric is equal in all groups in which it has a value."""
+    """A joint test of H₀: a metric is equal in all groups that have a value of it."""
 
     of: Measured
     window: Window | None
@@ -195,7 +195,7 @@ class GroupTest:
 
 
 class WorstGroup(NamedTuple):
-    """The group with the lowest area or TPR, or the greatest FPR, among the groups with a value."""
+    """The group with the lowest area or TPR, or the greatest FPR, among the groups that have a value."""
 
     of: Measured
     window: Window | None
@@ -207,7 +207,7 @@ class WorstGroup(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupComparison:
-    """Quality of one ranking in each group of rows, and tests of equality.
+    """Metrics of one ranking in each group of rows, and tests of equality.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ class GroupComparison:
 
 
 class _Shift(NamedTuple):
-    """Calibration in the large of one group: the constant to add to its log odds."""
+    """Calibration in the large of one group: the constant to add to its log-odds, with variance."""
 
     value: float
     variance: float
@@ -263,12 +263,13 @@ class _Shift(NamedTuple):
     """Of each unit, or of each row if there are no units; its squares sum to the variance."""
 
     def interval(self, level: float) -> Interval:
+        """Return the confidence interval of the constant."""
         half = quantile(level, self.degrees) * math.sqrt(self.variance)
         return Interval(self.value, self.value - half, self.value + half)
 
 
 class _GroupEstimate(NamedTuple):
-    """A proportion of one group, and what its interval and joint test need.
+    """A proportion (area or rate) of one group, with what its interval and joint test need.
 
     `variance` is None for a rate, and if the sample shows none.
     """
@@ -284,6 +285,7 @@ class _GroupEstimate(NamedTuple):
     """As `proportion_interval`."""
 
     def interval(self, level: float) -> Interval:
+        """Return the confidence interval of the proportion."""
         trials = self.trials
         if self.variance is None and math.isfinite(self.degrees):  # trials that were estimated
             trials *= student_shrinkage(level, self.degrees)
@@ -292,7 +294,7 @@ class _GroupEstimate(NamedTuple):
         )
 
     def effective_trials(self) -> float:
-        """Return the trials for the joint test.
+        """Return the number of trials with which the proportion enters the joint test.
 
         Without `classes`, unlike the interval's: the variance of Hanley & McNeil is too small for a shape that few
         rows make up. Groups of 100 positives and 1,000 negatives, 1 or 2 % of the positives below all other rows, are
@@ -303,7 +305,7 @@ class _GroupEstimate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """The rows of one group, and the areas estimated on them."""
+    """The rows of one group, and the areas (AUC, partial AUC) estimated on them."""
 
     rows: EvaluatedRows
     effective: tuple[float, float]
@@ -453,7 +455,7 @@ def compare_groups(
 
 
 def number_groups(by: ArrayLike, length: int) -> tuple[NDArray[np.intp], list[str | None]]:
-    """Return the index of each row's group, shape (length,), and the groups' values as text; None for missing ones.
+    """Return the group index of each row, (length,), and the groups' values as text; None for missing values.
 
     InvalidData: as `compare_groups`.
     """
@@ -481,7 +483,7 @@ def number_groups(by: ArrayLike, length: int) -> tuple[NDArray[np.intp], list[st
 
 
 def _text(value: Any) -> str:
-    """Return the value of a group as text."""
+    """Return a group's value as text."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, bytes):
@@ -494,7 +496,7 @@ def _text(value: Any) -> str:
 def _target_rate(
     rows: EvaluatedRows, threshold: float | None, cutoffs: Cutoffs | None, rate: float | None
 ) -> float | None:
-    """Return the rate that each group's own threshold aims at; None without such thresholds."""
+    """Return the rate to which each group's own threshold is set; None without such thresholds."""
     if cutoffs is None:
         if rate is not None:
             raise InvalidParameter(f"rate requires cutoffs, got rate={rate!r} without cutoffs")
@@ -510,7 +512,7 @@ def _target_rate(
 
 
 def _flagged_share(rows: EvaluatedRows, of_class: NDArray[np.bool_], threshold: float) -> float:
-    """Return the weighted fraction of a class with a score of at least the threshold."""
+    """Return the weighted fraction of a class with scores at or above the threshold."""
     weight = None if rows.weight is None else rows.weight[of_class]
     return _mean_of(rows.scores[0][of_class] >= threshold, weight)
 
@@ -521,7 +523,7 @@ def _group_of(
     windows: Sequence[Window],
     probability: FloatArray | None = None,
 ) -> _Group:
-    """Return one group, with its areas if both classes are large enough."""
+    """Return a group from its rows, with its areas if both classes are large enough."""
     taken = rows.take(chosen)
     effective = effective_units(taken)
     areas = None
@@ -534,7 +536,7 @@ def _group_of(
 def _class_lacks(
     rows: EvaluatedRows, effective: tuple[float, float]
 ) -> tuple[str | None, str | None]:
-    """Return for each class why it is too small for a metric; None for a class that is large enough."""
+    """Return, for each class, why it is too small for a metric; None for a class that is large enough."""
     positive = int(np.count_nonzero(rows.positive))
     counts = {"positives": positive, "negatives": rows.positive.size - positive}
     lacks: list[str | None] = []
@@ -588,7 +590,7 @@ def _degrees_of_sum(parts: Sequence[tuple[float, float]]) -> float:
 def _rates(
     groups: Sequence[_Group], threshold: float
 ) -> dict[Measured, list[_GroupEstimate | str]]:
-    """Return the TPR and the FPR of each group at the common threshold, or the reason why it has none."""
+    """Return the TPR and FPR of each group at the common threshold, or the reason why it has none."""
     found: dict[Measured, list[_GroupEstimate | str]] = {"tpr": [], "fpr": []}
     for one in groups:
         lacks = _class_lacks(one.rows, one.effective)
@@ -600,10 +602,7 @@ def _rates(
 def _rate(
     one: _Group, of_class: NDArray[np.bool_], threshold: float, effective: float
 ) -> _GroupEstimate:
-    """Return the fraction of a class that is flagged, as `_share`.
-
-    They are the effective rows; with units, the rows that would have the variance between units, at least the units.
-    """
+    """Return the fraction of a class's rows that are flagged at the threshold; see `_share`."""
     rows = one.rows
     return _share(
         rows.scores[0][of_class] >= threshold,
@@ -619,9 +618,10 @@ def _share(
     unit: NDArray[np.intp] | None,
     effective: float,
 ) -> _GroupEstimate:
-    """Return a weighted fraction of rows, with the trials of its Wilson interval.
+    """Return a weighted fraction of rows, with the number of trials of its Wilson interval.
 
-    They are the effective rows; with units, the rows that would have the variance between units, at least the units.
+    The trials are the effective number of rows. If rows are in groups (`unit`), they are the number of independent rows
+    with the variance between groups, but at least the number of groups.
     """
     share = _mean_of(counted, weight)
     trials, degrees = effective, math.inf
@@ -640,14 +640,14 @@ def _share(
 
 
 def _mean_of(counted: NDArray[np.bool_], weight: FloatArray | None) -> float:
-    """Return the weighted fraction of rows that are counted."""
+    """Return the weighted fraction of rows for which `counted` is True."""
     if weight is None:
         return float(np.count_nonzero(counted)) / counted.size
     return min(1.0, float(weight[counted].sum()) / float(weight.sum()))
 
 
 def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCalibration | None:
-    """Return predicted and observed fraction of positives of a group; None without probabilities."""
+    """Return a group's predicted and observed fraction of positives; None without probabilities."""
     if one.probability is None:
         return None
     rows, n = one.rows, one.rows.positive.size
@@ -671,7 +671,7 @@ def _calibration_of(one: _Group, shift: _Shift | str, level: float) -> GroupCali
 
 
 def _effective_of_all(rows: EvaluatedRows) -> float:
-    """Return the effective number of units of the rows of both classes."""
+    """Return the effective number of independent rows or groups, over both classes."""
     weight = rows.weight
     if rows.unit is not None:
         weight = sum_by_unit(weight, rows.unit)
@@ -679,7 +679,7 @@ def _effective_of_all(rows: EvaluatedRows) -> float:
 
 
 def _shift_of(one: _Group) -> _Shift | str:
-    """Return the calibration in the large of a group, or the reason why it has none."""
+    """Return a group's calibration in the large, or the reason why it has none."""
     lacks = "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
     if lacks or one.probability is None:
         return lacks
@@ -720,7 +720,7 @@ def _shift_of(one: _Group) -> _Shift | str:
 
 
 def _fit_shift(odds: FloatArray, weight: FloatArray, positive: float) -> tuple[float, FloatArray]:
-    """Return the constant to add to the log odds so that the probabilities sum to `positive`, and these probabilities.
+    """Return the constant to add to the log-odds to make the probabilities sum to `positive`, and the latter.
 
     Newton's method within a bracket, which is halved where a step leaves it.
     """
@@ -744,7 +744,7 @@ def _fit_shift(odds: FloatArray, weight: FloatArray, positive: float) -> tuple[f
 
 
 def _shown(metric: _GroupEstimate | _Shift | str, level: float) -> GroupMetric:
-    """Return an estimate as an interval, or the reason why there is none."""
+    """Return a metric with its interval, or the reason why it has none."""
     if isinstance(metric, str):
         return GroupMetric(None, metric)
     return GroupMetric(metric.interval(level), None)
@@ -753,7 +753,7 @@ def _shown(metric: _GroupEstimate | _Shift | str, level: float) -> GroupMetric:
 def _cutoff_of(
     one: _Group, cutoffs: Cutoffs | None, rate: float | None, level: float
 ) -> tuple[GroupCutoff | None, str | None]:
-    """Return a group's own threshold, or the reason why it has none."""
+    """Return a group's own threshold and None, or None and the reason why it has none."""
     if cutoffs is None:
         return None, None
     lacks = "; ".join(filter(None, _class_lacks(one.rows, one.effective)))
@@ -776,13 +776,13 @@ def _test(
     metrics: Sequence[E | str],
     p_value: Callable[[list[tuple[int, E]]], float],
 ) -> GroupTest:
-    """Return the joint test over the groups with a value."""
+    """Return the joint test over the groups that have a value."""
     has = [(index, one) for index, one in enumerate(metrics) if not isinstance(one, str)]
     return GroupTest(of, window, len(has), p_value(has) if len(has) > 1 else None, None)
 
 
 def _adjust(tests: Sequence[GroupTest]) -> tuple[GroupTest, ...]:
-    """Return the tests with p-values adjusted by Holm's method."""
+    """Return the tests with Holm-adjusted p-values."""
     adjusted = adjust_present([test.p_value for test in tests])
     return tuple(
         replace(test, adjusted_p_value=own) for test, own in zip(tests, adjusted, strict=True)
@@ -792,7 +792,7 @@ def _adjust(tests: Sequence[GroupTest]) -> tuple[GroupTest, ...]:
 def _equal_areas(
     groups: Sequence[_Group], j: int, has: Sequence[tuple[int, _GroupEstimate]]
 ) -> float:
-    """Return the p-value of H₀: the groups have equal areas over the j-th window."""
+    """Return the p-value of H₀: all groups have equal areas over the j-th window."""
     variances = _variances_if_equal([one for _, one in has])
     if variances is None:
         return 1.0
@@ -809,13 +809,13 @@ def _equal_areas(
 
 
 def _equal_rates(has: Sequence[tuple[int, _GroupEstimate]]) -> float:
-    """Return the p-value of H₀: the groups have equal rates."""
+    """Return the p-value of H₀: all groups have equal rates."""
     variances = _variances_if_equal([one for _, one in has])
     return 1.0 if variances is None else _equal_proportions(has, variances, None)
 
 
 def _variances_if_equal(metrics: Sequence[_GroupEstimate]) -> FloatArray | None:
-    """Return the variances of the proportions under H₀; None if all proportions are 0, or all are 1."""
+    """Return the variances of the groups' proportions under H₀; None if all are 0, or all are 1."""
     value, trials = np.array([(one.value, one.effective_trials()) for one in metrics]).T
     mean = inner(trials, value) / trials.sum()
     return mean * (1.0 - mean) / trials if EPSILON < mean < 1.0 - EPSILON else None
@@ -824,13 +824,13 @@ def _variances_if_equal(metrics: Sequence[_GroupEstimate]) -> FloatArray | None:
 def _equal_proportions(
     has: Sequence[tuple[int, _GroupEstimate]], variances: FloatArray, covariance: FloatArray | None
 ) -> float:
-    """Return the p-value of H₀: the proportions are equal; `covariance` is that between groups."""
+    """Return the p-value of H₀: the groups' proportions are equal; `covariance` is that between groups."""
     value, degrees = np.array([(one.value, one.variance_degrees) for _, one in has]).T
     return _equal_means(value, variances, degrees, covariance)
 
 
 def _equal_shifts(groups: Sequence[_Group], has: Sequence[tuple[int, _Shift]]) -> float:
-    """Return the p-value of H₀: the groups have equal calibration in the large."""
+    """Return the p-value of H₀: all groups have equal calibration in the large."""
     z, variance, degrees = np.array([(one.value, one.variance, one.degrees) for _, one in has]).T
     units = [groups[index].units for index, _ in has]
     covariance = _covariance_of_units(units, [one.influence for _, one in has])
@@ -840,7 +840,7 @@ def _equal_shifts(groups: Sequence[_Group], has: Sequence[tuple[int, _Shift]]) -
 def _equal_means(
     z: FloatArray, variance: FloatArray, degrees: FloatArray, covariance: FloatArray | None
 ) -> float:
-    """Return Welch's p-value of H₀: the estimates z have equal means.
+    """Return Welch's p-value of H₀: the estimates z have equal means; `covariance` None: they are independent.
 
     `covariance` is that between estimates, None if they are independent.
     """
@@ -875,7 +875,7 @@ def welch_p_value(statistic: float, weight: FloatArray, degrees: FloatArray) -> 
 def _covariance_of_units(
     units: Sequence[NDArray[np.intp] | None], influences: Sequence[FloatArray | None]
 ) -> FloatArray | None:
-    """Return the covariances of the groups' estimates, shape (n_groups, n_groups), with 0 on the diagonal.
+    """Return the covariance of the fairness groups' estimates due to row groups that they share; None if none do.
 
     None if no unit has rows in two of the groups: the estimates are then independent.
 
@@ -925,7 +925,7 @@ def _worst(
 def _cross_areas(
     rows: EvaluatedRows, codes: NDArray[np.intp], groups: Sequence[_Group], level: float
 ) -> tuple[CrossArea, ...]:
-    """Return xAUC of all pairs of groups, with intervals."""
+    """Return the xAUC of all pairs of groups, with intervals."""
     lacks = [_class_lacks(one.rows, one.effective) for one in groups]
     values, variances = cross_moments(rows, codes, np.array([one.effective for one in groups]))
     found = []
@@ -1001,7 +1001,7 @@ def cross_moments(
     )
 )
 def _place(scores, codes, positive, weight, mass, placement):  # type: ignore[no-untyped-def]
-    """Write the placement of each row among the rows of the other class, group by group; ties count half.
+    """Write each row's placement (fraction ranked below) among the other class's rows of each group; ties count half.
 
     Parameters
     ----------
@@ -1057,7 +1057,7 @@ def _place(scores, codes, positive, weight, mass, placement):  # type: ignore[no
 def _add_squares(  # type: ignore[no-untyped-def]
     order, unit, codes, positive, weight, placement, values, scale, variances
 ):
-    """Add the squares of the influence of each unit on each xAUC, which sum to its variance.
+    """Add the squared influence of each row or row group on each xAUC, which sum to its variance.
 
     Parameters
     ----------

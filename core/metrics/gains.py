@@ -1,4 +1,4 @@
-"""Curves and tables of a list that is worked off from its top: gains, precision and recall, and costs.
+"""Gains of a ranked list worked off from its top: gains tables, and gains, precision–recall and cost curves.
 
 A list of a given size flags its first rows. If the cutoff lies within a tie, the rows of the tie are taken at
 random: of a mass m with p positives, r are taken, and r p / m of the positives are among them in the mean (the
@@ -42,7 +42,7 @@ SHARES = (0.01, 0.02, 0.05, *(tenth / 10 for tenth in range(1, 11)))
 
 @dataclass(frozen=True)
 class Gain:
-    """What the first rows of a list catch.
+    """Precision, recall and lift of the first rows of a list.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ def gains_table(
 
 
 def _gain(curve: RocCurve, masses: Masses, size: float, level: float) -> Gain:
-    """Return precision, recall and lift of the first rows, for one size. O(log n_points)."""
+    """Return precision, recall and lift, with intervals, of the first rows for one list size. O(log n_points)."""
     total = float(masses.above[-1])
     positive, negative = masses.totals
     index = int(np.searchsorted(masses.above, size * (1.0 - EPSILON), side="left"))
@@ -213,7 +213,7 @@ ListCurveKind = Literal["precision_recall", "gains", "cost"]
 
 
 class ListCurve(NamedTuple):
-    """A curve over the thresholds of a list; x never decreases.
+    """A curve (x, y) over the thresholds of a ranked list; x never decreases.
 
     Attributes
     ----------
@@ -407,7 +407,7 @@ def score_histogram(curve: RocCurve, n_bins: int = 40) -> ScoreHistogram:
 
 
 def _log(share: FloatArray) -> FloatArray:
-    """Return the logarithm of ascending shares, of which the first may be 0."""
+    """Return the logarithm of ascending fractions, of which the first may be 0."""
     least = float(share[share > 0.0][0])
     logs: FloatArray = np.log(np.maximum(share, least / 2.0))
     return logs

@@ -1,4 +1,4 @@
-"""How well scores order rows of several grades, such as 0 to 4: pairs of grades, and all grades at once.
+"""Metrics of rows with several grades, such as 0 to 4: C-index, mean AUC of grade pairs, volume under the surface.
 
 Let A_gh be the area between two grades: the fraction of the pairs of a row of grade h and one of a lower grade g in
 which the higher grade has the higher score, ties counted half.
@@ -76,7 +76,7 @@ MAX_VOLUME_GRADES = 8
 
 @dataclass(frozen=True)
 class GradedSummary:
-    """Metrics of the scores of rows with grades.
+    """The metrics of scores on rows with grades.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class GradedSummary:
 
 @dataclass(frozen=True)
 class GradedComparison:
-    """Comparison of scorers by one metric of graded rows.
+    """The comparison of scorers by one metric of graded rows.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class GradedComparison:
 
 
 class _GradedRows(NamedTuple):
-    """Checked rows of weight above 0; grades are numbered from 0 without gaps."""
+    """Checked rows of weight above 0, with grades renumbered from 0 without gaps."""
 
     grade: NDArray[np.int64]
     grades: NDArray[np.int64]
@@ -153,7 +153,7 @@ class _GradedRows(NamedTuple):
 
 
 class _GradedEstimate(NamedTuple):
-    """Estimates of one metric for all scorers, the worst-case trials of its interval, and the number of grades."""
+    """The estimates of one metric for all scorers, the worst-case trials of its interval, and the number of grades."""
 
     metric: GradedMetric
     estimates: Estimates
@@ -289,7 +289,7 @@ def _check(
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> _GradedRows:
-    """Return checked rows without those of weight 0."""
+    """Return the rows, checked, without those of weight 0."""
     labels = as_vector("y", y)
     grade = check_grades(labels, labels.size)
     columns = [finite_vector(name, column, grade.size) for name, column in scores.items()]
@@ -309,7 +309,7 @@ def _check(
 
 
 def _estimate(rows: _GradedRows) -> tuple[list[_GradedEstimate], FloatArray]:
-    """Return the metrics of every scorer, and the AUC of each pair of grades.
+    """Return the estimates of every metric for all scorers, and the AUC of each pair of grades.
 
     The AUCs A_gh have the shape (n_scorers, n_grades, n_grades).
     """
@@ -372,12 +372,12 @@ def _estimate(rows: _GradedRows) -> tuple[list[_GradedEstimate], FloatArray]:
 
 
 def _small_sample(effective: float) -> float:
-    """Return √(e / (e − 1)), the small-sample correction of an influence; 1 if one row has all of the weight."""
+    """Return √(e / (e − 1)), the small-sample correction of an influence, e effective rows; 1 for a single row."""
     return math.sqrt(effective / (effective - 1.0)) if effective > 1.0 + EPSILON else 1.0
 
 
 def _interval(one: _GradedEstimate, scorer: int, level: float) -> Interval:
-    """Return the interval of the metric for one scorer."""
+    """Return the confidence interval of a metric for one scorer."""
     found = one.estimates
     if found.influence is None or one.n_grades == 2:
         return found.interval(
@@ -426,7 +426,7 @@ def _find_areas(scores, grade, weight, mass, areas):  # type: ignore[no-untyped-
 
 @kernel(numba.void(*_ROWS, numba.float64[:, ::1], numba.float64[:, ::1], numba.float64[::1]))
 def _find_influences(scores, grade, weight, mass, areas, shares, phi):  # type: ignore[no-untyped-def]
-    """Write Σ_h shares[g, h] (fraction of grade h on the right side of the row − A) of each row of grade g to phi.
+    """Write each row's influence on Σ shares · A_gh, the weighted sum of the AUCs of grade pairs, to phi.
 
     Arrays as `_find_areas`, with the areas that it wrote; shares: (n_grades, n_grades) float64, symmetric; phi:
     (n_rows,) float64.
@@ -456,7 +456,7 @@ def _find_influences(scores, grade, weight, mass, areas, shares, phi):  # type: 
 
 @kernel(numba.float64(*_ROWS, numba.float64[::1]))
 def _count_chains(scores, grade, weight, mass, phi):  # type: ignore[no-untyped-def]
-    """Return the volume, and write what each row's own chains have of it, less the volume, to phi, (n_rows,) float64.
+    """Return the volume under the ROC surface, and write each row's influence on it to phi, (n_rows,) float64.
 
     Arrays as `_find_areas`. A chain has a row of each grade; it is counted as the product of their shares of their
     grades, over m! for each m of them that tie.

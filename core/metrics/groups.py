@@ -1,4 +1,4 @@
-"""Tie groups: the rows sorted once by score, which every metric of this package starts from.
+"""Tie groups: rows sorted once by score, the common starting point of all metrics of this package.
 
 A ranking is summarised by its distinct scores, highest first, and the weight of the positives and of the negatives at
 each of them. The prefix sums of the two are the ROC curve.
@@ -30,7 +30,7 @@ MIN_CLASS_ROWS = 10
 
 
 class EvaluatedRows(NamedTuple):
-    """Checked input of a metric: the rows of weight above 0, in the order given."""
+    """The checked input of a metric: the rows of weight above 0, in the order given."""
 
     positive: NDArray[np.bool_]
     """Shape (n_rows,)."""
@@ -42,7 +42,7 @@ class EvaluatedRows(NamedTuple):
     """Number of the unit (such as a patient) that a row belongs to; None if each row is a unit. Shape (n_rows,)."""
 
     def take(self, chosen: NDArray[np.intp] | NDArray[np.bool_]) -> EvaluatedRows:
-        """Return the chosen rows, with their units renumbered."""
+        """Return the rows selected by indices or a mask, with their units (groups) renumbered."""
         return EvaluatedRows(
             self.positive[chosen],
             tuple(column[chosen] for column in self.scores),
@@ -53,7 +53,7 @@ class EvaluatedRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClassRows:
-    """The tie group and the weight of each row of one class."""
+    """The rows of one class, sorted by score: the tie group and weight of each."""
 
     group: NDArray[np.intp]
     """Index into the distinct scores, highest first; non-decreasing. Shape (n_rows,), intp."""
@@ -64,18 +64,18 @@ class ClassRows:
         return int(self.group.size)
 
     def mass_by_group(self, n_groups: int, *, squared: bool = False) -> FloatArray:
-        """Return the sum of the weights, or of their squares, in each tie group, shape (n_groups,)."""
+        """Return the sum of the weights, or of their squares, per tie group, shape (n_groups,)."""
         weight = self.weight if self.weight is None or not squared else self.weight**2
         return np.bincount(self.group, weight, n_groups).astype(np.float64, copy=False)
 
     @cached_property
     def whole(self) -> bool:
-        """True if all weights are whole numbers, which can be read as repetitions of rows."""
+        """Whether all weights are whole numbers, which can be read as repetitions of rows."""
         return self.weight is None or bool(np.all(self.weight == np.floor(self.weight)))
 
 
 class GroupBlock(NamedTuple):
-    """Some consecutive tie groups, few enough that arrays of their size need little memory."""
+    """A block of consecutive tie groups, small enough that arrays of its size need little memory."""
 
     scores: FloatArray
     positive: FloatArray
@@ -90,7 +90,7 @@ class GroupBlock(NamedTuple):
 
 
 class ScoreGroups(ABC):
-    """The distinct scores, highest first, and the weight of each class at each of them.
+    """Base class of tie groups: the distinct scores, highest first, and the weight of each class at each of them.
 
     Metrics are sums over `blocks`, in their order: the same bits whether the groups are in memory or in files.
     """
@@ -105,39 +105,39 @@ class ScoreGroups(ABC):
     @property
     @abstractmethod
     def counts(self) -> tuple[int, int]:
-        """Numbers of positive and of negative rows of weight above 0."""
+        """Numbers of positive and of negative rows (of weight above 0)."""
 
     @property
     @abstractmethod
     def min_weights(self) -> tuple[float, float]:
-        """Least weight of a positive row and of a negative one; 1 when every row counts once."""
+        """Minimum weight of a positive row and of a negative row; 1 without weights."""
 
     @abstractmethod
     def scores_at(self, groups: slice | NDArray[np.intp]) -> FloatArray:
-        """Return the scores of some groups, float64."""
+        """Return the scores of the tie groups with these indices, float64."""
 
     @abstractmethod
     def block(self, groups: slice) -> GroupBlock:
-        """Return some consecutive groups."""
+        """Return the data of a slice of consecutive tie groups."""
 
     @abstractmethod
     def empty(self) -> FloatArray:
-        """Return an empty array for a value per group, shape (n_groups,), float64; in a file if the groups are."""
+        """Return an uninitialised array with a value per tie group, (n_groups,); in a file if the groups are."""
 
     @property
     def is_one_block(self) -> bool:
-        """True if `blocks` yields all groups at once."""
+        """Whether `blocks` yields all tie groups at once."""
         return len(self) <= AT_ONCE
 
     def blocks(self) -> Iterator[GroupBlock]:
-        """Yield all groups, highest scores first, at most `AT_ONCE` of them at once."""
+        """Yield all tie groups in blocks, highest scores first, at most `AT_ONCE` per block."""
         for start, stop in spans(0, len(self)):
             yield self.block(slice(start, stop))
 
 
 @dataclass(frozen=True, eq=False)
 class RowGroups(ScoreGroups):
-    """Tie groups in memory, and the rows of each class at each of them."""
+    """Tie groups in memory, with the rows of each class in each of them."""
 
     scores: FloatArray
     """Strictly decreasing. Shape (n_groups,)."""
@@ -148,18 +148,22 @@ class RowGroups(ScoreGroups):
 
     @property
     def counts(self) -> tuple[int, int]:
+        """Numbers of positive and of negative rows."""
         return len(self.positives), len(self.negatives)
 
     @property
     def min_weights(self) -> tuple[float, float]:
+        """Minimum weight of a positive row and of a negative row; 1 without weights."""
         weights = (each.weight for each in (self.positives, self.negatives))
         positive, negative = (1.0 if each is None else float(each.min()) for each in weights)
         return positive, negative
 
     def scores_at(self, groups: slice | NDArray[np.intp]) -> FloatArray:
+        """Return the scores of the tie groups with these indices."""
         return self.scores[groups]
 
     def block(self, groups: slice) -> GroupBlock:
+        """Return the data of a slice of consecutive tie groups."""
         flagged = slice(groups.start, groups.stop + 1)
         return GroupBlock(
             self.scores[groups],
@@ -172,6 +176,7 @@ class RowGroups(ScoreGroups):
         )
 
     def empty(self) -> FloatArray:
+        """Return an uninitialised array with a value per tie group."""
         return np.empty(len(self))
 
     @cached_property
@@ -185,6 +190,7 @@ class RowGroups(ScoreGroups):
         return self._mass(self.negatives, self.flagged_negative)
 
     def _mass(self, rows: ClassRows, flagged: FloatArray) -> FloatArray:
+        """Return one class's weight at each score."""
         # Differences of counts are exact, those of sums of weights are not.
         return np.diff(flagged) if rows.weight is None else rows.mass_by_group(self.scores.size)
 
@@ -199,11 +205,12 @@ class RowGroups(ScoreGroups):
         return self._squares(self.negatives, self.negative)
 
     def _squares(self, rows: ClassRows, mass: FloatArray) -> FloatArray:
+        """Return one class's sum of squared weights at each score."""
         return mass if rows.weight is None else rows.mass_by_group(self.scores.size, squared=True)
 
 
 def spans(first: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges that cover first ≤ i < stop, split at multiples of `AT_ONCE`; one empty range if there are none."""
+    """Yield ranges that cover first ≤ i < stop, split at multiples of `AT_ONCE`; a single empty range if empty."""
     start = first
     while True:
         end = min((start // AT_ONCE + 1) * AT_ONCE, stop)
@@ -214,7 +221,7 @@ def spans(first: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def prefix_sums(mass: FloatArray) -> FloatArray:
-    """Return the running totals of `mass` after a leading 0, shape (len(mass) + 1,)."""
+    """Return the cumulative sums of `mass` after a leading 0, shape (len(mass) + 1,)."""
     totals = np.empty(mass.size + 1)
     totals[0] = 0.0
     np.cumsum(mass, out=totals[1:])
@@ -222,7 +229,7 @@ def prefix_sums(mass: FloatArray) -> FloatArray:
 
 
 def inner(left: FloatArray, right: FloatArray) -> float:
-    """Return Σ left · right, with the same bits for any number of threads; those of BLAS depend on it."""
+    """Return the inner product Σ left · right, without BLAS, whose bits depend on its number of threads."""
     return float(np.einsum("i,i->", left, right))
 
 
@@ -274,7 +281,7 @@ def check_rows(
 
 
 def tie_groups(rows: EvaluatedRows) -> RowGroups:
-    """Return the tie groups of rows that have one scorer."""
+    """Return the tie groups of checked rows with a single scorer."""
     if rows.weight is not None:
         return group_rows(rows, 0)[0]
     # Sorting the values of each class and merging them is quicker than an argsort of all rows.
@@ -295,7 +302,7 @@ def tie_groups(rows: EvaluatedRows) -> RowGroups:
 
 
 def group_rows(rows: EvaluatedRows, scorer: int) -> tuple[RowGroups, NDArray[np.intp]]:
-    """Return the tie groups of one scorer, and the indices of the rows from the highest score down."""
+    """Return one scorer's tie groups, and the row indices from the highest score down."""
     values, positive, weight = rows.scores[scorer], rows.positive, rows.weight
     order = np.argsort(values)[::-1]
     values, positive = values[order], positive[order]
@@ -318,13 +325,13 @@ def group_rows(rows: EvaluatedRows, scorer: int) -> tuple[RowGroups, NDArray[np.
 
 
 def effective_units(rows: EvaluatedRows) -> tuple[float, float]:
-    """Return the effective numbers of units of the positives and of the negatives; 0 for a class without rows."""
+    """Return the effective numbers of independent units (groups, or rows without groups) of each class."""
     positive, negative = rows.positive, ~rows.positive
     return _effective(rows, positive), _effective(rows, negative)
 
 
 def _effective(rows: EvaluatedRows, of_class: NDArray[np.bool_]) -> float:
-    """Return the effective number of units of one class."""
+    """Return the effective number of independent units (groups, or rows without groups) of one class."""
     if not of_class.any():
         return 0.0
     weight = None if rows.weight is None else rows.weight[of_class]
@@ -334,7 +341,7 @@ def _effective(rows: EvaluatedRows, of_class: NDArray[np.bool_]) -> float:
 
 
 def count_units(rows: EvaluatedRows) -> tuple[int, int]:
-    """Return the numbers of units that have positives and that have negatives."""
+    """Return the numbers of groups (or rows) that contain positives and that contain negatives."""
     if rows.unit is None:
         n_positive = int(np.count_nonzero(rows.positive))
         return n_positive, rows.positive.size - n_positive
@@ -344,7 +351,7 @@ def count_units(rows: EvaluatedRows) -> tuple[int, int]:
 
 
 def has_enough(effective: float, needed: int) -> bool:
-    """Return True if an effective number of rows is at least `needed`, apart from its rounding error."""
+    """Return True if an effective number of rows is at least `needed`, up to rounding."""
     return effective >= needed * (1.0 - 1e-9)
 
 
@@ -354,7 +361,7 @@ def effective_rows(mass: FloatArray, squares: FloatArray) -> float:
 
 
 def effective_number(weight: FloatArray) -> float:
-    """Return Kish's effective number of rows, or of units, of these weights."""
+    """Return Kish's effective number of rows (or units) with these weights."""
     return effective_rows(weight, weight**2)
 
 
@@ -367,9 +374,9 @@ def sum_by_unit(values: FloatArray | None, unit: NDArray[np.intp]) -> FloatArray
 
 
 def sum_by_unit(values: FloatArray | None, unit: NDArray[np.intp] | None) -> FloatArray | None:
-    """Return the sum over the rows of each unit, shape (n_units,), float64; the values if each row is a unit.
+    """Return the sums of a value over the rows of each group, (n_units,) float64; counts of rows for None.
 
-    Without values it is the number of rows.
+    Without groups the values themselves are returned.
     """
     if unit is None:
         return values
@@ -377,7 +384,7 @@ def sum_by_unit(values: FloatArray | None, unit: NDArray[np.intp] | None) -> Flo
 
 
 def finite_vector(name: str, values: ArrayLike, length: int | None = None) -> FloatArray:
-    """Return a vector as float64; InvalidData if a value is not finite or its length is not `length`."""
+    """Return a vector as float64; raise InvalidData if it has a value that is not finite, or another length."""
     vector = as_vector(name, values)
     if vector.dtype.kind not in "biuf":
         raise InvalidData(f"{name} must contain real numbers, got {vector.dtype}")
@@ -402,7 +409,7 @@ def check_probabilities(values: FloatArray) -> None:
 
 
 def check_weights(sample_weight: ArrayLike | None, length: int) -> FloatArray:
-    """Return the weights as float64, ones if None; InvalidData if one is negative or not finite, or all are 0."""
+    """Return the weights as float64, ones for None; InvalidData if one is negative or not finite, or all are 0."""
     if sample_weight is None:
         return np.ones(length)
     weight = finite_vector("sample_weight", sample_weight, length)

@@ -1,4 +1,4 @@
-"""Guarantees: a threshold whose rate in the population stays within a limit, with a stated confidence.
+"""Guarantees: thresholds whose FPR or TPR in the population stays within a limit, with a given confidence.
 
 Let a threshold flag the rows that score above the (m + 1)-th highest of n negatives. Whatever the distribution of the
 scores, its FPR is above α with probability at most
@@ -51,7 +51,7 @@ CLASS_OF = {"fpr": "negatives", "tpr": "positives"}
 
 
 class TooFewRows(InvalidParameter):
-    """No threshold can be guaranteed: there are fewer rows than `needed`.
+    """Raised if no threshold can be guaranteed because there are fewer rows than `needed`.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class TooFewRows(InvalidParameter):
 
 
 class NoGuarantee(InvalidParameter):
-    """No threshold can be guaranteed on such rows, however many there are.
+    """Raised if no threshold can be guaranteed on such rows, however many there are.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class GuaranteedPoint:
 
 @dataclass(frozen=True)
 class GroupGuarantee:
-    """The threshold of one group of rows.
+    """The guaranteed threshold of one group of rows.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class GroupGuarantee:
 
 @dataclass(frozen=True)
 class GroupGuarantees:
-    """Thresholds that keep one guarantee in every group.
+    """Thresholds that give the same guarantee in every group.
 
     Attributes
     ----------
@@ -388,7 +388,7 @@ def guaranteed_point_on_curve(
 
 
 def counts_alike(effective: float, n_rows: int) -> bool:
-    """Return True if the rows of a class are independent and of equal weight, judging by their effective number."""
+    """Return True if a class's rows are independent and equally weighted: effective number equals row count."""
     return abs(effective - n_rows) <= EQUAL_WEIGHTS * n_rows
 
 
@@ -505,7 +505,7 @@ def guarantees_on_scores(
 
 
 def _threshold(ascending: FloatArray, guarantee: Guarantee) -> float:
-    """Return the threshold of a guarantee, given the ascending scores of the class.
+    """Return the threshold of a guarantee, given the ascending scores of the class that it concerns.
 
     It is the lowest threshold that flags at most `errors` negatives, or the highest that misses at most as many
     positives.
@@ -516,7 +516,7 @@ def _threshold(ascending: FloatArray, guarantee: Guarantee) -> float:
 
 
 def _guarantee(rate: Rate, limit: float, n: int, confidence: float) -> Guarantee:
-    """Return the guarantee that allows the most errors; TooFewRows if no number of errors is allowed."""
+    """Return the guarantee with the most allowed errors on n rows; raise TooFewRows if there is none."""
     from scipy.special import bdtr  # which takes a tenth of a second to import
 
     share = _error_rate(rate, limit)
@@ -542,25 +542,25 @@ def _guarantee(rate: Rate, limit: float, n: int, confidence: float) -> Guarantee
 
 
 def _needed(share: float, confidence: float) -> int:
-    """Return the smallest n with (1 − share)ⁿ ≤ 1 − confidence."""
+    """Return the smallest number of rows n with (1 − share)ⁿ ≤ 1 − confidence."""
     n = max(1, math.ceil(math.log(_risk(confidence)) / math.log1p(-share)))
     # rounding may have gone one too far
     return n - 1 if n > 1 and (n - 1) * math.log1p(-share) <= math.log(_risk(confidence)) else n
 
 
 def _risk(confidence: float) -> float:
-    """Return the probability with which a guarantee may be broken."""
+    """Return the probability with which a guarantee may fail, 1 − confidence."""
     # 1 - .95 is a little more than .05
     return (1.0 - confidence) * (1.0 + 1e-12)
 
 
 def _error_rate(rate: Rate, limit: float) -> float:
-    """Return the rate of errors that the limit allows: FPR, or 1 − TPR."""
+    """Return the error rate that a limit allows: the FPR, or 1 − TPR."""
     return limit if rate == "fpr" else 1.0 - limit
 
 
 def _asked(fpr: float | None, tpr: float | None) -> tuple[Rate, float]:
-    """Return which rate is limited and its limit; InvalidParameter unless exactly one of the two is given."""
+    """Return which rate is limited and its limit; raise InvalidParameter unless exactly one of fpr and tpr is given."""
     if (fpr is None) == (tpr is None):
         got = "none" if fpr is None else "both"
         raise InvalidParameter(f"exactly one of fpr and tpr can be guaranteed, got {got}")

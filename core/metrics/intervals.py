@@ -1,4 +1,4 @@
-"""Areas under the ROC curve with confidence intervals.
+"""AUC and partial AUC with confidence intervals, from the influences of rows.
 
 Let ROC be the curve through tie groups, w the weights, P and N the class masses and [a, b] the window. Both classes
 enter the area A = ∫_a^b ROC(u) du as sums of independent terms, to first order:
@@ -131,7 +131,7 @@ class PartialArea(NamedTuple):
 
 @dataclass(frozen=True)
 class Summary:
-    """Curve, areas and counts of one ranking.
+    """The ROC curve, areas with intervals and counts of one ranking.
 
     Attributes
     ----------
@@ -271,7 +271,7 @@ def _summary(
     level: float,
     areas: Sequence[Interval] | None = None,
 ) -> Summary:
-    """Return the summary of tie groups.
+    """Return the summary of tie groups, given their curve and totals.
 
     `areas` are the intervals over [0, 1] and the windows; None if rows were drawn one by one, and they are computed
     here.
@@ -401,7 +401,7 @@ def partial_auc_interval(
 
 
 def estimate_areas(rows: EvaluatedRows, windows: Sequence[Window]) -> Estimates:
-    """Return the areas of every scorer over every window, with the influence of each unit on them.
+    """Return the area of every scorer over every window, with the influence of each row or group on it.
 
     O(n_scorers · (n log n + n · n_windows)) time, O(n_scorers · n_windows · n) memory.
     """
@@ -413,7 +413,7 @@ def estimate_areas(rows: EvaluatedRows, windows: Sequence[Window]) -> Estimates:
 
 
 def row_influences(rows: EvaluatedRows, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
-    """Return the areas and the influence φ of each row on them.
+    """Return every scorer's area over every window, and the influence φ of each row on it.
 
     Shapes (n_scorers, n_windows) and (n_scorers, n_windows, n_rows).
     """
@@ -430,12 +430,12 @@ def row_influences(rows: EvaluatedRows, windows: Sequence[Window]) -> tuple[Floa
 def influences(
     groups: ScoreGroups, fpr_min: float, fpr_max: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the placement value of a positive and the height of a negative in each tie group. O(n_groups).
+    """Return a positive's placement value and a negative's curve height in each tie group, (n_groups,) each.
 
-    These are V and h of the module's docstring, of shape (n_groups,) each.
+    They are V and h of the module's docstring, not divided by the window's width. Over [0, 1] they are the structural
+    components of DeLong et al. 1988, over windows those of He & Escobar 2008.
 
-    They are not divided by the window's width. Over [0, 1] they are the structural components of DeLong et al. 1988,
-    over windows those of He & Escobar 2008.
+    O(n_groups).
     """
     placement, height = groups.empty(), groups.empty()
     for (start, stop), (_, *values) in zip(
@@ -448,7 +448,7 @@ def influences(
 def _influence_blocks(
     groups: ScoreGroups, fpr_min: float, fpr_max: float
 ) -> Iterator[tuple[GroupBlock, FloatArray, FloatArray]]:
-    """Yield the blocks of the groups, each with its `influences`."""
+    """Yield the blocks of tie groups, each with its `influences`."""
     ends = _ends(groups.flagged_negative, groups.flagged_positive, fpr_min, fpr_max)
     for block in groups.blocks():
         placement, height = np.empty((2, block.scores.size))
@@ -467,13 +467,13 @@ def influences_of_masses(
 
 
 def _ends(negative: FloatArray, positive: FloatArray, fpr_min: float, fpr_max: float) -> FloatArray:
-    """Return the constants of `_influences`: totals of both classes, the window, and the heights at its ends."""
+    """Return the constants of the kernel `_influences`: class totals, window, and curve heights at its ends."""
     heights = [_middle_height(negative, positive, fpr) for fpr in (fpr_min, fpr_max)]
     return np.array([negative[-1], positive[-1], fpr_min, fpr_max, *heights])
 
 
 def _middle_height(negative: FloatArray, positive: FloatArray, fpr: float) -> float:
-    """Return the height of the curve at an FPR; at a vertical step its middle. The curve is given by prefix sums."""
+    """Return the curve's height at an FPR, at a vertical step its middle; the curve is given by prefix sums."""
     total, all_positive = float(negative[-1]), float(positive[-1])
     right = bisect_left(negative, fpr, key=lambda mass: float(mass) / total)
     end = float(negative[right]) / total
@@ -492,7 +492,7 @@ def _of_rows(
     rows: EvaluatedRows,
     order: NDArray[np.intp],
 ) -> FloatArray:
-    """Return the influence of each row on the area over a window, in the given order of rows."""
+    """Return each row's influence on the area over a window, in the original order of rows."""
     positive = rows.positive[order]
     phi = np.empty(order.size)
     centred = centred_influences(groups, window)
@@ -502,7 +502,7 @@ def _of_rows(
 
 
 def centred_influences(groups: ScoreGroups, window: Window) -> tuple[FloatArray, FloatArray]:
-    """Return the influence of a positive and of a negative of weight 1 in each tie group, shape (n_groups,) each."""
+    """Return the influence of a positive and of a negative of weight 1 in each tie group, (n_groups,) each."""
     values = influences(groups, *window)
     sums = np.zeros((2, 2))
     for (start, stop), block in zip(spans(0, len(groups)), groups.blocks(), strict=True):
@@ -522,7 +522,7 @@ def partial_auc_interval_of(
     fpr_max: float,
     level: float,
 ) -> Interval:
-    """Return the `partial_auc_interval` of tie groups."""
+    """Return the partial AUC of tie groups with its confidence interval."""
     window = fpr_min, fpr_max
     value, variance = area_of(groups, *window), area_variance(groups, *window)
     effective = effective_of(groups)
@@ -533,7 +533,7 @@ def partial_auc_interval_of(
 
 
 def area_interval(areas: Estimates, scorer: int, j: int, window: Window, level: float) -> Interval:
-    """Return the interval of one scorer's area over the j-th window."""
+    """Return the confidence interval of one scorer's area over the j-th window."""
     effective = areas.effective
     trials = worst_case_trials(effective, window)
     # The rankers of folds depend on the rows that evaluate the others: the narrower bound would cover 91 % of 60 rows.
@@ -542,7 +542,7 @@ def area_interval(areas: Estimates, scorer: int, j: int, window: Window, level: 
 
 
 def classes_of(effective: tuple[float, float], window: Window) -> tuple[float, float] | None:
-    """Return the argument `classes` of `proportion_interval` for an area: None except for the AUC."""
+    """Return the argument `classes` of `proportion_interval`: effective numbers for the AUC, else None."""
     return effective if window == WHOLE else None
 
 
@@ -552,7 +552,7 @@ def area_warnings(
     rows: tuple[int, int],
     effective: tuple[float, float],
 ) -> list[str]:
-    """Return warnings about intervals of areas that may miss the true value, with the rows that are needed.
+    """Return warnings about areas' intervals that may be unreliable, with the number of rows needed.
 
     Parameters
     ----------
@@ -569,7 +569,7 @@ def area_warnings(
 def missing_test_warning(
     name: str, inside: tuple[float, float], effective: tuple[float, float], parts: float = 1.0
 ) -> str | None:
-    """Return a warning that differences by a metric have no p-values and what they need; None if they have.
+    """Return why differences by a metric have no p-values, and how many rows they need; None if they have some.
 
     Parameters
     ----------
@@ -607,19 +607,19 @@ def missing_test_warning(
 def rows_inside(
     effective: tuple[float, float], window: Window, parts: float = 1.0
 ) -> tuple[float, float]:
-    """Return the effective positives, and the effective negatives within a window, in each of the parts."""
+    """Return the effective positives, and the effective negatives inside a window, per part of the rows."""
     return effective[0] / parts, effective[1] * (window[1] - window[0]) / parts
 
 
 def area_name(window: Window) -> str:
-    """Return the name of the area over a window for messages."""
+    """Return the name of the area over a window, for messages."""
     return "the AUC" if window == WHOLE else f"the partial AUC (FPR {window[0]:g} to {window[1]:g})"
 
 
 def _area_warning(
     window: Window, area: Interval, rows: tuple[int, int], effective: tuple[float, float]
 ) -> str | None:
-    """Return the warning about the interval of one area; None if it keeps its level."""
+    """Return the warning about one area's interval; None if it is reliable."""
     distance = min(area.value, 1.0 - area.value)
     n = worst_case_trials(effective, window)
     if distance <= EPSILON:
@@ -650,12 +650,12 @@ def _area_warning(
 
 
 def worst_case_trials(effective: tuple[float, float], window: Window) -> float:
-    """Return the trials of a proportion with the greatest variance that an area can have."""
+    """Return the trials of a proportion with the maximum variance that an area can have."""
     return min(effective[0], effective[1] * (window[1] - window[0]))
 
 
 def effective_of(groups: ScoreGroups) -> tuple[float, float]:
-    """Return the effective numbers of rows of the positives and of the negatives."""
+    """Return the effective numbers of positive and of negative rows of tie groups."""
     sums = np.zeros((2, 2))
     for block in groups.blocks():
         sums[0] += block.positive.sum(), block.positive_squares.sum()
@@ -665,12 +665,13 @@ def effective_of(groups: ScoreGroups) -> tuple[float, float]:
 
 
 def area_variance(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float | None:
-    """Return the variance of the partial AUC (divided by the width); None if a class has the weight of one row.
+    """Return the variance of the partial AUC (normalised by width); None if a class has only one effective row.
 
     Over [0, 1] and without weights it is that of DeLong et al. 1988, eqs. 3 to 6.
     """
 
     def of_classes() -> Iterator[_Values]:
+        """Yield, per block, the placement values and heights with their weights and squared weights."""
         for block, placement, height in blocks():
             yield (
                 (placement, block.positive, block.positive_squares),
@@ -678,6 +679,7 @@ def area_variance(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float 
             )
 
     def blocks() -> Iterable[tuple[GroupBlock, FloatArray, FloatArray]]:
+        """Return the blocks of tie groups with their influences."""
         return [only] if only else _influence_blocks(groups, fpr_min, fpr_max)
 
     only = None
@@ -702,7 +704,7 @@ _PREFIX_SUMS = numba.types.Array(numba.float64, 1, "C", readonly=True)
     )
 )
 def _influences(negative, positive, ends, placement, height):  # type: ignore[no-untyped-def]
-    """Write the `influences` of some consecutive tie groups.
+    """Write placement values and curve heights (`influences`) of some consecutive tie groups.
 
     Parameters
     ----------

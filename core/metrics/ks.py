@@ -1,4 +1,4 @@
-"""An interval for the Kolmogorov–Smirnov distance of a ranking, the greatest difference of TPR and FPR.
+"""A confidence interval for the Kolmogorov–Smirnov distance of a ranking, the maximum of |TPR − FPR|.
 
 On the rows that chose it, the greatest of many differences is too great: with 20 + 200 rows and scores that carry no
 information by .19. An interval around it covers 75 % there instead of 95. So the rows are split at random into parts,
@@ -87,6 +87,7 @@ def ks_interval(
     tpr, fpr = ranked.sums_above(of_positives), ranked.sums_above(of_negatives)
 
     def difference(flagged: NDArray[np.bool_]) -> Interval:
+        """Return TPR − FPR of the flagged rows with its interval (MOVER)."""
         rates = (inner(flagged.astype(np.float64), each) for each in (of_positives, of_negatives))
         own, other = (
             wilson_interval(min(1.0, rate), n, level)
@@ -114,7 +115,7 @@ def ks_interval(
 
 
 def _greatest_difference(tpr: FloatArray, fpr: FloatArray) -> tuple[int, bool]:
-    """Return how many of the highest distinct scores have the greatest |TPR − FPR|, and whether they are flagged.
+    """Return after how many distinct scores |TPR − FPR| is greatest, and whether the scores above are flagged.
 
     If the FPR is the greater one there, the rows with other scores are flagged instead. Both rates are given up to a
     factor, after a leading 0, shape (n_scores + 1,).

@@ -1,4 +1,4 @@
-"""Metrics of many lists: areas, NDCG, precision and reciprocal ranks within each query, and their means over queries.
+"""Metrics within lists (queries) and their means over lists: AUC, NDCG, precision, reciprocal rank.
 
 A query (a search, a visit, a day) is a list of its own: only the order of its rows counts, and scores of two queries
 are not compared. A metric is computed in each query and then averaged, so that each query counts alike, whatever its
@@ -75,7 +75,7 @@ Integers = NDArray[np.int64]
 
 
 class Lists(NamedTuple):
-    """Rows of weight above 0 sorted by query, and within each from the highest score down."""
+    """Rows of weight above 0 sorted by query, and within each query from the highest score down."""
 
     scores: FloatArray
     grade: Integers
@@ -88,11 +88,11 @@ class Lists(NamedTuple):
 
 
 class ListMetric(Protocol):
-    """A metric of one list: a number from 0 to 1."""
+    """Interface of a metric of one list: a number from 0 to 1."""
 
     @property
     def name(self) -> str:
-        """A name for messages and tables."""
+        """Name of the metric in messages and tables."""
 
     def of(self, lists: Lists) -> FloatArray:
         """Return the metric of each list, shape (n_queries,); NaN where it is undefined."""
@@ -133,12 +133,12 @@ class ListAuc:
 
     @property
     def name(self) -> str:
-        """Such as auc or pauc:0,0.1."""
+        """Name of the metric, such as auc or pauc:0,0.1."""
         whole = (self.fpr_min, self.fpr_max) == (0.0, 1.0)
         return "auc" if whole else f"pauc:{self.fpr_min:g},{self.fpr_max:g}"
 
     def of(self, lists: Lists) -> FloatArray:
-        """Return the area of each list.
+        """Return the AUC or partial AUC of each list.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class ListNdcg:
 
     @property
     def name(self) -> str:
-        """Such as ndcg@10."""
+        """Name of the metric, such as ndcg@10."""
         return "ndcg" if self.count is None else f"ndcg@{self.count}"
 
     def of(self, lists: Lists) -> FloatArray:
@@ -313,7 +313,7 @@ class ListPrecision:
 
     @property
     def name(self) -> str:
-        """Such as precision@5."""
+        """Name of the metric, such as precision@5."""
         return f"precision@{self.count}"
 
     def of(self, lists: Lists) -> FloatArray:
@@ -336,14 +336,14 @@ MAX_COUNT = 1_000_000_000
 
 
 def _check_count(count: object) -> None:
-    """Raise InvalidParameter if a number of rows is no whole number in range."""
+    """Raise InvalidParameter unless a number of rows is a whole number in range."""
     whole = isinstance(count, Integral) and not isinstance(count, bool)
     if not whole or not 1 <= int(count) <= MAX_COUNT:  # type: ignore[call-overload]
         raise InvalidParameter(f"count must be a whole number from 1 to {MAX_COUNT}, got {count!r}")
 
 
 def list_metric_named(name: str) -> ListMetric:
-    """Return the metric of lists with a name, such as "ndcg@10" or "map".
+    """Return the list metric with a name, such as "ndcg@10" or "map".
 
     Parameters
     ----------
@@ -371,7 +371,7 @@ def list_metric_named(name: str) -> ListMetric:
 
 @dataclass(frozen=True)
 class ListMeasured:
-    """Mean of a metric over lists.
+    """The mean of a metric over lists, with its interval.
 
     Attributes
     ----------
@@ -403,7 +403,7 @@ class ListMeasured:
 
 @dataclass(frozen=True)
 class ListComparison:
-    """Comparison of scorers by the mean of one metric over lists.
+    """The comparison of scorers by the mean of one metric over lists.
 
     Attributes
     ----------
@@ -613,7 +613,7 @@ def take_lists(
     query: NDArray[np.intp],
     relevant: int = 1,
 ) -> Lists:
-    """Return the rows sorted by query and score. O(n log n).
+    """Return checked rows as lists, sorted by query and score. O(n log n). Queries are numbered from 0 without gaps.
 
     `query` is numbered from 0 without gaps; the rows are checked already.
     """
@@ -631,7 +631,7 @@ def _values(
     relevant: int,
     sample_weight: ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the metrics of every list, and the weights of the lists.
+    """Return the metrics of every list for every scorer, and the weights of the lists.
 
     The metrics have the shape (n_scorers, n_metrics, n_queries).
     """
@@ -660,7 +660,7 @@ def _values(
 
 
 def _means(metric: ListMetric, values: FloatArray, weight: FloatArray) -> tuple[Estimates, int]:
-    """Return the mean over lists of a metric for each scorer, with influences, and the number of lists with a value.
+    """Return a metric's mean over lists for each scorer, with influences, and the number of lists with a value.
 
     values: (n_scorers, n_queries), NaN in the same lists for every scorer, as labels decide it; weight: (n_queries,).
     """
@@ -682,12 +682,12 @@ def _means(metric: ListMetric, values: FloatArray, weight: FloatArray) -> tuple[
 
 
 def _empty(lists: Lists) -> FloatArray:
-    """Return an empty array with a value for each list."""
+    """Return an uninitialised array with a value per list."""
     return np.empty(len(lists.starts) - 1)
 
 
 def _relevance(lists: Lists, metric: int, count: int) -> FloatArray:
-    """Return a metric of the relevant rows of each list; its number is explained in `_find_relevant`."""
+    """Return a metric of the relevant rows of each list; for its number see `_find_relevant`."""
     out = _empty(lists)
     is_relevant = (lists.grade >= lists.relevant).astype(np.int64)
     _find_relevant(lists.scores, is_relevant, lists.starts, metric, count, out)
@@ -701,7 +701,7 @@ _N_GRADES = MAX_GRADE + 1
 
 @kernel(numba.void(_FLOATS, _INTEGERS, _FLOATS, _INTEGERS, numba.float64[::1]))
 def _order_pairs(scores, grade, weight, starts, out):  # type: ignore[no-untyped-def]
-    """Write the weighted fraction of each list's pairs of different grades that are in order; NaN if there is none.
+    """Write each list's weighted fraction of pairs of different grades in order; NaN if there is no pair.
 
     scores, weight: (n_rows,) float64 and grade: (n_rows,) int64, see `Lists`; starts: (n_queries + 1,) int64; out:
     (n_queries,) float64.
@@ -786,7 +786,7 @@ def _partial_areas(scores, positive, weight, starts, fpr_min, fpr_max, out):  # 
 
 @kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, _FLOATS, numba.float64[::1]))
 def _ndcg(scores, grade, starts, sums, out):  # type: ignore[no-untyped-def]
-    """Write the NDCG of each list, NaN without a grade above 0.
+    """Write the NDCG of each list; NaN without a grade above 0.
 
     Arrays as `_order_pairs`; sums: (count + 1,) float64, sums of the discounts of the first ranks.
     """
@@ -815,7 +815,7 @@ def _ndcg(scores, grade, starts, sums, out):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(_FLOATS, _INTEGERS, _INTEGERS, numba.int64, numba.int64, numba.float64[::1]))
 def _find_relevant(scores, relevant, starts, metric, count, out):  # type: ignore[no-untyped-def]
-    """Write a metric of the relevant rows of each list: 0 average precision, 1 reciprocal rank, 2 precision at `count`.
+    """Write a metric of each list: 0 average precision, 1 reciprocal rank, 2 precision at `count`.
 
     Arrays as `_order_pairs`, with relevant (n_rows,) int64 of 0 and 1. NaN in a list without a relevant row.
     """

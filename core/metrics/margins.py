@@ -1,4 +1,4 @@
-"""Margins of all pairs of a positive and a negative, computed from the ROC curve without listing the pairs.
+"""Margins of all (positive, negative) pairs of a ranking, computed from the ROC curve without listing the pairs.
 
 With f normalised by ‖λ‖₁, the margin of a pair is f(x_i) - f(x_k). It is at most θ if the negative scores at least
 s_i - θ‖λ‖₁; the fraction of such negatives is the curve's false positive rate there. So
@@ -49,12 +49,12 @@ class MarginDistribution:
 
     @property
     def least(self) -> float:
-        """μ, the margin of the ranking: above 0 if all pairs are in order."""
+        """The margin μ of the ranking, the minimum over pairs; above 0 if all pairs are in order."""
         return float(self.thetas[0])
 
     @property
     def greatest(self) -> float:
-        """The largest margin of a pair."""
+        """The maximum margin of a pair."""
         return float(self.thetas[-1])
 
     def fraction_within(self, theta: float) -> float:
@@ -125,7 +125,7 @@ def margin_distribution(
 def margin_distribution_of(
     groups: ScoreGroups, l1_norm: float, n_thetas: int = DEFAULT_THETAS
 ) -> MarginDistribution:
-    """Return the `margin_distribution` of tie groups, which may be in files."""
+    """Return the `margin_distribution` of tie groups (in memory or in files)."""
     scores = groups.empty()
     for start, stop in spans(0, len(groups)):
         scores[start:stop] = groups.scores_at(slice(start, stop))
@@ -141,7 +141,7 @@ def _margin_distribution(
     l1_norm: float,
     n_thetas: int,
 ) -> MarginDistribution:
-    """Return the distribution of margins, given descending scores and the weight of each class above them.
+    """Return the distribution of margins, given descending scores and each class's weight above them.
 
     Both weights have a leading 0. `scores` are changed.
 
@@ -164,7 +164,7 @@ def _margin_distribution(
 
 
 def _ends_of(above: FloatArray) -> tuple[int, int]:
-    """Return the indices of the highest and of the lowest score with rows of a class."""
+    """Return the indices of the highest and of the lowest score that has rows of a class."""
     first = int(np.searchsorted(above, above[0], side="right")) - 1
     return first, int(np.searchsorted(above, above[-1], side="left")) - 1
 
@@ -194,7 +194,7 @@ def listed_margin_distribution(
 
 
 def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Return ln F̃ of a list of pairs, as `log_pair_loss`; weights are scaled so that the least is 1.
+    """Return the log pairwise loss ln F̃ of listed pairs; weights are scaled so that the minimum is 1.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def log_listed_loss(differences: ArrayLike, weight: ArrayLike | None = None) -> 
 
 
 def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-    """Return ln F̃ with F̃ = Σ w_i w_k e^{-(s_i - s_k)} over all pairs; the least pair weight is scaled to 1.
+    """Return the log pairwise loss ln F̃, F̃ = Σ w_i w_k e^{-(s_i - s_k)}; the minimum pair weight is scaled to 1.
 
     InvalidData: as `auc`. O(n log n). F̃ is a sum, not a mean: with weights of at least 1 every pair's term is below
     it, which keeps the smooth margin below the margin (eq. 6). The result is finite for all finite scores.
@@ -225,7 +225,7 @@ def log_pair_loss(y: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | No
 
 
 def log_pair_loss_of(groups: ScoreGroups) -> float:
-    """Return the `log_pair_loss` of tie groups, which may be in files."""
+    """Return the `log_pair_loss` of tie groups (in memory or in files)."""
     greatest = [-math.inf, -math.inf]
     for block in groups.blocks():  # not by running sums, which a light row need not change
         for k, (direction, mass) in enumerate(((-1.0, block.positive), (1.0, block.negative))):
@@ -268,7 +268,7 @@ def max_tied_mass(edge: ArrayLike) -> FloatArray:
 
 
 def _spaced(least: float, greatest: float, n_thetas: int) -> FloatArray:
-    """Return evenly spaced thetas from the least margin to the greatest, and 0 if it lies between them."""
+    """Return evenly spaced thetas from the least to the greatest margin, plus 0 if it is between them."""
     if n_thetas < 2:
         raise InvalidParameter(f"n_thetas must be at least 2, got {n_thetas}")
     thetas = np.linspace(least, greatest, n_thetas)

@@ -1,4 +1,4 @@
-"""Metrics of a ranking besides its areas: precision at the top, average precision, NDCG and two-way partial areas.
+"""Measuring metrics of a ranking, with intervals and tests: `measure`, `compare_metrics` and their parts.
 
 Each metric θ of a ranking is a function of the two classes' distributions of scores and of the prevalence π. To first
 order it is a sum over rows: positive i counts with w_i (U_i − Ū + S) / P, negative k with w_k (D_k − D̄ − S) / N, where
@@ -116,7 +116,7 @@ def metric_named(name: str) -> Metric:
 
 @dataclass(frozen=True)
 class MetricEstimate:
-    """The value of a metric for one ranking, with interval and test.
+    """The value of a metric for one ranking, with confidence interval and test against a random ranking.
 
     Attributes
     ----------
@@ -258,7 +258,7 @@ def measure_on_curve(
 
 
 class _Found(NamedTuple):
-    """Value of a metric with two variances: at a fixed prevalence, and as its interval uses it.
+    """A metric's value and variances: at a fixed prevalence, and as used for its interval; None if there is none.
 
     A variance is None if the sample shows none.
     """
@@ -271,7 +271,7 @@ class _Found(NamedTuple):
 def measure_masses(
     masses: Masses, metrics: Sequence[Metric], level: float
 ) -> tuple[MetricEstimate, ...]:
-    """Return estimates of metrics, given the checked masses of a ranking."""
+    """Return estimates of metrics for a ranking, given the class weights at each score."""
     found = []
     for metric in _bases(metrics):
         value, up, down, slope = metric.of(masses)
@@ -293,7 +293,7 @@ def measure_masses(
 
 
 def with_prevalence_variance(variance: float | None, slope: float, masses: Masses) -> float | None:
-    """Return a variance plus the part that the varying prevalence adds, unless the prevalence is fixed."""
+    """Return a variance plus the part due to the varying prevalence, unless the prevalence is fixed."""
     if variance is None or masses.fixed_prevalence:
         return variance
     return variance + slope**2 * sum(1.0 / (each - 1.0) for each in masses.effective)
@@ -350,9 +350,10 @@ def _measured(
 def _null_moments(
     metric: Metric, masses: Masses, variance: float | None, alone: EvaluatedRows | None
 ) -> tuple[float, float] | None:
-    """Return mean and variance of a metric under H₀: the scores carry no information.
+    """Return mean and variance of a metric under H₀: the ranking is random.
 
-    If rows are in units, `alone` are the rows without them: the variance grows by the same factor as that of the value.
+    `alone` are the rows without their groups, if there are groups: the variance under H₀ is then multiplied by the
+    factor by which groups increase the value's variance.
     """
     if alone is None:
         return metric.null_moments(masses)
@@ -365,7 +366,7 @@ def _null_moments(
 
 
 def _above_null(value: float, mean: float, variance: float, degrees: float) -> float:
-    """Return the one-sided p-value of a value in [0, 1] that has this mean and variance under H₀."""
+    """Return the one-sided p-value of a value in [0, 1] with this mean and variance under H₀."""
     from scipy.special import betainc, ndtri, stdtr
 
     spread = mean * (1.0 - mean)
@@ -379,12 +380,12 @@ def _above_null(value: float, mean: float, variance: float, degrees: float) -> f
 
 
 def _bases(metrics: Sequence[Metric]) -> list[Metric]:
-    """Return the metrics to estimate: of a metric such as Gini = 2 AUC − 1, which has an offset, the AUC."""
+    """Return the metrics to estimate: for a shifted metric such as Gini = 2 AUC − 1 its base, the AUC."""
     return [metric.plain() if metric.shift else metric for metric in metrics]
 
 
 def _shifted(interval: Interval, shift: float) -> Interval:
-    """Return the interval with an offset added to its value and ends."""
+    """Return an interval with an offset added to its value and limits."""
     return Interval(*(each + shift for each in interval)) if shift else interval
 
 
@@ -395,7 +396,7 @@ def scaled_interval(
     level: float,
     degrees: float = math.inf,
 ) -> Interval:
-    """Return the interval of a metric, computed for its fraction of the greatest possible value.
+    """Return a metric's confidence interval, computed on its fraction of the maximum possible value.
 
     With a hidden variance, the lower end allows for it and for the uncertain variance of few positives: such a metric
     is skewed, and its interval would miss above in up to 11 % with 10 positives.
@@ -479,7 +480,7 @@ def _above_chance(
 
 @dataclass(frozen=True)
 class MetricComparison:
-    """Comparison of scorers by one metric.
+    """The comparison of scorers by one metric.
 
     Attributes
     ----------
@@ -583,6 +584,7 @@ def compare_metrics(
     of_parts: list[list[Masses]] = []
 
     def estimator(rows: EvaluatedRows) -> tuple[FloatArray, FloatArray]:
+        """Return the metrics and row influences of a part of the rows, and record its class weights."""
         values, influence, masses = metric_influences(
             rows, plain, fixed_prevalence=fixed_prevalence
         )
@@ -614,7 +616,7 @@ def compare_metrics(
 
 
 class Scale(NamedTuple):
-    """What the interval of a metric needs besides value and variance."""
+    """What a metric's interval needs besides value and variance: maximum, trials and hidden variance."""
 
     top: float
     trials: float
@@ -627,7 +629,7 @@ class Scale(NamedTuple):
 
 
 def scale_of(metric: Metric, masses: Sequence[Masses], repeats: int = 1) -> Scale:
-    """Return the scale of the mean of a metric over parts of the rows; each row is in `repeats` parts."""
+    """Return the scale of a metric's mean over parts of the rows; each row is in `repeats` parts."""
     top = float(np.mean([metric.top(own) for own in masses]))
     trials = sum(metric.trials(own) for own in masses) / repeats
     n_parts = len(masses) / repeats
@@ -647,7 +649,7 @@ def _compared(
     level: float,
     adjust: Adjustment,
 ) -> tuple[MetricComparison, ...]:
-    """Return the comparison by metrics, given estimates of their plain forms.
+    """Return the comparisons by metrics, in the metrics' own scale, given estimates of their plain forms.
 
     The result is in the units of the metrics. `scales` are indexed by scorer and metric.
 
@@ -686,7 +688,7 @@ def _compared(
 
 
 def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) -> str | None:
-    """Return a warning that differences by a metric have no p-values; None if they have."""
+    """Return why differences by a metric have no p-values; None if they have some."""
     even = every.evenness
     inside = np.array([metric.plain().rows_inside(own) for own in masses]).mean(axis=0) * even
     return missing_test_warning(
@@ -697,7 +699,7 @@ def _missing_test(metric: Metric, masses: Sequence[Masses], every: Estimates) ->
 def metric_influences(
     rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[FloatArray, FloatArray, list[Masses]]:
-    """Return metrics, the influence φ of each row on them, and the masses of every scorer.
+    """Return every scorer's metrics, the influence φ of each row on them, and the class weights by score.
 
     Shapes: metrics (n_scorers, n_metrics), influences (n_scorers, n_metrics, n_rows).
     """
@@ -733,7 +735,7 @@ def metric_influences(
 def estimate_metrics(
     rows: EvaluatedRows, metrics: Sequence[Metric], *, fixed_prevalence: bool = False
 ) -> tuple[Estimates, list[Masses]]:
-    """Return estimates of metrics for every scorer, and the masses of every scorer."""
+    """Return estimates of metrics for every scorer, and every scorer's class weights by score."""
     values, influence, every = metric_influences(rows, metrics, fixed_prevalence=fixed_prevalence)
     effective, clustered = effective_units(rows), rows.unit is not None
     return estimates_of_units(values, influence, rows, effective, 1.0, clustered=clustered), every

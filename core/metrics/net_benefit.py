@@ -1,4 +1,4 @@
-"""Decision curves: the net benefit of acting on probabilities, over the thresholds at which one might act.
+"""Decision curves: the net benefit of acting on probabilities, at each threshold probability.
 
 Who acts on rows with a probability of at least t values one false positive at t / (1 − t) true positives: at t = .1,
 missing a positive is nine times as bad as acting on a negative in vain. In true positives per row, the net benefit is
@@ -155,7 +155,7 @@ def decision_curve(
 
 
 class _Cells(NamedTuple):
-    """Fractions of true and false positives and negatives at each threshold, and what their intervals need."""
+    """Fractions of true and false positives and negatives at each threshold, with what their intervals need."""
 
     shares: FloatArray
     """Shape (n_thresholds, 4), float64."""
@@ -170,7 +170,7 @@ class _Cells(NamedTuple):
 
     @classmethod
     def of(cls, rows: EvaluatedRows, thresholds: Sequence[float], level: float) -> _Cells:
-        """Return the fractions at each threshold."""
+        """Return the fractions of the four cells at each threshold."""
         weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
         weight = weight / weight.sum()
         order = np.sort(thresholds)
@@ -199,7 +199,7 @@ class _Cells(NamedTuple):
         return cls(shares, covariance, effective, most, shown)
 
     def share(self, number: int, *cells: int) -> Interval:
-        """Return the sum of the fractions of some cells, with its interval."""
+        """Return the total fraction of some cells at a threshold, with its confidence interval."""
         variance = float(self.covariance[number][np.ix_(cells, cells)].sum())
         value = min(1.0, max(0.0, float(self.shares[number, list(cells)].sum())))
         trials = self.effective
@@ -208,7 +208,7 @@ class _Cells(NamedTuple):
         return wilson_interval(value, trials, self.level)
 
     def correlation(self, number: int, first: int, second: int) -> float:
-        """Return the correlation of the fractions of two cells; 0 if one does not vary."""
+        """Return the correlation of two cells' fractions; 0 if one of them does not vary."""
         matrix = self.covariance[number]
         variances = float(matrix[first, first] * matrix[second, second])
         if variances <= EPSILON**4:
@@ -217,7 +217,7 @@ class _Cells(NamedTuple):
 
 
 def _at(cells: _Cells, number: int, threshold: float) -> NetBenefit:
-    """Return the net benefit at one threshold."""
+    """Return the net benefit at one threshold, with its interval."""
     odds = threshold / (1.0 - threshold)
     shares = [cells.share(number, cell) for cell in range(4)]
     benefit = _difference(shares[_TP], shares[_FP], 1.0, odds, cells.correlation(number, _TP, _FP))
@@ -230,7 +230,7 @@ def _at(cells: _Cells, number: int, threshold: float) -> NetBenefit:
 def _difference(
     first: Interval, second: Interval, weight: float, other: float, correlation: float
 ) -> Interval:
-    """Return the interval of weight · first − other · second, which are correlated (Zou & Donner, eq. 6)."""
+    """Return weight · first − other · second, for correlated estimates, with its interval (Zou & Donner, eq. 6)."""
     value = weight * first.value - other * second.value
     down = weight * (first.value - first.low), other * (second.high - second.value)
     up = weight * (first.high - first.value), other * (second.value - second.low)
@@ -243,7 +243,7 @@ def _difference(
 def _sums_at(
     above: NDArray[np.intp], positive: NDArray[np.bool_], mass: FloatArray, n_thresholds: int
 ) -> FloatArray:
-    """Return the sum of a value over each cell at each ascending threshold, shape (n_thresholds, 4)."""
+    """Return the sum of a value over each of the four cells at each ascending threshold, (n_thresholds, 4)."""
     found = np.empty((n_thresholds, 4))
     for of_class, hit, rest in ((positive, _TP, _FN), (~positive, _FP, _TN)):
         sums = np.bincount(above[of_class], mass[of_class], n_thresholds + 1)
@@ -253,9 +253,9 @@ def _sums_at(
 
 
 def _covariance_of_rows(shares: FloatArray, squares: FloatArray) -> FloatArray:
-    """Return the covariance of the fractions if rows are independent, given sums of weights and squared weights.
+    """Return the covariance of the cells' fractions for independent rows, from sums of weights and squared weights.
 
-    It is Σ w² (e − p)(e − p)ᵀ, where e is the unit vector of the cell of a row.
+    The covariance is Σ w² (e − p)(e − p)ᵀ, where e is the unit vector of a row's cell.
     """
     n_thresholds = len(shares)
     found = np.zeros((n_thresholds, 4, 4))
@@ -273,9 +273,9 @@ def _units_at(
     unit: NDArray[np.intp],
     of_unit: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the fractions of the cells, and their covariance from sums over units.
+    """Return the cells' fractions at a threshold, and their covariance from sums over groups of rows.
 
-    It is Σ (m − M p)(m − M p)ᵀ with m the weights of a unit in the cells, and M their sum.
+    The covariance is Σ (m − M p)(m − M p)ᵀ with m the weights of a group in the cells, and M their sum.
     """
     cell = np.where(flagged, np.where(positive, _TP, _FP), np.where(positive, _FN, _TN))
     masses = np.bincount(unit * 4 + cell, weight, 4 * of_unit.size).reshape(-1, 4)

@@ -1,4 +1,4 @@
-"""Operating points: one threshold of a ranking, the rates of the rows that it flags, and the cost of its errors.
+"""Operating points: a threshold of a ranking, the rates of the rows that it flags, and the expected cost of errors.
 
 With π the prevalence of the positives, c₊ the cost of a missed positive and c₋ that of a flagged negative, the mean
 cost of a row is
@@ -80,7 +80,7 @@ class Costs:
             )
 
     def a_row(self, prevalence: float) -> tuple[float, float]:
-        """Return the cost per row of an FPR of 1, and of a TPR of 0.
+        """Return the cost per row of flagging all negatives (FPR 1), and of missing all positives (TPR 0).
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class ExpectedCost:
-    """Expected cost per row of a threshold.
+    """Expected cost per row of flagging rows by a threshold.
 
     Attributes
     ----------
@@ -467,7 +467,7 @@ def _point_at(
     prevalence: float | None,
     level: float,
 ) -> OperatingPoint:
-    """Return the operating point at a threshold whose (FPR, TPR) is known. O(1)."""
+    """Return the operating point at a threshold with known FPR and TPR. O(1)."""
     share = totals.prevalence if prevalence is None else prevalence
     fpr = wilson_interval(rates[0], totals.negative_effective, level)
     tpr = wilson_interval(rates[1], totals.positive_effective, level)
@@ -495,27 +495,27 @@ def _point_at(
 
 
 def _flagged(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
-    """Return the fraction of all rows that are flagged, with its interval, from TPR and FPR."""
+    """Return the fraction of all rows that are flagged, with its interval, from the intervals of TPR and FPR."""
     value, below, above = combine(fpr, tpr, 1.0 - prevalence, prevalence)
     return Interval(value, max(0.0, value - below), min(1.0, value + above))
 
 
 def _index_at_fpr(curve: RocCurve, fpr: float) -> int:
-    """Return the index of the point with the greatest TPR at an FPR of at most `fpr`."""
+    """Return the index of the curve point with the greatest TPR at an FPR of at most `fpr`."""
     limit = check_rate("fpr", fpr) + RATE_TOLERANCE
     highest = curve.tpr[np.searchsorted(curve.fpr, limit, side="right") - 1]
     return int(np.searchsorted(curve.tpr, highest, side="left"))
 
 
 def _index_at_tpr(curve: RocCurve, tpr: float) -> int:
-    """Return the index of the point with the lowest FPR at a TPR of at least `tpr`."""
+    """Return the index of the curve point with the lowest FPR at a TPR of at least `tpr`."""
     limit = check_rate("tpr", tpr) - RATE_TOLERANCE
     least = curve.fpr[np.searchsorted(curve.tpr, limit, side="left")]
     return int(np.searchsorted(curve.fpr, least, side="right")) - 1
 
 
 def _index_within(curve: RocCurve, flagged: float, costs: Costs | None, prevalence: float) -> int:
-    """Return the index of the best point that flags at most a fraction of the rows.
+    """Return the index of the best curve point that flags at most a given fraction of the rows.
 
     Without costs it flags the most rows, with costs it has the lowest cost.
     """
@@ -529,7 +529,7 @@ def _index_within(curve: RocCurve, flagged: float, costs: Costs | None, prevalen
 def _ends_of_rate(
     curve: RocCurve, rates: FloatArray, rate: float, n: float, level: float
 ) -> tuple[float, float]:
-    """Return two thresholds between which the population's threshold of an FPR, or of a TPR, lies."""
+    """Return the limits of the population's threshold for a given FPR or TPR."""
     half_width = float(rate_half_width(np.array([rate]), n, level)[0])
     high = math.inf
     if rate - half_width > 0.0:
@@ -547,14 +547,14 @@ def _next_below(curve: RocCurve, index: int) -> float:
 
 
 def check_threshold(threshold: float) -> float:
-    """Return a threshold as float, which may be infinite; InvalidParameter if it is NaN or no number."""
+    """Return a threshold as a float, possibly infinite; raise InvalidParameter if it is NaN or not a number."""
     if isinstance(threshold, bool) or not isinstance(threshold, Real) or math.isnan(threshold):
         raise InvalidParameter(f"threshold must be a number, got {threshold!r}")
     return float(threshold)
 
 
 def _precision(fpr: float, tpr: float, totals: ClassTotals, level: float) -> Interval:
-    """Return the precision of the flagged rows with its interval, in a sample whose prevalence varies."""
+    """Return the precision of the flagged rows with its interval, for a random sample (varying prevalence)."""
     positive, negative = tpr * totals.positive, fpr * totals.negative
     flagged = positive + negative
     if flagged == 0.0:
@@ -570,7 +570,7 @@ def _precision(fpr: float, tpr: float, totals: ClassTotals, level: float) -> Int
 def _lift(
     fpr: Interval, tpr: Interval, precision: Interval, totals: ClassTotals, level: float
 ) -> Interval:
-    """Return the lift in a sample whose prevalence varies."""
+    """Return the lift of the flagged rows with its interval, for a random sample (varying prevalence)."""
     prevalence = totals.prevalence
     flagged = prevalence * tpr.value + (1.0 - prevalence) * fpr.value
     if flagged == 0.0:
@@ -587,7 +587,7 @@ def _lift(
 
 
 def _precision_at(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
-    """Return the precision at a given prevalence, by Bayes' rule, with Donner & Zou's interval."""
+    """Return the precision at a given prevalence by Bayes' rule, with Donner & Zou's interval."""
     caught, flagged = prevalence * tpr.value, (1.0 - prevalence) * fpr.value
     if caught + flagged == 0.0:
         return Interval(math.nan, 0.0, 1.0)
@@ -605,13 +605,13 @@ def _precision_at(fpr: Interval, tpr: Interval, prevalence: float) -> Interval:
 
 
 def _precision_of_ratio(tpr: float, fpr: float, prevalence: float) -> float:
-    """Return the precision at a given prevalence for rates in the ratio tpr : fpr."""
+    """Return the precision at a given prevalence for given TPR and FPR."""
     caught, flagged = prevalence * tpr, (1.0 - prevalence) * fpr
     return caught / (caught + flagged) if caught + flagged > 0.0 else 1.0
 
 
 def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
-    """Return the share of all rows that each threshold of a ROC curve flags, shape (n_points,).
+    """Return the fraction of all rows that each point of a ROC curve flags, shape (n_points,).
 
     InvalidParameter: `prevalence` is not between 0 and 1.
     """
@@ -620,7 +620,7 @@ def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
 
 
 def expected_cost(fpr: Interval, tpr: Interval, costs: Costs, prevalence: float) -> ExpectedCost:
-    """Return the cost per row of a threshold, given intervals of its rates. O(1)."""
+    """Return the expected cost per row of a threshold, given the intervals of its rates. O(1)."""
     flagged, missed = costs.a_row(prevalence)
     value = flagged * fpr.value + missed * (1.0 - tpr.value)
     below = math.hypot(flagged * (fpr.value - fpr.low), missed * (tpr.high - tpr.value))
@@ -630,7 +630,7 @@ def expected_cost(fpr: Interval, tpr: Interval, costs: Costs, prevalence: float)
 
 
 def least_costly(curve: RocCurve, costs: Costs, prevalence: float) -> int:
-    """Return the index of the point of a curve with the lowest cost.
+    """Return the index of the curve point with the lowest expected cost.
 
     Among equals it is the point that flags the fewest rows. The curve touches a line of Metz's slope (1978) there.
 
@@ -659,14 +659,14 @@ def least_costly(curve: RocCurve, costs: Costs, prevalence: float) -> int:
 
 
 def _first_least(cost: FloatArray, costs: Costs, prevalence: float) -> int:
-    """Return the index of the first point whose cost is the lowest, apart from rounding."""
+    """Return the index of the first point whose cost is the minimum, up to rounding."""
     return int(np.argmax(cost <= cost.min() + COST_ROUNDING * max(costs.a_row(prevalence))))
 
 
 def near_least_cost(
     curve: RocCurve, totals: ClassTotals, costs: Costs, prevalence: float, best: int, level: float
 ) -> NDArray[np.intp]:
-    """Return the indices of the points that may have the least cost in the population. O(n_points).
+    """Return the indices of the curve points that may have the least cost in the population. O(n_points).
 
     Two thresholds differ by the rows between them, a fraction p of the positives and q of the negatives. The variance
     of the difference of their costs is (c₊ π)² p (1 − p) / n₊ + (c₋ (1 − π))² q (1 − q) / n₋. A point is returned if
@@ -682,6 +682,6 @@ def near_least_cost(
 
 
 def _costs_along(curve: RocCurve, costs: Costs, prevalence: float) -> NDArray[np.float64]:
-    """Return the cost per row at each point of the curve."""
+    """Return the expected cost per row at each point of the curve."""
     flagged, missed = costs.a_row(prevalence)
     return np.asarray(flagged * curve.fpr + missed * (1.0 - curve.tpr))

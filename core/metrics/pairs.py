@@ -1,4 +1,4 @@
-"""The fraction of a list of pairs that scores put in order, with its confidence interval.
+"""The fraction of listed pairs that scores put in order, with its confidence interval.
 
 The value is θ = Σ w s / Σ w over pairs (better, worse, w), where s is 1 if the better item is scored above the worse
 one, ½ if they tie, else 0. Over all pairs of a positive and a negative it is the AUC.
@@ -45,7 +45,7 @@ from core.metrics.window import check_level
 
 @dataclass(frozen=True)
 class PairSummary:
-    """How well scores order a list of pairs.
+    """How well scores order a list of pairs: fraction in order, ties and counts.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ def summarise_pairs(
 def _outcomes(
     scores: ArrayLike, pairs: ArrayLike, pair_weight: ArrayLike | None
 ) -> tuple[Pairs, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the pairs of weight above 0, which of them are in order, and which are tied."""
+    """Return the pairs of weight above 0, and the masks of those in order and of those tied."""
     values = finite_vector("scores", scores)
     listed = check_pairs(pairs, pair_weight, len(values))
     better, worse = values[listed.better], values[listed.worse]
@@ -193,12 +193,12 @@ def _outcomes(
 
 
 def _fraction(listed: Pairs, counted: NDArray[Any]) -> float:
-    """Return the weighted mean of `counted` over the pairs; exactly 1 if all are 1, since both sums have one order."""
+    """Return the weighted mean of a 0/1 value over the pairs; exactly 1 if all are 1."""
     return float((listed.weight * counted).sum()) / float(listed.weight.sum())
 
 
 def _number_dyads(listed: Pairs) -> NDArray[Any]:
-    """Return the number of the unordered pair of items of each pair: (a, b) and (b, a) have the same number."""
+    """Return a number for the unordered item pair of each pair: (a, b) and (b, a) have the same one."""
     low = np.minimum(listed.better, listed.worse)
     high = np.maximum(listed.better, listed.worse)
     number: NDArray[Any] = np.unique(low * (high.max() + 1) + high, return_inverse=True)[1]
@@ -217,7 +217,7 @@ def _worst_case_trials(weight: FloatArray, listed: Pairs) -> float:
 
 
 def _squares_by_item(terms: FloatArray, listed: Pairs) -> float:
-    """Return the sum over items of the squared sums of the terms of their pairs."""
+    """Return the sum over items of the squared sum of the terms of the item's pairs."""
     sums = np.bincount(listed.better, terms)
     worse = np.bincount(listed.worse, terms)
     both = np.zeros(max(len(sums), len(worse)))

@@ -1,4 +1,4 @@
-"""Exact metrics of more rows than memory holds: sorted runs of scores, merged in a stream.
+"""Exact metrics of more rows than memory holds, by merging sorted runs of scores.
 
 A **run** is a chunk of rows by score: its distinct scores from the highest down, and the weight of each class at each
 of them. Runs are made chunk by chunk, here or in other processes (`sorted_run`), and put into files without names.
@@ -49,7 +49,7 @@ from core.metrics.window import Window, check_level
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Sorted scores of a chunk of rows with the weight of each class at each of them. It can be pickled.
+    """A chunk of rows sorted by score: distinct scores with the weight of each class. It can be pickled.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Run:
 def sorted_run(
     positive: ArrayLike, scores: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> Run:
-    """Return a chunk of rows as a sorted run; they may be of one class. O(n log n).
+    """Return a chunk of rows as a sorted run; they may all be of one class. O(n log n).
 
     InvalidData: lengths differ, a score is not finite, or a weight is neither 0 nor between 1e-100 and 1e100.
 
@@ -174,7 +174,7 @@ class ScoreRuns:
         self._runs.append(replace(run, columns=np.empty((n_columns, 0))))
 
     def merge(self) -> StoredGroups:
-        """Merge all runs into tie groups, after which no run is left. O(n log n).
+        """Merge all runs into tie groups, and drop the runs. O(n log n).
 
         InvalidData: a class has no row of weight above 0.
         """
@@ -219,17 +219,17 @@ class ScoreRuns:
 
 
 def _in_file(columns: FloatArray, folder: Path) -> FloatArray:
-    """Return an array in a file without a name, in a folder."""
+    """Return a copy of an array in an unnamed file in a folder."""
     copy = mapped(folder, columns.shape, np.float64)
     copy[:] = columns
     return copy
 
 
 def _merge(runs: list[FloatArray], at_once: int) -> Iterator[FloatArray]:
-    """Yield blocks of the merged columns of ascending runs; values of equal keys are added up.
+    """Yield blocks of the merged columns of sorted runs; values of equal keys are added up.
 
-    Of some runs a window is looked at. What is at most the last key of every window that does not end its run is
-    complete: no run has such a key behind its window, and the other runs begin behind it.
+    Each pass looks at a window of some runs. Keys up to the smallest last key of the unfinished windows are complete,
+    since all later keys are greater, and are yielded.
     """
     while runs := sorted((run for run in runs if run.shape[1]), key=lambda run: float(run[0, 0])):
         heads = [float(run[0, 0]) for run in runs]
@@ -253,7 +253,7 @@ def _merge(runs: list[FloatArray], at_once: int) -> Iterator[FloatArray]:
 
 
 class StoredGroups(ScoreGroups):
-    """Tie groups in temporary files without names, which vanish with the object."""
+    """Tie groups in unnamed temporary files, which vanish with the object."""
 
     def __init__(
         self,
@@ -271,16 +271,20 @@ class StoredGroups(ScoreGroups):
 
     @property
     def counts(self) -> tuple[int, int]:
+        """Numbers of positive and of negative rows."""
         return self._counts
 
     @property
     def min_weights(self) -> tuple[float, float]:
+        """Minimum weight of a positive row and of a negative row; 1 without weights."""
         return self._min_weights
 
     def scores_at(self, groups: slice | NDArray[np.intp]) -> FloatArray:
+        """Return the scores of the tie groups with these indices."""
         return -self._keys[groups]
 
     def block(self, groups: slice) -> GroupBlock:
+        """Return the data of a slice of consecutive tie groups."""
         above = slice(groups.start, groups.stop + 1)
         positive, negative = self.flagged_positive[above], self.flagged_negative[above]
         if self._masses is None:
@@ -293,10 +297,11 @@ class StoredGroups(ScoreGroups):
         )
 
     def empty(self) -> FloatArray:
+        """Return an array with a value per tie group, in a file."""
         return np.asarray(mapped(self._folder, (len(self),), np.float64))
 
     def find(self, scores: FloatArray) -> NDArray[np.intp]:
-        """Return the index of the tie group of each score; for a score of no group any index."""
+        """Return the index of each score's tie group; for a score without one an arbitrary index."""
         order = np.argsort(-scores)  # so that the groups are read in their order
         found = np.empty(scores.size, dtype=np.intp)
         found[order] = np.searchsorted(self._keys, -scores[order])
@@ -347,7 +352,7 @@ def _estimate_areas(
     windows: Sequence[Window],
     folder: Path,
 ) -> Estimates:
-    """Return what `estimate_areas` returns, with the influences of the rows in a file."""
+    """Return what `estimate_areas` returns, but with the rows' influences in a file."""
     values = np.array([[area_of(own, *window) for window in windows] for own in groups])
     effective = effective_of(groups[0])
     if min(effective) <= 1.0 + EPSILON:

@@ -1,4 +1,4 @@
-"""How much the share of rows in each bin varies if the rows are a time series.
+"""Serial dependence: how much the fraction of rows in each bin varies if the rows are a time series.
 
 With independent rows the variance of a share p is p (1 − p) / n. Rows that follow each other in time often resemble
 each other, and then n rows say less than n independent ones: of a series whose neighbours correlate by .9, 19 rows say
@@ -47,7 +47,7 @@ _NEAR = 10  # lags whose mean autocorrelation is tested
 
 
 class SerialDependence(NamedTuple):
-    """Long-run variance of the shares of bins in a series of rows that may be autocorrelated."""
+    """The long-run covariance of bin fractions in a series of possibly autocorrelated rows."""
 
     covariance: FloatArray
     """Ω: n times the covariance of the shares. Shape (n_bins, n_bins), float64."""
@@ -58,7 +58,7 @@ class SerialDependence(NamedTuple):
 def serial_dependence(
     bins: Bins, n_bins: int, *, ordered: bool, worth: float = 1.0
 ) -> SerialDependence | None:
-    """Return the long-run covariance of the shares of bins; None if the series is too short to estimate it.
+    """Return the long-run covariance of bin fractions; None if the series is too short to estimate it.
 
     O(n_bins · n log n) time for at most `MAX_CELLS` rows, O(n) for more.
 
@@ -95,7 +95,7 @@ def serial_dependence(
 def order_matters(
     bins: Bins, n_bins: int, *, ordered: bool, stratum: NDArray[np.generic] | None = None
 ) -> bool:
-    """Return True if neighbouring rows are evidently correlated. O(n_bins · n).
+    """Return True if neighbouring rows are significantly autocorrelated. O(n_bins · n).
 
     That is so if an autocorrelation, of neighbours or in the mean over ten lags, is beyond four standard errors.
 
@@ -116,7 +116,7 @@ def order_matters(
 
 
 def _are_alike(parts: Sequence[Bins], n_bins: int, ordered: bool) -> bool:
-    """Return True if neighbouring rows are evidently correlated within the parts of a series."""
+    """Return True if neighbouring rows are significantly correlated within the parts of a series."""
     centred = [
         _contrasts(_indicators(part, n_bins, most=part.size)[0], ordered)
         for part in parts
@@ -142,7 +142,7 @@ def _are_alike(parts: Sequence[Bins], n_bins: int, ordered: bool) -> bool:
 
 
 def _indicators(bins: Bins, n_bins: int, most: int = MAX_CELLS) -> tuple[FloatArray, int]:
-    """Return a series of the shares of bins among consecutive rows, and the number of rows of each entry.
+    """Return the bin fractions of consecutive rows as a series, (n_bins, n_entries), and the rows per entry.
 
     The series has the shape (n_bins, n_entries); an entry has one row if there are at most `most` rows.
     """
@@ -154,9 +154,10 @@ def _indicators(bins: Bins, n_bins: int, most: int = MAX_CELLS) -> tuple[FloatAr
 
 
 def _contrasts(series: FloatArray, ordered: bool) -> FloatArray:
-    """Return the centred series whose autocorrelations are tested.
+    """Return the centred indicator series that are tested for autocorrelation, from the series of bins.
 
-    For unordered bins: whether a row is in each bin. For ordered ones: whether it is below each edge, and its rank.
+    For unordered bins there is one series per bin: whether a row is in it. For ordered bins there is one per edge
+    (whether a row is below it), and the rank.
     """
     if ordered and len(series) > 1:
         below = np.cumsum(series, axis=0)[:-1]
@@ -167,7 +168,7 @@ def _contrasts(series: FloatArray, ordered: bool) -> FloatArray:
 
 
 def _last_lag(series: FloatArray, ordered: bool) -> int:
-    """Return the lag from which on all autocorrelations are as small as chance makes them, at least 1."""
+    """Return the lag, at least 1, beyond which no autocorrelation is significant."""
     from scipy.fft import irfft, next_fast_len, rfft
 
     n = series.shape[1]

@@ -1,4 +1,4 @@
-"""Windows of false positive rates, and the checks of rates and levels that the metrics share."""
+"""Windows of false positive rates, and shared checks of rates, prevalences and confidence levels."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CUTOFFS = ("equal_fpr", "equal_tpr")
 
 
 def check_rate(name: str, value: float) -> float:
-    """Return `value` as a float; InvalidParameter if it is not a real number in [0, 1]."""
+    """Return `value` as a float; raise InvalidParameter if it is not a real number in [0, 1]."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidParameter(f"{name} must be a number in [0, 1], got {value!r}")
     rate = float(value)
@@ -53,7 +53,7 @@ def check_rate(name: str, value: float) -> float:
 
 
 def check_prevalence(prevalence: float) -> float:
-    """Return a prevalence as a float; InvalidParameter if it is not strictly between 0 and 1."""
+    """Return a prevalence as a float; raise InvalidParameter if it is not strictly between 0 and 1."""
     if isinstance(prevalence, bool) or not isinstance(prevalence, Real) or not 0 < prevalence < 1:
         raise InvalidParameter(f"prevalence must be strictly between 0 and 1, got {prevalence!r}")
     return float(prevalence)
@@ -75,7 +75,7 @@ def check_window(fpr_min: float, fpr_max: float) -> tuple[float, float]:
 
 
 def check_level(level: float) -> float:
-    """Return a confidence level as a float; InvalidParameter if it is not strictly between 0 and 1."""
+    """Return a confidence level as a float; raise InvalidParameter if it is not strictly between 0 and 1."""
     if isinstance(level, bool) or not isinstance(level, Real) or not 0.0 < float(level) < 1.0:
         raise InvalidParameter(f"level must be strictly between 0 and 1, got {level!r}")
     return float(level)
@@ -116,7 +116,7 @@ def window_counts(n_negatives: int, fpr_min: float, fpr_max: float) -> tuple[int
 
 
 def _snap(rank: float, n: int) -> float:
-    """Return a rank n · rate, rounded to a whole number if it is within the rounding error of the rate."""
+    """Return a rank n · rate, rounded to a whole number if it is one up to the rounding error of the rate."""
     nearest = round(rank)
     return nearest if abs(rank - nearest) <= RATE_ROUNDING * n else rank
 
@@ -124,7 +124,7 @@ def _snap(rank: float, n: int) -> float:
 def window_weights(
     total: float, fpr_min: float, fpr_max: float, *, whole: bool
 ) -> tuple[float, float]:
-    """Return the weight of the negatives above each end of a window; `total` is the weight of all negatives.
+    """Return the weight of negatives above each end of a window, given the total weight of the negatives.
 
     `whole` says that all weights are whole numbers: a row of weight k is k rows, and the ends are their ranks
     (`window_counts`). Else the ends are total · fpr_min and total · fpr_max, since fractions of rows have no ranks.

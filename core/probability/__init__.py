@@ -1,4 +1,4 @@
-"""Probabilities from scores: calibration, Venn–Abers pairs, and the quality of probabilities.
+"""Probabilities from scores: calibration, Venn–Abers pairs, and evaluation of probabilities.
 
 A score orders rows. A calibration maps scores to probabilities without changing their order. It is fitted on rows that
 the ranker was not fitted on.

@@ -1,4 +1,4 @@
-"""Calibrations: maps of scores to probabilities that never decrease, and the choice among them by log loss.
+"""Calibrations: non-decreasing maps from scores to probabilities, and the choice of a method by log loss.
 
 * **Platt**: P = σ(a z + c), z the score moved and scaled. The targets are Platt's: (n₊ + 1) / (n₊ + 2) for a positive
   and 1 / (n₋ + 2) for a negative, so the fit is finite where the classes do not overlap. Few positives suffice.
@@ -202,7 +202,7 @@ class Calibration:
         return _sigmoid(line + (above - below) * _gap_to_asymptotes(z) + intercept)
 
     def _parametric_of(self, score: float) -> float:
-        """Return the same as `_parametric`, step by step; numpy's own functions have the same bits for one number."""
+        """Return `_parametric` of a single score, faster; the result has the same bits."""
         centre, scale, below, above, intercept = self._coefficients
         z = min(max((score - centre) / scale, -_MAX_Z), _MAX_Z)
         if below == above:
@@ -216,12 +216,13 @@ class Calibration:
 
     @cached_property
     def _coefficients(self) -> list[float]:
+        """The parameters as a list of Python floats, for the fast path of single scores."""
         coefficients: list[float] = self.parameters.tolist()
         return coefficients
 
     @cached_property
     def _knots(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Knots of an isotonic calibration, the values there, and the slopes between them."""
+        """The knots of an isotonic calibration, its values there, and the slopes between them."""
         knots, heights = np.split(self.parameters, 2)
         if knots.size == 1:
             return knots, heights, np.zeros(1)
@@ -233,6 +234,7 @@ class Calibration:
 
     @cached_property
     def _lists(self) -> tuple[array[float], array[float], array[float]]:
+        """The knots, values and slopes as arrays of Python floats, for the fast path of single scores."""
         knots, heights, slopes = self._knots
         return array("d", knots.tolist()), array("d", heights.tolist()), array("d", slopes.tolist())
 
@@ -244,18 +246,18 @@ def _standardised(scores: FloatArray, centre: float, scale: float) -> FloatArray
 
 
 def _gap_to_asymptotes(z: FloatArray) -> FloatArray:
-    """Return log(1 + e^−|z|), the distance of ln σ(z) from its asymptotes."""
+    """Return log(1 + e^−|z|), the distance of ln σ(z) from the nearer of its asymptotes."""
     return np.log1p(np.exp(-np.abs(z)))
 
 
 def _sigmoid(log_odds: FloatArray) -> FloatArray:
-    """Return the probability of log odds, never exactly 0 or 1."""
+    """Return the probabilities of log-odds, never exactly 0 or 1."""
     part = np.exp(-np.minimum(np.abs(log_odds), _MAX_LOG_ODDS))
     return np.where(log_odds >= 0.0, 1.0, part) / (1.0 + part)
 
 
 def at_prevalence(probability: ArrayLike, learnt: float, prevalence: float) -> FloatArray:
-    """Convert probabilities to another prevalence by Bayes' rule; 0 and 1 do not change.
+    """Convert probabilities to another prevalence of positives by Bayes' rule; 0 and 1 do not change.
 
     Use it if the fraction of positives differs between training data and application.
 
@@ -341,7 +343,7 @@ def fit_calibration(
 
 
 class HeldOutProbabilities(NamedTuple):
-    """Rows with held-out probabilities by the chosen method.
+    """Rows with probabilities by calibrations of the chosen method that were fitted on other rows.
 
     The calibrations were fitted on other rows: the other folds, or the earlier periods if `later`.
     """
@@ -481,7 +483,7 @@ def _choose(rows: EvaluatedRows, seed: int, masses: ScoreMasses | None) -> Chose
 def _at_next_level(
     rows: EvaluatedRows, period: NDArray[np.intp]
 ) -> tuple[EvaluatedRows, Periods | None]:
-    """Return rows reweighted to the prevalence expected next, and the levels of the periods relative to it."""
+    """Return rows reweighted to the prevalence forecast for the next period, and the periods' estimated levels."""
     effective = _effective_rows(rows)
     if min(effective) < MIN_ROWS_OF_CHOICE:
         return rows, None
@@ -500,7 +502,7 @@ def _at_next_level(
 def _evaluate_on_latest(
     rows: EvaluatedRows, period: NDArray[np.intp], method: Method
 ) -> HeldOutProbabilities | None:
-    """Return the last period with probabilities by a calibration of the earlier periods; None with too few rows."""
+    """Return the last period with probabilities from a calibration of earlier ones; None with too few rows."""
     last = period == period.max()
     earlier, latest = rows.take(~last), rows.take(last)
     for part in (earlier, latest):
@@ -518,7 +520,7 @@ def _evaluate_on_latest(
 def _out_of_fold(
     rows: EvaluatedRows, methods: Sequence[Method], generator: np.random.Generator
 ) -> dict[Method, FloatArray] | None:
-    """Return the probability of each row by calibrations of the other folds; None if a class is missing there."""
+    """Return each row's probability by each method, fitted on the other folds; None if a class is missing there."""
     fold = _folds(rows, generator)
     (scores,) = rows.scores
     found = {method: np.empty(scores.size) for method in methods}
@@ -539,7 +541,7 @@ def _out_of_fold(
 
 
 def _sample(rows: EvaluatedRows, generator: np.random.Generator) -> EvaluatedRows:
-    """Return at most `MAX_ROWS_OF_CHOICE` rows: the same fraction of each class, but at least one row."""
+    """Return a random sample of at most `MAX_ROWS_OF_CHOICE` rows, with the same fraction of each class."""
     n = rows.positive.size
     if n <= MAX_ROWS_OF_CHOICE:
         return rows
@@ -551,7 +553,7 @@ def _sample(rows: EvaluatedRows, generator: np.random.Generator) -> EvaluatedRow
 
 
 def _folds(rows: EvaluatedRows, generator: np.random.Generator) -> NDArray[np.intp]:
-    """Return the fold of each row: units are assigned at random, those with a positive evenly."""
+    """Return the random fold of each row; rows of a group share one, and positives are spread evenly."""
     positive = rows.positive
     if rows.unit is not None:
         positive = np.bincount(rows.unit, rows.positive) > 0
@@ -563,7 +565,7 @@ def _folds(rows: EvaluatedRows, generator: np.random.Generator) -> NDArray[np.in
 
 
 def _effective_rows(rows: EvaluatedRows) -> tuple[float, float]:
-    """Return the effective numbers of positives and negatives, allowing for correlated rows within units.
+    """Return the effective numbers of positives and negatives, reduced for correlation within units (groups).
 
     A unit of copies counts as one row, and a unit whose rows differ by chance alone as all of its rows. The design
     effect tells which: the variance of a sum of residuals by unit, divided by what it would be if all rows were drawn
@@ -588,7 +590,7 @@ def _effective_rows(rows: EvaluatedRows) -> tuple[float, float]:
 
 
 def _fit(masses: ScoreMasses, method: Method, effective: tuple[float, float]) -> Calibration:
-    """Return the calibration of a method; `effective` are the effective numbers of positives and negatives."""
+    """Return the calibration of a method, fitted to scores; `effective` are effective numbers of rows by class."""
     prevalence = float(masses.positive.sum() / masses.mass.sum())
     if method == "isotonic":
         fitted = smoothed_isotonic(masses)
@@ -622,7 +624,7 @@ def _fit(masses: ScoreMasses, method: Method, effective: tuple[float, float]) ->
 
 
 def _centre_and_scale(masses: ScoreMasses) -> tuple[float, float]:
-    """Return a centre and a scale for scores: the middle between the class medians, and half of an inner range.
+    """Return a centre (between the class medians) and a scale (half of an inner range) for scores.
 
     The scale of equal scores is 1.
     """
@@ -634,7 +636,7 @@ def _centre_and_scale(masses: ScoreMasses) -> tuple[float, float]:
 
 
 def _quantiles(scores: FloatArray, mass: FloatArray, *levels: float) -> FloatArray:
-    """Return weighted quantiles of ascending scores."""
+    """Return weighted quantiles, at these levels, of ascending scores."""
     sums = np.cumsum(mass)
     at = np.searchsorted(sums, np.array(levels) * sums[-1], side="left")
     found: FloatArray = scores[np.minimum(at, scores.size - 1)]
@@ -644,7 +646,7 @@ def _quantiles(scores: FloatArray, mass: FloatArray, *levels: float) -> FloatArr
 def _cells(
     masses: ScoreMasses, centre: float, scale: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return standardised score, weight and positive weight of at most `_MAX_CELLS` cells of neighbouring scores."""
+    """Return standardised score, weight and positive weight of at most `_MAX_CELLS` groups of neighbouring scores."""
     cells = masses.in_cells(_MAX_CELLS)
     return _standardised(cells.scores, centre, scale), cells.mass, cells.positive
 
@@ -652,7 +654,7 @@ def _cells(
 def minimise_log_loss(
     features: FloatArray, mass: FloatArray, target: FloatArray, offset: FloatArray | None = None
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Fit a logistic model; return its log loss, coefficients (intercept last) and covariance matrix.
+    """Return the log loss, coefficients (intercept last) and covariance matrix of a fitted logistic model.
 
     By Newton's method, damped where a step would not lower the loss (Levenberg & Marquardt): the loss never ends above
     that of the intercept alone. If the classes do not overlap there is no least loss: it then ends at large
@@ -700,7 +702,7 @@ def minimise_log_loss(
 
 
 def _regular(hessian: FloatArray) -> FloatArray:
-    """Return second derivatives with a small ridge added, so that they are invertible."""
+    """Return a Hessian with a small ridge added, so that it is invertible."""
     diagonal = np.diag(hessian)
     ridge: FloatArray = np.diag(1e-12 * diagonal + 1e-12 * max(float(diagonal.max()), 1e-12))
     return hessian + ridge
@@ -718,7 +720,7 @@ def _regular(hessian: FloatArray) -> FloatArray:
     )
 )
 def _log_loss(features, offset, mass, target, theta, gradient, hessian):  # type: ignore[no-untyped-def]
-    """Return the log loss of a logistic model, and write its gradient and second derivatives.
+    """Return the log loss of a logistic model, and write its gradient and Hessian.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Isotonic regression of two classes on a score, and the pair of probabilities of Venn and Abers.
+"""Isotonic regression of binary labels on a score, and Venn–Abers pairs of probabilities.
 
 **Isotonic regression** is the non-decreasing function of the score with the least Brier score. Pooling adjacent
 violators finds it in one pass over the distinct scores: neighbours whose positive fractions fall are pooled into one
@@ -75,7 +75,7 @@ class ScoreMasses(NamedTuple):
 
 
 def masses_of(rows: EvaluatedRows, effective: tuple[float, float] | None = None) -> ScoreMasses:
-    """Return the weights of rows by score, scaled so that their total is the effective number of rows.
+    """Return the row weights by distinct score, scaled so that they sum to the effective number of rows.
 
     So a weight of 5 in each row is not five rows. Without weights and units every row counts 1. `effective` are the
     effective rows of the positives and of the negatives; by default those of `effective_units`.
@@ -93,7 +93,7 @@ def masses_of(rows: EvaluatedRows, effective: tuple[float, float] | None = None)
 
 
 def cells_of(groups: ScoreGroups, max_cells: int) -> ScoreMasses:
-    """Return the `masses_of` rows without units, given their tie groups, which may be in files.
+    """Return `masses_of` for rows without groups, given their tie groups (in memory or in files).
 
     Of more than about `max_cells` scores they are the masses of cells of neighbours, see `ScoreMasses.in_cells`.
     InvalidData: as `masses_of`.
@@ -126,7 +126,7 @@ def check_class_shares(groups: ScoreGroups) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Isotonic:
-    """A non-decreasing function: linear between knots, constant beyond the first and the last."""
+    """A non-decreasing, piecewise linear function, constant outside its knots."""
 
     scores: FloatArray
     """Knots, strictly increasing. Shape (n_knots,)."""
@@ -159,9 +159,9 @@ class Isotonic:
 def smoothed_isotonic(masses: ScoreMasses) -> Isotonic:
     """Return the isotonic regression with values in (0, 1), so that its log loss is finite on any rows.
 
-    Only the first block can be 0 and only the last one 1. Either is replaced by the fraction of its rows and one more,
-    which counts as the prevalence π: π / (m + 1) for a first block of m rows, 1 − (1 − π) / (m + 1) for a last one;
-    but never beyond the block next to it.
+    Only the first block can be 0 and only the last one 1. Its value is replaced by the fraction of positives after
+    adding one row with the prevalence π as label: π / (m + 1) for a first block of m rows, 1 − (1 − π) / (m + 1) for a
+    last one; but never beyond the neighbouring block.
     """
     of, starts, values = _blocks_of(masses)
     prevalence = float(masses.positive.sum() / masses.mass.sum())
@@ -174,14 +174,14 @@ def smoothed_isotonic(masses: ScoreMasses) -> Isotonic:
 
 
 def isotonic_values(mass: FloatArray, positive: FloatArray) -> FloatArray:
-    """Return the value of the isotonic regression at each distinct score, shape (n_scores,). O(n_scores)."""
+    """Return the isotonic regression's value at each distinct score, shape (n_scores,). O(n_scores)."""
     values = np.empty(mass.size)
     _pool(mass, positive, np.empty(mass.size, dtype=np.int64), values)
     return values
 
 
 def _blocks_of(masses: ScoreMasses) -> tuple[FloatArray, NDArray[np.int64], FloatArray]:
-    """Return the scores, the index of the first score of each isotonic block, and the value of each block."""
+    """Return the scores, the first score index of each isotonic block, and each block's value."""
     starts, values = np.empty(masses.mass.size, dtype=np.int64), np.empty(masses.mass.size)
     n_blocks = _pool(masses.mass, masses.positive, starts, values)
     starts = starts[:n_blocks]
@@ -189,7 +189,7 @@ def _blocks_of(masses: ScoreMasses) -> tuple[FloatArray, NDArray[np.int64], Floa
 
 
 def _with_knots(scores: FloatArray, starts: NDArray[np.int64], values: FloatArray) -> Isotonic:
-    """Return a piecewise linear function whose knots are the first and the last score of each block."""
+    """Return the piecewise linear function with knots at the first and the last score of each block."""
     ends = np.append(starts[1:], scores.size) - 1
     at = np.stack((starts, ends), axis=1).ravel()
     first = np.append(True, at[1:] > at[:-1])
@@ -205,7 +205,7 @@ def _with_knots(scores: FloatArray, starts: NDArray[np.int64], values: FloatArra
     )
 )
 def _pool(mass, positive, starts, values):  # type: ignore[no-untyped-def]
-    """Pool adjacent violators; return the number of blocks.
+    """Pool adjacent violators of the isotonic order; write the blocks, and return their number.
 
     Parameters
     ----------
@@ -274,10 +274,12 @@ class VennAbers:
 
     @cached_property
     def _low(self) -> FloatArray:
+        """The values of p0 with a leading 0."""
         return np.append(0.0, self.low_values)
 
     @cached_property
     def _high(self) -> FloatArray:
+        """The values of p1 with a final 1."""
         return np.append(self.high_values, 1.0)
 
     def __call__(self, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -325,7 +327,7 @@ def fit_venn_abers(
 
 
 def venn_abers_of(masses: ScoreMasses, max_steps: int = MAX_STEPS) -> VennAbers:
-    """Return a Venn–Abers predictor from masses; beyond `max_steps` steps neighbours are merged outwards."""
+    """Return the Venn–Abers predictor of scores; more than `max_steps` steps are merged conservatively."""
     W = np.append(0.0, np.cumsum(masses.mass))
     Y = np.append(0.0, np.cumsum(masses.positive))
     p0, p1 = np.empty(masses.mass.size), np.empty(masses.mass.size)
@@ -353,7 +355,7 @@ def venn_abers_of(masses: ScoreMasses, max_steps: int = MAX_STEPS) -> VennAbers:
     )
 )
 def _touch(W, Y, label, values):  # type: ignore[no-untyped-def]
-    """Write the isotonic value at each tie group if one more row is added to it.
+    """Write the isotonic regression's value at each tie group after adding one row with this label to the group.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The level of probabilities over time: whether it moves, and what it is likely to be next.
+"""The level of calibrated probabilities over time: whether it changes, and its forecast for the next period.
 
 Rows come in periods, the earliest first. The *level* of a period is the constant a_k that the log odds of a calibration
 lack there. If all levels are equal, the best estimate of the next one is their mean. If they move, it is an average in
@@ -82,7 +82,7 @@ class Periods(NamedTuple):
 
 
 def number_periods(period: FloatArray) -> NDArray[np.intp]:
-    """Return the number of each row's period, 0 for the earliest. Shape (n,), intp.
+    """Return each row's period number, from 0 for the earliest, shape (n,), intp.
 
     InvalidData: there are more than `MAX_PERIODS` periods.
     """
@@ -98,7 +98,7 @@ def number_periods(period: FloatArray) -> NDArray[np.intp]:
 def levels_of(
     rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], level: float = 0.95
 ) -> Periods | None:
-    """Return the levels of periods; None with fewer than two periods, or too few units to compare them.
+    """Return the levels of periods and their forecast; None with fewer than two periods, or too few rows or groups.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def levels_of(
 def _test(
     rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], n_periods: int
 ) -> float | None:
-    """Return the score test of H₀: all periods have one level."""
+    """Return the p-value of H₀: all periods have the same level (score test); None if it cannot be tested."""
     cell, of_cells = odds_cells(odds, rows.weight, _MAX_CELLS // n_periods)
     cells = cells_of(rows, sigmoid(odds), period * of_cells.size + cell, n_periods * of_cells.size)
     of_cells, number = np.tile(of_cells, n_periods), np.repeat(np.arange(n_periods), of_cells.size)
@@ -146,7 +146,7 @@ def _test(
 def _estimates(
     rows: EvaluatedRows, odds: FloatArray, period: NDArray[np.intp], n_periods: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the level of each period and its variance, shape (n_periods,) each.
+    """Return the estimated level of each period and its variance, shape (n_periods,) each.
 
     A row with the probability of the calibration is added to each, so that a period of one class has a finite level.
     """
@@ -171,7 +171,7 @@ def _estimates(
 
 
 def _forecast(estimates: FloatArray, variances: FloatArray) -> tuple[float, float]:
-    """Return the expected next level and τ, the standard deviation of its steps (restricted maximum likelihood)."""
+    """Return the forecast of the next level and τ, the standard deviation of its steps, by REML."""
     n = estimates.size
     walk = np.minimum.outer(np.arange(n), np.arange(n)).astype(np.float64)
     least, most = (
@@ -195,6 +195,6 @@ def _forecast(estimates: FloatArray, variances: FloatArray) -> tuple[float, floa
 
 
 def at_forecast(rows: EvaluatedRows, period: NDArray[np.intp], levels: FloatArray) -> EvaluatedRows:
-    """Return the rows reweighted so that every period has the forecast level; `levels` are relative to it."""
+    """Return the rows reweighted as if every period had the forecast level; `levels` are relative to it."""
     weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
     return rows._replace(weight=np.where(rows.positive, weight * np.exp(-levels)[period], weight))

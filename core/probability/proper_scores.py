@@ -1,4 +1,4 @@
-"""How good probabilities are: Brier and log score with their parts, and the reliability diagram.
+"""Evaluation of probabilities: Brier and log score with their decomposition, and the reliability diagram.
 
 **Parts.** Let S be the mean score of the probabilities, S_C that of the isotonic regression of the labels on them, and
 S_R that of the prevalence, the same for every row. Then
@@ -151,7 +151,7 @@ class ReliabilityPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class Reliability:
-    """How good probabilities are on some rows.
+    """The evaluation of probabilities: reliability diagram, scores, calibration slope and tests.
 
     Attributes
     ----------
@@ -371,17 +371,18 @@ def _rows(
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
 ) -> EvaluatedRows:
-    """Return checked rows whose scores are probabilities."""
+    """Return the rows, checked, with the probabilities in place of scores."""
     rows = check_rows(y, {"probability": probability}, sample_weight, group)
     check_probabilities(rows.scores[0])
     return rows
 
 
 def _brier(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposition:
-    """Return the Brier score and its decomposition."""
+    """Return the Brier score of probabilities with its decomposition and interval."""
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
+        """Return the mean squared error of predicting p at each distinct probability."""
         squares = masses.positive * (1.0 - p) ** 2 + negative * np.square(p)
         return float(squares.sum() / masses.mass.sum())
 
@@ -392,10 +393,11 @@ def _brier(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposit
 
 
 def _log(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposition:
-    """Return the log score and its decomposition."""
+    """Return the log score of probabilities with its decomposition and interval."""
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
+        """Return the mean log loss of predicting p at each distinct probability."""
         with np.errstate(divide="ignore", invalid="ignore"):
             of_positives = np.where(masses.positive > 0.0, masses.positive * np.log(p), 0.0)
             of_negatives = np.where(negative > 0.0, negative * np.log1p(-np.asarray(p)), 0.0)
@@ -421,7 +423,7 @@ def _interval_of(
     possible: tuple[float, float],
     level: float,
 ) -> Interval:
-    """Return the mean loss with its interval (see the module's docstring). Each unit counts once.
+    """Return the mean loss with its confidence interval, given the loss of each row for either label.
 
     Parameters
     ----------
@@ -460,7 +462,7 @@ def _interval_of(
 def _expected(
     if_positive: FloatArray, if_negative: FloatArray, rows: EvaluatedRows, sample: WeightedRows
 ) -> tuple[float, float, float]:
-    """Return k, Σr² and g of the module's docstring, as expected for correct probabilities and independent rows."""
+    """Return k, Σr² and g (see the module's docstring) expected for correct probabilities and independent rows."""
     scale = float(max(if_positive.max(), if_negative.max()))
     if scale == 0.0:
         return 0.0, 0.0, 0.0
@@ -481,10 +483,10 @@ def _expected(
 def _rows_per_unit(
     of_rows: FloatArray, of_units: FloatArray, variance: float, sample: WeightedRows
 ) -> float:
-    """Return the design effect of units: how many rows of a unit are wrong together.
+    """Return the design effect of groups of rows: the factor by which correlated errors increase the variance.
 
-    It is that of the sample as far as its rows vary as much as is expected. Where they vary less, few or none of them
-    are wrong, so that it is unknown whether they are wrong together, and they are taken to be.
+    It is estimated from the sample if the losses vary at least as much as expected for correct probabilities. The less
+    they vary, the more it is taken from the worst case, that all rows of a group are wrong together.
     """
     most = max(1.0, effective_number(sample.weight) / sample.effective)
     found = inner(of_rows, of_rows)
@@ -496,7 +498,7 @@ def _rows_per_unit(
 
 
 def _effective_squares(squares: FloatArray, fourths: FloatArray) -> float:
-    """Return the effective number of rows behind a sum of squares; 0 if there is no variance."""
+    """Return the effective number of rows that make up a variance; 0 if there is no variance."""
     return effective_rows(squares, fourths) if fourths.any() else 0.0
 
 
@@ -511,7 +513,7 @@ def _parts(mean: Callable[[FloatArray | float], float], masses: ScoreMasses) -> 
 def _points(
     masses: ScoreMasses, level: float, n_bootstrap: int, generator: np.random.Generator
 ) -> list[ReliabilityPoint]:
-    """Return the points of the reliability diagram, with bands and intervals."""
+    """Return the points of the reliability diagram, with consistency bands and intervals."""
     cells = masses.in_cells(min(_MAX_CELLS, max(1, round(float(masses.mass.sum())))))
     p, mass = cells.scores, cells.mass
     curve = isotonic_values(mass, cells.positive)
@@ -546,7 +548,7 @@ def _quantiles(
     tails: tuple[float, float],
     generator: np.random.Generator,
 ) -> FloatArray:
-    """Return quantiles of isotonic regressions of labels drawn with probabilities p, shape (2, n_at)."""
+    """Return quantiles of isotonic regressions of simulated labels with probabilities p, shape (2, n_at)."""
     trials = np.maximum(np.rint(mass), 1.0).astype(np.int64)
     curves = np.empty((n_bootstrap, at.size))
     for start in range(0, n_bootstrap, _DRAWS_AT_ONCE):
@@ -559,7 +561,7 @@ def _quantiles(
 
 
 def _between_blocks(p: FloatArray, mass: FloatArray, curve: FloatArray) -> FloatArray:
-    """Return the isotonic curve with linear stretches between the middles of its blocks."""
+    """Return the isotonic curve, made linear between the middles of its blocks."""
     starts = np.flatnonzero(np.append(True, curve[1:] > curve[:-1]))
     middles = np.add.reduceat(p * mass, starts) / np.add.reduceat(mass, starts)
     smooth: FloatArray = np.interp(p, middles, curve[starts])
@@ -567,7 +569,7 @@ def _between_blocks(p: FloatArray, mass: FloatArray, curve: FloatArray) -> Float
 
 
 def _cox(masses: ScoreMasses, level: float) -> tuple[Interval, Interval, float | None]:
-    """Return Cox's calibration: the intercept at slope 1 and the slope, with Wald's intervals, and its own intercept.
+    """Return Cox's calibration: the intercept at slope 1 and the slope, with Wald intervals, and its own intercept.
 
     If all probabilities are equal, the slope is NaN and its intercept None.
     """
@@ -589,7 +591,7 @@ def _cox(masses: ScoreMasses, level: float) -> tuple[Interval, Interval, float |
 def _variance(
     masses: ScoreMasses, odds: FloatArray, features: FloatArray, inverse: FloatArray
 ) -> float:
-    """Return Huber's sandwich variance of the first coefficient, which holds also if the model is wrong."""
+    """Return Huber's sandwich variance of the first coefficient, valid also if the model is wrong."""
     part = np.exp(-np.abs(odds))
     p = np.where(odds >= 0.0, 1.0, part) / (1.0 + part)
     squares = masses.positive * (1.0 - p) ** 2 + (masses.mass - masses.positive) * p**2
@@ -598,6 +600,6 @@ def _variance(
 
 
 def _wald(value: float, variance: float, z: float) -> Interval:
-    """Return Wald's interval."""
+    """Return the Wald interval of an estimate: ± z standard errors."""
     half = z * math.sqrt(max(float(variance), 0.0))
     return Interval(float(value), float(value) - half, float(value) + half)

@@ -1,4 +1,4 @@
-"""Rao's score test of directions in which probabilities may be wrong.
+"""Rao's score test of whether probabilities are wrong in given directions.
 
 With probabilities p that are right under H₀, weights w and a basis b of k functions of a row, the scores are
 U_j = Σ w (y − p) b_j. Their covariance is V_jk = Σ w² p (1 − p) b_j b_k, which holds for any weights, and U' V⁻¹ U
@@ -30,7 +30,7 @@ _LEAST = 1e-300
 
 
 class ScoreTest(NamedTuple):
-    """Result of a score test."""
+    """The result of a score test: statistic, degrees of freedom and p-value."""
 
     statistic: float
     """The value of a χ² distribution that is as rare as the test's."""
@@ -43,7 +43,7 @@ class ScoreTest(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Rows grouped into cells, with sums of residuals and variances; rows of a cell have about equal log odds."""
+    """Rows grouped by about equal log-odds, with sums of residuals and variances per cell."""
 
     residual: FloatArray
     """Σ w (y − p) of each cell, shape (n_cells,), float64."""
@@ -60,7 +60,7 @@ class Cells(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Σ p (1 − p) of as many rows of equal weight as these are worth: (Σ w p (1 − p))² / Σ w² p (1 − p)."""
+        """The total information Σ p (1 − p), in effective rows: (Σ w p (1 − p))² / Σ w² p (1 − p)."""
         return float(self.information.sum()) ** 2 / max(float(self.variance.sum()), _LEAST)
 
 
@@ -88,7 +88,7 @@ def cells_of(
 def odds_cells(
     odds: FloatArray, weight: FloatArray | None, max_cells: int
 ) -> tuple[NDArray[np.intp], FloatArray]:
-    """Return the cell of each row, and the log odds of the cells, ascending. O(n log n).
+    """Return each row's cell of about equal log-odds, and the log-odds of the cells, ascending. O(n log n).
 
     A cell has one value; of more than `max_cells` values it has neighbours, of about equal mass together.
     """
@@ -104,7 +104,7 @@ def odds_cells(
 
 
 def score_test(cells: Cells, basis: FloatArray) -> ScoreTest | None:
-    """Return the test of a basis, shape (n_cells, k), float64; None if no direction can be tested. O(n k + n_cells k²).
+    """Return the score test in the directions of a basis, (n_cells, k); None if no direction can be tested.
 
     With units, the information is divided by the design effect: the mean ratio of the variance of the scores to what it
     would be if rows were independent.
@@ -129,7 +129,7 @@ def score_test(cells: Cells, basis: FloatArray) -> ScoreTest | None:
 def _of_units(
     cells: Cells, unit: NDArray[np.intp], basis: FloatArray, scores: FloatArray, whiten: FloatArray
 ) -> ScoreTest | None:
-    """Return the score test if rows of a unit may be correlated (Hotelling's T²)."""
+    """Return the score test if rows of a group may be correlated (Hotelling's T²)."""
     from scipy.special import chdtri, fdtrc
 
     sums = np.stack(
@@ -151,7 +151,7 @@ def _of_units(
 
 
 def without_line(basis: FloatArray, odds: FloatArray, information: FloatArray) -> FloatArray:
-    """Return basis functions, shape (n_cells, k), minus their regression on a constant and the log odds.
+    """Return basis functions, (n_cells, k), minus their regression on a constant and the log-odds.
 
     The scores then do not change, to first order, with an intercept and a slope that were fitted on the same rows.
     """
@@ -166,13 +166,13 @@ def without_line(basis: FloatArray, odds: FloatArray, information: FloatArray) -
 
 
 def sigmoid(odds: FloatArray) -> FloatArray:
-    """Return the probability of log odds, never exactly 0 or 1."""
+    """Return the probabilities of log-odds, never exactly 0 or 1."""
     p: FloatArray = 1.0 / (1.0 + np.exp(-np.clip(odds, -36.0, 36.0)))
     return p
 
 
 def log_odds(probability: FloatArray) -> FloatArray:
-    """Return the log odds of probabilities, limited to ±36."""
+    """Return the log-odds of probabilities, limited to ±36."""
     with np.errstate(divide="ignore"):
         odds = np.log(probability) - np.log1p(-probability)
     clipped: FloatArray = np.clip(odds, -36.0, 36.0)
@@ -180,7 +180,7 @@ def log_odds(probability: FloatArray) -> FloatArray:
 
 
 def size_of(test: ScoreTest, level: float) -> tuple[float, float, float]:
-    """Return the root mean square error of the log odds in the tested directions, and its interval.
+    """Return the root mean square error of the log-odds in the tested directions, with its interval.
 
     With errors δ the statistic is about a noncentral χ² with noncentrality I mean(δ²), for the information I. So what
     it would be by chance is taken off the value, and the interval is that of the noncentrality.

@@ -1,4 +1,4 @@
-"""The shape of miscalibration: a smooth test of what Cox's line cannot show, and the size of that error.
+"""The shape of miscalibration: a smooth test of errors that Cox's line cannot show, and their size.
 
 Cox's line (see `proper_scores`) finds probabilities that are too high or too low, and log odds that are too far apart
 or too close together. Probabilities whose error changes its sign, such as an S-shaped one, may have intercept 0 and
@@ -81,7 +81,7 @@ class Shape(NamedTuple):
 
 
 def shape_of(rows: EvaluatedRows, intercept: float, slope: float, level: float) -> Shape | None:
-    """Return the shape of the miscalibration; None with too few rows or units for a test. O(n log n).
+    """Return the estimated shape error of probabilities, with a test; None with too few rows or groups.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def shape_of(rows: EvaluatedRows, intercept: float, slope: float, level: float) 
 
 
 def _basis(odds: FloatArray, information: FloatArray) -> FloatArray:
-    """Return polynomials in the log odds minus their regression on a line, shape (n_cells, DEGREES)."""
+    """Return polynomials in the log-odds minus their regression on a line, shape (n_cells, DEGREES)."""
     middle = (np.cumsum(information) - information / 2.0) / information.sum()
     every = np.asarray(
         np.polynomial.legendre.legvander(2.0 * middle - 1.0, DEGREES + 1), np.float64
@@ -113,7 +113,7 @@ def _basis(odds: FloatArray, information: FloatArray) -> FloatArray:
 
 
 def information_needed(margin: float, level: float = 0.95, degrees: int = DEGREES) -> float:
-    """Return the information Σ p (1 − p) at which the test shows that the shape is below `margin`.
+    """Return the information Σ p (1 − p) needed for the test to show that the shape error is below `margin`.
 
     If the log odds are on a line, the interval of the size then excludes `margin` with probability `equivalence.POWER`.
     """

@@ -1,4 +1,4 @@
-"""Selection: search the algorithm and the parameters of a ranker on held-out rows.
+"""Selection: search for the algorithm and the parameters of a ranker, evaluated on held-out rows.
 
 `search_ranker` runs a search and `auto_ranker` an automatic one within a time budget; both return a fitted ranker.
 

@@ -1,4 +1,4 @@
-"""`Auto`: a search within a time budget over boosted trees and all other families; the result is a mean rank."""
+"""`Auto`: a search within a time budget over boosted trees and other families; it ends in one ranker or an ensemble."""
 
 import math
 import sys
@@ -331,6 +331,7 @@ class Auto:
     def _next(
         self, tried: Sequence[TrialResult], held: Sequence[HeldOut], elapsed: float
     ) -> Sequence[Trial] | Chosen:
+        """Return the next trials by phase, or the final choice."""
         if not self._splits:
             return self._plain()
         history = TrialHistory(tried, len(self._splits))
@@ -353,7 +354,7 @@ class Auto:
     def _rank(
         self, history: TrialHistory, held: Sequence[HeldOut]
     ) -> tuple[list[CandidateResult], float]:
-        """Return the boosted trees tried, best first, and the seconds reserved for the last fits."""
+        """Return the results of boosted trees, best first, and the seconds to reserve for the last fits."""
         folded = len(self._splits) > 1
         reserved = (RESERVED_FRACTION_FOLDS if folded else RESERVED_FRACTION) * self._budget
         if not history.finished():
@@ -369,7 +370,7 @@ class Auto:
         return trees, max(reserved, min(needed, 0.5 * self._budget))
 
     def _settings(self, trees: Sequence[CandidateResult]) -> Sequence[Candidate]:
-        """Return the portfolio; all has crosses if they were tried on the first trees, and rank better than none."""
+        """Return the parameter settings to try; with crosses of features if they helped the first trees."""
         plain, second, *rest = self._portfolio
         names = [result.candidate.name for result in trees]
         if "crosses" not in second.parameters or not {plain.name, second.name} <= set(names):
@@ -378,11 +379,11 @@ class Auto:
         return [plain, second, *map(crossed, rest)] if is_better else self._portfolio
 
     def _room(self, phase: Phase, history: TrialHistory, free: float) -> float:
-        """Return the seconds that a phase may still take."""
+        """Return the seconds that a phase may still use."""
         return min(phase.share * self._budget - history.spent(phase) / self._at_once, free)
 
     def _measure(self, left: float) -> Trial:
-        """Return a trial of a few rounds on a sample, which measures the time of a round."""
+        """Return a trial of a few rounds on a sample of rows, to measure the time per round."""
         rows = max(PROBE_CELLS / self._n_features, MIN_PROBE_ROWS)
         run: dict[str, Any] = {"n_rounds": PROBE_ROUNDS, "learning_rate": RATES[0]}
         fraction, limit = min(rows / self._n_rows, 1.0), MEASURE.share * left
@@ -397,7 +398,7 @@ class Auto:
         limit: float,
         free: float,
     ) -> list[Trial] | None:
-        """Return trials of the next candidates; None if there are no more, or no time for them."""
+        """Return trials of the next untried candidates of a phase; None if none is left or time is short."""
         room = self._room(phase, history, free)
         is_first = len(self._splits) > 1 and not history.finished()
         limit = room if is_first else min(limit, room)  # without a first one nothing is compared
@@ -410,11 +411,11 @@ class Auto:
     def _try_late(
         self, phase: Phase, candidates: Sequence[Candidate], history: TrialHistory, limit: float
     ) -> list[Trial] | None:
-        """Return trials of candidates that had no time, or too little, in their turn; None if there still is none."""
+        """Return trials of candidates skipped or stopped early for lack of time; None if time is still short."""
         waves = len(self._splits)  # of as many candidates as fits that run at once
 
         def may_end(candidate: Candidate) -> bool:
-            """Return True for a candidate that its limit ended, if it may have much more time now.
+            """Return True for a candidate stopped by its time limit that could now get much more time.
 
             Trees that kept their rounds have longer trials of their own.
             """
@@ -435,14 +436,14 @@ class Auto:
         return self._ask(phase, history, chosen, limit, is_late=True) or None
 
     def _is_open(self, history: TrialHistory, candidate: Candidate) -> bool:
-        """Return True if a candidate was not tried on all splits, and has not failed."""
+        """Return True if a candidate has not failed and has not been tried on all splits."""
         tried = history.newest(candidate.name)
         return len(tried) < len(self._splits) and not any(one.failed for one in tried)
 
     def _is_worth(
         self, history: TrialHistory, candidate: Candidate, limit: float, *, is_late: bool = False
     ) -> bool:
-        """Return True if about `limit` seconds are enough to learn something from a candidate."""
+        """Return True if `limit` seconds are enough for a useful trial of the candidate."""
         if limit <= 0.0:
             return False
         if candidate.is_boosted:
@@ -459,7 +460,7 @@ class Auto:
         return cost is None or 2.0 * cost.setup * waves < limit
 
     def _untried(self, history: TrialHistory, left: float) -> Chosen:
-        """Return the choice of boosted trees without a trial, with as many rounds as there is time for."""
+        """Return boosted trees as the final choice without any trial, with as many rounds as time allows."""
         candidate = self._default
         cost = history.fit_cost(candidate.leaves)
         n_rounds = round(DEFAULT_LEARNING / RATES[0])
@@ -484,7 +485,7 @@ class Auto:
         return _uncompared(candidate.algorithm, parameters, reason, note)
 
     def _plain(self) -> Chosen:
-        """Return the choice of the simplest ranker, for rows that cannot be split."""
+        """Return the simplest ranker as the final choice, for rows that cannot be split for validation."""
         if self._n_rare < MIN_RARE:
             rows = "1 row" if self._n_rare == 1 else f"{self._n_rare} rows"
             why = f"the rarer class has only {rows}, fewer than {MIN_RARE}"
@@ -504,7 +505,7 @@ class Auto:
     def _try_longer(
         self, history: TrialHistory, trees: Sequence[CandidateResult], left: float
     ) -> list[Trial] | None:
-        """Return longer trials of the best trees, if they still gained at their limit and there is time for it."""
+        """Return trials with more rounds of the best boosted trees, if they were still improving; None without time."""
         if not trees or not self._gains_on(history, trees[0]):
             return None
         best = [each for each in trees[: self._at_once] if self._gains_on(history, each)]
@@ -518,7 +519,7 @@ class Auto:
     def _try_changes(
         self, history: TrialHistory, trees: Sequence[CandidateResult], free: float
     ) -> list[Trial] | None:
-        """Return trials of random changes of the best trees; None if enough were tried, or there is no time."""
+        """Return trials of random changes to the best trees' parameters; None if enough were tried or time is short."""
         if not trees or self._gains_on(history, trees[0]) or self._has_searched(history, trees[0]):
             return None
         seconds = self._seconds(trees[0])
@@ -529,13 +530,13 @@ class Auto:
         return self._ask(SEARCH, history, self._changes(trees, history), limit) or None
 
     def _gains_on(self, history: TrialHistory, trees: CandidateResult) -> bool:
-        """Return True if trees still gained at their limit, and may be tried for longer once more."""
+        """Return True if boosted trees were still improving at their limit and may get another, longer trial."""
         may_grow = max(one.fitted for one in trees.tried) < MAX_ROUNDS
         is_new = history.n_attempts(trees.candidate.name) <= MAX_LONGER
         return may_grow and is_new and is_cut(trees.tried)
 
     def _has_searched(self, history: TrialHistory, best: CandidateResult) -> bool:
-        """Return True if enough random changes were tried; none are with folds.
+        """Return True if enough random parameter changes were tried; always with cross-validation folds.
 
         More choices would follow the noise of few rows of the rarer class (docs/auto.md has the figures).
         """
@@ -545,7 +546,7 @@ class Auto:
         return history.n_changes >= MAX_CHANGES or without_gain >= MAX_CHANGES_WITHOUT_GAIN
 
     def _changes(self, trees: Sequence[CandidateResult], history: TrialHistory) -> list[Candidate]:
-        """Return random changes of the best three that were not tried."""
+        """Return untried candidates with random parameter changes of the best three boosted trees."""
         number = history.n_changes
         known = {candidate.key for candidate in history.candidates.values()}
         variants: list[Candidate] = []
@@ -569,7 +570,7 @@ class Auto:
         *,
         is_late: bool = False,
     ) -> list[Trial]:
-        """Return trials on all rows and splits, which together end within `limit` seconds."""
+        """Return trials of the candidates on all rows and splits, planned to end within `limit` seconds in total."""
         trials = []
         fraction = self._fraction(history)
         waves = math.ceil(len(candidates) * len(self._splits) / self._at_once)
@@ -620,7 +621,7 @@ class Auto:
     def _affordable(
         self, history: TrialHistory, leaves: int, limit: float, n_candidates: int
     ) -> int:
-        """Return the number of rounds of a fit, if all splits of all candidates are fitted within `limit` seconds."""
+        """Return the number of boosting rounds per fit such that all candidates and splits fit into `limit` seconds."""
         if limit <= 0.0:
             return 0
         cost = history.fit_cost(leaves)
@@ -632,7 +633,7 @@ class Auto:
         return max(int(seconds / (cost.per_round * self._fraction(history))), 0)
 
     def _fraction(self, history: TrialHistory) -> float:
-        """Return the fraction of the rows that rankers are compared on: all, unless the time is too short for that."""
+        """Return the fraction of the rows used to compare candidates: 1, unless time is too short."""
         if (fraction := history.fraction) is not None:
             return fraction
         cost = history.fit_cost(self._default.leaves)
@@ -642,11 +643,11 @@ class Auto:
         return min(max(rounds / MIN_EXPLORING_ROUNDS, MIN_EXPLORING_ROWS / self._n_rows), 1.0)
 
     def _seconds(self, result: CandidateResult) -> float:
-        """Return the seconds of a candidate's trials, divided by the number of fits that run at the same time."""
+        """Return the seconds of a candidate's trials, divided by the number of fits run in parallel."""
         return sum(one.seconds for one in result.tried) / self._at_once
 
     def _final_seconds(self, result: CandidateResult) -> float:
-        """Return the predicted seconds of a fit on all training rows."""
+        """Return the predicted seconds to fit a candidate on all training rows."""
         setup = result.setup(1.0)
         seconds = float(np.mean([one.seconds / one.trial.rows for one in result.tried])) - setup
         if result.candidate.is_boosted:
@@ -667,12 +668,12 @@ class Auto:
         *,
         now: bool,
     ) -> Chosen:
-        """Return the choice that ends the search."""
+        """Return the final choice of the search."""
         if not history.finished() and (not history.candidates or history.trees_failed() is None):
             return self._untried(history, left)
 
         def predicted(result: CandidateResult) -> float:
-            """Return the least seconds of the last fit: improving boosted trees may have fewer rows or rounds."""
+            """Return the predicted minimum seconds of the last fit; boosted trees may use fewer rows or rounds."""
             less = result.tried[0].trial.rows / self._to_all if result.may_improve else 1.0
             return less * self._final_seconds(result)
 
@@ -720,7 +721,7 @@ class Auto:
         trees: Sequence[CandidateResult],
         settings: Sequence[Candidate],
     ) -> list[str]:
-        """Return the names of the phases of trials that the clock ended."""
+        """Return the names of the phases that ended for lack of time."""
         ended = set()
         for phase, planned in ((PORTFOLIO, settings), (FAMILIES, self._families)):
             own = [history.of(each.name) for each in planned]
@@ -735,12 +736,13 @@ class Auto:
         return [phase.name for phase in PHASES if phase.name in ended]
 
     def _cost(self, member: Member) -> float:
+        """Return the predicted microseconds per scored row of a member."""
         return score_microseconds(member.algorithm, member.parameters, self._n_features)
 
     def _go_further(
         self, chosen: Chosen, results: Sequence[CandidateResult], left: float
     ) -> Chosen:
-        """Return the choice with rounds, or rows, that fill the time left, within the bound of the cost.
+        """Return the choice with more rounds or rows, so as to use the time left, within the scoring cost limit.
 
         The learning, rounds × learning rate, grows by `CUT_FACTOR` at most, or by `CUT_FACTOR_FOLDS`.
         """
@@ -780,7 +782,7 @@ class Auto:
         return replace(chosen, members=tuple(members), rows=rows, notes=(*chosen.notes, note))
 
     def _parameters(self, candidate: Candidate) -> dict[str, Any]:
-        """Return the parameters of a candidate, with the seed and the constraints."""
+        """Return a candidate's parameters, with the seed and the monotone constraints."""
         return {**seeded(candidate, self._seed), **self._constraints}
 
     def _trial(
@@ -792,6 +794,7 @@ class Auto:
         split: int,
         **run: Any,
     ) -> Trial:
+        """Return a trial of a candidate on one split, with a time limit and changed parameters."""
         parameters = {**self._parameters(candidate), **run}
         path = candidate.path
         return Trial(candidate.algorithm, parameters, path, fraction, split, True, limit, key)
@@ -813,7 +816,7 @@ def auto_ranker(
     callback: Callback = ignore,
     clock: Callable[[], float] = perf_counter,
 ) -> Searched:
-    """Search a good ranker automatically within a time budget.
+    """Search for a good ranker automatically within a time budget.
 
     Use it if you do not want to choose an algorithm. Evaluate the result on other rows.
 
@@ -898,12 +901,14 @@ def auto_ranker(
 
 
 def _check_positive(name: str, value: Any) -> None:
+    """Raise InvalidParameter unless a value is a finite number above 0."""
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_number or not 0.0 < value <= sys.float_info.max:
         raise InvalidParameter(f"{name} must be a finite number greater than 0, got {value!r}")
 
 
 def _can_split(rows: SearchedRows, random_state: int, n_splits: int, fraction: float) -> bool:
+    """Return whether the rows can be split for validation with both classes on each side."""
     try:
         split_inner(rows, n_splits, fraction, random_state)
     except InvalidData:
@@ -912,6 +917,6 @@ def _can_split(rows: SearchedRows, random_state: int, n_splits: int, fraction: f
 
 
 def _uncompared(algorithm: str, parameters: Mapping[str, Any], reason: str, note: str) -> Chosen:
-    """Return the choice of a ranker that was compared with no other."""
+    """Return a ranker as the final choice that was compared with no other, with the reason."""
     row = LeaderboardRow(algorithm, parameters, state="chosen", reason=reason)
     return Chosen((Member(algorithm, parameters),), (row,), (Note(NoteKind.UNCOMPARED, note),))

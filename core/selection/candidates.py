@@ -1,4 +1,4 @@
-"""What `Auto` tries, and in which phases; and the history of its trials."""
+"""The candidates and phases of `Auto`, and the history of its trials."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from .trial import TrialKey, TrialResult
 
 
 class Phase(NamedTuple):
-    """A phase of `Auto`."""
+    """A phase of `Auto`: its name, and the fraction of the time that it may use."""
 
     name: str
     share: float
@@ -68,7 +68,7 @@ RUN_PARAMETERS = ("n_rounds", "learning_rate", "random_state", "monotone")
 
 @dataclass(frozen=True)
 class Candidate:
-    """An algorithm with parameters."""
+    """An algorithm with parameters, to be tried by `Auto`."""
 
     name: str
     """Unique in a search."""
@@ -83,7 +83,7 @@ class Candidate:
 
     @property
     def is_boosted(self) -> bool:
-        """Whether it is boosted trees, whose rounds and learning rate follow from the time."""
+        """Whether the algorithm is boosted trees, whose rounds and learning rate are set by the time available."""
         return "max_leaves" in self.parameters
 
     @property
@@ -93,7 +93,7 @@ class Candidate:
 
     @property
     def key(self) -> str:
-        """What it is, whatever its name."""
+        """A text that identifies algorithm and parameters, whatever the candidate's name."""
         return repr((self.algorithm, sorted(self.parameters.items()), self.path))
 
 
@@ -117,7 +117,7 @@ _TABLE: dict[str, Any] = json.loads(files(__package__).joinpath("portfolio.json"
 
 
 class FitCost(NamedTuple):
-    """Seconds of a fit of boosted trees."""
+    """The seconds of a fit of boosted trees: setup, and per round."""
 
     setup: float
     """Before the second round."""
@@ -125,7 +125,7 @@ class FitCost(NamedTuple):
 
 
 class TrialHistory:
-    """The trials of `Auto` so far, by candidate and attempt."""
+    """The results of all trials of `Auto` so far, by candidate and attempt."""
 
     def __init__(self, tried: Sequence[TrialResult], n_splits: int) -> None:
         self._n_splits = n_splits
@@ -152,7 +152,7 @@ class TrialHistory:
 
     @property
     def hurried(self) -> set[str]:
-        """The names of the phases with a trial that would be another one if there were more time.
+        """The names of the phases with a trial whose settings were limited by time.
 
         All trials of trees count, for later trials depend on them; of others those that count for their candidate.
         """
@@ -166,24 +166,24 @@ class TrialHistory:
         return {key_of(one).phase for one in counted if one.trial.hurried or one.stopped}
 
     def spent(self, phase: Phase) -> float:
-        """Return the seconds of all trials of a phase together."""
+        """Return the total seconds of all trials of a phase."""
         return self._spent.get(phase.name, 0.0)
 
     def n_attempts(self, name: str) -> int:
-        """Return the number of attempts at a candidate."""
+        """Return how often a candidate was tried."""
         return len(self._attempts.get(name, ()))
 
     @property
     def n_changes(self) -> int:
-        """The number of random changes tried."""
+        """Number of random parameter changes tried."""
         return max((candidate.change for candidate in self.candidates.values()), default=0)
 
     def newest(self, name: str) -> list[TrialResult]:
-        """Return the trials of the newest attempt at a candidate; an empty list if it was not tried."""
+        """Return the trials of a candidate's latest attempt; an empty list if it was not tried."""
         return self._attempts[name][-1] if name in self._attempts else []
 
     def of(self, name: str) -> list[TrialResult]:
-        """Return the trials that count for a candidate, split by split: the newest attempt that is complete.
+        """Return a candidate's trials, one per split: its latest complete attempt, else its latest attempt.
 
         If none is complete, they are those of the newest attempt.
         """
@@ -191,19 +191,20 @@ class TrialHistory:
         return next(complete, self.newest(name))
 
     def _is_complete(self, tried: Sequence[TrialResult]) -> bool:
+        """Return whether an attempt has successful trials on all splits."""
         return len(tried) == self._n_splits and not any(one.failed for one in tried)
 
     def seconds(self, name: str) -> float:
-        """Return the seconds of all trials of a candidate together."""
+        """Return the total seconds of all trials of a candidate."""
         return sum(one.seconds for own in self._attempts.get(name, ()) for one in own)
 
     @property
     def fraction(self) -> float | None:
-        """The fraction of the rows that candidates are compared on; None before the first of them."""
+        """The fraction of the rows used to compare candidates; None before the first comparison."""
         return next((own[0][0].trial.rows for own in self._attempts.values()), None)
 
     def trees_failed(self) -> str | None:
-        """Return why there are no boosted trees, if all that were tried failed, at least one not at its limit."""
+        """Return why no boosted trees succeeded, if all trials of them failed (not only by time limits); else None."""
         tried = [
             one
             for name, candidate in self.candidates.items()
@@ -224,7 +225,7 @@ class TrialHistory:
         ]
 
     def fit_cost(self, leaves: int) -> FitCost | None:
-        """Return the predicted cost of trees of a size on all rows of a split; None if none were tried.
+        """Return the predicted cost of fitting trees of this size on all rows of a split; None if none were tried.
 
         It is predicted from the trees nearest in size; twice the leaves are taken to cost about 1.5 times as much.
         """
@@ -251,7 +252,7 @@ class TrialHistory:
         return FitCost(min(setups, default=0.0), max(per_round * scale, 1e-7))
 
     def learning(self, leaves: int, cut_factor: float, unknown: float) -> float:
-        """Return the learning, rounds × learning rate, that trees of a size are predicted to need.
+        """Return the predicted learning (rounds × learning rate) that trees of this size need.
 
         It is that of the trees nearest in size, times `cut_factor` if they were still improving at their limit;
         `unknown` if none were tried.
@@ -277,7 +278,7 @@ LEARNT_ON_ROWS = 20_000
 def portfolio(
     families: Sequence[Candidate], n_rows: float, most_categories: int, *, few: bool
 ) -> list[Candidate]:
-    """Return the settings to try first, in order; other families are among them if there are few rows.
+    """Return the parameter settings to try first, in order; a few other families if there are few rows.
 
     These follow on the first trees: they are quick, and often members. On many more rows than the order was learnt on,
     small trees come last: larger ones learn more in the same time. If a feature has categories, the first trees come
@@ -321,7 +322,7 @@ def portfolio(
 
 
 def crossed(candidate: Candidate) -> Candidate:
-    """Return the candidate with crosses of categorical features, if it is boosted trees."""
+    """Return a boosted-trees candidate with crosses of categorical features; other candidates unchanged."""
     if not candidate.is_boosted:
         return candidate
     parameters = {**candidate.parameters, "crosses": CROSSES}
@@ -329,7 +330,7 @@ def crossed(candidate: Candidate) -> Candidate:
 
 
 def _changes_something(name: str, value: Any, most_categories: int) -> bool:
-    """Return True if a parameter of trees changes something on a table; `most_categories` as in `portfolio`."""
+    """Return True if a tree parameter has an effect on this table; `most_categories` as in `portfolio`."""
     if name == "category_penalty":
         return most_categories > 0
     return name != "target_encoding" or most_categories > min(
@@ -347,7 +348,7 @@ _CHANGES: tuple[tuple[str, float, tuple[float, ...]], ...] = (
 
 
 def key_of(tried: TrialResult) -> TrialKey:
-    """Return what `Auto` knows a trial by."""
+    """Return the key by which `Auto` identifies the trial of a result."""
     assert tried.trial.key is not None  # `Auto` names all its trials
     return tried.trial.key
 
@@ -355,7 +356,7 @@ def key_of(tried: TrialResult) -> TrialKey:
 def mutate(
     candidate: Candidate, draw: np.random.Generator, change: int, most_categories: int
 ) -> Candidate:
-    """Return boosted trees with random changes of some parameters, as random change number `change`.
+    """Return boosted trees with randomly changed parameters, named as random change number `change`.
 
     `most_categories` is the largest number of categories of a feature.
     """
@@ -383,7 +384,7 @@ def mutate(
 
 
 def others(window: tuple[float, float]) -> list[Candidate]:
-    """Return the candidates of the other families; algorithms that have a window are given this one."""
+    """Return the candidates of the other families, with this window where an algorithm has one."""
     candidates = []
     for each in _TABLE["families"]:
         name, parameters = each["algorithm"], each.get("parameters", {})
@@ -395,7 +396,7 @@ def others(window: tuple[float, float]) -> list[Candidate]:
 
 
 def score_microseconds(algorithm: str, parameters: Mapping[str, Any], n_features: int) -> float:
-    """Return the predicted µs in which a ranker scores a row of numbers in bulk, in one thread.
+    """Return the predicted microseconds to score one numeric row in bulk, in one thread.
 
     It is counted, not timed, so that the choice does not depend on the clock: rounds × log₂(leaves) of trees, columns,
     crosses, and a constant for the other families (`portfolio.json`; 0.1 if it has none). Within about a factor of two
@@ -409,7 +410,7 @@ def score_microseconds(algorithm: str, parameters: Mapping[str, Any], n_features
 
 
 def keeps_order(candidate: Candidate) -> bool:
-    """Return True if the algorithm can keep monotone constraints."""
+    """Return True if the algorithm supports monotone constraints."""
     return "monotone" in ALGORITHMS[candidate.algorithm]().get_params(deep=False)
 
 
@@ -420,14 +421,14 @@ def seeded(candidate: Candidate, seed: int) -> dict[str, Any]:
 
 
 def best_rounds(tried: Sequence[TrialResult]) -> float:
-    """Return the best number of rounds of boosted trees: the mean over the splits if each has its own."""
+    """Return the best number of boosting rounds: the mean over the splits if it was chosen in each."""
     if tried[0].trial.path:
         return float(tried[0].trial.path[best_on_path(tried)])
     return float(np.mean([one.steps for one in tried]))
 
 
 def is_cut(tried: Sequence[TrialResult]) -> bool:
-    """Return True if most fits of boosted trees were still improving when they ended at their limit."""
+    """Return True if most fits of boosted trees were still improving when their limit stopped them."""
     if tried[0].trial.path:
         return best_on_path(tried) >= min(len(one.values) for one in tried) - 2
     cut = sum(one.fitted - one.steps < 0.7 * (one.trial.patience or 0) for one in tried)
@@ -435,7 +436,7 @@ def is_cut(tried: Sequence[TrialResult]) -> bool:
 
 
 def best_on_path(tried: Sequence[TrialResult]) -> int:
-    """Return the index of the best value of a path, the first among equals, of those that all fits have reached.
+    """Return the index of the best path value, the first among equals, among those that all fits reached.
 
     `tried` has a trial per split, none of which failed. The criterion is the sum of their `path_merit`.
     """
@@ -445,7 +446,7 @@ def best_on_path(tried: Sequence[TrialResult]) -> int:
 
 
 def path_merit(values: Sequence[float], aucs: Sequence[float]) -> Floats:
-    """Return the merit of each value of a path on one split: objective and AUC, each divided by its maximum.
+    """Return the criterion of each path value on one split: objective and AUC, each divided by its maximum.
 
     The objective over a window alone is too noisy. Shape (n_values,).
     """
@@ -453,7 +454,7 @@ def path_merit(values: Sequence[float], aucs: Sequence[float]) -> Floats:
 
 
 def best_of_merits(merit: Floats) -> int:
-    """Return the index of the greatest merit, smoothed over neighbours, the first among equals.
+    """Return the index of the greatest criterion after smoothing over neighbours, the first among equals.
 
     `merit` is the sum of `path_merit` over the splits, shape (n_values,).
     """

@@ -1,4 +1,4 @@
-"""Comparison of candidates on the validation rows: which are as good as the best, and which are chosen.
+"""The leaderboard: comparison of candidates on validation rows, and the choice of one ranker or an ensemble.
 
 The choice is between the best candidate alone and the mean rank of those that are not significantly worse. Half of a
 member's weight says how near to the best it is, the other half how often greedy selection takes it.
@@ -66,25 +66,26 @@ BEST_SINGLE = "the best single candidate"
 
 @dataclass(frozen=True)
 class CandidateMetrics:
-    """Candidates evaluated on the same validation rows, by the AUC and by the area over a window or a figure."""
+    """Estimates of the AUC, and of the partial AUC or a metric, of candidates on the same validation rows."""
 
     areas: Sequence[Estimates]
     """Of each candidate, mean over the splits: 0 is the AUC, 1 the area over the window, or the figure."""
 
     def relative_area(self) -> Floats:
-        """Return the sum of both areas, each divided by the greatest, shape (n_candidates,); candidates rank by it."""
+        """Return the ranking criterion, shape (n_candidates,): the sum of both metrics, each divided by its maximum."""
         values = np.concatenate([each.values for each in self.areas])
         relative: Floats = (values / np.maximum(values.max(axis=0), 1e-12)).sum(axis=1)
         return relative
 
     def gap_in_se(self, candidate: int, other: int) -> float:
-        """Return the gap from a candidate up to another, in standard errors of the difference.
+        """Return how far a candidate is below another, in standard errors: the larger of the gaps in both metrics.
 
         Of the gaps in the AUC and in the area over the window, or the figure, it is the larger one.
         """
         return max(self._gap_in_se(candidate, other, j) for j in (0, 1))
 
     def _gap_in_se(self, candidate: int, other: int, j: int) -> float:
+        """Return the gap of a candidate below another in the j-th metric, in standard errors."""
         own, others = self.areas[candidate], self.areas[other]
         gap = float(others.values[0, j] - own.values[0, j])
         if own.influence is None or others.influence is None:
@@ -93,7 +94,7 @@ class CandidateMetrics:
 
 
 class Evaluator:
-    """Evaluates candidates by the AUC, and by the area over a window or another metric. It caches their estimates."""
+    """Evaluates candidates by the AUC, and by the partial AUC or another metric; caches their estimates."""
 
     def __init__(self, window: tuple[float, float], metric: Metric | None = None) -> None:
         self.window = window
@@ -101,11 +102,11 @@ class Evaluator:
         self._known_sizes: dict[Hashable, Estimates] = {}
 
     def value(self, held: HeldOut, scores: Floats) -> float:
-        """Return the metric of the scores; without a metric their area over the window."""
+        """Return the objective (the metric, or the partial AUC over the window) of scores on validation rows."""
         return value_of(held, scores, self.window, self.metric)
 
     def values(self, held: Sequence[HeldOut], scores: Scores) -> tuple[float, float]:
-        """Return the mean AUC over the splits, and the mean of `value`."""
+        """Return the mean AUC and the mean objective over the splits."""
         pairs = list(zip(held, scores, strict=True))
         areas = [auc(split.y, own, split.weight) for split, own in pairs]
         return float(np.mean(areas)), float(np.mean([self.value(*pair) for pair in pairs]))
@@ -115,7 +116,7 @@ class Evaluator:
         held: Sequence[HeldOut],
         candidates: Sequence[tuple[Hashable, Scores]],
     ) -> CandidateMetrics:
-        """Return the evaluation of candidates, given as (key, scores), on the same splits.
+        """Return the estimates of candidates, given as (key, scores), on the same splits.
 
         The areas of a key that was seen before are reused; the key None is never reused.
 
@@ -134,7 +135,7 @@ class Evaluator:
 
 
 class CandidateResult(NamedTuple):
-    """A candidate with its trials."""
+    """A candidate with the results of its trials."""
 
     candidate: Candidate
     tried: Sequence[TrialResult]
@@ -144,7 +145,7 @@ class CandidateResult(NamedTuple):
 
     @property
     def scores(self) -> list[Floats]:
-        """The validation rows' scores, split by split."""
+        """The scores of the validation rows, one array per split."""
         return [one.scores[self.path_index] for one in self.tried]
 
     @property
@@ -153,19 +154,19 @@ class CandidateResult(NamedTuple):
         return self.candidate.is_boosted and (is_cut(self.tried) or self.tried[0].trial.rows < 1.0)
 
     def setup(self, to_all: float) -> float:
-        """Return the predicted seconds of a fit on `to_all` times the rows that do not grow with its rounds."""
+        """Return the predicted seconds of a fit on `to_all` times the rows, without those spent per round."""
         setups = [
             one.setup / one.trial.rows for one in self.tried if one.fitted >= MIN_SETUP_ROUNDS
         ]
         return to_all * min(setups, default=0.0)
 
     def member(self, weight: float = 1.0) -> Member:
-        """Return what is to be fitted on all rows."""
+        """Return the ranker to fit on all rows, as a member of the final choice with this weight."""
         return Member(self.candidate.algorithm, self.parameters, weight)
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Parameters of the fit on all rows."""
+        """Parameters for the fit on all rows."""
         trial = self.tried[0].trial
         if self.candidate.is_boosted:
             n_rounds = max(round(ROUNDS_FACTOR * best_rounds(self.tried)), 1)
@@ -182,7 +183,7 @@ class CandidateResult(NamedTuple):
 
 @dataclass(frozen=True)
 class SelectionContext:
-    """What the final choice depends on, apart from the trials."""
+    """Inputs of the final choice other than the trials: objective, time left, scoring cost limit."""
 
     evaluator: Evaluator
     objective: Callable[[HeldOut, Floats], float] | None
@@ -206,11 +207,11 @@ class SelectionContext:
 
     @property
     def work(self) -> float:
-        """Seconds of computation left, over all fits that run at the same time."""
+        """Seconds of computation left, summed over all fits that run in parallel."""
         return self.left * self.at_once
 
     def total(self, members: Sequence[Member]) -> float:
-        """Return the predicted µs in which the members together score a row."""
+        """Return the predicted microseconds in which all members score one row."""
         return total_cost(members, self.cost)
 
     def value(self, held: Sequence[HeldOut], scores: Sequence[Floats]) -> float:
@@ -222,18 +223,18 @@ class SelectionContext:
 
 
 def total_cost(members: Sequence[Member], cost: Callable[[Member], float]) -> float:
-    """Return the predicted µs in which members together score a row, given those of one."""
+    """Return the predicted microseconds in which all members score one row, given a function for one member."""
     ranks = RANK_MICROSECONDS * len(members) if len(members) > 1 else 0.0
     return sum(map(cost, members)) + ranks
 
 
 def goes_further(results: Sequence[CandidateResult], at_once: int) -> bool:
-    """Return True if more rounds or rows for the members are worth more than smaller steps and copies."""
+    """Return True if extra time should go to more rounds or rows, not to smaller steps and copies."""
     return len(results) <= at_once and all(result.may_improve for result in results)
 
 
 def _is_drawn(member: Member) -> bool:
-    """Return True if another seed gives another ranker."""
+    """Return True if the member's algorithm is randomised: another seed gives another ranker."""
     return (
         "random_state" in member.parameters and float(member.parameters.get("subsample", 1.0)) < 1.0
     )
@@ -242,8 +243,7 @@ def _is_drawn(member: Member) -> bool:
 def finish(
     history: TrialHistory, held: Sequence[HeldOut], context: SelectionContext
 ) -> tuple[Chosen, list[CandidateResult], bool]:
-    """Return the choice that ends the search, the results of its members in their order, without copies, and whether
-    it would be the same with any more time.
+    """Return the final choice, its members' results, and whether more time would not change it.
 
     NothingFitted: no trial succeeded.
     """
@@ -292,7 +292,7 @@ def finish(
 
 
 class Decision(NamedTuple):
-    """Which candidates are chosen; all are indices of results."""
+    """The chosen candidates, as indices of results, with their weights and gaps to the best."""
 
     best: int
     gap_in_se: list[float]
@@ -304,7 +304,7 @@ class Decision(NamedTuple):
 def _choose(
     results: Sequence[CandidateResult], evaluation: CandidateMetrics, context: SelectionContext
 ) -> list[int]:
-    """Return the members that time and cost allow, the best first."""
+    """Return the indices of candidates, best first, that fit into the time and scoring cost left."""
     seconds = [context.seconds(result) for result in results]
     order = np.argsort(-evaluation.relative_area(), kind="stable").tolist()
     # a fit that can be stopped may have less time than it needs
@@ -348,6 +348,7 @@ def _decide(
     held: Sequence[HeldOut],
     context: SelectionContext,
 ) -> Decision:
+    """Return the decision: the best candidate, and the weights of an ensemble with those near it."""
     best = members[0]
     gaps = [evaluation.gap_in_se(k, best) for k in range(len(results))]
     splits = [held[one.trial.split] for one in results[best].tried]
@@ -361,7 +362,7 @@ def _decide(
 def select_members(
     members: Sequence[Scores], held: Sequence[HeldOut], context: SelectionContext
 ) -> Floats:
-    """Return how often greedy selection with replacement takes each member, as fractions of all selections.
+    """Return each member's fraction of the picks of greedy ensemble selection with replacement.
 
     Each selection takes the member with which the mean rank of those taken is best on the validation rows, the first
     among equals.
@@ -394,6 +395,7 @@ def select_members(
 
 
 def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> str:
+    """Return in words why candidate k was or was not included."""
     if k == decision.best:
         return BEST_SINGLE
     gap = _gap_in_words(decision.gap_in_se[k])
@@ -406,7 +408,7 @@ def _explain(results: Sequence[CandidateResult], decision: Decision, k: int) -> 
 
 
 def _gap_in_words(gap: float) -> str:
-    """Return how far a candidate is below the best single one, by a gap in standard errors of the difference."""
+    """Return the gap to the best candidate as text, given in standard errors."""
     if abs(gap) < MIN_GAP_TOLD:
         return f"as good as {BEST_SINGLE}"
     than = "worse" if gap > 0.0 else "better"
@@ -416,7 +418,7 @@ def _gap_in_words(gap: float) -> str:
 def evaluate_all(
     history: TrialHistory, held: Sequence[HeldOut], evaluator: Evaluator
 ) -> tuple[list[CandidateResult], CandidateMetrics]:
-    """Return the results of the candidates that did not fail, at least one, and their evaluation."""
+    """Return the results of all candidates that did not fail (at least one), and their estimates."""
     results = []
     for candidate in history.finished():
         tried = history.of(candidate.name)
@@ -429,7 +431,7 @@ def evaluate_all(
 def _slow_down(
     members: Sequence[Member], results: Sequence[CandidateResult], context: SelectionContext
 ) -> tuple[list[Member], list[float]]:
-    """Return the members and their seconds, boosted trees with a lower learning rate and more rounds if there is time.
+    """Return the members and their predicted seconds, with slower learning and more rounds if there is time.
 
     Trials had to be quick. The same learning in smaller steps ranks no worse, and usually better (J. Friedman, "Greedy
     function approximation", Annals of Statistics 29(5), 2001: §5).
@@ -459,7 +461,7 @@ def _slow_down(
 def _reseed(
     members: Sequence[Member], seconds: Sequence[float], context: SelectionContext
 ) -> list[Member]:
-    """Return the members and copies of the randomised ones with other seeds, as many as fit into time and cost.
+    """Return the members and copies with other seeds of the randomised ones, as time and scoring cost allow.
 
     The mean over seeds has less variance than one seed, so that no copy needs to be evaluated. Copies share the weight
     of their member.
@@ -490,7 +492,7 @@ def _average(
     held: Sequence[HeldOut],
     context: SelectionContext,
 ) -> LeaderboardRow:
-    """Return the leaderboard row of the members' mean rank, compared with the best member."""
+    """Return the leaderboard row of the ensemble (mean rank of the members), compared with the best member."""
     best, weights = results[decision.best], [*decision.weights.values()]
     splits = [held[one.trial.split] for one in best.tried]
     scores = mean_rank([results[k].scores for k in decision.weights], weights)
@@ -515,7 +517,7 @@ def _fill_board(
     evaluation: CandidateMetrics,
     planned: Sequence[Candidate],
 ) -> dict[str, LeaderboardRow]:
-    """Return the leaderboard row of every candidate, by name; those that did not fail are compared with the best."""
+    """Return the leaderboard row of every candidate, by name, with its gap to the best."""
     rows: dict[str, LeaderboardRow] = {}
     for candidate in planned:
         tried = history.of(candidate.name)
@@ -545,7 +547,7 @@ def _estimate(
     window: tuple[float, float],
     metric: Metric | None,
 ) -> Estimates:
-    """Return the mean areas of one candidate over all splits; with a figure, this instead of the window's area."""
+    """Return the mean AUC, and mean partial AUC or metric, of one candidate over all splits."""
     parts = []
     for split, own in zip(held, scores, strict=False):
         rows = check_rows(split.y, {"scores": own}, split.weight, split.group)
@@ -564,7 +566,7 @@ def _estimate(
 
 
 def _beside(area: Estimates, other: Estimates) -> Estimates:
-    """Return the areas of both, on the same rows."""
+    """Return two estimates on the same rows, joined as columns."""
     influence = None
     if area.influence is not None and other.influence is not None:
         influence = np.concatenate([area.influence, other.influence], axis=1)
@@ -573,7 +575,7 @@ def _beside(area: Estimates, other: Estimates) -> Estimates:
 
 
 def mean_rank(members: Sequence[Scores], weights: Sequence[float]) -> list[Floats]:
-    """Return the weighted mean of several candidates' ranks, divided by the number of rows, split by split."""
+    """Return the weighted mean of several candidates' normalised ranks, one array per split."""
     from scipy.stats import rankdata
 
     means = []

@@ -1,4 +1,4 @@
-"""Planners: they decide which trials a search makes, and what it chooses in the end.
+"""Planners: they decide which trials a search runs, and make the final choice.
 
 A `Planner` never fits. It is asked for the next trials, given all results so far, so that trials may run in one process
 or in many, and a search can go on after a crash. `run_plan` runs a plan in this process; `search_ranker` goes from rows
@@ -52,7 +52,7 @@ class NothingFitted(CoreError):
 
 @dataclass(frozen=True)
 class Member:
-    """A chosen ranker, to be fitted on all training rows.
+    """A chosen ranker, to be fitted on all training rows, with its weight in an ensemble.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ RowState = Literal["chosen", "left", "failed", "untried"]
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """A candidate on the leaderboard of a search.
+    """A candidate's row on the leaderboard of a search.
 
     It has no interval and no p-value. Its rows have chosen the best candidate: an interval of the best would lie above
     the truth too often, and a test against the best would find differences too often. See docs/auto.md.
@@ -121,7 +121,7 @@ class LeaderboardRow:
 
 
 class NoteKind(StrEnum):
-    """What a note of a search is about.
+    """The subject of a note of a search.
 
     Examples
     --------
@@ -142,7 +142,7 @@ class NoteKind(StrEnum):
 
 
 class Note(NamedTuple):
-    """A remark of a search for the user.
+    """A note of a search for the user.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class Note(NamedTuple):
 
 @dataclass(frozen=True)
 class Chosen:
-    """The result of a planner: which rankers to fit on all training rows.
+    """The final choice of a planner: the rankers to fit on all training rows, with leaderboard and notes.
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False)
 class SearchedRows(TrainingData):
-    """The rows that a search splits, with what makes them a table again."""
+    """The training rows of a search, with the column names and categories to rebuild a table."""
 
     names: tuple[str, ...] | None = None
     """None: X was no table."""
@@ -207,7 +207,7 @@ class SearchedRows(TrainingData):
 
     @property
     def table(self) -> Any:
-        """The features as rankers take them."""
+        """The features as an array or table, as rankers accept them."""
         if self.names is None:
             return self.X
         return CodedTable(self.X, self.names, self.categories)
@@ -238,7 +238,7 @@ class Planner(Protocol):
 
     @property
     def fraction(self) -> float:
-        """Fraction of the rows that a holdout sets apart."""
+        """Fraction of the rows in a holdout validation set."""
         ...
 
     def next(
@@ -279,7 +279,7 @@ def run_plan(
     callback: Callback = ignore,
     clock: Callable[[], float] = perf_counter,
 ) -> tuple[Chosen, list[TrialResult]]:
-    """Run a plan in this process and return the choice with the results of all trials.
+    """Run a planner's trials in this process; return the final choice and the results of all trials.
 
     Parameters
     ----------
@@ -317,9 +317,11 @@ def run_plan(
     tried: list[TrialResult] = []
 
     def report(number: int, step: int, of: int, info: Mapping[str, float]) -> None:
+        """Pass a fit's step on to the callback."""
         callback(step, of, info)
 
     def carry_out(trial: Trial) -> Callable[[Callback], TrialResult]:
+        """Return a function that runs a trial with a given progress callback."""
         return lambda progress: fit(trial, progress)
 
     with warnings.catch_warnings():
@@ -333,7 +335,7 @@ def run_plan(
 
 @dataclass(frozen=True)
 class Searched:
-    """The result of a search.
+    """The result of a search: the fitted ranker, the final choice and all trials.
 
     Attributes
     ----------
@@ -372,7 +374,7 @@ def search_ranker(
     random_state: int = 0,
     callback: Callback = ignore,
 ) -> Searched:
-    """Search the parameters of an algorithm on held-out rows, and fit the best ones on all rows.
+    """Search for the best parameters of an algorithm on held-out rows, and fit it on all rows.
 
     Parameters
     ----------
@@ -437,7 +439,7 @@ def run_search(
     callback: Callback,
     clock: Callable[[], float] = perf_counter,
 ) -> tuple[Chosen, list[TrialResult]]:
-    """Run a plan on inner splits of these rows, with a figure or the partial AUC on a window as objective."""
+    """Run a planner on inner splits of these rows; the objective is a metric, or the partial AUC on a window."""
     if metric is not None:
         check_scale_free(metric)
     splits = split_inner(rows, planner.n_splits, planner.fraction, random_state)
@@ -446,17 +448,21 @@ def run_search(
     # A part is about as large as the table: keep only as many as are fitted at the same time.
     @lru_cache(at_once)
     def training_part(split: int, fraction: float) -> SearchedRows:
+        """Return a fraction of the training rows of a split."""
         training = np.flatnonzero(~splits[split])
         return rows.take(training[draw_rows(rows.positive[training], fraction, random_state)])
 
     @lru_cache(at_once)
     def validation_part(split: int) -> SearchedRows:
+        """Return the validation rows of a split."""
         return rows.take(splits[split])
 
     def fit(trial: Trial, progress: Callback) -> TrialResult:
+        """Return the result of a trial, fitted on its training part and evaluated on the validation part."""
         training, validation = training_part(trial.split, trial.rows), validation_part(trial.split)
 
         def measured(scores: Floats) -> Metrics:
+            """Return the objective and the AUC of scores of the validation rows."""
             return Metrics(
                 value_of(HeldOut(validation.positive, validation.weight), scores, window, metric),
                 auc(validation.positive, scores, validation.weight),
@@ -491,7 +497,7 @@ def run_search(
 def split_inner(
     rows: SearchedRows, n_splits: int, fraction: float, random_state: int
 ) -> list[npt.NDArray[np.bool_]]:
-    """Return the validation masks of all splits; InvalidData as `split_rows`."""
+    """Return the validation masks of all splits; raise InvalidData as `split_rows` does."""
     if not n_splits:
         return []
     return split_rows(
@@ -512,7 +518,7 @@ def fit_chosen(
     until: float = math.inf,
     clock: Callable[[], float] = perf_counter,
 ) -> Ranker:
-    """Fit the chosen ranker on all rows, within a time limit if it can be stopped.
+    """Fit the chosen ranker on all rows, within a time limit if it can be stopped early.
 
     A ranker that cannot be stopped takes the time that it needs. So does a `RankAverage` if no member was fitted in
     time: it is fitted again, with a UserWarning.
@@ -547,6 +553,7 @@ def fit_chosen(
     is_late = False
 
     def step(done: int, of: int, info: Mapping[str, float]) -> None:
+        """Pass a step on to the callback, and stop the fit if it is late."""
         nonlocal is_late
         callback(done, of, info)
         if done < of and clock() > until:
@@ -570,7 +577,7 @@ def fit_chosen(
 
 
 def make_ranker(chosen: Chosen) -> Ranker:
-    """Return the chosen ranker, unfitted: the only member, or a `RankAverage` of several.
+    """Return the chosen ranker, unfitted: the only member, or a `RankAverage` of all members.
 
     Parameters
     ----------
@@ -596,7 +603,7 @@ def make_ranker(chosen: Chosen) -> Ranker:
 
 
 def read_rows(X: Any, y: Any, sample_weight: Any, group: Any) -> SearchedRows:
-    """Return the rows of weight above 0, checked as a fit does."""
+    """Return the rows of weight above 0, with the input checked as in `fit`."""
     import narwhals.stable.v2 as nw
 
     names: tuple[str, ...] | None = None

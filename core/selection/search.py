@@ -43,7 +43,7 @@ _RANGE_KEYS = ("low", "high", "log", "integer")
 
 
 class InvalidSpace(InvalidParameter):
-    """An entry of a search space breaks a rule.
+    """An entry of a search space is invalid.
 
     Parameters
     ----------
@@ -123,6 +123,7 @@ class Range:
         return min(max(self._between(self.low, self.high, fraction), self.low), self.high)
 
     def _between(self, low: float, high: float, fraction: float) -> float:
+        """Return the number at a fraction of the way from low to high, on the range's scale."""
         if self.log:
             return math.exp(math.log(low) + fraction * (math.log(high) - math.log(low)))
         return low + fraction * (high - low)
@@ -138,7 +139,7 @@ class Range:
         return range(int(self.low), int(self.high) + 1) if self.integer else ()
 
     def points(self) -> tuple[float | int, ...]:
-        """Return `RANGE_PATH_LENGTH` evenly spaced numbers, from low to high.
+        """Return `RANGE_PATH_LENGTH` evenly spaced numbers from low to high.
 
         Returns
         -------
@@ -154,7 +155,7 @@ Dimension = tuple[Any, ...] | Range
 
 @dataclass(frozen=True)
 class Space:
-    """A checked search space of one algorithm."""
+    """A validated search space of one algorithm: lists and ranges of parameter values."""
 
     algorithm: str
     parameters: Mapping[str, Any]
@@ -205,7 +206,7 @@ class Space:
 
 
 class CandidateSearch:
-    """Try each of some candidates on every split, and choose the one with the greatest mean value.
+    """Planner that tries given candidates on every split, and chooses the one with the greatest mean value.
 
     Attributes
     ----------
@@ -245,7 +246,7 @@ class CandidateSearch:
     def trials(
         self, chosen: Sequence[int], path: tuple[Any, ...], rows: float = 1.0, **changed: Any
     ) -> list[Trial]:
-        """Return the trials of some candidates, one per split.
+        """Return the trials of the candidates with the given indices, one per split.
 
         Parameters
         ----------
@@ -377,7 +378,7 @@ class RandomSearch(CandidateSearch):
 
 
 class Rung(NamedTuple):
-    """One rung of successive halving."""
+    """One stage of successive halving: the number of candidates, and the fraction of the resource each gets."""
 
     fraction: float
     """Fraction of the resource that each candidate has. In (0, 1]."""
@@ -514,6 +515,7 @@ class SuccessiveHalving(CandidateSearch):
         return conclude(self.space, everything, seconds, left)
 
     def _rung_trials(self, chosen: Sequence[int], rung: Rung, *, last: bool) -> list[Trial]:
+        """Return the trials of candidates in one stage, with its fraction of rows or rounds."""
         if self._rounds is None:
             return self.trials(chosen, self.space.path, rung.fraction)
         if last and self.space.path:
@@ -525,7 +527,7 @@ class SuccessiveHalving(CandidateSearch):
 def read_space(
     algorithm: str, parameters: Mapping[str, Any], space: Mapping[str, Any], *, ranges: bool = True
 ) -> Space:
-    """Check a search space against the parameters of an algorithm.
+    """Return a search space, validated against the parameters of an algorithm.
 
     Parameters
     ----------
@@ -589,7 +591,7 @@ def read_space(
 
 
 def plan_rungs(n_candidates: int, eta: int, least_share: float) -> list[Rung]:
-    """Return the rungs, with fractions rising to 1: as many as leave one candidate, or fewer due to `least_share`."""
+    """Return the stages, with fractions rising to 1: until one candidate is left, or fewer due to `least_share`."""
     most = math.floor(math.log(n_candidates, eta) + 1e-9)
     steps = min(most, math.floor(math.log(1.0 / least_share, eta) + 1e-9))
     return [
@@ -603,7 +605,7 @@ def conclude(
     seconds: Sequence[float],
     left: Mapping[int, str] | None = None,
 ) -> Chosen:
-    """Return the choice of the best candidate by its last trials, and the leaderboard of all.
+    """Return the best candidate by its last trials as final choice, with the leaderboard of all.
 
     NothingFitted: all candidates failed.
 
@@ -654,7 +656,7 @@ def conclude(
 
 
 def in_splits(tried: Sequence[TrialResult], n_splits: int) -> list[Sequence[TrialResult]]:
-    """Return the trials of each candidate, one per split."""
+    """Return the trial results grouped by candidate, one per split."""
     return [tried[k : k + n_splits] for k in range(0, len(tried), n_splits)]
 
 
@@ -667,6 +669,7 @@ def check_n_candidates(n_candidates: int) -> None:
 
 
 def _most_rounds(algorithm: str, path: Sequence[Any], parameters: Mapping[str, Any]) -> int:
+    """Return the greatest number of boosting rounds that a search tries."""
     estimator = ALGORITHMS[algorithm]
     if path_parameter(estimator) != ROUNDS:
         raise InvalidParameter(
@@ -679,7 +682,7 @@ def _most_rounds(algorithm: str, path: Sequence[Any], parameters: Mapping[str, A
 def _best(
     candidates: Sequence[int], latest: Mapping[int, Sequence[TrialResult]], n_best: int
 ) -> tuple[list[int], list[int]]:
-    """Return the `n_best` best candidates of a rung, and the others that did not fail; each ascending."""
+    """Return the indices of the `n_best` best candidates of a stage, and of the others that did not fail; ascending."""
     value = {
         k: float(np.mean([one.values for one in latest[k]], axis=0).max())
         for k in candidates
@@ -690,6 +693,7 @@ def _best(
 
 
 def _reason(number: int, rungs: Sequence[Rung]) -> str:
+    """Return in words at which stage a candidate was dropped."""
     before, after = rungs[number - 1 : number + 1]
     return (
         f"stopped after stage {number} of {len(rungs)}, at {100 * before.fraction:.3g} % of the full size: "
@@ -698,6 +702,7 @@ def _reason(number: int, rungs: Sequence[Rung]) -> str:
 
 
 def _read_dimension(algorithm: str, name: str, entry: Any) -> Dimension:
+    """Return one entry of a search space as a validated tuple of values or a range."""
     pointer = f"/space/{name}"
     if isinstance(entry, Mapping):
         return _read_range(algorithm, name, entry, pointer)
@@ -715,6 +720,7 @@ def _read_dimension(algorithm: str, name: str, entry: Any) -> Dimension:
 
 
 def _read_range(algorithm: str, name: str, entry: Mapping[str, Any], pointer: str) -> Range:
+    """Return an entry of a search space as a validated range."""
     for key in entry:
         if key not in _RANGE_KEYS:
             raise InvalidSpace(
@@ -751,6 +757,7 @@ def _read_range(algorithm: str, name: str, entry: Mapping[str, Any], pointer: st
 
 
 def _check(algorithm: str, name: str, value: Any, pointer: str) -> None:
+    """Raise InvalidSpace if a parameter does not accept a value."""
     try:
         check_values(ALGORITHMS[algorithm], {name: value})
     except InvalidParameter as error:
@@ -760,6 +767,7 @@ def _check(algorithm: str, name: str, value: Any, pointer: str) -> None:
 def _check_path(
     algorithm: str, along: str, parameters: Mapping[str, Any], path: Sequence[Any]
 ) -> None:
+    """Raise InvalidSpace if the values cannot form a path with these parameters."""
     pointer = f"/space/{along}"
     for index, value in enumerate(path):
         if isinstance(value, bool) or not isinstance(value, int | float):  # "auto"
@@ -774,6 +782,7 @@ def _check_path(
 
 
 def _draw(dimension: Dimension, rng: np.random.Generator) -> Any:
+    """Return a random value from a list or range."""
     if isinstance(dimension, Range):
         return dimension.at(float(rng.random()))
     return dimension[int(rng.integers(len(dimension)))]

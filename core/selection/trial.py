@@ -1,4 +1,4 @@
-"""A trial: one fit on one inner split, evaluated on the validation rows.
+"""A trial: one fit on one inner split, evaluated on its validation rows.
 
 Along a path one fit gives the rankers of all values of a parameter. If the parameter is a number of steps, the fit with
 the most steps contains all shorter ones. If it is a weight such as C, the programs are solved in order, each one from
@@ -61,7 +61,7 @@ class TrialKey:
 
 @dataclass(frozen=True)
 class Trial:
-    """One fit on one inner split, and how to evaluate it.
+    """One planned fit on one inner split, and how to evaluate it.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TrialResult:
-    """The result of a trial.
+    """The result of a trial: values, scores, time or failure.
 
     Attributes
     ----------
@@ -159,7 +159,7 @@ class TrialResult:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Validation rows of an inner split, in the order in which they are scored.
+    """The validation rows of an inner split, in the order in which they are scored.
 
     Attributes
     ----------
@@ -183,7 +183,7 @@ class HeldOut:
     group: npt.NDArray[Any] | None = None
 
     def take(self, rows: npt.NDArray[np.intp]) -> "HeldOut":
-        """Return some of the rows, without their groups.
+        """Return the given validation rows, without their groups.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class HeldOut:
 def value_of(
     held: HeldOut, scores: Floats, window: tuple[float, float], metric: Metric | None
 ) -> float:
-    """Return the figure of scores of validation rows, or without one their partial AUC on the window.
+    """Return the metric of scores on validation rows; without a metric, their partial AUC on the window.
 
     Examples
     --------
@@ -215,7 +215,7 @@ def value_of(
 
 
 class Metrics(NamedTuple):
-    """The metrics of scores of the validation rows.
+    """The objective and the AUC of scores on the validation rows.
 
     Attributes
     ----------
@@ -236,7 +236,7 @@ class Metrics(NamedTuple):
 
 
 def path_parameter(algorithm: type) -> str | None:
-    """Return the path parameter of a class, such as n_rounds or C; None without one.
+    """Return the name of a class's path parameter, such as n_rounds or C; None if it has none.
 
     One fit returns the rankers of all of its values. The class's `check_path_parameters` rejects parameters with which
     a fit has no path.
@@ -312,6 +312,7 @@ def run_trial(
     fitted, is_late = 0, False
 
     def step(done: int, of: int, info: Mapping[str, float]) -> None:
+        """Record the time of a step, pass it on, and stop the fit if it is over its time limit."""
         nonlocal first, latest, fitted, is_late
         now = clock()
         if done:  # step 0 is a search for crosses
@@ -326,6 +327,7 @@ def run_trial(
     aucs: list[float] = []
 
     def keep_and_value(scores: Floats) -> float:
+        """Return the objective of scores; record their AUC, and the scores if asked for."""
         value, area = metric(scores)
         aucs.append(area)
         if trial.keep_scores:
@@ -462,7 +464,7 @@ def choose(values: Sequence[float]) -> int:
 
 
 def draw_rows(strata: npt.NDArray[Any], share: float, seed: int) -> npt.NDArray[np.intp]:
-    """Draw a random fraction of the rows of each stratum; a greater fraction contains a smaller one.
+    """Return a random fraction of the rows of each stratum; a greater fraction contains a smaller one.
 
     Parameters
     ----------
@@ -505,6 +507,7 @@ def _fit_and_evaluate(
     metric: Callable[[Floats], float],
     callback: Callback,
 ) -> tuple[float, ...]:
+    """Fit a trial's ranker; return the metric of each value on its path, or one metric without a path."""
     algorithm = ALGORITHMS[trial.algorithm]
     along = path_parameter(algorithm) if trial.path else None
     longest = {} if along is None else {along: max(trial.path)}
@@ -525,7 +528,7 @@ def _fit_watched(
     metric: Callable[[Floats], Metrics],
     callback: Callback,
 ) -> tuple[int, Floats]:
-    """Fit boosted trees with early stopping; return the best number of rounds, and the validation rows' scores then.
+    """Fit boosted trees with early stopping; return the best number of rounds, and the validation scores there.
 
     Rounds are evaluated by the sum of the objective and the AUC, each divided by that of the first round: the objective
     over a window alone is too noisy to stop by.
@@ -533,6 +536,7 @@ def _fit_watched(
     first: list[Metrics] = []
 
     def relative(scores: Floats) -> float:
+        """Return the stopping criterion: objective plus AUC, each relative to the first round."""
         metrics = metric(scores)
         first.append(metrics)
         return sum(now / max(then, MIN_METRIC) for now, then in zip(metrics, first[0], strict=True))
@@ -551,14 +555,15 @@ def _fit_watched(
 
 
 def _counts_steps(trial: Trial) -> bool:
-    """Return True if the path counts the steps of one fit; False if each value of it is a program of its own."""
+    """Return True if the path parameter counts the steps of one fit; False if each value is fitted separately."""
     return not issubclass(ALGORITHMS[trial.algorithm], PathEstimator)
 
 
 def _give_up(trial: Trial, seconds: float) -> TrialResult:
-    """Return the result of a trial that had nothing to keep at its limit."""
+    """Return the result of a trial that was stopped by its time limit with nothing to evaluate."""
     return replace(_failure(trial, seconds, f"given up after {seconds:.3g} s"), stopped=True)
 
 
 def _failure(trial: Trial, seconds: float, why: str) -> TrialResult:
+    """Return the result of a failed trial, with the reason."""
     return TrialResult(trial, (), (), seconds, failed=why)

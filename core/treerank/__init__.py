@@ -1,4 +1,4 @@
-"""TreeRank: trees that rank, grown along the ROC curve (Clémençon, Depecker & Vayatis 2011).
+"""TreeRank: ranking trees that are grown along the ROC curve (Clémençon, Depecker & Vayatis 2011).
 
 Each split of a node lifts the curve most between the ends of the node's cell. The leaves, from the top of the tree to
 its bottom, are the ranking.

@@ -1,4 +1,4 @@
-"""Splits by any classifier: it is fitted to the rows of each node, with weights of the node's own."""
+"""Splits of ranking-tree nodes by a classifier, fitted to the node's rows with cost-sensitive weights."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from .tree import Booleans, Integers, RankingTree, Rules
 
 
 def cost_weights(sample: TreeRows, cell: Cell) -> Floats:
-    """Return the weights of a cell's rows in the classification error L_ω, ω being its fraction of positives.
+    """Return the weights of a node's rows in the classification error L_ω, where ω is its fraction of positives.
 
     Parameters
     ----------
@@ -43,13 +43,13 @@ def cost_weights(sample: TreeRows, cell: Cell) -> Floats:
 
 
 def row_weights(sample: TreeRows, cell: Cell, count: Floats) -> Floats:
-    """Return `cost_weights`, scaled to sum to the number of rows; `count` has for how many rows each row stands."""
+    """Return `cost_weights` scaled to sum to the number of rows; `count` is how many rows each row represents."""
     cost = cost_weights(sample, cell)
     return np.asarray(cost * (count[cell.rows].sum() / cost.sum()))
 
 
 class ClassifierSplitter(Splitter):
-    """Splits by a weighted classifier that artifacts store in a format of our own.
+    """Splits nodes by a built-in weighted classifier, which artifacts can store.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ClassifierSplitter(Splitter):
         self._seed = seed
 
     def split(self, cell: Cell) -> CellDivision | None:
-        """Return the split by a classifier fitted to the cell."""
+        """Return the split of a node by a classifier fitted to its rows."""
         rows = cell.rows
         draw = np.random.SeedSequence([self._seed, int(rows[0]), len(rows)])
         fitted = fit_classifier(
@@ -80,16 +80,16 @@ class ClassifierSplitter(Splitter):
         return CellDivision(fitted.score(0, self.sample.X[rows]) > 0, fitted)
 
     def collect(self, rules: Sequence[Any]) -> "ClassifierRules":
-        """Return the fitted classifiers as flat arrays."""
+        """Return the fitted classifiers of all nodes as flat arrays."""
         return ClassifierRules(STACKS[self._name].join(rules, self.sample.n_categories))
 
 
 class RowwiseRules(Rules):
-    """Rules that are applied to rows, one rule at a time."""
+    """Base class of split rules that are applied to rows one rule at a time."""
 
     @abstractmethod
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Return which of X[rows] go to the top child: shape (len(rows),), bool."""
+        """Return which of X[rows] a rule sends to the top child: shape (len(rows),), bool."""
 
     def find_leaves(self, tree: RankingTree, X: Floats) -> Integers:
         """Return the leaf of each row; see `RankingTree.find_leaves`."""
@@ -98,7 +98,7 @@ class RowwiseRules(Rules):
 
 @dataclass(frozen=True, eq=False)
 class ClassifierRules(RowwiseRules):
-    """A classifier's positive rows go to the top.
+    """Split rules by classifiers: rows predicted positive go to the top child.
 
     Attributes
     ----------
@@ -119,13 +119,13 @@ class ClassifierRules(RowwiseRules):
         return self.stack.score(rule, X[rows]) > 0
 
     def take(self, rules: Integers) -> Self:
-        """Return some of the rules; see `Rules.take`."""
+        """Return the rules with the given indices; see `Rules.take`."""
         return type(self)(self.stack.take(rules))
 
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Describe the classifier; a category is a column of its own."""
+        """Return a JSON description of a rule's classifier, which has a column per category."""
         names = []
         for feature, texts in enumerate(categories):
             if texts is None:
@@ -138,7 +138,7 @@ class ClassifierRules(RowwiseRules):
 
 
 class EstimatorSplitter(Splitter):
-    """Splits by a weighted scikit-learn classifier of the caller's.
+    """Splits nodes by a user-supplied weighted scikit-learn classifier.
 
     Parameters
     ----------
@@ -161,24 +161,25 @@ class EstimatorSplitter(Splitter):
         self._count = effective_counts(sample.weight)
 
     def split(self, cell: Cell) -> CellDivision | None:
-        """Return the split by a clone fitted to the cell."""
+        """Return the split of a node by a clone of the classifier, fitted to its rows."""
         X, positive = self.sample.X[cell.rows], self.sample.positive[cell.rows]
         weight = row_weights(self.sample, cell, self._count)
         estimator = fit_estimator(self._template, X, positive, weight, "splitter")
         return CellDivision(_takes(estimator, X), estimator)
 
     def collect(self, rules: Sequence[Any]) -> "EstimatorRules":
-        """Return the fitted estimators as rules."""
+        """Return the fitted estimators of all nodes as rules."""
         return EstimatorRules(tuple(rules), type(self._template).__name__)
 
 
 def _takes(estimator: Any, X: Floats) -> Booleans:
+    """Return which rows the estimator predicts to be positive."""
     return np.asarray(estimator.predict(X) == 1)
 
 
 @dataclass(frozen=True, eq=False)
 class EstimatorRules(RowwiseRules):
-    """Rows that a scikit-learn classifier predicts to be positive go to the top.
+    """Split rules by scikit-learn classifiers: rows predicted positive go to the top child.
 
     Attributes
     ----------
@@ -203,18 +204,18 @@ class EstimatorRules(RowwiseRules):
         return _takes(self.estimators[rule], X[rows])
 
     def take(self, rules: Integers) -> Self:
-        """Return some of the rules; see `Rules.take`."""
+        """Return the rules with the given indices; see `Rules.take`."""
         return type(self)(tuple(self.estimators[rule] for rule in rules), self.class_name)
 
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Describe a rule by the name of its class."""
+        """Return a JSON description of a rule: the class name of its estimator."""
         return {"kind": self.kind, "words": f"{self.class_name} says so", "class": self.class_name}
 
     @property
     def _kept(self) -> Annotated[None, Value()]:
-        """Refuse: an artifact holds no foreign code."""
+        """Raise ArtifactError: user-supplied estimators cannot be stored."""
         raise ArtifactError(
             f"only splitters given by name can be saved, got an object of class {self.class_name}; the "
             f"classifiers that can be saved are {', '.join(STACKS)}"

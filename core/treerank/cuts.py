@@ -1,4 +1,4 @@
-"""Rules made of cuts along the axes: one cut, or LeafRank's tree of cuts with a side for each leaf.
+"""Split rules of ranking trees made of axis-parallel thresholds: one threshold, or LeafRank's tree of thresholds.
 
 The cut trees of all rules are stored one after the other, each in preorder; a cut's first child has the rows above it.
 A row is above a cut of a numeric feature x if x > threshold, and above one of a categorical feature if its category is
@@ -31,6 +31,7 @@ Path = dict[int, Condition]
 
 
 def _cut(name: str, size: str = "n_cut_nodes") -> Array:
+    """Return the declaration of an array named cut_<name> in artifacts."""
     return Array(size, name=f"cut_{name}")
 
 
@@ -39,7 +40,7 @@ _MASS = Ge(0), Le(MAX_MASS)
 
 @dataclass(frozen=True, eq=False)
 class CutRules(Rules):
-    """Rules by cut trees.
+    """Split rules by axis-parallel cut trees: each node of the ranking tree has one.
 
     Attributes
     ----------
@@ -96,31 +97,31 @@ class CutRules(Rules):
 
     @cached_property
     def start(self) -> Integers:
-        """Where each rule's cut nodes start, and those of the last one end."""
+        """Index of each rule's first cut node, and the end of the last rule's."""
         return np.concatenate([[0], np.cumsum(2 * self.n_leaves - 1)])
 
     @cached_property
     def word(self) -> Integers:
-        """By cut node: where in `words` its set starts; -1 where there is none."""
+        """Index in `words` of each cut node's category set; -1 for none."""
         return np.where(self.n_words > 0, np.cumsum(self.n_words) - self.n_words, -1)
 
     @cached_property
     def below(self) -> Integers:
-        """By cut node: the child that holds what is not above; -1 for a leaf."""
+        """Index of each cut node's child for rows below its threshold; -1 for a leaf."""
         return link(self.feature < 0).second
 
     @cached_property
     def positive(self) -> Floats:
-        """By cut node: mass of positives among the training rows."""
+        """Weight of the positive training rows in each cut node."""
         return sum_up(self.below, self.leaf_positive)
 
     @cached_property
     def negative(self) -> Floats:
-        """By cut node: mass of negatives."""
+        """Weight of the negative training rows in each cut node."""
         return sum_up(self.below, self.leaf_negative)
 
     def link(self, tree: RankingTree) -> Nodes:
-        """Return one tree of all cuts: each cut leaf is replaced by the first cut of the child it sends rows to.
+        """Return the ranking tree as one plain tree of cuts, whose leaves hold the numbers of the ranking leaves.
 
         Its leaves are those of the ranking tree, and the value of each is its number.
         """
@@ -161,7 +162,7 @@ class CutRules(Rules):
         return numbers.astype(np.int64)  # whole numbers are exact
 
     def take(self, rules: Integers) -> "CutRules":
-        """Return some of the rules; see `Rules.take`."""
+        """Return the rules with the given indices; see `Rules.take`."""
         nodes = _ranges(self.start[rules], self.start[rules + 1])
         leaves = (np.cumsum(self.feature < 0) - 1)[nodes[self.feature[nodes] < 0]]
         first = np.cumsum(self.n_words) - self.n_words
@@ -188,7 +189,7 @@ class CutRules(Rules):
         )
 
     def split(self, n_rules: Integers) -> list["CutRules"]:
-        """Return parts of `n_rules` rules each, in order; it undoes `join`."""
+        """Return consecutive parts with `n_rules` rules each; the inverse of `join`."""
         ends = np.concatenate([[0], np.cumsum(n_rules)])
         nodes = self.start[ends]
         n_leaves = np.diff(np.concatenate([[0], np.cumsum(self.n_leaves)])[ends])
@@ -213,7 +214,7 @@ class CutRules(Rules):
 
     @classmethod
     def join(cls, parts: Sequence["CutRules"]) -> "CutRules":
-        """Return the rules of several parts as one; there is at least one part."""
+        """Return the rules of several parts (at least one) concatenated."""
         names = [field.name for field in fields(cls)[1:]]
         joined = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         before = np.cumsum([0, *map(len, parts)])[:-1]
@@ -223,7 +224,7 @@ class CutRules(Rules):
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Describe a rule: in words which rows go to the top, and which do not; see `Rules.describe`."""
+        """Return a JSON description of a rule, with the conditions for the top and the bottom child in words."""
         sides = []
         for to_top in (True, False):
             paths = self._paths(int(self.start[rule]), to_top, {}, categories)
@@ -243,7 +244,7 @@ class CutRules(Rules):
 
     @cached_property
     def _fraction_to_top(self) -> Floats:
-        """Of each cut: the fraction of the leaves below it whose rows are sent to the top of the ranking."""
+        """For each cut node: the fraction of leaves below it whose rows go to the top child."""
         is_leaf = self.feature < 0
         to_top = np.where(self.to_top[is_leaf], 1.0, 0.0)
         return sum_up(self.below, to_top) / sum_up(self.below, np.ones_like(to_top))
@@ -251,7 +252,7 @@ class CutRules(Rules):
     def _paths(
         self, node: int, to_top: bool, path: Path, categories: Sequence[Sequence[str] | None]
     ) -> list[Path]:
-        """Return the paths that begin with `path`, which leads to `node`, and end at a leaf of one side.
+        """Return the paths of conditions from `node` to the leaves of one side, each starting with `path`.
 
         If all rows above a cut go there, "above, or not above and ..." is shortened to "above, or ...".
         """
@@ -279,7 +280,7 @@ class CutRules(Rules):
 
     @cached_property
     def _with_missing(self) -> frozenset[int]:
-        """Features that had missing values at fit."""
+        """The features that had missing values in training."""
         return frozenset(self.feature[self.speaks_of_missing].tolist())
 
     def _in_words(
@@ -288,6 +289,7 @@ class CutRules(Rules):
         name: Callable[[int], str],
         categories: Sequence[Sequence[str] | None],
     ) -> str:
+        """Return the condition on a feature as text."""
         feature, condition = feature_condition
         words = in_words(name(feature), condition, categories[feature], mentions_missing=False)
         said = (
@@ -298,7 +300,7 @@ class CutRules(Rules):
         return words if said else f"{words} (or missing)"
 
     def check(self) -> None:
-        """Check that each rule is a tree, and that cuts of categorical features have sets; see `State.check`."""
+        """Check that each rule is a tree, and that categorical splits have sets; see `State.check`."""
         is_leaf = self.feature < 0
         for flags in pieces(is_leaf, 2 * self.n_leaves - 1):
             if not are_trees(flags) or 2 * flags.sum() != len(flags) + 1:
@@ -316,7 +318,7 @@ class CutRules(Rules):
 
 
 def link_all(trees: Sequence[RankingTree]) -> Nodes:
-    """Return the linked cuts of several trees, one tree after the other; see `CutRules.link`."""
+    """Return several ranking trees as plain trees of cuts, concatenated; see `CutRules.link`."""
     linked: list[Nodes] = [tree.linked for tree in trees]
     n_nodes = np.cumsum([0, *(len(nodes.feature) for nodes in linked)]).tolist()
     n_words = np.cumsum([0, *(len(nodes.sets) for nodes in linked)]).tolist()
@@ -332,7 +334,7 @@ def link_all(trees: Sequence[RankingTree]) -> Nodes:
 
 
 def mean_values(tree: RankingTree, leaf_value: Floats) -> Floats:
-    """Return the mean value of the training rows at each cut and leaf of a linked tree.
+    """Return the training rows' mean leaf value at each cut and leaf of a linked tree.
 
     On the way of a row from the root to its leaf, its mean value changes at each cut by mean(child) - mean(cut). These
     changes sum to the leaf's value less the mean of all rows, and each is due to one feature. (If two features gain
@@ -365,7 +367,7 @@ def mean_values(tree: RankingTree, leaf_value: Floats) -> Floats:
 
 
 class FeatureGains(NamedTuple):
-    """The gains of the cuts on each feature, in training AUC.
+    """The gains in training AUC of the splits on each feature.
 
     Attributes
     ----------
@@ -380,7 +382,7 @@ class FeatureGains(NamedTuple):
 
 
 def sum_gains(trees: Sequence[RankingTree], n_features: int) -> FeatureGains:
-    """Return the sum of the gains of each feature over all cuts of all nodes; the mean over several trees.
+    """Return each feature's total gain over all splits; the mean over several trees.
 
     Parameters
     ----------
@@ -419,7 +421,7 @@ def sum_gains(trees: Sequence[RankingTree], n_features: int) -> FeatureGains:
 
 
 def _ranges(starts: Integers, stops: Integers) -> Integers:
-    """Return the integers from each start to its stop, one range after the other."""
+    """Return the integers of all ranges start:stop, concatenated."""
     lengths = stops - starts
     before = np.cumsum(lengths) - lengths
     return np.asarray(np.arange(lengths.sum()) + np.repeat(starts - before, lengths))

@@ -1,4 +1,4 @@
-"""A ranking tree for people: as indented text, and as a list of rules per leaf."""
+"""Readable descriptions of a ranking tree: indented text, and a list of rules per leaf."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .tree import Integers, LeafOrder, RankingTree
 
 
 class Branch(NamedTuple):
-    """The conditions on the two sides of a node, in words."""
+    """The conditions for the top and the bottom child of a node, in words."""
 
     top: str
     bottom: str
@@ -22,7 +22,7 @@ class Branch(NamedTuple):
 
 @dataclass(frozen=True)
 class NamedTree:
-    """A tree with the names of its features and categories.
+    """A ranking tree with the names of its features and categories.
 
     Attributes
     ----------
@@ -42,12 +42,12 @@ class NamedTree:
 
     @property
     def ranking(self) -> Integers:
-        """Numbers of the leaves, the one that ranks highest first."""
+        """The leaf numbers in ranking order, highest first."""
         return self.tree.ranking(self.order)
 
     @cached_property
     def rank(self) -> Integers:
-        """By leaf number: its rank, from 1."""
+        """The rank of each leaf, by leaf number, from 1."""
         rank = np.empty(self.tree.n_leaves, dtype=np.int64)
         rank[self.ranking] = np.arange(1, self.tree.n_leaves + 1)
         return rank
@@ -64,7 +64,7 @@ class NamedTree:
         return float(np.trapezoid(tpr, fpr))
 
     def branch(self, node: int) -> Branch:
-        """Return the conditions on the two sides of a node."""
+        """Return the conditions for the top and the bottom child of a node."""
         rule = int(self.tree.rule[node])
         described = self.tree.rules.describe(rule, self.name, self.categories)
         return Branch(described["words"], described.get("otherwise", f"not ({described['words']})"))
@@ -83,7 +83,7 @@ class NamedTree:
 
 
 def list_rules(named: NamedTree) -> list[dict[str, Any]]:
-    """Return each leaf with the conditions on the way to it, the leaf that ranks highest first.
+    """Return each leaf with the conditions that lead to it, in ranking order.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def list_rules(named: NamedTree) -> list[dict[str, Any]]:
 
 
 def subtree_curves(tree: RankingTree) -> list[tuple[Floats, Floats]]:
-    """Return the training ROC curves of the tree cut off at depth 0, 1, 2, ..., the whole tree last.
+    """Return the training ROC curves of the tree truncated at depth 0, 1, 2, ..., ending with the whole tree.
 
     Parameters
     ----------
@@ -169,22 +169,22 @@ def to_text(named: NamedTree) -> str:
 
 
 def _continue(stem: str) -> str:
-    """Return the start of the lines of a node's children, from that of its own line."""
+    """Return the line prefix of a node's children, given that of the node."""
     return stem.replace("├─ ", "│  ").replace("└─ ", "   ")
 
 
 def say_leaves(tree: RankingTree) -> str:
-    """Return the number of leaves in words."""
+    """Return the number of leaves as text, such as "3 leaves"."""
     return "1 leaf" if tree.n_leaves == 1 else f"{tree.n_leaves} leaves"
 
 
 def say_rows(tree: RankingTree, node: int) -> str:
-    """Return in words the training rows of a node, by weight, and those of them that are positive."""
+    """Return the weight of a node's training rows, and of the positives among them, as text."""
     positive, negative = float(tree.positive[node]), float(tree.negative[node])
     fraction = positive / (positive + negative)
     return f"{say_mass(positive)} of {say_mass(positive + negative)} positive ({fraction:.1%})"
 
 
 def say_mass(mass: float) -> str:
-    """Return a mass as text: whole numbers as they are, others to four digits."""
+    """Return a weight as text: whole numbers as they are, others with four digits."""
     return f"{mass:,.0f}" if mass == round(mass) and mass < 1e15 else f"{mass:.4g}"

@@ -1,4 +1,4 @@
-"""A forest of ranking trees: each is grown on a bootstrap sample, each node on some of the features."""
+"""A forest of ranking trees: each tree is grown on a bootstrap sample, each node split on some of the features."""
 
 import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -46,7 +46,7 @@ MAX_TREES = 10_000
 
 
 class BaggedTree(NamedTuple):
-    """A tree, the rows that it was not grown on, and the leaf of each of them."""
+    """A tree of a forest, its out-of-bag rows, and the leaf of each of these."""
 
     tree: RankingTree
     unseen: Integers
@@ -54,7 +54,7 @@ class BaggedTree(NamedTuple):
 
 
 class BaggedGrower:
-    """Grows trees on rows drawn with replacement."""
+    """Grows the trees of a forest on rows drawn with replacement."""
 
     def __init__(self, sample: TreeRows, seed: int) -> None:
         self._X = np.ascontiguousarray(sample.X)
@@ -72,12 +72,13 @@ class BaggedGrower:
         shape: Shape,
         n_drawn_features: int,
     ) -> Generator[BaggedTree, None, None]:
-        """Grow the trees of these numbers, in threads if that pays, and yield them in order."""
+        """Grow the trees with these numbers, in threads if that pays, and yield them in order."""
         weight = self._weight[self._rows]  # in the order of the coded table
         count = effective_counts(weight)
         n_features = coded.table.n_features
 
         def grow_one(number: int) -> BaggedTree:
+            """Grow the tree with this number on its bootstrap sample, and find the leaves of its out-of-bag rows."""
             times, generator = self._draw(number)
             splitter = LeafRank(
                 coded,
@@ -108,7 +109,7 @@ class BaggedGrower:
             pool.shutdown(cancel_futures=True)
 
     def recall(self, trees: Iterable[tuple[RankingTree, Integers]]) -> Iterator[BaggedTree]:
-        """Yield the trees of a forest, from number 0, as `grow` did; each comes with the leaves of its unseen rows.
+        """Yield restored trees of a forest, from number 0, together with their out-of-bag rows; see `grow`.
 
         Raises
         ------
@@ -125,7 +126,7 @@ class BaggedGrower:
             yield BaggedTree(tree, unseen, leaf)
 
     def _draw(self, number: int) -> tuple[Integers, np.random.Generator]:
-        """Return how often a tree has each row, positives first, and the generator for its further draws."""
+        """Return how often a tree's bootstrap sample has each row, positives first, and its random generator."""
         key = np.array([self._seed, number], dtype=np.uint64)
         generator = np.random.Generator(np.random.Philox(key=key))
         m, n = self._n_positives, len(self._rows)
@@ -134,7 +135,7 @@ class BaggedGrower:
 
 
 def rank_leaves(tree: RankingTree, order: str) -> Floats:
-    """Return the rank of each leaf: the fraction of the mass in leaves below it, plus half of its own."""
+    """Return the rank of each leaf: the fraction of training weight in lower leaves, plus half of its own."""
     best_first = tree.ranking(order)
     mass = (tree.leaf_positive + tree.leaf_negative)[best_first]
     below = np.cumsum(mass[::-1])[::-1] - mass
@@ -145,7 +146,7 @@ def rank_leaves(tree: RankingTree, order: str) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Trees(State):
-    """Trees one after the other, as artifacts store them.
+    """Several ranking trees concatenated, as artifacts store them.
 
     Attributes
     ----------
@@ -172,7 +173,7 @@ class Trees(State):
         )
 
     def split(self) -> tuple[RankingTree, ...]:
-        """Return each tree, checked."""
+        """Return the trees one by one, validated."""
         flags = pieces(self.is_leaf, self.n_nodes)
         n_leaves = np.array([each.sum() for each in flags], dtype=np.int64)
         positive = pieces(self.leaf_positive, n_leaves)
@@ -188,7 +189,7 @@ class Trees(State):
 
 @dataclass(frozen=True, eq=False)
 class TreeShare(State):
-    """Trees of one share of a fit, and the leaves of the rows that each was not grown on.
+    """A part of a forest's trees, grown separately, and the leaves of each tree's out-of-bag rows.
 
     Attributes
     ----------
@@ -203,7 +204,7 @@ class TreeShare(State):
 
     @classmethod
     def join(cls, grown: Sequence[BaggedTree]) -> "TreeShare":
-        """Return several trees as one state."""
+        """Return several grown trees as one state."""
         return cls(
             Trees.join([each.tree for each in grown]),
             np.array([len(each.leaf) for each in grown]),
@@ -211,7 +212,7 @@ class TreeShare(State):
         )
 
     def split(self) -> list[tuple[RankingTree, Integers]]:
-        """Return each tree with the leaves of its unseen rows."""
+        """Return each tree with the leaves of its out-of-bag rows."""
         leaves = pieces(self.leaf.astype(np.int64), self.n_unseen)
         return list(zip(self.trees.split(), leaves, strict=True))
 
@@ -328,18 +329,19 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         return float(self._linked.means[nodes.root].sum()) / len(self.trees_) + self.intercept_
 
     def _contributions(self, X: Floats) -> Floats:
+        """Return each feature's contribution to each row's score, by the change of the mean rank along its paths."""
         parts = np.zeros(X.shape)
         nodes = self._linked.nodes._replace(mean=self._linked.means)
         predictor.add_parts(X, nodes, parts)
         return parts / len(self.trees_)
 
     def divide_exactly(self, x: Floats, references: Floats, shares: Floats) -> Floats | None:
-        """Return exact Shapley values; see `Ranker.divide_exactly`."""
+        """Return exact Shapley values of one row against reference rows; see `Ranker.divide_exactly`."""
         parts = predictor.mixed_shapley(x, references, shares, self._linked.nodes, MAX_VISITED)
         return None if parts is None else parts / len(self.trees_)
 
     def count_visited(self, n_references: int) -> int:
-        """Return the most nodes that `divide_exactly` visits; see `Ranker.count_visited`."""
+        """Return an upper bound on the tree nodes that `divide_exactly` visits; see `Ranker.count_visited`."""
         visited = predictor.count_mixed(self._linked.nodes, self.n_features_in_, MAX_VISITED)
         return min(MAX_VISITED, n_references * visited)
 
@@ -455,14 +457,17 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         return self
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
+        """Grow all trees, and compute scores and out-of-bag metrics."""
         sample = TreeRows(**vars(data))
         with closing(self._grow(sample, range(self.n_trees))) as grown:
             self._gather(sample, grown, callback)
 
     def _bag(self, sample: TreeRows) -> BaggedGrower:
+        """Return the grower of the bootstrap trees, seeded by random_state."""
         return BaggedGrower(sample, self.random_state)
 
     def _grow(self, sample: TreeRows, numbers: range) -> Generator[BaggedTree, None, None]:
+        """Return a generator of the trees with these numbers, grown under the parameters."""
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
         shape = Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
         limits = TreeLimits(self.max_depth, self.max_leaves, shape.min_mass)
@@ -471,7 +476,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         return self._bag(sample).grow(numbers, coded, limits, shape, n_drawn)
 
     def _gather(self, sample: TreeRows, grown: Iterable[BaggedTree], callback: Callback) -> None:
-        """Take the trees in order, and rank each row by those that were not grown on it."""
+        """Collect the trees in order, and rank each row by the trees for which it is out of bag."""
         positive, weight = sample.positive, sample.weight
         totals, counts = np.zeros((2, len(positive)))
         trees = []
@@ -497,6 +502,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         self.intercept_ = -cut.value if cut is not None else (0.0 if more else -1.0)
 
     def _take(self, trees: tuple[RankingTree, ...], intercept: float) -> None:
+        """Set the fitted trees and the intercept."""
         self.trees_, self.intercept_ = trees, intercept
         self._linked = _LinkedTrees(trees, self.order)
 
@@ -507,9 +513,11 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 
     @_kept.setter
     def _kept(self, kept: Trees) -> None:
+        """Set the trees from the stored ones."""
         self.trees_ = kept.split()
 
     def _restore(self) -> None:
+        """Check the number of stored trees, and link them for scoring."""
         if not 1 <= len(self.trees_) <= self.n_trees:
             raise ArtifactError(
                 f"n_nodes must contain 1 to {self.n_trees} trees, got {len(self.trees_)}"
@@ -519,7 +527,7 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
 
 @dataclass(frozen=True)
 class _LinkedTrees:
-    """The trees of a forest, linked for scoring."""
+    """The trees of a forest, linked into one node table for scoring."""
 
     trees: tuple[RankingTree, ...]
     order: str
@@ -530,7 +538,7 @@ class _LinkedTrees:
 
     @cached_property
     def nodes(self) -> Nodes:
-        """All trees linked, the leaves with their ranks."""
+        """The nodes of all trees in one table; each leaf's value is its rank."""
         nodes = link_all(self.trees)
         ranks = np.zeros_like(nodes.mean)
         last = 0
@@ -541,13 +549,13 @@ class _LinkedTrees:
 
     @cached_property
     def means(self) -> Floats:
-        """By node the mean rank of the rows that its tree was grown on; see `mean_values`."""
+        """The mean rank of the training rows at each node; see `mean_values`."""
         return np.concatenate(
             [mean_values(tree, rank_leaves(tree, self.order)) for tree in self.trees]
         )
 
     def rank(self, X: Floats) -> Floats:
-        """Return the mean rank of each row."""
+        """Return the mean rank of each row over the trees."""
         ranks = np.zeros(len(X))
         predictor.add_scores(X, self.nodes, 0, len(self.trees), ranks)
         return ranks / len(self.trees)
@@ -556,7 +564,7 @@ class _LinkedTrees:
 def _oob_metrics(
     positive: npt.NDArray[np.bool_], totals: Floats, counts: Floats, weight: Floats
 ) -> dict[str, float]:
-    """Return the AUC of the mean ranks so far, over rows that some tree was not grown on; empty with one class."""
+    """Return the AUC of the current mean ranks over the out-of-bag rows; empty if these have only one class."""
     known = counts > 0
     if not positive[known].any() or positive[known].all():
         return {}

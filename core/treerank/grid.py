@@ -1,4 +1,4 @@
-"""Splits by dyadic cubes: each node takes the best union of the cubes of one fixed grid."""
+"""Splits by dyadic cubes: each node takes the best union of the cells of one fixed grid of the feature space."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ Cubes = state.Indices
 
 @dataclass(frozen=True, eq=False)
 class Grid(State):
-    """2**resolution equal slices of each numeric feature between its least and greatest value.
+    """A grid of the feature space: 2**resolution equal slices per numeric feature between its minimum and maximum.
 
     A slice holds its lower end, not its upper one, but the last one holds both. Values beyond the
     ends belong to the first and last slice. Each category is a slice, and so is missing.
@@ -51,7 +51,7 @@ class Grid(State):
 
     @property
     def resolution(self) -> int:
-        """J."""
+        """The paper's J: a numeric feature has 2**J slices."""
         return int(self.level[0])
 
     def check(self) -> None:
@@ -71,18 +71,18 @@ class Grid(State):
 
     @property
     def n_slices(self) -> Integers:
-        """By feature: the number of its slices, without that of the missing."""
+        """Number of slices per feature, without that of missing values."""
         return np.where(self.n_categories > 0, self.n_categories, 1 << self.resolution)
 
     def edges(self, feature: int) -> Floats:
-        """Return the upper ends of a numeric feature's slices, without that of the last one."""
+        """Return the upper ends of a numeric feature's slices, without the last one's."""
         # Halves, so that the width of the widest range there is does not overflow.
         low, high = self.low[feature] / 2, self.high[feature] / 2
         steps = np.arange(1, 1 << self.resolution) / (1 << self.resolution)
         return np.asarray(2 * (low + (high - low) * steps))
 
     def locate(self, X: Floats) -> Cubes:
-        """Return the slice of each feature, so the cube, in which each row lies.
+        """Return the cube of each row, as its slice in each feature.
 
         Returns
         -------
@@ -101,20 +101,20 @@ class Grid(State):
 
 
 def _keys(cubes: Cubes) -> npt.NDArray[np.bytes_]:
-    """Return each cube as bytes, which sort as the cubes do: by the first feature, then the next."""
+    """Return each cube as bytes that sort lexicographically by feature."""
     big_endian = np.ascontiguousarray(cubes, dtype=">u4")
     keys: npt.NDArray[np.bytes_] = big_endian.view(f"S{4 * cubes.shape[1]}").ravel()
     return keys
 
 
 def _look_up(wanted: npt.NDArray[Any], known: npt.NDArray[Any]) -> tuple[Integers, Booleans]:
-    """Return the index of each value in a sorted array that is not empty, and whether it is there."""
+    """Return each value's index in a sorted, nonempty array, and whether it occurs there."""
     index = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
     return index, np.asarray(known[index] == wanted)
 
 
 class Union(NamedTuple):
-    """The best union of cells.
+    """The best union of cubes for a node, and its gain.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Union(NamedTuple):
 
 
 def best_union(positive: Floats, negative: Floats) -> Union:
-    """Return the union L of cells with the greatest Λ = β(L) - α(L).
+    """Return the union L of cells with the greatest Λ = β(L) - α(L): those with more positives than negatives.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def best_union(positive: Floats, negative: Floats) -> Union:
 
 
 class GridSplitter(Splitter):
-    """The partition-based splitting rule on the cubes of a dyadic grid.
+    """Splits nodes by unions of the cubes of a dyadic grid.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ class GridSplitter(Splitter):
         self._negative = np.where(sample.positive, 0.0, sample.weight)
 
     def split(self, cell: Cell) -> CellDivision | None:
-        """Return the split by the best union of the cubes that have rows in the cell; its rule is their numbers."""
+        """Return the split by the best union of the cubes with rows in the node; its rule is their numbers."""
         cubes, index = np.unique(self._cube[cell.rows], return_inverse=True)
         positive, negative = (
             np.bincount(index, weights=mass[cell.rows]).astype(np.float64)
@@ -217,7 +217,7 @@ class GridSplitter(Splitter):
 
 @dataclass(frozen=True, eq=False)
 class GridRules(Rules):
-    """Rules that name the cubes that go to the top. A cube without training rows in the node goes to the bottom.
+    """Split rules that list the cubes whose rows go to the top child.
 
     Attributes
     ----------
@@ -241,32 +241,35 @@ class GridRules(Rules):
         return len(self.start) - 1
 
     def goes_top(self, rule: int, X: Floats, rows: Integers) -> Booleans:
-        """Return which of X[rows] lie in a cube that goes to the top: shape (len(rows),), bool."""
+        """Return which of X[rows] lie in a cube that goes to the top child: shape (len(rows),), bool."""
         return self._is_top(rule, self._find_cubes(X[rows]))
 
     def find_leaves(self, tree: RankingTree, X: Floats) -> Integers:
-        """Return the leaf of each row; each cube goes down the tree once, not each of its rows."""
+        """Return the leaf of each row, routing each distinct cube once; see `RankingTree.find_leaves`."""
         cubes, cube_of_row = np.unique(self._find_cubes(X), return_inverse=True)
         leaf = tree.send_down(len(cubes), lambda rule, some: self._is_top(rule, cubes[some]))
         return np.asarray(leaf[cube_of_row])
 
     def _top_cubes(self, rule: int) -> Integers:
+        """Return the numbers of the cubes that a rule sends to the top child."""
         return self.top[self.start[rule] : self.start[rule + 1]]
 
     def _is_top(self, rule: int, cubes: Integers) -> Booleans:
+        """Return which cubes, by number, a rule sends to the top child."""
         return _look_up(cubes, self._top_cubes(rule))[1]
 
     @cached_property
     def _sorted_keys(self) -> npt.NDArray[np.bytes_]:
+        """The keys of the grid's known cubes, sorted."""
         return _keys(self.cubes)
 
     def _find_cubes(self, X: Floats) -> Integers:
-        """Return the number of each row's cube; n_cubes if that has no training rows."""
+        """Return the number of each row's cube; n_cubes if it has no training rows."""
         found, known = _look_up(_keys(self.grid.locate(X)), self._sorted_keys)
         return np.where(known, found, len(self.cubes))
 
     def take(self, rules: Integers) -> Self:
-        """Return some of the rules, on the same cubes; see `Rules.take`."""
+        """Return the rules with the given indices, on the same grid; see `Rules.take`."""
         kept = [self._top_cubes(rule) for rule in rules.tolist()]
         start = np.cumsum([0, *map(len, kept)])
         top = np.concatenate([np.empty(0, dtype=np.int64), *kept])
@@ -275,7 +278,7 @@ class GridRules(Rules):
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Return a description: the number of cubes that go to the top, and the first few of them in words."""
+        """Return a JSON description of a rule: how many cubes go to the top child, and the first few in words."""
         top = self._top_cubes(rule)
         shown = [self._say(cube, name, categories) for cube in self.cubes[top[:CUBES_NAMED]]]
         more = f" or in {len(top) - CUBES_NAMED:,} more cubes" if len(top) > CUBES_NAMED else ""
@@ -290,6 +293,7 @@ class GridRules(Rules):
     def _say(
         self, cube: Cubes, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> str:
+        """Return a cube as text: its interval or category in each feature."""
         return " and ".join(
             f"{name(j)} {self._say_slice(j, number, name(j), categories[j])}"
             for j, number in enumerate(cube.tolist())
@@ -298,6 +302,7 @@ class GridRules(Rules):
     def _say_slice(
         self, feature: int, number: int, name: str, categories: Sequence[str] | None
     ) -> str:
+        """Return the condition that a feature lies in a slice, as text."""
         if number == MISSING_SLICE:
             return "is missing"
         if categories is not None:

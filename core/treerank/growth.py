@@ -1,4 +1,4 @@
-"""Growing a ranking tree: cells are split level by level, or the one that gains most first.
+"""Growing a ranking tree from a splitter of nodes, level by level or best gain first.
 
 A `CellSplitter` finds the splits: `leafrank.LeafRank`, of many cells at a time, or any `Splitter`, of one cell at a
 time.
@@ -25,20 +25,20 @@ EPS_GAIN = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class TreeRows(TrainingData):
-    """The rows that a tree is grown on."""
+    """The training rows on which a ranking tree is grown."""
 
     stored: StoredCodes | None = None
     """The codes of X if it is a `ColumnTable`."""
 
     def find_leaves(self, find: Callable[[Floats], Integers]) -> Integers:
-        """Return what `find` returns for its rows, which are C-contiguous there: leaves, as with their own values."""
+        """Return the leaf of each row, found by `find`; column-wise tables are passed as equivalent stand-in values."""
         if self.stored is None:
             return find(np.ascontiguousarray(self.X))
         return self.stored.stand_ins(self.X).apply(find)
 
 
 class Cell(NamedTuple):
-    """A node that may be split.
+    """The training rows of a node that may be split, with their class weights.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Cell(NamedTuple):
 
 
 class CellSplit(NamedTuple):
-    """A split of a cell into two.
+    """A split of a node's rows (cell) into a top and a bottom cell, with its rule.
 
     Attributes
     ----------
@@ -69,24 +69,24 @@ class CellSplit(NamedTuple):
 
 
 class CellSplitter(Protocol):
-    """Finds splits of the cells of one sample."""
+    """Interface of a splitter: it finds splits of cells (row sets of tree nodes) of one training sample."""
 
     @property
     def root(self) -> Cell:
-        """The cell of all rows."""
+        """The cell with all rows."""
 
     def split_cells(self, cells: Sequence[Cell]) -> list[CellSplit | None]:
-        """Return a split of each cell with a large gain Λ = α(C) β(C') - β(C) α(C'); None where there is none.
+        """Return a split with a large gain Λ = α(C) β(C') - β(C) α(C') for each cell; None where there is none.
 
         Each of the cells has rows of both classes.
         """
 
     def collect(self, rules: Sequence[Any]) -> Rules:
-        """Return the rules of the tree's inside nodes, in preorder, as flat arrays."""
+        """Return the split rules of a tree's inner nodes, in preorder, as flat arrays."""
 
 
 class CellDivision(NamedTuple):
-    """How a `Splitter` splits a cell.
+    """The result of `Splitter.split`: which rows of a cell go to the top, and the rule.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class CellDivision(NamedTuple):
 
 
 class Splitter(ABC):
-    """Splits cells one by one. `grow` drops splits that gain nothing or leave a child too small.
+    """Base class of splitters that split one cell at a time.
 
     Parameters
     ----------
@@ -113,11 +113,11 @@ class Splitter(ABC):
 
     @property
     def root(self) -> Cell:
-        """See `CellSplitter`."""
+        """The cell with all rows."""
         return self._cell(np.arange(len(self.sample.positive)))
 
     def split_cells(self, cells: Sequence[Cell]) -> list[CellSplit | None]:
-        """Return a split of each cell, or None; see `CellSplitter`."""
+        """Return a split of each cell, None where there is none; see `CellSplitter`."""
         splits: list[CellSplit | None] = []
         for cell in cells:
             split = self.split(cell)
@@ -134,15 +134,16 @@ class Splitter(ABC):
 
     @abstractmethod
     def collect(self, rules: Sequence[Any]) -> Rules:
-        """Return rules as flat arrays; see `CellSplitter`."""
+        """Return the split rules as flat arrays; see `CellSplitter.collect`."""
 
     def _cell(self, rows: Integers) -> Cell:
+        """Return the cell of the given rows, with their class weights."""
         weight, positive = self.sample.weight[rows], self.sample.positive[rows]
         return Cell(rows, float(weight[positive].sum()), float(weight[~positive].sum()))
 
 
 class TreeLimits(NamedTuple):
-    """How large a ranking tree may become.
+    """The size limits of a ranking tree.
 
     Attributes
     ----------
@@ -160,7 +161,7 @@ class TreeLimits(NamedTuple):
 
 @dataclass(eq=False)
 class _Node:
-    """A node while the tree grows."""
+    """A node of the tree under construction."""
 
     cell: Cell
     depth: int
@@ -170,6 +171,8 @@ class _Node:
 
 
 class _Growth:
+    """A ranking tree under construction: its nodes, number of leaves and gain so far."""
+
     def __init__(self, splitter: CellSplitter, limits: TreeLimits) -> None:
         self._splitter = splitter
         self._limits = limits
@@ -194,6 +197,7 @@ class _Growth:
         return [node for node in candidates if node.split is not None]
 
     def _gains(self, node: _Node, split: CellSplit) -> bool:
+        """Set a node's gain for a split, and return whether it is positive and both children are large enough."""
         whole, top, bottom = node.cell, split.top, split.bottom
         node.gain = whole.negative * top.positive - whole.positive * top.negative
         smaller = min(top.positive + top.negative, bottom.positive + bottom.negative)
@@ -201,7 +205,7 @@ class _Growth:
         return is_large and node.gain > EPS_GAIN * whole.positive * whole.negative
 
     def split(self, node: _Node) -> list[_Node]:
-        """Split a node; return its children."""
+        """Split a node by its best split, and return its children."""
         assert node.split is not None
         node.children = [
             _Node(cell, node.depth + 1) for cell in (node.split.top, node.split.bottom)
@@ -253,6 +257,7 @@ def grow(splitter: CellSplitter, limits: TreeLimits, callback: Callback) -> Rank
 
 
 def _grow_by_level(growth: _Growth, max_depth: int, callback: Callback) -> None:
+    """Split all nodes of a level at a time, down to max_depth."""
     nodes = [growth.root]
     for level in range(1, max_depth + 1):
         nodes = [child for node in growth.find_splits(nodes) for child in growth.split(node)]
@@ -264,6 +269,7 @@ def _grow_by_level(growth: _Growth, max_depth: int, callback: Callback) -> None:
 
 
 def _grow_best_first(growth: _Growth, max_leaves: int, callback: Callback) -> None:
+    """Split the leaf with the greatest gain until there are max_leaves leaves."""
     # a heap, in which the second figure is the order of finding
     waiting: list[tuple[float, int, _Node]] = []
     new = [growth.root]
@@ -281,7 +287,7 @@ def _grow_best_first(growth: _Growth, max_leaves: int, callback: Callback) -> No
 
 
 def _flatten(root: _Node, splitter: CellSplitter) -> RankingTree:
-    """Return the tree of the nodes, in preorder."""
+    """Return the finished ranking tree of the nodes, in preorder."""
     nodes: list[_Node] = []
     waiting = [root]
     while waiting:
@@ -301,15 +307,15 @@ def _flatten(root: _Node, splitter: CellSplitter) -> RankingTree:
 
 
 class RankingTreeGrower(Protocol):
-    """Grows trees on parts of one sample."""
+    """Interface of a grower: it grows ranking trees on subsets of the rows of one sample."""
 
     def grow(self, rows: Integers, limits: TreeLimits, callback: Callback) -> RankingTree:
-        """Return a tree grown on some rows of the sample: an ascending array of their indices."""
+        """Return a ranking tree grown on some rows of the sample, given by ascending indices."""
 
 
 @dataclass(frozen=True)
 class SplitterGrower:
-    """Grows trees by a `Splitter`, which is made anew for each part of the rows."""
+    """Grows ranking trees with a `Splitter`, created anew for each subset of the rows."""
 
     sample: TreeRows
     make: Callable[[TreeRows], Splitter]

@@ -1,4 +1,4 @@
-"""LeafRank: split a cell by a tree of axis cuts whose leaves are merged into two sides (Fig. 5).
+"""LeafRank: split a node by a small tree of thresholds whose leaves are merged into two sides (Fig. 5).
 
 `core.trees.grower` grows a cut tree in each cell. Here the leaves of each are merged into two sides, and the cuts that
 are left become a rule of the ranking tree.
@@ -30,6 +30,7 @@ MAX_NODES = 1 << 12  # of all cut trees that are grown in one call: bounds its m
 
 
 def _record(integers: str, floats: str = "") -> np.dtype[np.void]:
+    """Return an aligned record dtype with these int64 fields, then these float64 fields."""
     fields = [(name, np.int64) for name in integers.split()]
     return np.dtype(fields + [(name, np.float64) for name in floats.split()], align=True)
 
@@ -48,7 +49,7 @@ CUT_NODE = _record("feature cut missing_above node to_top")
 
 
 class CodedSample(NamedTuple):
-    """A sample with its columns coded in bins.
+    """A training sample with its columns binned into codes.
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class CodedSample(NamedTuple):
 
 
 def code_sample(sample: TreeRows, max_bins: int) -> CodedSample:
-    """Return the sample coded in at most `max_bins` bins a column, 255 at most.
+    """Return the sample with columns binned into at most `max_bins` (and 255) bins each.
 
     Notes
     -----
@@ -92,7 +93,7 @@ def code_sample(sample: TreeRows, max_bins: int) -> CodedSample:
     )
 )
 def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses):  # type: ignore[no-untyped-def]
-    """Merge the leaves of each cell's tree into two sides, sort its rows by side and class, and write its cut tree.
+    """Merge the leaves of each cell's small tree into two sides, sort its rows by side and class, and store the tree.
 
     nodes: shape (n_nodes,), `NODE`, splits: shape (n_nodes,), `SPLIT`, rows: shape (n_rows,), uint32; read, and
     rows sorted in place; see `core.trees.grower.CellTrees`.
@@ -206,7 +207,7 @@ def merge_leaves(nodes, splits, rows, n_positives, merged, cut_nodes, cut_masses
 
 
 class CutTree(NamedTuple):
-    """A cell's cut tree as it was grown.
+    """The small tree of thresholds that splits one cell.
 
     Attributes
     ----------
@@ -227,7 +228,7 @@ class CutTree(NamedTuple):
 
 
 def join(trees: Sequence[CutTree], table: CodedSample) -> CutRules:
-    """Return cut trees as flat arrays, with codes turned into values and categories."""
+    """Return cut trees as flat arrays, with codes replaced by feature values and categories."""
     n_codes = trees[0].above.shape[1] if trees else 0
     none = np.empty((0, n_codes), dtype=np.uint8)
     no_tree = CutTree(np.empty(0, dtype=CUT_NODE), np.empty((0, 2)), none, np.empty((0, 2)))
@@ -263,7 +264,7 @@ def join(trees: Sequence[CutTree], table: CodedSample) -> CutRules:
 def _thresholds(
     nodes: npt.NDArray[np.void], has_none: npt.NDArray[np.bool_], table: CodedSample
 ) -> Floats:
-    """Return the threshold of each cut; -inf for a cut below all bins, which separates the missing."""
+    """Return the feature threshold of each split; -inf for a split below all bins, which separates missing values."""
     edges = table.bins.edges
     first = np.cumsum([0, *(len(of_feature) for of_feature in edges)])
     threshold = np.zeros(len(nodes))
@@ -276,7 +277,10 @@ def _thresholds(
 def _sets(
     nodes: npt.NDArray[np.void], above: npt.NDArray[np.uint8], table: CodedSample
 ) -> list[npt.NDArray[np.uint64]]:
-    """Return the set of each cut by category as 64-bit words. A category that no row has goes with the missing."""
+    """Return the category set of each categorical split, as 64-bit words.
+
+    A category that no row has goes with the missing values.
+    """
     sets = []
     for node, codes in zip(nodes, above, strict=True):
         bins = table.bins.category_bins[node["feature"]]
@@ -287,7 +291,7 @@ def _sets(
 
 
 class Shape(NamedTuple):
-    """How large a cut tree may be.
+    """The size limits of LeafRank's small trees.
 
     Attributes
     ----------
@@ -307,7 +311,7 @@ class Shape(NamedTuple):
     def of(
         cls, depth: int, max_leaves: int | None, min_samples_leaf: float, sample: TreeRows
     ) -> "Shape":
-        """Return the shape that the parameters give; weights of a mean below 1 are divided by their mean."""
+        """Return the limits that the parameters give; weights with a mean below 1 are divided by their mean."""
         complete = 2**depth
         min_mass = min_samples_leaf * min(float(sample.weight.mean()), 1.0)
         return cls(depth, min(max_leaves or complete, complete), min_mass)
@@ -315,14 +319,14 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureDraw:
-    """Draws the features that a cell may be split on: n_drawn of n_features."""
+    """Draws the features on which each cell may be split: n_drawn of n_features at random."""
 
     n_features: int
     n_drawn: int
     generator: np.random.Generator
 
     def draw(self, n_cells: int) -> Booleans:
-        """Return which features each cell may be split on: shape (n_cells, n_features), bool."""
+        """Return a random mask of the features on which each cell may be split: shape (n_cells, n_features), bool."""
         every = np.tile(np.arange(self.n_features), (n_cells, 1))
         drawn = self.generator.permuted(every, axis=1)[:, : self.n_drawn]
         taken = np.zeros((n_cells, self.n_features), dtype=np.bool_)
@@ -331,7 +335,7 @@ class FeatureDraw:
 
 
 class LeafRank:
-    """Splits cells of one sample by LeafRank, many cells at a time. It owns the memory for that.
+    """Splits cells of one sample by LeafRank, many cells at a time.
 
     Parameters
     ----------
@@ -397,17 +401,18 @@ class LeafRank:
         self._grower.weights[:, 0] = weight
 
     def split_cells(self, cells: Sequence[Cell]) -> list[CellSplit | None]:
-        """Return the best split of each cell; None where none gains. See `growth.CellSplitter`."""
+        """Return the best split of each cell; None where none has a gain. See `growth.CellSplitter`."""
         splits: list[CellSplit | None] = []
         for first in range(0, len(cells), self._max_cells):
             splits += self._split_at_once(cells[first : first + self._max_cells])
         return splits
 
     def collect(self, trees: Sequence[CutTree]) -> CutRules:
-        """Return cut trees as flat arrays."""
+        """Return cut trees as rules in flat arrays."""
         return join(trees, self._coded)
 
     def _split_at_once(self, cells: Sequence[Cell]) -> list[CellSplit | None]:
+        """Split all given cells in one call of the tree grower."""
         n, max_leaves = len(cells), self._max_leaves
         records = np.array([(*cell.rows, cell.positive, cell.negative) for cell in cells], CELL)
         features = np.ones((1, 1), dtype=np.bool_)
@@ -445,7 +450,7 @@ class LeafRank:
 
 @dataclass(frozen=True)
 class CutGrower:
-    """Grows trees by cuts along the axes, on one coded sample.
+    """Grows ranking trees by LeafRank or single thresholds, on subsets of one binned sample.
 
     Attributes
     ----------
@@ -462,7 +467,7 @@ class CutGrower:
 
     @classmethod
     def of(cls, sample: TreeRows, max_bins: int, shape: Shape) -> Self:
-        """Return a grower on a sample, which it codes."""
+        """Return a grower on a sample, which is binned first."""
         coded = code_sample(sample, max_bins)
         weight = sample.weight[coded.order]
         return cls(coded, weight, effective_counts(weight), shape)
@@ -472,12 +477,12 @@ class CutGrower:
         return replace(self, shape=self.shape._replace(max_leaves=max_leaves))
 
     def sizes(self) -> list[int]:
-        """Return the numbers of leaves to try, ascending: each about 1.5 times the one before."""
+        """Return the numbers of leaves of small trees to try, ascending: each about 1.5 times the last."""
         largest = self.shape.max_leaves
         return [*(n for n in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128) if n < largest), largest]
 
     def grow(self, rows: Integers, limits: TreeLimits, callback: Callback) -> RankingTree:
-        """Return a tree grown on some rows; see `TreeGrower`."""
+        """Return a ranking tree grown on some rows; see `RankingTreeGrower.grow`."""
         taken = np.zeros(len(self.weight), dtype=np.bool_)
         taken[rows] = True
         coded_rows = np.flatnonzero(taken[self.coded.order])

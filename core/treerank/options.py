@@ -1,4 +1,4 @@
-"""Parameters of ranking trees, each with its bounds and its sentence."""
+"""Parameters of ranking trees, each with its bounds and its description."""
 
 from typing import Annotated, Literal
 

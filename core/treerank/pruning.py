@@ -1,4 +1,4 @@
-"""Pruning: which subtree of a grown ranking tree to keep, and how its leaves rank.
+"""Pruning of ranking trees: which subtree to keep, and in which order its leaves rank.
 
 The AUC of a subtree is ½ + ½ Σ Λ over its inside nodes, whichever rows the Λ are computed on. With a penalty of λ per
 leaf (eq. 13) a node stays inside if its subtree adds more than λ per leaf. So one number per node describes the best
@@ -29,6 +29,7 @@ from .tree import Booleans, Integers, LeafOrder, RankingTree
 
 
 def _along(name: str) -> Array:
+    """Return the declaration of an artifact array with one value per subtree of the pruning path."""
     return Array("n_subtrees", name=f"pruning_{name}")
 
 
@@ -36,7 +37,7 @@ _RATE = Constraint("a rate, or NaN", lambda values: ~((values < -1.0) | (values 
 
 
 class PruningPath(NamedTuple):
-    """The subtrees that are best for some penalty, from the whole tree to the root (Theorem 3).
+    """The sequence of subtrees that are optimal for some penalty, from the whole tree to the root (Theorem 3).
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class PruningPath(NamedTuple):
         known: Mapping[str, Any],
         meta: Mapping[str, Any],
     ) -> "PruningPath":
-        """Return a path read from arrays; see `State.from_arrays`."""
+        """Return a pruning path restored from arrays; see `State.from_arrays`."""
         path = cls(**read_state(cls, arrays, meta, known))
         if not len(path.penalty):
             raise ArtifactError("pruning_penalty must contain at least one value")
@@ -73,7 +74,7 @@ _GAINS = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 
 def critical_penalties(tree: RankingTree) -> Floats:
-    """Return for each node the λ from which on it is a leaf of the best subtree, or not in it.
+    """Return for each node the least penalty λ for which it is collapsed into a leaf (or gone) in the best subtree.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ def critical_penalties(tree: RankingTree) -> Floats:
 
 @kernel(numba.void(_LINKS, _LINKS, _GAINS, numba.float64[::1]))
 def _collapse_weakest(parent, second, gain, critical):  # type: ignore[no-untyped-def]
-    """Collapse the weakest links, one after the other.
+    """Write each node's critical penalty, by collapsing the weakest links one after the other.
 
     parent, second: shape (n_nodes,), int64, see `tree.Links`; gain: shape (n_nodes,), float64, ΔAUC of each node; all
     read. critical: shape (n_nodes,), float64, written for inside nodes.
@@ -128,7 +129,7 @@ def _collapse_weakest(parent, second, gain, critical):  # type: ignore[no-untype
 
 
 def trace_path(tree: RankingTree, critical: Floats) -> PruningPath:
-    """Return the subtrees of a tree that are best for some penalty; `critical` is from `critical_penalties`."""
+    """Return the pruning path of a tree, given each node's critical penalty from `critical_penalties`."""
     inside = ~tree.is_leaf
     penalty = np.unique(np.concatenate([[0.0], critical[inside]]))
     n_inside = sum_above(critical, np.where(inside, 1.0, 0.0), penalty)
@@ -138,7 +139,7 @@ def trace_path(tree: RankingTree, critical: Floats) -> PruningPath:
 
 
 def keep_best(tree: RankingTree, penalty: float) -> RankingTree:
-    """Return the smallest subtree of greatest AUC - penalty · n_leaves (eq. 13) on the rows the tree was grown on.
+    """Return the smallest subtree with the greatest AUC - penalty · n_leaves (eq. 13) on the training rows.
 
     A penalty of 0 keeps the whole tree, also splits that gain nothing.
     """
@@ -146,14 +147,14 @@ def keep_best(tree: RankingTree, penalty: float) -> RankingTree:
 
 
 def sum_above(critical: Floats, values: Floats, penalties: Floats) -> Floats:
-    """Return, for each penalty, the sum of the values of the nodes that are inside its best subtree."""
+    """Return, for each penalty, the sum of `values` over the inner nodes of its best subtree."""
     order = np.argsort(-critical, kind="stable")
     sums = np.concatenate([[0.0], np.cumsum(values[order])])
     return np.asarray(sums[np.searchsorted(-critical[order], -penalties, side="left")])
 
 
 def reweigh(tree: RankingTree, sample: TreeRows) -> RankingTree:
-    """Return the same tree with the masses of other rows, of both classes; on these Λ may be negative."""
+    """Return the same tree with the class weights of other rows (of both classes); Λ may then be negative."""
     leaf = sample.find_leaves(tree.find_leaves)
     positive, negative = (
         np.asarray(np.bincount(leaf, sample.weight * of_class, tree.n_leaves), np.float64)
@@ -163,7 +164,7 @@ def reweigh(tree: RankingTree, sample: TreeRows) -> RankingTree:
 
 
 def best_subtree(tree: RankingTree, gain: Floats) -> Booleans:
-    """Return which nodes to collapse for the subtree of greatest AUC on a pruning sample (eqs. 11, 12).
+    """Return which nodes to collapse for the smallest subtree of greatest AUC on a pruning sample (eqs. 11, 12).
 
     Of several the smallest. `gain` is Λ of each node on that sample (see `reweigh`). A node's subtree adds Λ and what
     its children's subtrees add, or 0 if it is collapsed: O(n_nodes).
@@ -176,14 +177,14 @@ def best_subtree(tree: RankingTree, gain: Floats) -> Booleans:
 
 
 def middles(penalties: Floats) -> Floats:
-    """Return a penalty within each interval of a path: the geometric mean of its ends, as in CART."""
+    """Return one penalty inside each interval of a pruning path: the geometric mean of its ends, as in CART."""
     beyond = penalties[-1] * 2.0 + 1.0
     following = np.append(penalties[1:], beyond)
     return np.asarray(np.sqrt(penalties * following))
 
 
 def auc_along(critical: Floats, gain: Floats, penalties: Floats) -> Floats:
-    """Return the AUC of the best subtree for each penalty, on the rows on which Λ (`gain`) was computed."""
+    """Return the AUC of each penalty's best subtree, on the rows for which the nodes' Λ (`gain`) was computed."""
     return np.asarray(0.5 + 0.5 * sum_above(critical, gain, penalties))
 
 
@@ -196,7 +197,7 @@ MIN_RISE = (
 
 
 class PrunedTree(NamedTuple):
-    """The tree that pruning chose, and how its leaves rank.
+    """The pruned tree, its pruning path, and the order of its leaves.
 
     Attributes
     ----------
@@ -212,13 +213,13 @@ class PrunedTree(NamedTuple):
 
 
 def validation_auc(chosen: PrunedTree) -> float:
-    """Return the best AUC along the path on validation rows; 0 if there were none."""
+    """Return the best validation AUC along the pruning path; 0 if there were no validation rows."""
     areas = chosen.path.validation_auc
     return round(float(areas.max()), 9) if np.isfinite(areas).all() else 0.0
 
 
 def choose_by_folds(sample: TreeRows, grow: Grow, n_folds: int, seed: int) -> PrunedTree:
-    """Return the subtree for the penalty per leaf that cross-validation finds best (§4.1); grows n_folds + 1 trees.
+    """Return the subtree for the penalty per leaf chosen by cross-validation (§4.1); grows n_folds + 1 trees.
 
     If a class has fewer rows (or groups) than n_folds, there are as many folds; with one only, InvalidData is raised.
     The penalties tried are the geometric means of neighbours on the path of the tree of all rows, as in CART. Of equal
@@ -249,7 +250,7 @@ def choose_by_folds(sample: TreeRows, grow: Grow, n_folds: int, seed: int) -> Pr
 
 
 def choose_on_held_out(sample: TreeRows, grow: Grow, fraction: float, seed: int) -> PrunedTree:
-    """Return the subtree that ranks a validation part best (eq. 12, Remark 10); the tree is grown on the other rows.
+    """Return the subtree with the best AUC on held-out rows (eq. 12, Remark 10), grown on the other rows.
 
     The validation part has `fraction` of the rows of each class, at least one row and not all. InvalidData: a class has
     only one row, or one group.
@@ -265,7 +266,7 @@ def choose_on_held_out(sample: TreeRows, grow: Grow, fraction: float, seed: int)
 
 
 def _draw_folds(sample: TreeRows, n_folds: int, seed: int) -> Integers:
-    """Return the fold of each row. There are n_folds, or fewer, so that each has rows of both classes."""
+    """Return the cross-validation fold of each row; fewer than n_folds if a class has too few rows."""
     unit = sample.number_inseparable()
     classes = sample.positive, ~sample.positive
     for k in range(min(n_folds, *(int(own.sum()) for own in classes)), 1, -1):
@@ -279,7 +280,7 @@ def _draw_folds(sample: TreeRows, n_folds: int, seed: int) -> Integers:
 
 
 def choose_on(tree: RankingTree, validated: RankingTree) -> PrunedTree:
-    """Return the subtree that ranks validation rows best; `validated` is the tree with their masses (`reweigh`)."""
+    """Return the subtree with the best validation AUC; `validated` is the tree with validation weights (`reweigh`)."""
     critical = critical_penalties(tree)
     path = trace_path(tree, critical)
     means = auc_along(critical, validated.gain, path.penalty)
@@ -290,9 +291,9 @@ def choose_on(tree: RankingTree, validated: RankingTree) -> PrunedTree:
 
 
 def better_order(trees: Sequence[tuple[RankingTree, RankingTree]]) -> LeafOrder:
-    """Return the order of the leaves that ranks validation rows better on average; the tree's own if they are equal.
+    """Return the leaf order with the better mean validation AUC; the tree's own on equality.
 
-    Takes pairs: a tree, and the same tree with the masses of validation rows.
+    Takes pairs: a tree, and the same tree with the weights of validation rows.
     """
     rise = 0.0
     for grown, validated in trees:
@@ -329,7 +330,7 @@ PENALISED = ("leafrank", "axis", "grid", "logistic", "linear_svm")
 def penalty_of_cuts(
     n_leaves: Integers, mass: float, positive_fraction: float, n_features: int, n_cuts: int
 ) -> Floats:
-    """Return pen(K, n) of trees whose nodes are split by at most κ cuts along the axes.
+    """Return the complexity penalty pen(K, n) of trees whose nodes are split by at most κ thresholds.
 
     Parameters
     ----------
@@ -361,7 +362,7 @@ def penalty_of_cuts(
 def penalty_of_hyperplanes(
     n_leaves: Integers, mass: float, positive_fraction: float, n_columns: int
 ) -> Floats:
-    """Return pen(K, n) of trees whose nodes are split by hyperplanes; see `penalty_of_cuts`.
+    """Return the complexity penalty pen(K, n) of trees split by hyperplanes; see `penalty_of_cuts`.
 
     Half-spaces of q dimensions shatter at most (n + 1)^(q + 1) ways (Remark 9).
     """
@@ -370,7 +371,7 @@ def penalty_of_hyperplanes(
 
 
 def _penalty(n_leaves: Integers, mass: float, positive_fraction: float, each: float) -> Floats:
-    """Return the penalty if the logarithm of the shattering coefficient is `each` per leaf."""
+    """Return the complexity penalty for a log shattering coefficient of `each` per leaf."""
     size = math.log(16.0) + each * n_leaves + n_leaves
     return np.asarray(np.sqrt(32.0 * size / mass) / (positive_fraction * (1.0 - positive_fraction)))
 
@@ -378,7 +379,7 @@ def _penalty(n_leaves: Integers, mass: float, positive_fraction: float, each: fl
 def penalty_of_cubes(
     n_leaves: Integers, mass: float, positive_fraction: float, n_cubes: int
 ) -> Floats:
-    """Return pen(K, n) of trees whose nodes are split by sets of cubes; see `penalty_of_cuts`.
+    """Return the complexity penalty pen(K, n) of trees split by sets of cubes; see `penalty_of_cuts`.
 
     The term printed as 4K2Jq is 4 K^(2^(J q)): each cube belongs to one of K leaves. Here only cubes with training rows
     count, as no other changes anything on those.
@@ -394,7 +395,7 @@ def penalty_of_cubes(
 
 
 def choose_subtree(path: PruningPath, penalty: Floats, scale: float) -> int:
-    """Return the index on the path of the subtree with the greatest AUC - scale · penalty; of several the smallest one.
+    """Return the pruning-path index of the smallest subtree with the greatest AUC - scale · penalty.
 
     It is the best of all subtrees, not only of those on the path: the penalties are concave in K, and the path has the
     corners of the concave hull of the best AUC for each K. Along each side of the hull, hull - penalty is convex, so
@@ -408,7 +409,7 @@ def choose_subtree(path: PruningPath, penalty: Floats, scale: float) -> int:
 def choose_by_penalty(
     tree: RankingTree, scale: float, splitter: object, max_cuts: int, n_categories: Integers
 ) -> PrunedTree:
-    """Return the subtree by structural AUC maximisation (§4.2), with the printed penalty times `scale`.
+    """Return the subtree by structural AUC maximisation (§4.2), with the paper's penalty times `scale`.
 
     The penalty depends on the splitter that the tree was grown with; max_cuts is κ. No rows are held out, so the order
     of the leaves is the tree's own.
@@ -433,7 +434,7 @@ def choose_by_penalty(
 
 
 def check_splitter(splitter: object) -> None:
-    """Raise InvalidParameter for a splitter without a penalty: forests and estimators have no bounded complexity."""
+    """Raise InvalidParameter for a splitter without a complexity penalty: forests and users' estimators."""
     if splitter not in PENALISED:
         shown = repr(splitter) if isinstance(splitter, str) else type(splitter).__name__
         raise InvalidParameter(

@@ -1,4 +1,4 @@
-"""A ranking tree as flat arrays: its nodes, their masses, which give the ROC curve, and the rules that split them.
+"""A ranking tree as flat arrays: its nodes, their class weights (hence the ROC curve), and their split rules.
 
 Nodes are in *preorder*: a node, then the whole of its top child's subtree, then the whole of its
 bottom child's. So the root is 0, the top child of node i is i + 1, children come after parents, a
@@ -40,7 +40,7 @@ _LINKS = numba.types.Array(numba.int64, 1, "C", readonly=True)
 
 
 class Links(NamedTuple):
-    """The parents and children of the nodes of one or more trees in preorder.
+    """The parent and child indices of the nodes of one or more trees in preorder.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Links(NamedTuple):
 
 
 def are_trees(is_leaf: Booleans) -> bool:
-    """Return True if the flags are those of one or more whole trees in preorder.
+    """Return True if the leaf flags, (n_nodes,) bool, describe one or more complete trees in preorder.
 
     is_leaf: shape (n_nodes,), bool.
     """
@@ -67,7 +67,7 @@ def are_trees(is_leaf: Booleans) -> bool:
 
 
 def link(is_leaf: Booleans) -> Links:
-    """Return the links of nodes in preorder; is_leaf: shape (n_nodes,), bool."""
+    """Return the parents and children of nodes in preorder; is_leaf: shape (n_nodes,), bool."""
     parent, second, depth, k = np.empty((4, len(is_leaf)), dtype=np.int64)
     _link(is_leaf, parent, second, depth, k)
     return Links(parent, second, depth, k)
@@ -75,7 +75,7 @@ def link(is_leaf: Booleans) -> Links:
 
 @kernel(numba.void(_FLAGS, numba.int64[::1], numba.int64[::1], numba.int64[::1], numba.int64[::1]))
 def _link(is_leaf, parent, second, depth, k):  # type: ignore[no-untyped-def]
-    """Link nodes; see `Links`.
+    """Write the parent, second child, depth and index of each node; see `Links`.
 
     is_leaf: shape (n_nodes,), bool, read; parent, second, depth, k: shape (n_nodes,), int64, written.
     """
@@ -103,7 +103,7 @@ def _link(is_leaf, parent, second, depth, k):  # type: ignore[no-untyped-def]
 
 
 def sum_up(second: Integers, of_leaves: Floats) -> Floats:
-    """Return the mass of each node: given for leaves, else the sum of its children's.
+    """Return the weight of each node: of a leaf as given, of another node the sum of its children's.
 
     second: shape (n_nodes,), int64, see `Links`; of_leaves: shape (n_leaves,), float64.
     """
@@ -115,7 +115,7 @@ def sum_up(second: Integers, of_leaves: Floats) -> Floats:
 
 @kernel(numba.void(_LINKS, numba.float64[::1]))
 def _sum_up(second, mass):  # type: ignore[no-untyped-def]
-    """Add up masses from the leaves to the roots.
+    """Add up weights from the leaves to the roots, in place.
 
     second: shape (n_nodes,), int64, read; mass: shape (n_nodes,), float64, of leaves read, of other nodes written.
     """
@@ -125,7 +125,7 @@ def _sum_up(second, mass):  # type: ignore[no-untyped-def]
 
 
 class Rules(State, ABC):
-    """The rules by which the inside nodes of a tree split rows; a node names its rule by its index in here.
+    """Base class of the split rules of a tree's inner nodes; a node names its rule by index.
 
     A ranker splits by one kind of rule, so a tree has one of these. A subclass holds all its rules
     in flat arrays, named after the kind in artifacts: "cut_feature", "grid_cubes", ...
@@ -144,25 +144,26 @@ class Rules(State, ABC):
 
     @abstractmethod
     def take(self, rules: Integers) -> Self:
-        """Return the rules of these indices, in that order; pruning drops the others."""
+        """Return the rules with the given indices, in that order; used to drop the rules of pruned nodes."""
 
     @abstractmethod
     def describe(
         self, rule: int, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> dict[str, Any]:
-        """Return a description for JSON: "words" says which rows go to the top, other keys depend on the kind.
+        """Return a JSON description of a rule: "words" says which rows go to the top child.
 
-        `name` returns a feature's name, `categories` has the texts of each categorical feature.
+        Other keys depend on the kind of rule. `name` returns a feature's name, `categories` has the texts of each
+        categorical feature.
         """
 
     def link(self, tree: "RankingTree") -> Any:
-        """Return what `find_leaves` needs as `tree.linked`, made once for a tree; None if nothing."""
+        """Return data prepared once per tree for `find_leaves`, stored as `tree.linked`; None if there is none."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class RankingTree(State):
-    """A ranking tree, oriented: of two siblings the top one ranks higher.
+    """A ranking tree: of two sibling nodes, the top one ranks higher.
 
     Attributes
     ----------
@@ -188,7 +189,7 @@ class RankingTree(State):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def check(self) -> None:
-        """Raise ArtifactError if this is no tree, or a class has no mass; see `State.check`."""
+        """Raise ArtifactError if the nodes form no tree, or a class has no weight; see `State.check`."""
         if not are_trees(self.is_leaf) or 2 * self.is_leaf.sum() != len(self.is_leaf) + 1:
             raise ArtifactError("is_leaf must describe one tree in preorder")
         if self.depth.max() > MAX_DEPTH:
@@ -199,7 +200,7 @@ class RankingTree(State):
 
     @cached_property
     def rule(self) -> Integers:
-        """By node: the index of its rule in `rules`; -1 for a leaf."""
+        """Index in `rules` of each node's split rule; -1 for a leaf."""
         return np.where(self.is_leaf, -1, np.cumsum(~self.is_leaf) - 1)
 
     @property
@@ -214,66 +215,67 @@ class RankingTree(State):
 
     @cached_property
     def _links(self) -> Links:
+        """The parents and children of the nodes."""
         return link(self.is_leaf)
 
     @property
     def parent(self) -> Integers:
-        """By node: its parent; -1 for the root."""
+        """Parent of each node; -1 for the root."""
         return self._links.parent
 
     @cached_property
     def top(self) -> Integers:
-        """By node: the child that ranks higher; -1 for a leaf."""
+        """Child of each node that ranks higher; -1 for a leaf."""
         return np.where(self.is_leaf, -1, np.arange(1, self.n_nodes + 1))
 
     @property
     def bottom(self) -> Integers:
-        """By node: the child that ranks lower; -1 for a leaf."""
+        """Child of each node that ranks lower; -1 for a leaf."""
         return self._links.second
 
     @property
     def depth(self) -> Integers:
-        """By node: d of the paper's (d, k); 0 for the root."""
+        """Depth of each node (d of the paper's (d, k)); 0 for the root."""
         return self._links.depth
 
     @property
     def k(self) -> Integers:
-        """By node: k of the paper's (d, k), its index from the top among the 2**d nodes of a full level."""
+        """Index of each node from the top among the 2**d nodes of a full level (k of the paper's (d, k))."""
         return self._links.k
 
     @cached_property
     def leaves(self) -> Integers:
-        """The nodes that are leaves, from the top."""
+        """The indices of the leaf nodes, from the top of the ranking."""
         return np.flatnonzero(self.is_leaf)
 
     @cached_property
     def leaf_number(self) -> Integers:
-        """By node: of a leaf its number from the top; of another node that of its first leaf."""
+        """Number of each leaf node from the top; for an inner node that of its first leaf."""
         return np.cumsum(self.is_leaf) - self.is_leaf
 
     @cached_property
     def positive(self) -> Floats:
-        """By node: mass of positives."""
+        """Weight of the positives in each node."""
         return sum_up(self.bottom, self.leaf_positive)
 
     @cached_property
     def negative(self) -> Floats:
-        """By node: mass of negatives."""
+        """Weight of the negatives in each node."""
         return sum_up(self.bottom, self.leaf_negative)
 
     @cached_property
     def alpha(self) -> Floats:
-        """By node: α(C), its fraction of all negatives: the increment of FPR along its edge of the curve."""
+        """Fraction α(C) of all negatives in each node: the increment of FPR along its part of the ROC curve."""
         return np.asarray(self.negative / self.negative[0])
 
     @cached_property
     def beta(self) -> Floats:
-        """By node: β(C), its fraction of all positives: the increment of TPR."""
+        """Fraction β(C) of all positives in each node: the increment of TPR along its part of the ROC curve."""
         return np.asarray(self.positive / self.positive[0])
 
     @cached_property
     def gain(self) -> Floats:
-        """By node: Λ = α(C) β(C') - β(C) α(C'), C' the top child; 0 for a leaf. ΔAUC is Λ/2."""
+        """Gain Λ = α(C) β(C') - β(C) α(C') of each node's split, C' its top child; 0 for a leaf. ΔAUC is Λ/2."""
         inside = np.flatnonzero(~self.is_leaf)
         gain = np.zeros(self.n_nodes)
         top = inside + 1
@@ -282,27 +284,27 @@ class RankingTree(State):
 
     @cached_property
     def auc(self) -> float:
-        """AUC on the training rows, ½ + ½ Σ Λ over all inside nodes."""
+        """AUC on the training rows, ½ + ½ Σ Λ over all inner nodes."""
         return 0.5 + 0.5 * float(self.gain.sum())
 
     @property
     def roc_knots(self) -> tuple[Floats, Floats]:
-        """FPR and TPR at the knots of the training curve, from (0, 0): one more than leaves."""
+        """FPR and TPR at the knots of the training ROC curve, from (0, 0): one more than leaves."""
         return self.knots_along(self.ranking("tree"))
 
     def knots_along(self, ranking: Integers) -> tuple[Floats, Floats]:
-        """FPR and TPR at the knots of the training curve where the leaves rank as given."""
+        """Return FPR and TPR at the knots of the training ROC curve for this ranking of the leaves."""
         fpr = np.concatenate([[0.0], np.cumsum(self.leaf_negative[ranking])])
         tpr = np.concatenate([[0.0], np.cumsum(self.leaf_positive[ranking])])
         return fpr / fpr[-1], tpr / tpr[-1]
 
     def ranking(self, order: str) -> Integers:
-        """Return the numbers of the leaves, the one that ranks highest first; see `LeafOrder`."""
+        """Return the leaf numbers in ranking order, highest first, under an order; see `LeafOrder`."""
         return self.concave_order if order == "concave" else np.arange(self.n_leaves)
 
     @cached_property
     def concave_order(self) -> Integers:
-        """Numbers of the leaves by β/α, the greatest first (Proposition 2).
+        """Leaf numbers by decreasing β/α, the order with the greatest training AUC (Proposition 2).
 
         It is the order whose training AUC is greatest. Leaves without negatives come first; those alike keep
         their order.
@@ -325,7 +327,7 @@ class RankingTree(State):
 
     @cached_property
     def linked(self) -> Any:
-        """What the rules need to score with this tree; see `Rules.link`."""
+        """Data that the rules prepared for scoring with this tree; see `Rules.link`."""
         return self.rules.link(self)
 
     def find_leaves(self, X: Floats) -> Integers:
@@ -343,7 +345,7 @@ class RankingTree(State):
         return self.rules.find_leaves(self, X)
 
     def send_down(self, n: int, goes_top: Callable[[int, Integers], Booleans]) -> Integers:
-        """Return the leaf of each of n items, which go down the tree together, node by node.
+        """Return the leaf of each of n items, routed through the tree together, node by node.
 
         Parameters
         ----------
@@ -369,7 +371,7 @@ class RankingTree(State):
         return leaf
 
     def collapse(self, nodes: Booleans) -> "RankingTree":
-        """Return the subtree that remains when some inside nodes become leaves.
+        """Return the subtree that results from turning some inner nodes into leaves.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""TreeRank: a tree whose leaves, from its top to its bottom, are the ranking."""
+"""TreeRank: a tree whose leaves, from top to bottom, form the ranking."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -192,7 +192,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return float(self._mean_scores()[0])
 
     def _contributions(self, X: Floats) -> Floats:
-        """Return the contributions of checked rows: of the splitters 'leafrank' and 'axis'; see `cuts.mean_values`."""
+        """Return each feature's contribution to checked rows' scores; needs splitter 'leafrank' or 'axis'."""
         mean = self._mean_scores()
         parts = np.zeros(X.shape)
         predictor.add_parts(X, self.tree_.linked._replace(mean=mean), parts)
@@ -208,7 +208,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return predictor.mixed_shapley(x, references, shares, nodes, MAX_VISITED)
 
     def count_visited(self, n_references: int) -> int:
-        """Return the most nodes that `divide_exactly` visits; see `Ranker.count_visited`."""
+        """Return an upper bound on the tree nodes that `divide_exactly` visits; see `Ranker.count_visited`."""
         if not isinstance(self.tree_.rules, CutRules):
             return 0
         visited = predictor.count_mixed(self.tree_.linked, self.n_features_in_, MAX_VISITED)
@@ -297,6 +297,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         }
 
     def _describe(self, node: int) -> dict[str, Any]:
+        """Return a JSON description of a node: its depth, class weights, and its rule or score."""
         tree = self.tree_
         described = {
             "depth": int(tree.depth[node]),
@@ -327,6 +328,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return description.NamedTree(self.tree_, self.order_, self._feature_name, self.categories_)
 
     def _mean_scores(self) -> Floats:
+        """The mean score of the training rows at each cut of the linked tree."""
         check_is_fitted(self)
         if not isinstance(self.tree_.rules, CutRules):
             raise InvalidParameter(
@@ -335,6 +337,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return mean_values(self.tree_, self._leaf_scores)
 
     def _feature_gains(self) -> FeatureGains:
+        """The gain of each feature over all splits."""
         if not isinstance(self.tree_.rules, CutRules):
             raise AttributeError(
                 f"splits by {self.splitter!r} have no gain per feature; use "
@@ -343,13 +346,14 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return sum_gains([self.tree_], self.n_features_in_)
 
     def reads_columns(self) -> str | None:
-        """Return why the splits cannot be learned from column codes; None if they can."""
+        """Return why the splits cannot be fitted on binned column codes alone; None if they can."""
         splitter: Any = self.splitter
         if isinstance(splitter, str) and splitter in ("axis", "leafrank"):
             return None
         return f"splitter {splitter!r} reads the rows"
 
     def check_parameters(self) -> None:
+        """Raise InvalidParameter for parameters that contradict each other."""
         if self.pruning == "structural":
             pruning.check_splitter(self.splitter)
         if self.leafrank_pruning == "cv" and (self.pruning, self.splitter) != ("cv", "leafrank"):
@@ -368,6 +372,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
             )
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
+        """Grow the tree, prune it as the parameters ask, and set the fitted attributes."""
         stored = None
         if isinstance(data.X, ColumnTable):
             most = self.max_bins, self.max_bins
@@ -384,8 +389,13 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         whole: list[RankingTree] = []  # the tree of all rows, by each grower
 
         def choose(g: int) -> PrunedTree:
+            """Return the pruned tree of grower g."""
+
             def grow(rows: Integers, number: int) -> RankingTree:
+                """Return the tree grown on some rows; number 0 is the tree of all rows."""
+
                 def report(step: int, of: int, info: Mapping[str, float]) -> None:
+                    """Report a step of this tree as progress of the whole fit."""
                     nonlocal stopped
                     done, all_steps = (g * per_grower + number) * of + step, n_trees * of
                     try:
@@ -422,6 +432,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
                 self._add_to_path()
 
     def _choose(self, sample: TreeRows, grow: pruning.Grow) -> PrunedTree:
+        """Return the subtree chosen by the pruning method, with trees grown by `grow`."""
         if self.pruning == "cv":
             return pruning.choose_by_folds(sample, grow, self.n_folds, self.random_state)
         if self.pruning == "holdout":
@@ -437,19 +448,23 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return _unpruned(tree)
 
     def _order(self, chosen: PrunedTree) -> LeafOrder:
+        """Return the order of the leaves: the parameter, or the one that validation chose."""
         return chosen.order if self.order == "validation" else self.order
 
     def _take(self, tree: RankingTree, path: PruningPath, order: LeafOrder) -> None:
+        """Set the tree, its pruning path and leaf order, and compute the leaves' scores."""
         self.tree_, self.pruning_path_, self.order_ = tree, path, order
         rank = np.empty(tree.n_leaves)
         rank[tree.ranking(order)] = np.arange(tree.n_leaves, 0, -1.0)
         self._leaf_scores = rank - _cut(rank, tree)
 
     def _shape(self, sample: TreeRows) -> Shape:
+        """Return the size limits of LeafRank's small trees."""
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
         return Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
 
     def _grower(self, sample: TreeRows) -> RankingTreeGrower:
+        """Return the grower of ranking trees for the parameter `splitter`."""
         splitter: Any = self.splitter
         if splitter in ("axis", "leafrank"):
             return CutGrower.of(sample, self.max_bins, self._shape(sample))
@@ -461,6 +476,7 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return SplitterGrower(sample, partial(EstimatorSplitter, splitter))
 
     def _known_sizes(self) -> dict[str, Any]:
+        """Return the sizes and types that an artifact is validated against, including the kind of rules."""
         splitter: Any = self.splitter
         rules: type[Rules] = EstimatorRules
         if splitter in ("axis", "leafrank"):
@@ -472,10 +488,12 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return super()._known_sizes() | {"rules": rules, "stack": STACKS.get(splitter)}
 
     def _restore(self) -> None:
+        """Compute the leaves' scores from the restored tree."""
         self._take(self.tree_, self.pruning_path_, self.order_)
 
 
 def _unpruned(tree: RankingTree) -> PrunedTree:
+    """Return the whole tree as a pruning result, with its pruning path."""
     return PrunedTree(tree, pruning.trace_path(tree, pruning.critical_penalties(tree)), "tree")
 
 

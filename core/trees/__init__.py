@@ -1,4 +1,4 @@
-"""Trees as weak rankers: grown on histograms of codes; the values of their leaves come from all rows.
+"""Decision trees as weak rankers, grown on weight histograms of binned columns; leaf values use all rows.
 
 For leaves l of masses P_l and N_l (each class summing to 1) the sum over pairs factors: the best
 values of all leaves, ½ ln(P_l/N_l), multiply F̃ by (Σ_l √(P_l N_l))². So a cut gains

@@ -1,6 +1,6 @@
-"""On which side of a cut a row is: numbers by a threshold, categories by a set; and the sets of a model.
+"""Splits of features: numeric ones by a threshold, categorical ones by a set of categories; and a model's stored sets.
 
-A cut holds the index of the first word of its set; see `core.coding.categories`.
+A split holds the index of the first word of its set; see `core.coding.categories`.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ NO_SET = -1  # stands for the index of a first word: the cut has a threshold
 def is_above(
     X: Floats, feature: int, threshold: float, missing_above: bool, members: Bools | None
 ) -> Bools:
-    """Return which rows are above a cut, shape (n_rows,), bool; all rows if the feature is -1.
+    """Return which rows are above a split of a feature, shape (n_rows,), bool; all rows if the feature is -1.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def is_above(
 
 
 class Sets:
-    """Sets of categories, one behind the other; equal sets of a feature are stored once."""
+    """The category sets of a model as bit words, concatenated; equal sets of a feature are stored once."""
 
     def __init__(self) -> None:
         self._parts: list[Words] = []
@@ -51,11 +51,11 @@ class Sets:
 
     @property
     def words(self) -> Words:
-        """All words, shape (n_words,), uint64."""
+        """The bit words of all sets, shape (n_words,), uint64."""
         return np.concatenate([np.empty(0, dtype=np.uint64), *self._parts])
 
     def add(self, feature: int, members: Bools | None) -> int:
-        """Store a set, and return the index of its first word; `NO_SET` if `members` is None."""
+        """Store a set of a feature's categories; return its first word's index, `NO_SET` if `members` is None."""
         if members is None:
             return NO_SET
         words = pack(members)
@@ -68,14 +68,14 @@ class Sets:
 
 
 def members_of(words: Words, cut: np.void, n_categories: Integers) -> Bools | None:
-    """Return the set of a cut, a record with the fields `feature` and `set`; None if it has a threshold."""
+    """Return the mask of categories above a split (a record with fields `feature` and `set`); None for a threshold."""
     if cut["set"] == NO_SET:
         return None
     return unpack(words, cut["set"], n_categories[cut["feature"]])
 
 
 def check_sets(features: Integers, firsts: Integers, words: Words, n_categories: Integers) -> None:
-    """Raise ArtifactError for sets that do not exist, or do not belong to their features.
+    """Raise ArtifactError for sets whose words are missing or that do not fit their features' categories.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From a matrix to the coded table on which trees are grown, a chunk of rows at a time.
+"""Build the table of bin codes on which trees are grown from a matrix, one chunk of rows at a time.
 
 Columns are in groups of eight. The codes of a row in a group are one word of 64 bits, or two if the group has more than
 256 codes: to add a row to the histogram of the group takes one or two reads, and the histogram stays in the cache of a
@@ -64,7 +64,7 @@ SAMPLED_WORDS = 16
 
 
 class Kind(IntEnum):
-    """What a column of the coded table is."""
+    """The kind of a column of the coded table: numeric, categorical or a bundle of two-valued columns."""
 
     PADDING = 0
     ORDERED = 1
@@ -119,7 +119,7 @@ LOCATION = np.dtype(
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a coded table: all but the codes of its rows.
+    """The columns of a coded table (groups, positions and bins) without the codes of its rows.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Layout:
 
     @property
     def n_cells(self) -> int:
-        """Cells of a histogram of all groups."""
+        """Number of histogram cells, over all column groups."""
         return len(self.cell_feature)
 
     def constrain(self, directions: Directions) -> None:
@@ -163,7 +163,7 @@ class Layout:
             self.groups["is_constrained"][self.locations["group"][j]] = 1
 
     def make_table(self, n_rows: int, n_positives: int, folder: Path | None = None) -> "Table":
-        """Return a table of these columns whose codes are all 0; its words in memory, or in a file in the folder."""
+        """Return a table with these columns and all codes 0; its words are in memory, or in a file in `folder`."""
         groups = self.groups.copy()
         # an even number of words, so that no row of two lies across cache lines
         n_words = groups["row_words"] * (n_rows + n_rows % 2)
@@ -175,7 +175,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Table(Layout):
-    """A coded table, its rows by class: positives first.
+    """A coded table: the bin codes of all rows, with rows sorted by class, positives first.
 
     Attributes
     ----------
@@ -189,9 +189,10 @@ class Table(Layout):
     n_positives: int
 
     def write(self, codes: Sequence[Codes], taken: Integers, first: int) -> None:
-        """Write stored codes, column by column, of the rows `taken` as the rows from `first` on."""
+        """Write the stored codes of the rows `taken`, given column by column, into the table from row `first` on."""
 
         def write_group(g: int) -> None:
+            """Write the codes of the columns of group g."""
             group = self.groups[g]
             n_words = int(group["row_words"])
             block = np.zeros((len(taken), LANES), dtype=np.uint16 if n_words == 2 else np.uint8)
@@ -262,22 +263,22 @@ def code_table(
 def store_table(
     X: ColumnTable, weight: Floats, max_bins: tuple[int, int], n_categories: Integers
 ) -> StoredCodes:
-    """Store the codes of a table that is read column by column; for the parameters see `code_table`."""
+    """Return the bin codes of a table that is read column by column; for the parameters see `code_table`."""
     return store_codes(X, weight, max_bins[0], n_categories, max_bins[1], _least_mass(weight))
 
 
 def _least_mass(weight: Floats) -> float:
-    """Return the mass of the rows that a category of its own needs."""
+    """Return the minimum sample weight for a category to get a bin of its own."""
     return CATEGORY_ROWS * float(weight[0] / effective_counts(weight)[0])
 
 
 def lay_out_stored(stored: StoredCodes, n_rows: int) -> Layout:
-    """Return the columns of the table of stored codes; n_rows: of the table."""
+    """Return the column layout of the table of stored codes, which has n_rows rows."""
     return _lay_out(stored.bins, *find_bundles(pack_stored(stored), n_rows))
 
 
 def _code_stored(stored: StoredCodes, rows: npt.NDArray[np.uint32], n_positives: int) -> Table:
-    """Return the table of stored codes, its words mapped to a file."""
+    """Return the coded table of stored codes, with its words in a memory-mapped file."""
     n_rows = len(rows)
     positive = np.zeros(n_rows, dtype=np.bool_)
     positive[rows[:n_positives]] = True
@@ -289,7 +290,7 @@ def _code_stored(stored: StoredCodes, rows: npt.NDArray[np.uint32], n_positives:
 
 
 class _TwoValued(NamedTuple):
-    """The columns of two values without missing ones.
+    """The two-valued columns without missing values, as bits: candidates for bundling.
 
     Attributes
     ----------
@@ -312,7 +313,7 @@ class _TwoValued(NamedTuple):
 
     @classmethod
     def of(cls, bins: Bins, n_rows: int, folder: Path | None = None) -> "_TwoValued":
-        """Return the columns, their bits not yet written."""
+        """Return the two-valued columns according to their bins, with room for their bits."""
         two = (bins.n_bins == 2) & ~bins.has_missing & ~bins.is_categorical
         features = np.flatnonzero(two)
         bits = mapped(folder, (len(features), -(-n_rows // 64)), np.uint64)
@@ -320,7 +321,7 @@ class _TwoValued(NamedTuple):
 
 
 def _pack_columns(X: Floats, bins: Bins) -> _TwoValued:
-    """Return the columns of two values of a matrix."""
+    """Return the two-valued columns of a matrix, as bits."""
     two = _TwoValued.of(bins, len(X))
     edges = np.array([bins.edges[j][0] for j in two.features.tolist()])
     counts = np.zeros(two.bits.shape, dtype=np.uint8)
@@ -332,7 +333,7 @@ def _pack_columns(X: Floats, bins: Bins) -> _TwoValued:
 
 
 def pack_stored(stored: StoredCodes) -> _TwoValued:
-    """Return the columns of two values of stored codes: one byte a row in memory."""
+    """Return the two-valued columns of stored codes, as bits; one byte per row in memory."""
     table = stored.table
     two = _TwoValued.of(stored.bins, len(table), table.folder)
     is_above = np.zeros(two.bits.shape[1] * 64, dtype=np.bool_)
@@ -350,7 +351,7 @@ def pack_stored(stored: StoredCodes) -> _TwoValued:
 
 
 def find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Integers]:
-    """Bundle features of two values that exclude each other, first fit by feature.
+    """Bundle two-valued features that are mutually exclusive, first fit in the order of features.
 
     Returns the features of each bundle of two or more; and for each feature the code, 0 or 1, that has a code in the
     bundle.
@@ -370,6 +371,7 @@ def find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Integer
     n_members = np.zeros(len(features), dtype=np.int64)
 
     def first_fit(own: Words) -> int | None:
+        """Return the index of the first bundle that a column can join without conflict; None if there is none."""
         n = len(bundles)
         apart = ~(of_sample[:n] & own[sampled]).any(axis=1) & (n_members[:n] < MAX_MEMBERS)
         fitting = (b for b in np.flatnonzero(apart).tolist() if not (unions[b] & own).any())
@@ -395,7 +397,7 @@ def find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Integer
 
 
 def _lay_out(bins: Bins, bundles: list[list[int]], on: Integers) -> Layout:
-    """Return columns in groups by their number of codes."""
+    """Return the column layout: columns and bundles arranged in groups of similar numbers of codes."""
     n_bins, is_categorical = bins.n_bins, bins.is_categorical
     members = np.zeros(sum(map(len, bundles)), dtype=MEMBER)
     locations = np.zeros(len(n_bins), dtype=LOCATION)
@@ -447,7 +449,7 @@ def _lay_out(bins: Bins, bundles: list[list[int]], on: Integers) -> Layout:
 
 
 class _Tables(NamedTuple):
-    """How the columns are coded.
+    """Lookup tables that map the values of every column to bins.
 
     Attributes
     ----------
@@ -465,6 +467,7 @@ class _Tables(NamedTuple):
 
 
 def _tables(bins: Bins) -> _Tables:
+    """Return the lookup tables of all columns: padded edges of numeric ones, bins of categories."""
     values: list[Floats] = []
     n_steps = []
     for edges, category_bins in zip(bins.edges, bins.category_bins, strict=True):
@@ -494,7 +497,7 @@ _READ_ONLY_MATRIX = numba.types.Array(numba.float64, 2, "A", readonly=True)
     )
 )
 def _pack(queue, n_runs, X, features, edges, bits, counts):  # type: ignore[no-untyped-def]
-    """Write for runs of 256 words from the queue which values lie above the edge of each feature, and count them.
+    """Write, for blocks of 256 words from the queue, whether values exceed each feature's edge, as bits; count them.
 
     X: (n_rows, n_features) float64; features: (n,) int64; edges: (n,) float64; bits: (n, n_words) uint64, a bit per
     row; counts: (n, n_words) uint8.
@@ -554,7 +557,7 @@ def find_bins(values, table, n_steps, missing, bins):  # type: ignore[no-untyped
     )
 )
 def _encode(queue, n_runs, X, rows, tables, starts, n_steps, locations, groups, narrow, wide):  # type: ignore[no-untyped-def]
-    """Code runs of rows from the queue.
+    """Write the bin codes of blocks of rows, taken from the queue, into the words of the table.
 
     X: (n_rows, n_features) float64; rows: (n_rows,) uint32; tables: float64, starts, n_steps: (n_features,) int64, see
     `_Tables`; narrow, wide: the words of the table as codes of 8 and of 16 bits, written.

@@ -1,6 +1,6 @@
-"""The derivatives of a loss of rows: a kernel of the loss writes them, and the threads of a fit call it by its address.
+"""Derivatives of row losses: each loss has a kernel that writes them, which the threads of a fit call by address.
 
-So the passes over rows are compiled once for all losses (`passes.step_run`), and a loss is the same kernel in memory,
+The passes over rows are compiled once for all losses (`passes.step_run`), and a loss uses the same kernel in memory,
 out of core, and in the processes of a cluster.
 """
 
@@ -38,7 +38,7 @@ def derivatives(function: Callable[..., None]) -> Any:
 
 
 class HasDerivatives(Protocol):
-    """A class of losses; a process on another machine finds the kernel by the name of the class."""
+    """Interface of a loss class with a derivatives kernel, which other processes look up by the class's name."""
 
     write_derivatives: ClassVar[Any]
     """See `derivatives`; None if the weights of rows change in another way."""

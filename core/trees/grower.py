@@ -1,4 +1,4 @@
-"""Growing a tree: a leaf is split, the histogram of its smaller child is summed up, that of the other by subtraction.
+"""Growing a tree: split a leaf, sum the histogram of its smaller child, get the other child's by subtraction.
 
 A tree is a list of splits. Leaf 0 is the root. Split s, counted from 0, names a leaf: rows above its cut stay in that
 leaf, rows below it go to leaf s + 1. Level by level, all leaves with a gain are split; best first, the leaf of greatest
@@ -85,12 +85,12 @@ MAX_ROUNDING = 0.05
 
 
 def _work_in(region: Region, _arrays: FitArrays, layout: Integers, part: int) -> None:
-    """Call `run_worker`, and hold the arrays as long as it runs."""
+    """Call `run_worker` for a thread, keeping a reference to the arrays while it runs."""
     run_worker(region, layout.ctypes.data, part)
 
 
 class Splits(NamedTuple):
-    """A grown tree, and the sums of its leaves.
+    """A grown tree: its splits, and sums of row weights per leaf.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class Splits(NamedTuple):
 
 
 class CodedSplits(NamedTuple):
-    """The splits of a tree, as they compare codes.
+    """The splits of a tree as comparisons of bin codes.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class CodedSplits(NamedTuple):
 
 
 class TreeStep(NamedTuple):
-    """A tree, and what its leaves do to the rows.
+    """One boosting step: a tree, and the change of row weights or scores in each leaf.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class TreeStep(NamedTuple):
 
 
 class CellTrees(NamedTuple):
-    """Trees grown in cells, and their rows.
+    """The trees grown in the cells of a ranking tree, and their rows.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ def count_leaves(table: Layout) -> int:
 
 
 class TreeGrower:
-    """Grows trees on one table, and holds the weights of its rows.
+    """Grows trees on one coded table, and holds the weights of its rows.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ class TreeGrower:
     def grow(
         self, criterion: SplitCriterion, features: npt.NDArray[np.bool_], fraction: float, key: int
     ) -> Splits:
-        """Grow one tree, and send all rows to its leaves.
+        """Grow one tree, and assign each row to a leaf.
 
         Parameters
         ----------
@@ -382,7 +382,7 @@ class TreeGrower:
         )
 
     def _grow(self) -> None:
-        """Grow a tree, and send all rows to its leaves."""
+        """Grow a tree, and assign each row to a leaf."""
         self._lead(GROW)
         self.check_derivatives()
         if self.arrays.progress[0]["n_leaves"] == 1:
@@ -428,7 +428,7 @@ class TreeGrower:
         return add_in_order(self.leaf_sums(n_leaves))
 
     def leaf_sums(self, n_leaves: int) -> list[Floats]:
-        """Return for each shard what `Splits.sums` is of all, of the rows as they were last sent to leaves."""
+        """Return `Splits.sums` of each shard, for the rows' current leaves."""
         by_leaf = self.arrays.sums.by_leaf[:, :, :n_leaves]
         if self.division.n_shards == 1:
             return [by_leaf.sum(axis=0)]
@@ -441,7 +441,7 @@ class TreeGrower:
         cells: npt.NDArray[np.void],
         features: npt.NDArray[np.bool_],
     ) -> CellTrees:
-        """Grow a tree in each cell, and sort the rows by its leaves. No two cells share a row.
+        """Grow a tree in each cell of a ranking tree, and sort the rows by leaf. No two cells share a row.
 
         Parameters
         ----------
@@ -473,32 +473,32 @@ class TreeGrower:
         )
 
     def send_to_root(self) -> None:
-        """Let all rows be in leaf 0."""
+        """Assign all rows to leaf 0, the root."""
         self._leaves.fill(0)
 
     def values_of_rows(self, values: Floats) -> Floats:
-        """Return the value of each row's leaf in a new array, for rows that are in the leaves of the last tree.
+        """Return values[leaf] for the leaf of each row in the last tree, as a new array.
 
         The numbers of leaves share memory with the next tree's units of weight, so nobody else reads them.
         """
         return values[self._leaves]
 
     def start_weights(self, weight: Floats) -> None:
-        """Let these be the weights, (n_rows,) float64; all rows are in leaf 0."""
+        """Set the row weights, (n_rows,) float64, and assign all rows to leaf 0."""
         self.send_to_root()
         self.weights[:, 0] = weight
 
     def start_scores(self, score: float) -> None:
-        """Let all rows have this score; all are in leaf 0."""
+        """Set the score of every row to the same number, and assign all rows to leaf 0."""
         self.send_to_root()
         self.scores.fill(score)
 
     def rescale(self, factors: Floats) -> float:
-        """Multiply weights by factors[class, leaf]; return Σ weight² / sample weight."""
+        """Multiply row weights by factors[class, leaf]; return Σ weight² / sample weight."""
         return float(self._pass_over(RESCALE, factors)[0].sum())
 
     def step(self, values: Floats) -> Floats:
-        """Add values[leaf] to the scores, and write gradients and Hessians of the loss.
+        """Add values[leaf] to the scores, and recompute gradients and Hessians of the loss.
 
         Returns
         -------
@@ -508,11 +508,11 @@ class TreeGrower:
         return self._pass_over(STEP, values[None])
 
     def _pass_over(self, phase: int, factors: Floats) -> Floats:
-        """Pass over all rows, and return what is summed up of positives and of negatives, (3, 2) float64."""
+        """Run a pass (`phase`) over all rows; return its sums over positives and negatives, (3, 2) float64."""
         return add_in_order(self.pass_sums(phase, factors))
 
     def pass_sums(self, phase: int, factors: Floats) -> list[Floats]:
-        """Pass over all rows; return for each shard what is summed up of positives and of negatives, (3, 2) float64."""
+        """Run a pass over all rows; return each shard's sums over positives and negatives, (3, 2) float64 each."""
         self.arrays.sums.factors[: len(factors), : factors.shape[1]] = factors
         self._lead(phase)
         by_pass = np.ascontiguousarray(self.arrays.sums.by_pass.T)
@@ -520,7 +520,7 @@ class TreeGrower:
         return [np.array([[each[own].sum() for own in both] for each in by_pass]) for both in runs]
 
     def take_again(self, steps: Sequence[TreeStep]) -> None:
-        """Take steps of another run from the start on."""
+        """Replay the boosting steps of another run from the start."""
         self.arrays.progress[0]["threshold"] = 1.0  # rows are sent to leaves by their codes
         for step in steps:
             self.set_splits(step.splits)
@@ -528,7 +528,7 @@ class TreeGrower:
             self.pass_sums(RESCALE if len(step.factors) == 2 else STEP, step.factors)
 
     def coded_splits(self) -> CodedSplits:
-        """Return the splits of the last tree."""
+        """Return the splits of the last tree as comparisons of codes."""
         tree, progress = self.arrays.tree, self.arrays.progress[0]
         n_splits, n_codes = int(progress["n_leaves"]) - 1, tree.subsets.shape[1]
         splits, columns = tree.coded_splits[:n_splits].copy(), tree.split_columns
@@ -541,7 +541,7 @@ class TreeGrower:
         return CodedSplits(splits, columns[: progress["n_columns"]].copy(), subsets)
 
     def set_splits(self, given: CodedSplits) -> None:
-        """Let the last tree have these splits, of columns as they are here: rows can then be sent to its leaves."""
+        """Set the splits of the last tree, given as comparisons of codes, so that rows can be routed through it."""
         tree, progress = self.arrays.tree, self.arrays.progress[0]
         splits, columns, subsets = given
         tree.coded_splits[: len(splits)] = splits
@@ -553,7 +553,7 @@ class TreeGrower:
         progress["n_leaves"], progress["n_columns"] = len(splits) + 1, len(columns)
 
     def _set(self, criterion: SplitCriterion) -> None:
-        """Set the criterion; what rounding may take of the least masses is given."""
+        """Set the split criterion, with the minimum leaf weight lowered by what rounding may lose."""
         least = 1.0 - min(self.division.n_rows * 2.0**-UNIT_BITS, MAX_ROUNDING)
         criterion = criterion._replace(
             least_mass=criterion.least_mass * least, category_mass=criterion.category_mass * least
@@ -562,7 +562,7 @@ class TreeGrower:
             self.arrays.criterion[0][name] = value
 
     def _lead(self, part: int) -> None:
-        """Lead the threads through a part of the work; see `run_worker`."""
+        """Run a part of the work (`run_worker`) with all threads; this thread leads."""
         with self._workers as region:
             _work_in(region, *self._shared, part)
 
@@ -570,7 +570,7 @@ class TreeGrower:
 def _list_passes(
     division: Division | None,
 ) -> tuple[npt.NDArray[np.void], tuple[list[slice], list[slice]]]:
-    """Return passes over at most `PASS_ROWS` rows each, and for each class the passes of each shard."""
+    """Return runs of at most `PASS_ROWS` rows that cover all rows, and for each class the runs of each shard."""
     bounds: list[tuple[int, int, int, int]] = []
     passes_of: tuple[list[slice], list[slice]] = [], []
     for k, of_class in enumerate(passes_of):

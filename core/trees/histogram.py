@@ -1,4 +1,4 @@
-"""Kernels that sum up histograms: weights are rounded to whole units, whose sums do not depend on the order of rows."""
+"""Kernels that sum histograms: weights are rounded to integer multiples of a unit, so that sums ignore row order."""
 
 import math
 
@@ -27,7 +27,7 @@ PREFETCH_ADD = 64
 
 @numba.njit(**INNER)
 def unit_of(total):  # type: ignore[no-untyped-def]
-    """Return the power of two that is the unit of weights of this sum; see `UNIT_BITS`."""
+    """Return the unit (a power of two) to which weights with this total are rounded; see `UNIT_BITS`."""
     if not 0.0 < total < np.inf:
         return 1.0
     _, exponent = math.frexp(UNIT_MARGIN * total)
@@ -36,7 +36,7 @@ def unit_of(total):  # type: ignore[no-untyped-def]
 
 @numba.njit(error_model="numpy", **INNER)
 def round_weights(weights, n_weights, rows, start, stop, least, scales, nearest, key, after, units):  # type: ignore[no-untyped-def]
-    """Write the weights of rows[start:stop], in units, to units.
+    """Write the weights of rows[start:stop], as whole numbers of units, to `units`.
 
     weights: (n_rows · n_weights,) float64; rows: (n,) uint32; units: (n_rows · n_weights,) uint32: a single weight, or
     the Hessian and then the gradient in two's complement. A weight, or gradient, below `least` is raised to it, and the
@@ -62,7 +62,7 @@ def round_weights(weights, n_weights, rows, start, stop, least, scales, nearest,
 
 @numba.njit(inline="always")
 def _add_words(words, rows, units, shift, sign, start, stop, histogram, row_words, n_weights):  # type: ignore[no-untyped-def]
-    """Add rows[start:stop] to a histogram; see `add_rows`. The last two arguments are constants of the compiler."""
+    """Add rows[start:stop] to a histogram; see `add_rows`. row_words and n_weights are compile-time constants."""
     last = stop - 1
     bits = np.uint64(8 * row_words)
     one_code = (np.uint64(1) << bits) - np.uint64(1)
@@ -87,7 +87,7 @@ def _add_words(words, rows, units, shift, sign, start, stop, histogram, row_word
 
 @numba.njit(**INNER)
 def add_rows(words, row_words, rows, units, n_weights, sign, n_positives, start, stop, histogram):  # type: ignore[no-untyped-def]
-    """Clear the histogram of a group and add rows[start:stop] to it; or take them away from it, if sign is -1.
+    """Write the histogram of rows[start:stop] in a column group; or subtract these rows from it, if sign is -1.
 
     words: uint64, the group's codes, row_words (1 or 2) per row; rows: (n,) uint32, those below n_positives first;
     units: (n_rows · n_weights,) uint32, see `round_weights`; histogram: (8 · n_codes,) int64. A single weight is added

@@ -1,4 +1,4 @@
-"""The logistic loss of many rows, its gradient and Hessian, in arithmetic that the compiler turns into vector code.
+"""The logistic loss of many rows, its gradient and Hessian, in arithmetic that the compiler vectorises.
 
 The exponential of the C library takes one number at a time, and would take longer than the histograms of a tree.
 """
@@ -22,6 +22,7 @@ def _from_bits(typing_context, bits):  # type: ignore[no-untyped-def]
     """Return the float64 whose bits are those of an int64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit the LLVM bitcast."""
         return builder.bitcast(arguments[0], llvmlite.ir.DoubleType())
 
     return numba.float64(numba.int64), generate

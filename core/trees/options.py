@@ -1,4 +1,4 @@
-"""Parameters of trees, each with its bounds and its sentence."""
+"""Parameters of trees, each with its bounds and its description."""
 
 from typing import Annotated, Literal
 
@@ -127,7 +127,7 @@ LEVELS = MAX_LEAVES.bit_length() - 1
 
 
 def check_shape(max_depth: int | None, max_leaves: int | Literal["auto"] | None) -> None:
-    """Refuse trees that would have no bound on their leaves."""
+    """Raise InvalidParameter if max_depth and max_leaves leave the number of leaves unbounded."""
     if max_leaves is None and (max_depth is None or max_depth > LEVELS):
         raise InvalidParameter(
             f"max_depth is required and must be at most {LEVELS} if max_leaves is None, got {max_depth}"

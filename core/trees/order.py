@@ -1,4 +1,4 @@
-"""Monotone trees: which leaves may not have more than which, and the best values of leaves in that order.
+"""Monotone trees: the order of leaves that constraints require, and the best leaf values in that order.
 
 A leaf is a box: an interval of each numeric feature, perhaps with the missing, and a set of categories of each
 categorical one. Two rows that differ in one constrained feature alone lie in the same leaf, or in two leaves whose
@@ -38,7 +38,7 @@ Relation = npt.NDArray[np.bool_]
 
 
 class LeafRegions(NamedTuple):
-    """The regions of the leaves of a tree, by the features that it splits on.
+    """The region (box) of feature space of each leaf of a tree, by the features that it splits on.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def find_regions(
 
 
 def order_leaves(regions: LeafRegions, directions: Directions) -> Relation | None:
-    """Return which leaves may not have less than which; None if the tree splits on no constrained feature.
+    """Return which leaves' values must be at least which others'; None if no constrained feature is split.
 
     O(n_leaves² · n_used).
 
@@ -143,7 +143,7 @@ def find_falls(
     n_features: int,
     limit: int,
 ) -> tuple[int, list[Violation]]:
-    """Return the number of pairs of leaves that constraints compare, and up to `limit` pairs that break one.
+    """Return the number of leaf pairs that constraints compare, and up to `limit` pairs that violate one.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def find_falls(
 
 
 def _rows_of(regions: LeafRegions, first: int, second: int, along: int, n_features: int) -> Floats:
-    """Return a row of each of two leaves that differ in the feature `along` alone, the first one's value below."""
+    """Return two rows, one per leaf, that differ in the feature `along` only; the first has the lower value."""
     rows = np.zeros((2, n_features))
     pair = [first, second]
     for u, feature in enumerate(regions.features.tolist()):
@@ -195,7 +195,7 @@ def _between(low: float, high: float) -> float:
 
 
 def pool_ratios(a: Floats, b: Floats, relation: Relation | None) -> Floats:
-    """Return a / b of each leaf, or its isotonic regression with weights b if leaves are ordered.
+    """Return the best leaf value a / b of each leaf, or its isotonic regression with weights b if leaves are ordered.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def pool_ratios(a: Floats, b: Floats, relation: Relation | None) -> Floats:
 
 
 def raise_values(values: Floats, relation: Relation) -> Floats:
-    """Return values that keep the order exactly: each at least those of all leaves below it.
+    """Return the leaf values raised so that they obey the order exactly, undoing rounding errors.
 
     Of values that keep it but for rounding nothing else changes.
     """
@@ -225,7 +225,7 @@ def raise_values(values: Floats, relation: Relation) -> Floats:
 
 @kernel(numba.void(numba.boolean[:, ::1]))
 def _close_in_place(relation):  # type: ignore[no-untyped-def]
-    """Make a relation, (n, n) bool, transitive."""
+    """Replace a relation between leaves, (n, n) bool, by its transitive closure, in place."""
     n = len(relation)
     for k in range(n):
         for i in range(n):
@@ -253,7 +253,7 @@ def _close(relation: Relation) -> Relation:
     inner=True,
 )
 def _find_upper(leaves, net, closed, least, upper):  # type: ignore[no-untyped-def]
-    """Mark the upper set of greatest net sum among some leaves, and return its size.
+    """Mark the upper set of leaves with the greatest net sum, and return its size.
 
     leaves: (k,) int64; net: (k,) float64; closed: (n, n) bool, transitive; least: a flow below it counts as none;
     upper: (k,) bool, written. An upper set holds with a leaf all leaves above it. Leaves of positive net may be taken
@@ -328,7 +328,7 @@ def _find_upper(leaves, net, closed, least, upper):  # type: ignore[no-untyped-d
 
 @kernel(numba.float64[::1](numba.float64[::1], numba.float64[::1], numba.boolean[:, ::1]))
 def _pool_ratios(a, b, closed):  # type: ignore[no-untyped-def]
-    """Return the isotonic regression of a / b with weights b, (n,) float64; closed: (n, n) bool, transitive."""
+    """Return the isotonic regression of a / b with weights b, (n,) float64, under the partial order `closed`."""
     n = len(a)
     pooled = np.empty(n)
     leaves = np.arange(n)

@@ -16,9 +16,10 @@ PREFETCH_PARTITION = 256
 
 @intrinsic
 def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
-    """Prefetch array[index] into the cache; array is 1-D of any dtype."""
+    """Emit an LLVM prefetch of array[index] into the cache; array is 1-D of any dtype."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit the call of LLVM's prefetch intrinsic."""
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         byte, number = llvmlite.ir.IntType(8).as_pointer(), llvmlite.ir.IntType(32)
         address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)
@@ -33,7 +34,7 @@ def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def find_first(rows, start, stop, least):  # type: ignore[no-untyped-def]
-    """Return the first index from start to stop whose row is at least `least`; rows: (n,) uint32, ascending there."""
+    """Return the first index in start:stop whose row number is at least `least`; rows: (n,) uint32, ascending there."""
     while start < stop:
         middle = (start + stop) // 2
         if rows[middle] < least:
@@ -75,7 +76,7 @@ def partition_rows(words, row_words, lane, above, start, stop, rows, upper, part
 
 @numba.njit(**INNER)
 def gather_rows(partitioned, start, middle, stop, rows, above, below):  # type: ignore[no-untyped-def]
-    """Copy partitioned[start:middle] to rows[above:], partitioned[middle:stop] in reverse to rows[below:]; uint32."""
+    """Copy partitioned[start:middle] to rows[above:], partitioned[middle:stop] reversed to rows[below:]; uint32."""
     for i in range(middle - start):
         rows[np.uint64(above + i)] = partitioned[np.uint64(start + i)]
     for i in range(stop - middle):

@@ -1,4 +1,4 @@
-"""Passes over all rows of a fit: each task reads or writes one run of rows.
+"""Passes over all rows of a fit, divided into tasks: each task reads or writes one run of rows.
 
 A tree begins with the list of its rows (`list_run`, or `draw_run`), whose weights are rounded (`round_run`). It ends
 with the leaf of each row (`route_run`). Then the loss changes the weights (`rescale_run`, `step_run`). Sums of weights
@@ -27,7 +27,7 @@ ROUTED_ROWS = 1024
 
 @numba.njit(inline="always")
 def _sum_sizes(numbers, start, stop, stride):  # type: ignore[no-untyped-def]
-    """Return the sum of the sizes of every stride-th number, in four parts: one alone would wait for each addition."""
+    """Return the sum of the absolute values of every stride-th number, accumulated in four parts for speed."""
     sums = 0.0, 0.0, 0.0, 0.0
     middle = stop - (stop - start) % (4 * stride)
     for i in range(start, middle, 4 * stride):
@@ -45,7 +45,7 @@ def _sum_sizes(numbers, start, stop, stride):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def _least_hessian(weights, start, stop):  # type: ignore[no-untyped-def]
-    """Return the least Hessian of the rows from start to stop, or 0 if it is greater; NaN shows in their sum."""
+    """Return the minimum Hessian of rows start to stop, at most 0; NaN is detected through their sum instead."""
     least = 0.0
     for i in range(start, stop):
         hessian = weights[2 * i + 1]
@@ -55,7 +55,7 @@ def _least_hessian(weights, start, stop):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def list_run(address, t):  # type: ignore[no-untyped-def]
-    """Write the rows of run t to `listed`, sum up their weights, and find the least Hessian."""
+    """Write the row numbers of run t to `listed`, sum their weights, and find the minimum Hessian."""
     fit = arrays_at(address)
     n_weights, weights = fit.settings[0].n_weights, fit.rows.weights
     start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
@@ -71,7 +71,7 @@ def list_run(address, t):  # type: ignore[no-untyped-def]
 
 @numba.njit(error_model="numpy", **INNER)
 def draw_run(address, t):  # type: ignore[no-untyped-def]
-    """Write the rows drawn from run t to `listed`, from the start of the run on, as `list_run` does those of all."""
+    """Write the rows sampled from run t to `listed`, from the start of the run on; otherwise like `list_run`."""
     fit = arrays_at(address)
     settings, progress = fit.settings[0], fit.progress[0]
     start, stop = fit.rows.passes[t].start, fit.rows.passes[t].stop
@@ -98,7 +98,7 @@ def draw_run(address, t):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def round_run(address, t):  # type: ignore[no-untyped-def]
-    """Write the weights of a run of the root's rows, in units, to `units`."""
+    """Write the rounded weights, in units, of a run of the root's rows."""
     fit = arrays_at(address)
     settings, progress, criterion = fit.settings[0], fit.progress[0], fit.criterion[0]
     root = fit.tree.nodes[fit.tree.siblings[0].added]
@@ -122,7 +122,7 @@ def round_run(address, t):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _write_leaves(address, first, last, listed_from, listed_to, s, leaf):  # type: ignore[no-untyped-def]
-    """Write the leaf of the rows from `first` to `last` in listed[listed_from:listed_to]; if s >= 0 split s decides."""
+    """Write the leaf of each row in listed[listed_from:listed_to] that lies between `first` and `last`."""
     fit = arrays_at(address)
     rows, leaves = fit.rows.listed, fit.rows.leaves
     at = np.uint64(find_first(rows, listed_from, listed_to, first))
@@ -157,7 +157,7 @@ def _write_leaves(address, first, last, listed_from, listed_to, s, leaf):  # typ
 
 @numba.njit(**INNER)
 def _read_leaves(address, start, stop):  # type: ignore[no-untyped-def]
-    """Write the leaf of the rows from start to stop, by the lists of the nodes; all rows must be listed."""
+    """Write the leaf of rows start to stop, using the row lists of the nodes; all rows must be listed."""
     fit = arrays_at(address)
     n_splits = fit.progress[0].n_leaves - 1
     for s in range(n_splits):
@@ -176,7 +176,7 @@ def _read_leaves(address, start, stop):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _find_leaves(address, start, stop):  # type: ignore[no-untyped-def]
-    """Write the leaf of the rows from start to stop, by their codes."""
+    """Write the leaf of rows start to stop, by comparing their codes."""
     fit = arrays_at(address)
     progress = fit.progress[0]
     n_columns, n_leaves = progress.n_columns, progress.n_leaves
@@ -215,7 +215,7 @@ def _find_leaves(address, start, stop):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def route_run(address, t):  # type: ignore[no-untyped-def]
-    """Write the leaf of each row of run t, and sums of weights to by_leaf[t, :, leaf]: see `Splits.sums`.
+    """Write the leaf of each row of run t, and the sums of weights per leaf to by_leaf[t, :, leaf]; see `Splits.sums`.
 
     Sample weights are all 1 if there are none.
     """

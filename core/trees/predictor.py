@@ -1,4 +1,4 @@
-"""Sending rows through trees: coded rows while trees are grown; few rows or many to be scored.
+"""Routing rows through trees: coded rows while trees are grown; few or many raw rows to be scored.
 
 Many rows are coded first. The thresholds of a feature, of all trees together, divide it into intervals; once a row's
 values are coded by interval, x > threshold is a comparison of small numbers, exactly. A block of rows then meets each
@@ -77,7 +77,7 @@ _CODED_SPLITS = numba.from_dtype(CODED_SPLIT)[::1]
     inner=True,
 )
 def find_leaves(columns, splits, subsets, spare, leaf_numbers):  # type: ignore[no-untyped-def]
-    """Find the leaf of each row of a block.
+    """Write the leaf of each row of a block of coded rows.
 
     columns: (n_columns, n_rows or more) uint8 or uint16, codes of the columns that the tree splits on; splits:
     (n_splits,) `CODED_SPLIT`; subsets: uint8, 1 for each code above, for all splits by subsets; spare: (n_rows,) uint8,
@@ -173,7 +173,7 @@ class BinnedPredictor:
     is_narrow: bool
 
     def add_scores(self, X: Floats, scores: Floats) -> None:
-        """Add the values of all trees to the scores, tree by tree."""
+        """Add the sum of all trees to the scores of the rows of X, tree by tree."""
         n_blocks = -(-len(X) // CODED_AT_ONCE)
         pool = ThreadPool(len(X) * len(self.trees.n_splits))
         pool.run(_add_coded_scores, n_blocks, X, self.trees, self.is_narrow, scores)
@@ -186,7 +186,10 @@ def bin_trees(
     sets: npt.NDArray[np.uint64],
     n_categories: Integers,
 ) -> BinnedPredictor | None:
-    """Return the trees with coded thresholds; None if there are too many codes. For the arrays see `TreeSum`."""
+    """Return trees whose thresholds are codes, to score many rows; None if there are too many codes.
+
+    For the arrays see `TreeSum`.
+    """
     features, asked = np.unique(splits["feature"], return_inverse=True)
     is_set = splits["set"] != NO_SET
     edges = [np.empty(0)] * len(features)
@@ -237,7 +240,7 @@ _MATRIX = numba.types.Array(numba.float64, 2, "C", readonly=True)
     numba.void(numba.int64, numba.int64, numba.int64, _MATRIX, _BINNED_TREES, numba.boolean, _F1)
 )
 def _add_coded_scores(first, step, n_blocks, X, trees, is_narrow, scores):  # type: ignore[no-untyped-def]
-    """Add the values of the trees to the scores of every step-th block of rows.
+    """Add the sum of all trees to the scores, for every step-th block of rows.
 
     X: (n_rows, n_features) float64; is_narrow: whether all codes fit uint8; scores: (n_rows,) float64.
     """
@@ -329,7 +332,7 @@ _NODES = numba.types.NamedTuple(
     error_model="numpy",
 )
 def _link_tree(tree, root, split_leaf, values, weights, nodes):  # type: ignore[no-untyped-def]
-    """Write the nodes of a tree, from index `root` on.
+    """Write the linked nodes of one tree into `nodes`, from index `root` on.
 
     split_leaf: (n_splits,) uint16; values, weights: (n_splits + 1,) float64, of the leaves.
     """
@@ -370,7 +373,7 @@ def link(
     sets: npt.NDArray[np.uint64],
     n_categories: Integers,
 ) -> Nodes:
-    """Turn lists of splits into nodes; see `boosting.tree_sum.TreeSum` for the arrays."""
+    """Return trees, given as lists of splits, as linked nodes; see `boosting.tree_sum.TreeSum` for the arrays."""
     n_trees, n_nodes = len(n_leaves), int(2 * n_leaves.sum()) - len(n_leaves)
     nodes = Nodes(
         np.empty(n_trees, dtype=np.int64),
@@ -406,7 +409,7 @@ _U8 = numba.uint64
 
 @kernel(_U8(_MATRIX, _NODES, numba.boolean, _U8, _U8), inner=True, forceinline=True, _nrt=False)
 def _step(X, nodes, with_sets, row, node):  # type: ignore[no-untyped-def]
-    """Return the child of a node to which a row goes; X: (n_rows, n_features) float64."""
+    """Return the child node to which a row of X, (n_rows, n_features) float64, goes from a node."""
     x = X[row, np.uint64(nodes.feature[node])]
     above = (x > nodes.threshold[node]) | (np.isnan(x) & nodes.missing_above[node])
     if with_sets and nodes.set[node] != NO_SET:
@@ -420,7 +423,7 @@ def _step(X, nodes, with_sets, row, node):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def _walk_rows(X, nodes, with_sets, tree, low, high, at):  # type: ignore[no-untyped-def]
-    """Write the leaf of rows low to high to at, (n,) int64.
+    """Write the node at which rows low to high end in a tree to at, (n,) int64.
 
     Eight rows walk at a time: their steps do not wait for each other, and stay in registers.
     """
@@ -455,7 +458,7 @@ def _walk_rows(X, nodes, with_sets, tree, low, high, at):  # type: ignore[no-unt
     )
 )
 def _add_scores(first_task, step, n_tasks, X, nodes, first, last, scores):  # type: ignore[no-untyped-def]
-    """Add the values of trees first:last to the scores of every step-th task; see `add_scores`."""
+    """Add the sum of trees first:last to the scores, for every step-th task; see `add_scores`."""
     size = WALKED_AT_ONCE if last - first == 1 else ROWS_PER_TREE
     at = np.empty(ROWS_PER_TREE, dtype=np.int64)
     for task in range(first_task, n_tasks, step):
@@ -472,7 +475,7 @@ def _add_scores(first_task, step, n_tasks, X, nodes, first, last, scores):  # ty
 
 
 def add_scores(X: Floats, nodes: Nodes, first: int, last: int, scores: Floats) -> None:
-    """Add the values of trees first:last to the scores, tree by tree, in threads if that pays.
+    """Add the sum of trees first:last to the scores of rows, tree by tree, in threads if that pays.
 
     Parameters
     ----------
@@ -496,7 +499,7 @@ def add_scores(X: Floats, nodes: Nodes, first: int, last: int, scores: Floats) -
 
 @kernel(numba.void(_MATRIX, _NODES, numba.float64[:, ::1]))
 def add_parts(X, nodes, parts):  # type: ignore[no-untyped-def]
-    """Add to parts[row, feature] the change of the mean at each node on the path of the row that splits on the feature.
+    """Add to parts[row, feature] the change of the mean score at each node on the row's path that splits on it.
 
     X, parts: (n_rows, n_features) float64.
     """
@@ -510,7 +513,7 @@ def add_parts(X, nodes, parts):  # type: ignore[no-untyped-def]
 
 
 def cover_nodes(nodes: Nodes, leaf_weight: Floats) -> Floats:
-    """Return the mass of the training rows in each node; `leaf_weight` is that of all leaves, tree by tree."""
+    """Return the sample weight of the training rows in each node; `leaf_weight` is that of all leaves, tree by tree."""
     cover = np.zeros(len(nodes.mean))
     cover[nodes.child[::2] == np.arange(len(cover))] = leaf_weight
     levels, at = [], nodes.root
@@ -525,7 +528,7 @@ def cover_nodes(nodes: Nodes, leaf_weight: Floats) -> Floats:
 
 @kernel(numba.void(_MATRIX, _NODES, _F1, _F1, _F1, numba.float64[:, ::1]), error_model="numpy")
 def _add_shapley(X, nodes, cover, points, masses, parts):  # type: ignore[no-untyped-def]
-    """Add the Shapley values; see `add_shapley`. points, masses: of a quadrature on [0, 1]."""
+    """Add the Shapley values of rows to `parts`; see `add_shapley`. points, masses: a quadrature rule on [0, 1]."""
     deepest = 1
     for t in range(len(nodes.root)):
         deepest = max(deepest, nodes.depth[t])
@@ -588,19 +591,19 @@ def _add_shapley(X, nodes, cover, points, masses, parts):  # type: ignore[no-unt
 
 
 def _count_points(nodes: Nodes, n_features: int) -> int:
-    """Return the points by which Gauss's quadrature is exact for every leaf."""
+    """Return the number of Gauss quadrature points that makes the Shapley values of every leaf exact."""
     return (min(int(nodes.depth.max(initial=1)), n_features) + 1) // 2
 
 
 def count_shapley_steps(nodes: Nodes, n_features: int) -> int:
-    """Return the most steps that `add_shapley` takes for one row."""
+    """Return the greatest number of elementary steps that `add_shapley` takes for one row."""
     n_leaves = (len(nodes.mean) + len(nodes.root)) // 2
     points = _count_points(nodes, n_features)
     return 4 * points * points * n_leaves
 
 
 def add_shapley(X: Floats, nodes: Nodes, cover: Floats, parts: Floats) -> None:
-    """Add the Shapley values of each row's features to `parts`.
+    """Add the exact Shapley values of each row's features, for a sum of trees, to `parts`.
 
     The game: of a row only some features are known. At a split on one of them the row goes its way; at any other it is
     divided between both children by the training mass in them, and v is the mean value of the leaves that it reaches.
@@ -631,7 +634,7 @@ def add_shapley(X: Floats, nodes: Nodes, cover: Floats, parts: Floats) -> None:
     )
 )
 def _add_mixed(X, references, shares, nodes, orders, most, parts):  # type: ignore[no-untyped-def]
-    """Add the Shapley values against reference rows; see `mixed_shapley`.
+    """Add Shapley values against reference rows to `parts`; return False after visiting more than `most` nodes.
 
     X, parts: (n_rows, n_features) float64, `parts` written; references: (n_references, n_features) float64; shares:
     (n_references,) float64; orders[a, b] = a! b! / (a + b + 1)!. Return False once more than `most` nodes were visited.
@@ -694,7 +697,7 @@ def _add_mixed(X, references, shares, nodes, orders, most, parts):  # type: igno
 
 
 def count_mixed(nodes: Nodes, n_features: int, most: int) -> int:
-    """Return how many nodes `mixed_shapley` visits at most for a row and one reference row; `most` if it is more.
+    """Return an upper bound, at most `most`, on the nodes that `mixed_shapley` visits per row and reference row.
 
     Each inner node is visited once for each way to it, and each way takes a side of a feature once.
     """
@@ -719,7 +722,7 @@ def count_mixed(nodes: Nodes, n_features: int, most: int) -> int:
 def mixed_shapley(
     x: Floats, references: Floats, shares: Floats, nodes: Nodes, most: int
 ) -> Floats | None:
-    """Return the exact Shapley values of a row's sum of trees against reference rows; None if that takes too long.
+    """Return the exact Shapley values of one row against reference rows; None if that takes more than `most` nodes.
 
     The game is that of `core.explain.shapley_estimate`: a feature that is not known has its value in a reference row. A
     path on which the row and the reference part is followed to both sides: to the one with the row's value of the
@@ -772,7 +775,7 @@ def mixed_shapley(
 def _add_mixed_scores(  # type: ignore[no-untyped-def]
     first_task, step, n_tasks, X, references, row, reference, position, size, start, nodes, scores
 ):
-    """Write the sum of all trees to the scores of mixed rows; see `add_mixed_scores`.
+    """Write the score (sum of all trees) of each mixed row; see `add_mixed_scores`.
 
     X, references: (n_rows, n_features) float64; row, reference, size: (n_pairs,) int64; position: (n_pairs, n_orders,
     n_features) int64; start: (n_pairs + 1,) int64; scores: float64, written.
@@ -901,7 +904,7 @@ def _add_mixed_scores(  # type: ignore[no-untyped-def]
 
 
 def add_mixed_scores(mixed: MixedRows, nodes: Nodes, scores: Floats) -> None:
-    """Write the sum of all trees of each mixed row to `scores`, which are 0 before.
+    """Write the score (sum of all trees) of each mixed row to `scores`, which are 0 before.
 
     A path on which the row and the reference of a pair part is followed to both sides, as far as some mixed row goes
     there. A leaf that needs some features of the row and some of the reference is reached by one run of each order:

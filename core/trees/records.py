@@ -1,4 +1,4 @@
-"""The arrays of a fit of trees: records that its kernels and threads share, and the phases of their work.
+"""The shared arrays of a fit of trees: records that kernels and threads read and write, and the phases of their work.
 
 Kernels pass each other the address of these arrays (`arrays_at`): one number instead of forty arguments.
 """
@@ -129,7 +129,7 @@ WORK, GROW, PLANT, ADVANCE, LIST_ROWS, ADD_ROOT, DIVIDE, ADD_SIBLINGS = range(14
 
 
 class CodeArrays(NamedTuple):
-    """The coded table, and what a tree may split on.
+    """The coded table, and which columns and codes a tree may split on.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class CodeArrays(NamedTuple):
 
 
 class RowArrays(NamedTuple):
-    """The rows: their weights and scores, and in which node and leaf they are.
+    """The rows of a fit: their weights and scores, and the node and leaf that hold them.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class RowArrays(NamedTuple):
 
 
 class SumArrays(NamedTuple):
-    """Sums over rows.
+    """Sums over rows: histograms, and sums of weights per leaf, pass and shard.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ class SumArrays(NamedTuple):
 
 
 class TreeArrays(NamedTuple):
-    """The tree: its nodes and splits, and the nodes that are split at present.
+    """The tree under construction: its nodes and splits, and the nodes being split.
 
     Attributes
     ----------
@@ -285,6 +285,7 @@ _F1, _F2, _I1 = numba.float64[::1], numba.float64[:, ::1], numba.int64[::1]
 
 
 def _records(dtype: np.dtype[np.void]) -> Any:
+    """Return the numba type of a contiguous array of records of a dtype."""
     return numba.from_dtype(dtype)[::1]
 
 

@@ -1,4 +1,4 @@
-"""Drawing the rows that a tree is grown on: rows of great weight always, the others at random.
+"""Sampling the rows on which a tree is grown: rows of large weight always, the others at random.
 
 A row of weight w is kept with probability min(1, w/μ) and then has the weight max(w, μ). Of all draws of
 that size whose sums are unbiased, this one has the least variance (Ibragimov & Gusev 2019). μ is set so
@@ -18,7 +18,7 @@ THRESHOLD_ROWS = 1 << 12
 
 
 def find_threshold(weights: Floats, fraction: float) -> float:
-    """Return μ with Σ min(1, w/μ) = fraction · n, computed from evenly spaced rows.
+    """Return μ with Σ min(1, w/μ) = fraction · n, the weight above which a row is always drawn.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ _splitmix64 = numba.njit(inline="always")(splitmix64)
 
 @kernel(numba.float64(numba.uint64, numba.uint64))
 def uniform(key, counter):  # type: ignore[no-untyped-def]
-    """Return a number from [0, 1) that key and counter determine, both uint64: the stream of splitmix64 from key on."""
+    """Return a pseudo-random number in [0, 1) determined by key and counter (uint64), by splitmix64."""
     return np.float64(_splitmix64(key + counter * GOLDEN_GAMMA) >> np.uint64(11)) * 2.0**-53
 
 
 @numba.njit(**INNER)
 def close_up(rows, runs, counts):  # type: ignore[no-untyped-def]
-    """Move the rows drawn from the runs to the front of rows, (n_rows,) uint32; return their number.
+    """Move the rows sampled from each run to the front of rows, (n_rows,) uint32; return their number.
 
     runs: (n_runs,) `grower.PASS`; counts: (n_runs,) int64, rows drawn from the start of each run on.
     """

@@ -1,4 +1,4 @@
-"""The order in which a tree grows: which leaves are split next, and the phases of tasks that split them.
+"""The schedule of tree growth: which leaves are split next, and the phases of parallel tasks that split them.
 
 Best first, several leaves are split speculatively at the same time: those of greatest gain, which the tree will nearly
 always get. Their gains decide which of them it gets, and in which order, as if they had been split one by one. This
@@ -71,6 +71,7 @@ TASKS_PER_PHASE = 8
 
 @numba.njit(**INNER)
 def _scratch_of(address):  # type: ignore[no-untyped-def]
+    """Return a thread's scratch memory, sized for the column group with the most codes."""
     fit = arrays_at(address)
     n_codes = 1
     for g in range(len(fit.codes.groups)):
@@ -80,7 +81,7 @@ def _scratch_of(address):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _work(region, address, scratch_address):  # type: ignore[no-untyped-def]
-    """Do tasks of the phases that another thread leads through, while there are any."""
+    """Run tasks of the phases that another thread leads, until there are none."""
     run_task = arrays_at(address).settings[0].run_task
     idle = 0
     while idle < SPINS + YIELDS and atomic_load(region.ended) == 0:
@@ -98,7 +99,7 @@ def _work(region, address, scratch_address):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _do(address, scratch_address, phase, t):  # type: ignore[no-untyped-def]
-    """Do a task as the leader; the present phase is the given one, or all its tasks are done."""
+    """Run task t as the leader; the current phase must be `phase`, or all its tasks must be done."""
     arrays_at(address).progress[0].phase = phase
     if call_at(arrays_at(address).settings[0].run_task, address, scratch_address, t):
         raise MemoryError("a task of a tree failed, most likely because of insufficient memory")
@@ -106,7 +107,7 @@ def _do(address, scratch_address, phase, t):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _lead(region, address, scratch_address, phase, n_tasks):  # type: ignore[no-untyped-def]
-    """Lead the workers through a phase of `n_tasks` tasks."""
+    """Lead the worker threads through a phase of `n_tasks` tasks, and wait for its end."""
     fit = arrays_at(address)
     fit.progress[0].phase = phase
     publish(region, n_tasks)
@@ -120,7 +121,7 @@ def _lead(region, address, scratch_address, phase, n_tasks):  # type: ignore[no-
 
 @numba.njit(**INNER)
 def _open_gain(address, number):  # type: ignore[no-untyped-def]
-    """Return the gain of a node's best split; -1 if it has none or lies too deep."""
+    """Return the gain of the best split of a node; -1 if there is none or the node is at the maximum depth."""
     fit = arrays_at(address)
     split = fit.tree.node_splits[number]
     too_deep = fit.tree.nodes[number].depth >= fit.settings[0].max_depth
@@ -129,7 +130,7 @@ def _open_gain(address, number):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _best_open_leaf(address, unsplit_only):  # type: ignore[no-untyped-def]
-    """Return the open leaf of greatest gain, level by level the first of least depth; -1 if none has a gain.
+    """Return the leaf to split next: greatest gain, or (level by level) least depth; -1 if none has a gain.
 
     unsplit_only: consider only nodes that are not split yet and whose children may be split.
     """
@@ -151,7 +152,7 @@ def _best_open_leaf(address, unsplit_only):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _commit(address, number, scratch_address):  # type: ignore[no-untyped-def]
-    """Add the split of a node to the tree."""
+    """Add the split of a node to the tree: its children become leaves."""
     fit = arrays_at(address)
     progress = fit.progress[0]
     node, split = fit.tree.nodes[number], fit.tree.node_splits[number]
@@ -196,7 +197,7 @@ def _commit(address, number, scratch_address):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _choose(address, scratch_address):  # type: ignore[no-untyped-def]
-    """Add the splits of split nodes to the tree, then choose the batch of nodes to split next; return its size."""
+    """Add precomputed splits to the tree, then choose the next batch of nodes to split; return its size."""
     fit = arrays_at(address)
     settings, progress = fit.settings[0], fit.progress[0]
     if progress.n_leaves == 1:
@@ -242,7 +243,7 @@ def _choose(address, scratch_address):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _divide_masses(address, b):  # type: ignore[no-untyped-def]
-    """Write the masses of both children of node b of the batch, from its histogram."""
+    """Write the class weights of both children of node b of the batch, from its histogram."""
     fit = arrays_at(address)
     parent = fit.tree.nodes[fit.tree.batch[b]]
     split, is_above = fit.tree.node_splits[fit.tree.batch[b]], fit.tree.above[b]
@@ -261,7 +262,7 @@ def _divide_masses(address, b):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _free_histogram(address, number):  # type: ignore[no-untyped-def]
-    """Let another node have the histogram of a node that will not be split."""
+    """Release the histogram memory of a node that will not be split."""
     fit = arrays_at(address)
     progress = fit.progress[0]
     fit.tree.free[progress.n_free] = fit.tree.nodes[number].histogram
@@ -270,7 +271,7 @@ def _free_histogram(address, number):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _take_histogram(address, number):  # type: ignore[no-untyped-def]
-    """Let a node have a histogram that no other node needs."""
+    """Assign an unused histogram memory to a node."""
     fit = arrays_at(address)
     progress = fit.progress[0]
     if progress.n_free > 0:
@@ -283,7 +284,7 @@ def _take_histogram(address, number):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _divide_rows(region, address, scratch_address, n_batch):  # type: ignore[no-untyped-def]
-    """Partition the rows of the nodes of the batch, whose codes above are marked, and note their children as siblings.
+    """Partition the rows of the batch's nodes between their children, and register the children as siblings.
 
     The masses of the children are unknown: infinite.
     """
@@ -340,7 +341,7 @@ def _divide_rows(region, address, scratch_address, n_batch):  # type: ignore[no-
 
 @numba.njit(**INNER)
 def _split_batch(region, address, scratch_address, n_batch):  # type: ignore[no-untyped-def]
-    """Split the nodes of the batch, and note their children as siblings; return the number of pairs of these.
+    """Split the nodes of the batch, register their children as siblings, and return the number of sibling pairs.
 
     Two children are left out if neither may be split.
     """
@@ -371,7 +372,7 @@ def _split_batch(region, address, scratch_address, n_batch):  # type: ignore[no-
 
 @numba.njit(**INNER)
 def _add_runs(region, address, scratch_address, n_siblings):  # type: ignore[no-untyped-def]
-    """Divide the rows that histograms of siblings are summed up from into runs, and add up those of more than one."""
+    """Divide the rows of siblings' histograms into runs; sum the runs and combine those of the same node."""
     fit = arrays_at(address)
     n_groups = len(fit.codes.groups)
     n = n_spare = 0
@@ -401,7 +402,7 @@ def _add_runs(region, address, scratch_address, n_siblings):  # type: ignore[no-
 
 @numba.njit(**INNER)
 def _comes_first(split, other, node, objective):  # type: ignore[no-untyped-def]
-    """Return True if a split of a node is better than another one; of two near ones, the first feature is better."""
+    """Return True if a node's split beats another: more gain, or nearly equal gain and an earlier feature."""
     tie = 1e-9 * other.gain
     if objective == YOUDEN:
         tie = 10.0 * MASS_RTOL * node.positive * node.negative
@@ -411,7 +412,7 @@ def _comes_first(split, other, node, objective):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _choose_splits(address, n_siblings):  # type: ignore[no-untyped-def]
-    """Choose the best split of each of the siblings among the best splits by the columns of each group."""
+    """Choose the best split of each sibling among the best splits of its column groups."""
     fit = arrays_at(address)
     objective = fit.criterion[0].objective
     for p in range(n_siblings):
@@ -433,7 +434,7 @@ def _choose_splits(address, n_siblings):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _split_leaves(region, address, scratch_address):  # type: ignore[no-untyped-def]
-    """Partition the rows of the splits whose children have no histograms: the last ones of a cell's tree."""
+    """Partition the rows of the last splits of a cell's tree, whose children need no histograms."""
     fit = arrays_at(address)
     progress = fit.progress[0]
     n = 0
@@ -453,7 +454,7 @@ def _split_leaves(region, address, scratch_address):  # type: ignore[no-untyped-
 
 @numba.njit(**INNER)
 def _allow(address, tree):  # type: ignore[no-untyped-def]
-    """Write which columns a tree may split on, and at which cells of bundles it may cut."""
+    """Write which columns the tree may split on, and at which codes of bundled columns."""
     fit = arrays_at(address)
     features = fit.codes.features[tree]
     for g in range(len(fit.codes.groups)):
@@ -470,7 +471,7 @@ def _allow(address, tree):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _list_rows(region, address, scratch_address):  # type: ignore[no-untyped-def]
-    """List the rows that a tree is grown on as those of the root, and sum up their weights, shard by shard."""
+    """List the rows on which the tree is grown as rows of the root, and sum their weights, shard by shard."""
     fit = arrays_at(address)
     settings, progress, passes = fit.settings[0], fit.progress[0], fit.rows.passes
     n_rows = settings.n_rows
@@ -490,7 +491,7 @@ def _list_rows(region, address, scratch_address):  # type: ignore[no-untyped-def
 
 @numba.njit(**INNER)
 def _choose_units(address):  # type: ignore[no-untyped-def]
-    """Choose the units of weights by their sums, which are added along the tree of `core.base.shards`."""
+    """Choose the units to which weights are rounded, from the total weights."""
     fit = arrays_at(address)
     sums = fit.sums.by_shard
     width = len(sums)
@@ -507,7 +508,7 @@ def _choose_units(address):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _plant(address, number):  # type: ignore[no-untyped-def]
-    """Begin a tree, whose root is the node of this number."""
+    """Start a tree: make node `number` its root, with the listed rows and their weights."""
     fit = arrays_at(address)
     progress, root = fit.progress[0], fit.tree.nodes[number]
     _allow(address, number)
@@ -528,7 +529,7 @@ def _plant(address, number):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _round_root(region, address, scratch_address):  # type: ignore[no-untyped-def]
-    """Round the weights of the rows of the root that was planted last."""
+    """Round the weights of the rows of the newest root to whole units."""
     root = arrays_at(address).tree.nodes[arrays_at(address).tree.siblings[0].added]
     _lead(
         region,
@@ -541,7 +542,7 @@ def _round_root(region, address, scratch_address):  # type: ignore[no-untyped-de
 
 @numba.njit(**INNER)
 def _split_next(region, address, scratch_address):  # type: ignore[no-untyped-def]
-    """Choose the best split of each of the present siblings, add splits to the tree, and split the next nodes."""
+    """Choose the best splits of the current siblings, add splits to the tree, and split the next batch of nodes."""
     progress = arrays_at(address).progress[0]
     _choose_splits(address, progress.n_siblings)
     progress.n_batch = _choose(address, scratch_address)
@@ -552,7 +553,7 @@ def _split_next(region, address, scratch_address):  # type: ignore[no-untyped-de
 
 @numba.njit(**INNER)
 def _grow_trees(region, address, scratch_address):  # type: ignore[no-untyped-def]
-    """Grow a tree from the rows drawn, then send all rows to their leaves and sum up; or grow a tree in each cell."""
+    """Grow a tree and route all rows to its leaves, with sums per leaf; or grow a tree in each cell."""
     fit = arrays_at(address)
     progress, n_groups = fit.progress[0], len(fit.codes.groups)
     if progress.n_cells == 0:
@@ -578,7 +579,7 @@ def _grow_trees(region, address, scratch_address):  # type: ignore[no-untyped-de
 
 @kernel(numba.void(REGION_TYPE, numba.int64, numba.int64))
 def run_worker(region, address, part):  # type: ignore[no-untyped-def]
-    """Work in a region (WORK), or lead it: through a tree (GROW), a part of it, or a pass over all rows.
+    """Run a thread of a parallel region: as worker (WORK), or as leader of growing a tree (GROW) or of a part of it.
 
     address: that of a laid out `FitArrays`. A pass is ROUTE, RESCALE or STEP. Where rows and splits are in
     different processes (`core.trees.shards`), the one that finds splits does PLANT (begin a tree) and ADVANCE (find the

@@ -1,4 +1,4 @@
-"""Trees of rows that are in shards, in other processes: one grower leads, and finds the splits; others have the rows.
+"""Trees on rows in several processes: a leader grows the tree, and followers hold shards of the rows.
 
 The leader (`ShardedGrower`) has the columns without any codes, the histograms of the nodes and the tree. The shards of
 a host are one follower (`TreeShards`): codes, weights, and lists of the rows of each node, under the same numbers of
@@ -42,7 +42,7 @@ Histograms = npt.NDArray[np.int64]
 
 
 class NodeSplits(NamedTuple):
-    """Nodes that are split at the same time, and the children whose histograms the leader needs.
+    """A batch of nodes to split, and the children whose histograms the leader needs.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ Lists = tuple[Integers, Integers, Integers]
 
 
 class TreeShards(TreeGrower):
-    """The rows of some shards, which follow a `ShardedGrower`; for the parameters see `TreeGrower`.
+    """The row shards of one host, which follow a `ShardedGrower`; for the parameters see `TreeGrower`.
 
     What is summed up of weights is returned for each shard; histograms are of all together.
     """
@@ -95,7 +95,7 @@ class TreeShards(TreeGrower):
         self._weight = weight
 
     def begin(self, score: float | None) -> list[None]:
-        """Let the weights be the sample weights; or all rows have this score."""
+        """Set the weights to the sample weights, or the score of all rows to `score`."""
         weight, self._weight = self._weight, np.empty(0)  # it is not needed again
         if score is None:
             self.start_weights(weight)
@@ -104,7 +104,7 @@ class TreeShards(TreeGrower):
         return [None] * self.division.n_shards
 
     def list_rows(self, threshold: float, key: int) -> list[Floats]:
-        """Draw the rows of a tree; return sums of their weights, see `SumArrays.by_shard`."""
+        """Sample the rows of a tree; return the sums of their weights per shard, see `SumArrays.by_shard`."""
         progress = self.arrays.progress[0]
         progress["threshold"], progress["key"] = threshold, key
         self._lead(LIST_ROWS)
@@ -112,7 +112,7 @@ class TreeShards(TreeGrower):
         return list(self.arrays.sums.by_shard.copy())
 
     def add_root(self, threshold: float, key: int, units: tuple[float, float]) -> Histograms:
-        """Return the histogram of the rows that were listed last, (n_cells,), in these units."""
+        """Return the histogram of the rows listed last, (n_cells,), with weights rounded to these units."""
         progress, criterion = self.arrays.progress[0], self.arrays.criterion[0]
         progress["threshold"], progress["key"] = threshold, key
         criterion["first_unit"], criterion["second_unit"] = units
@@ -121,7 +121,7 @@ class TreeShards(TreeGrower):
         return histogram
 
     def divide(self, given: NodeSplits) -> Histograms:
-        """Divide the rows of nodes; return the histograms of the children that are wanted, (n_wanted, n_cells)."""
+        """Partition the rows of nodes; return the histograms of the children asked for, (n_wanted, n_cells)."""
         tree, progress, n = self.arrays.tree, self.arrays.progress[0], len(given.nodes)
         tree.batch[:n] = given.nodes
         tree.nodes["is_split"][given.nodes] = 1
@@ -140,7 +140,7 @@ class TreeShards(TreeGrower):
         return histograms
 
     def send(self, splits: CodedSplits, lists: Lists | None) -> list[Floats]:
-        """Send all rows to the leaves of a tree; return the sums of each leaf, see `Splits.sums`.
+        """Assign all rows to the leaves of a tree; return the sums of each leaf per shard, see `Splits.sums`.
 
         lists: of the tree that was grown last, whose nodes list all rows; None: rows are found by their codes.
         """
@@ -154,7 +154,7 @@ class TreeShards(TreeGrower):
         return self.leaf_sums(n_leaves)
 
     def change(self, phase: int, factors: Floats, lists: bool) -> list[Floats]:
-        """Change the weights; return the six sums of `pass_sums`, and with `lists` those of `list_rows` of all rows."""
+        """Change the weights; return per shard the six sums of `pass_sums`, and with `lists` those of `list_rows`."""
         sums = [own.ravel() for own in self.pass_sums(phase, factors)]
         if not lists:
             return sums
@@ -162,14 +162,14 @@ class TreeShards(TreeGrower):
         return [np.append(*both) for both in zip(sums, listed, strict=True)]
 
     def repeat(self, steps: Sequence[TreeStep]) -> list[None]:
-        """Take steps from the start on; see `TreeGrower.take_again`."""
+        """Replay boosting steps from the start; see `TreeGrower.take_again`."""
         self.take_again(steps)
         return [None] * self.division.n_shards
 
 
 @dataclass(frozen=True)
 class MakeTreeShards:
-    """Makes the shards of a host; see `core.base.shards.MakeJointShard`.
+    """Factory that builds the `TreeShards` of a host; see `core.base.shards.MakeJointShard`.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class MakeTreeShards:
 
 
 def _weights_of(pieces: Sequence[Piece], n_rows: int) -> Floats:
-    """Return the weights of the rows of pieces, positives first; if all are equal, a view of one number."""
+    """Return the sample weights of blocks of rows, positives first; a broadcast view if all are equal."""
     if all(len(piece.weight) == 1 for piece in pieces):
         first = pieces[0].weight[0]
         if all(piece.weight[0] == first for piece in pieces):
@@ -216,7 +216,7 @@ def _weights_of(pieces: Sequence[Piece], n_rows: int) -> Floats:
 
 
 class ShardedGrower(TreeGrower):
-    """Grows trees on rows that are in shards, as `TreeGrower` does on those of one process.
+    """Grows trees on rows held by shards in other processes; same results as `TreeGrower`.
 
     Parameters
     ----------
@@ -241,19 +241,20 @@ class ShardedGrower(TreeGrower):
         self._draws = False
 
     def start_weights(self, weight: Floats) -> None:
-        """Let the weights be the sample weights, which the shards have."""
+        """Set all shards' row weights to the sample weights, which the shards already hold."""
         self._shards.ask("begin", None)
 
     def start_scores(self, score: float) -> None:
-        """Let all rows have this score; see `TreeGrower`."""
+        """Set the score of every row on all shards to the same number."""
         self._shards.ask("begin", score)
 
     def take_again(self, steps: Sequence[TreeStep]) -> None:
-        """Let the shards take steps; see `TreeGrower`."""
+        """Replay boosting steps on all shards; see `TreeGrower.take_again`."""
         self._shards.ask("repeat", steps)
         self._listed = None
 
     def _grow(self) -> None:
+        """Grow a tree: the leader chooses splits from histograms that the shards sum up."""
         fit, progress = self.arrays, self.arrays.progress[0]
         threshold, key = float(progress["threshold"]), int(progress["key"])
         self._draws = threshold > 0.0
@@ -272,7 +273,7 @@ class ShardedGrower(TreeGrower):
             self._lead(ADVANCE)
 
     def _describe_batch(self) -> NodeSplits:
-        """Return the nodes that are split at present."""
+        """Return the nodes that are being split, for the shards."""
         tree, progress = self.arrays.tree, self.arrays.progress[0]
         n, n_siblings = int(progress["n_batch"]), int(progress["n_siblings"])
         nodes = tree.batch[:n].copy()
@@ -282,9 +283,11 @@ class ShardedGrower(TreeGrower):
         return NodeSplits(nodes, group, lane, tree.above[:n, :n_codes].copy(), wanted)
 
     def _sample_weights(self, step: int) -> Floats:
+        """Return the weights, or gradients, of every step-th row, collected from the shards."""
         return np.concatenate(self._shards.ask("sample_weights", step))
 
     def _sum_leaves(self, n_leaves: int) -> Floats:
+        """Route the shards' rows to the tree's leaves, and return the weight sums of each leaf."""
         tree, lists = self.arrays.tree, None
         if not self._draws:
             splits = tree.splits[: n_leaves - 1]
@@ -292,6 +295,7 @@ class ShardedGrower(TreeGrower):
         return self._shards.add_up("send", self.coded_splits(), lists)
 
     def _pass_over(self, phase: int, factors: Floats) -> Floats:
+        """Run a pass over the rows of all shards; return its sums over positives and negatives, (3, 2) float64."""
         lists = not self._draws
         sums = self._shards.add_up("change", phase, factors, lists)
         self._listed = sums[6:] if lists else None

@@ -1,4 +1,4 @@
-"""The best split of a leaf: a scan of its histogram, the eight columns of a group side by side.
+"""Finding the best split of a leaf: a scan of its histogram, the eight columns of a group in parallel.
 
 A side of a split holds two masses: p of positives and q of negatives, or for LogitBoost the sum of gradients and the
 sum of Hessians. Its score, greater being better, is
@@ -64,7 +64,7 @@ from .coding import COLUMN, GROUP, LANES, MEMBER, Kind
 
 
 class Objective(IntEnum):
-    """How the gain of a split is measured; see the module."""
+    """The formula by which the gain of a split is measured; see the table at the top of this module."""
 
     CLOSED = 0
     PUSH = 1
@@ -94,7 +94,7 @@ BY_SUBSET = -2
 
 
 class SplitCriterion(NamedTuple):
-    """What the best split is: the objective and its parameters.
+    """The criterion for the best split: the objective, its parameters and minimum leaf weights.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ _F1, _I1 = numba.float64[::1], numba.int64[::1]
 
 
 class Scratch(NamedTuple):
-    """Memory of one thread for scans of up to n_codes codes.
+    """Scratch memory of one thread for scanning columns of up to n_codes codes.
 
     Attributes
     ----------
@@ -215,7 +215,7 @@ scratch_at = tuple_at(SCRATCH_TYPE)
 
 @numba.njit(**INNER)
 def make_scratch(n_codes):  # type: ignore[no-untyped-def]
-    """Return the memory of one thread for its scans."""
+    """Return the scratch memory of one thread for scanning columns of up to n_codes codes."""
     return Scratch(
         np.empty(LANES, dtype=np.int64),
         np.empty(LANES, dtype=np.int64),
@@ -249,7 +249,7 @@ def _address(context: Any, builder: Any, signature: Any, arguments: Any, k: int)
 
 
 def _everywhere(builder: Any, number: Any) -> Any:
-    """Return a vector of `LANES` times this number."""
+    """Emit a vector of `LANES` copies of a number, as LLVM code; return it."""
     vector = llvmlite.ir.VectorType(number.type, LANES)
     address = llvmlite.ir.IntType(32)
     first = builder.insert_element(
@@ -260,7 +260,7 @@ def _everywhere(builder: Any, number: Any) -> Any:
 
 
 def _unpack(builder: Any, cells: Any, units: Any) -> tuple[Any, Any]:
-    """Return both masses of a vector of cells; units: two vectors of float64."""
+    """Emit code that splits a vector of histogram cells into its two class weights; units: two float64 vectors."""
     half = llvmlite.ir.VectorType(llvmlite.ir.IntType(32), LANES)
     shift = llvmlite.ir.Constant(cells.type, [32] * LANES)
     first = builder.sitofp(builder.trunc(builder.ashr(cells, shift), half), units[0].type)
@@ -270,19 +270,20 @@ def _unpack(builder: Any, cells: Any, units: Any) -> tuple[Any, Any]:
 
 @numba.njit(inline="always")
 def unpack_masses(cell, criterion):  # type: ignore[no-untyped-def]
-    """Return both masses of a cell, or of a sum of cells: int64, the upper half signed, the lower not."""
+    """Return the class weights of a histogram cell, or sum of cells: int64, upper half signed, lower not."""
     first = np.float64(cell >> np.int64(32)) * criterion.first_unit
     return first, np.float64(cell & np.int64(0xFFFFFFFF)) * criterion.second_unit
 
 
 @intrinsic
 def _sum_codes(typing_context, cells, n_codes, total):  # type: ignore[no-untyped-def]
-    """Write the sums over all codes of the 8 columns to total, (8,) int64; cells: (8 · n_codes,) int64.
+    """Write the sums of the histogram over all codes, for 8 columns, to total, (8,) int64; cells: (8 · n_codes,) int64.
 
     All columns are summed side by side; the compiler would do one column at a time.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit the loop over codes as LLVM vector code."""
         row, total = (_address(context, builder, signature, arguments, k) for k in (0, 2))
         so_far = cgutils.alloca_once_value(
             builder, llvmlite.ir.Constant(row.type.pointee, [0] * LANES)
@@ -298,7 +299,7 @@ def _sum_codes(typing_context, cells, n_codes, total):  # type: ignore[no-untype
 
 @intrinsic
 def _drop_empty(typing_context, cells, n_codes, cuttable, kept_cells, kept_cuttable, codes, total):  # type: ignore[no-untyped-def]
-    """Copy the codes with rows in any of the 8 columns, side by side, and return their number; there is no branch.
+    """Copy the histogram cells of codes that have rows in any of the 8 columns, and return their number.
 
     cells: (8 · n_codes,) int64, cuttable: (8 · n_codes,) bool; kept_cells and kept_cuttable, like them, get the codes
     with rows, codes: (n_codes,) int64, their numbers, total: (8,) int64, their sum. A cut at a code without rows is the
@@ -306,6 +307,7 @@ def _drop_empty(typing_context, cells, n_codes, cuttable, kept_cells, kept_cutta
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit the branch-free loop over codes as LLVM vector code."""
         row, kept, total = (_address(context, builder, signature, arguments, k) for k in (0, 3, 6))
         byte = llvmlite.ir.VectorType(llvmlite.ir.IntType(8), LANES).as_pointer()
         may, kept_may = (
@@ -342,13 +344,14 @@ def _drop_empty(typing_context, cells, n_codes, cuttable, kept_cells, kept_cutta
 def _run_sums(  # type: ignore[no-untyped-def]
     typing_context, cells, n_codes, whole, units, sums, below_p, below_q, above_p, above_q
 ):
-    """Write the masses below and above each code, (8 · n_codes,) float64 each, and continue `sums`, (8,) int64.
+    """Write the class weights below and above each code, (8 · n_codes,) float64 each, continuing `sums`, (8,) int64.
 
     cells: (8 · n_codes,) int64. `sums` holds the cells of the 8 columns below the first code, `whole` all of them;
     units: two float64.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit the cumulative-sum loop over codes as LLVM vector code."""
         row, whole, sums, *outputs = (
             _address(context, builder, signature, arguments, k) for k in (0, 2, 4, 5, 6, 7, 8)
         )
@@ -375,9 +378,10 @@ _UNITS = numba.types.UniTuple(numba.float64, 2)
 
 @intrinsic
 def _greatest(typing_context, value, n_codes, best):  # type: ignore[no-untyped-def]
-    """Raise best, (8,) float64, to the greatest value of each column; value: (8 · n_codes,) float64."""
+    """Raise best, (8,) float64, to the maximum value of each column; value: (8 · n_codes,) float64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit the loop over codes as LLVM vector code."""
         row, best = (_address(context, builder, signature, arguments, k) for k in (0, 2))
         so_far = cgutils.alloca_once_value(builder, builder.load(best, align=8))
         with cgutils.for_range(builder, arguments[1]) as code:
@@ -395,7 +399,7 @@ def _greatest(typing_context, value, n_codes, best):  # type: ignore[no-untyped-
 
 @numba.njit(inline="always")
 def score_of(objective, push, smoothing, p, q):  # type: ignore[no-untyped-def]
-    """Return the score of a side of masses p and q; all arguments are numbers."""
+    """Return the score (see the module's table) of one side of a split with class weights p and q."""
     if objective == YOUDEN:
         return 0.0
     if objective == GRADIENT:
@@ -414,7 +418,7 @@ def score_of(objective, push, smoothing, p, q):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def _value_of(objective, push, smoothing, p, q, other_p, other_q):  # type: ignore[no-untyped-def]
-    """Return a number that grows with the score of a split, computed by one root or division.
+    """Return a cheap number that increases with the score of a split, given the class weights of both sides.
 
     It is the sum of both scores; for CLOSED minus its square. All arguments are numbers.
     """
@@ -447,7 +451,7 @@ def _value_of(objective, push, smoothing, p, q, other_p, other_q):  # type: igno
     fastmath={"nnan", "ninf", "nsz"},
 )
 def _value_cuts(objective, n, cuttable, criterion, scratch_address, value):  # type: ignore[no-untyped-def]
-    """Write the value of the cuts at n cells of a block to value, (n,) float64; `_NONE` if a cut is not allowed.
+    """Write the value of the splits at n codes to value, (n,) float64; `_NONE` if a split is not allowed.
 
     cuttable: (n,) bool.
     """
@@ -483,7 +487,9 @@ def _value_cuts(objective, n, cuttable, criterion, scratch_address, value):  # t
 def _scan_cuts(  # type: ignore[no-untyped-def]
     objective, histogram, n_known, side, columns, cuttable, criterion, scratch_address, value
 ):
-    """Write the value of all cuts with the missing below (side 0) or above (1) to value, (8 · (n_known + 1),) float64.
+    """Write the value of every split, with missing values below (side 0) or above (1); see `find_split`.
+
+    value: (8 · (n_known + 1),) float64.
 
     For the other arrays see `find_split`.
     """
@@ -518,13 +524,14 @@ def _scan_cuts(  # type: ignore[no-untyped-def]
 
 @intrinsic
 def _greatest_youden(typing_context, cells, n_codes, above, whole, units, least_mass, best):  # type: ignore[no-untyped-def]
-    """Raise best, (8,) float64, to the greatest |p q' - q p'| of the cuts below each code of each column.
+    """Raise best, (8,) float64, to the maximum |p q' - q p'| over the splits below each code of each column.
 
     cells: (8 · n_codes,) int64; above: (8,) int64, the cells above the first of these cuts; whole: (8,) int64, all
     cells; units: two float64.
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        """Emit the loop over codes as LLVM vector code."""
         row, above, whole, best = (
             _address(context, builder, signature, arguments, k) for k in (0, 2, 3, 6)
         )
@@ -560,7 +567,7 @@ def _greatest_youden(typing_context, cells, n_codes, above, whole, units, least_
 
 @numba.njit(**INNER)
 def _scan_youden(histogram, n_known, side, columns, cuttable, criterion, scratch_address):  # type: ignore[no-untyped-def]
-    """Raise each column's best to that of its cuts with the missing below (side 0) or above (1), for YOUDEN."""
+    """Raise each column's best value to that of its splits with missing values below (0) or above (1), for YOUDEN."""
     scratch = scratch_at(scratch_address)
     sums, whole, best = scratch.sums, scratch.whole, scratch.best
     least_mass = criterion.least_mass
@@ -584,7 +591,7 @@ def _scan_youden(histogram, n_known, side, columns, cuttable, criterion, scratch
 def _first_near_youden(  # type: ignore[no-untyped-def]
     histogram, n_known, k, column, cuttable, n_sides, criterion, least_value, whole
 ):
-    """Find a column's first cut of at least so much value for YOUDEN; return it and the side of the missing."""
+    """Return the first split of a column with at least `least_value` for YOUDEN, and the side of missing values."""
     whole_p, whole_q = unpack_masses(whole[k], criterion)
     least_mass = criterion.least_mass
     has_missing = len(histogram) > LANES * n_known
@@ -620,7 +627,7 @@ def _first_near_youden(  # type: ignore[no-untyped-def]
     error_model="numpy",
 )
 def _drop_falls(histogram, n_known, n_sides, columns, members, criterion, scratch_address):  # type: ignore[no-untyped-def]
-    """Set the value of cuts that break a monotone constraint to `_NONE`, and each column's best to its best other cut.
+    """Invalidate splits that violate a monotone constraint, and update each column's best value.
 
     For the arrays see `find_split`; the histogram has no empty codes. A cut breaks a constraint if the step of the side
     that may not be less is less. The cut that separates the missing from all values breaks none.
@@ -658,7 +665,7 @@ def _drop_falls(histogram, n_known, n_sides, columns, members, criterion, scratc
 
 @numba.njit(inline="always")
 def _rise(criterion, p, q, other_p, other_q):  # type: ignore[no-untyped-def]
-    """Return a number of the sign of the step of the side of masses other_p and other_q less that of p and q."""
+    """Return a number with the sign of (step of the side other_p, other_q) minus (step of the side p, q)."""
     if criterion.objective == GRADIENT:
         return other_p * (q + criterion.smoothing) - p * (other_q + criterion.smoothing)
     p, q, other_p, other_q = max(p, 0.0), max(q, 0.0), max(other_p, 0.0), max(other_q, 0.0)
@@ -671,7 +678,7 @@ def _rise(criterion, p, q, other_p, other_q):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _first_near(value, k, n_cuts, n_sides, least):  # type: ignore[no-untyped-def]
-    """Return the first cut of column k whose value is at least `least`, and the side of the missing."""
+    """Return the first split of column k whose value is at least `least`, and the side of missing values."""
     for side in range(n_sides):
         for cut in range(n_cuts):
             if value[LANES * (side * n_cuts + cut) + k] >= least:
@@ -696,7 +703,7 @@ def _first_near(value, k, n_cuts, n_sides, least):  # type: ignore[no-untyped-de
 def find_split(  # type: ignore[no-untyped-def]
     histogram, group, columns, members, allowed, cuttable, criterion, scratch_address, best_split
 ):
-    """Find the best split by the columns of a group.
+    """Write the best split of a leaf over the columns of one group to `best_split`.
 
     histogram: (8 · n_codes,) int64, both masses of each cell [code, column], see `unpack_masses`; allowed: (8,) bool,
     the columns that may be used; cuttable: (8 · n_codes,) bool, the cells at which a cut is allowed, see
@@ -827,7 +834,7 @@ def find_split(  # type: ignore[no-untyped-def]
 
 @numba.njit(error_model="numpy", **INNER)
 def _best_prefix(above_p, above_q, first, last, criterion, total_p, total_q):  # type: ignore[no-untyped-def]
-    """Return the greatest score of a cut above one of the indices first to last, and the index; -1 if none is allowed.
+    """Return the best score over splits between indices first and last, and its index; -1 if none is allowed.
 
     above_p, above_q: (n + 1,) float64, the masses above each cut.
     """
@@ -851,13 +858,13 @@ def _best_prefix(above_p, above_q, first, last, criterion, total_p, total_q):  #
 
 @numba.njit(**INNER)
 def _with_some_mass(criterion, whole):  # type: ignore[no-untyped-def]
-    """Return the criterion with a minimum mass that is above rounding in a leaf of mass `whole`."""
+    """Return the criterion with a minimum leaf weight above the rounding error of a leaf of weight `whole`."""
     return take_criterion(criterion, max(criterion.least_mass, EPS_SIDE * whole))
 
 
 @numba.njit(**INNER)
 def take_criterion(values, least_mass):  # type: ignore[no-untyped-def]
-    """Return a `SplitCriterion` of the values of another, or of a record, with this minimum mass."""
+    """Return a `SplitCriterion` with the values of a criterion (or record) and this minimum leaf weight."""
     return SplitCriterion(
         values.objective,
         values.push,
@@ -877,7 +884,7 @@ def take_criterion(values, least_mass):  # type: ignore[no-untyped-def]
 
 @numba.njit(error_model="numpy", **INNER)
 def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, scratch_address):  # type: ignore[no-untyped-def]
-    """Find the categorical column's best split for YOUDEN; see `find_subset`.
+    """Find the best category subset of a column for YOUDEN; see `find_subset`.
 
     The shares of positives of codes with enough mass are shrunk as far as chance explains them
     (`core.coding.categories`). The gain is that of the shrunken masses. If chance explains all differences, codes are
@@ -960,7 +967,7 @@ def _find_youden_subset(histogram, n_known, lane, criterion, total_p, total_q, s
     error_model="numpy",
 )
 def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided, scratch_address):  # type: ignore[no-untyped-def]
-    """Find the best split of a categorical column; for YOUDEN see `_find_youden_subset`.
+    """Find the best subset split of a categorical column; for YOUDEN see `_find_youden_subset`.
 
     histogram: (8 · n_codes,) int64; undivided: score of the whole. Returns the gain less the penalty, whether the
     missing lie above, the number n of codes in the order, and the number m of those above the cut: `scratch.codes` in
@@ -1035,7 +1042,7 @@ def find_subset(histogram, n_known, lane, criterion, total_p, total_q, undivided
     error_model="numpy",
 )
 def mark_codes(histogram, group, columns, members, criterion, scratch_address, split, above):  # type: ignore[no-untyped-def]
-    """Write to above, (n_codes,) uint8, which codes lie above a split; histogram is that of the leaf."""
+    """Write to above, (n_codes,) uint8, which codes lie above a split; `histogram` is that of the split leaf."""
     scratch = scratch_at(scratch_address)
     lane = split.lane
     n_known = group.n_codes - group.has_missing

@@ -1,4 +1,4 @@
-"""The steps of a boosting run, as a checkpoint holds them: trees, and what their leaves did to the rows."""
+"""The boosting steps that a checkpoint stores: trees, and the changes of weights or scores in their leaves."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ N_SPLIT_FIELDS = len(CODED_SPLIT.names or ())
 
 
 class TreeSteps(Resumable):
-    """The steps of a run: a checkpoint of it has these, and nothing of the rows, which take them again.
+    """The boosting steps of a run; on restoring a checkpoint they are replayed on the rows, which are not stored.
 
     Parameters
     ----------
@@ -31,11 +31,11 @@ class TreeSteps(Resumable):
         self._steps: list[TreeStep] = []
 
     def add(self, factors: Floats) -> None:
-        """Note the last tree with what `rescale`, (2, n_leaves), or `step`, (1, n_leaves), is about to take."""
+        """Record the last tree with the factors, (2, n_leaves), or values, (1, n_leaves), about to be applied."""
         self._steps.append(TreeStep(self._grower.coded_splits(), factors))
 
     def get_state(self) -> Arrays:
-        """Return all steps as one array of numbers, and the sets of codes."""
+        """Return all steps encoded as one array of numbers and one of category subsets."""
         numbers: list[npt.NDArray[Any]] = [np.empty(0)]
         sets = [np.empty(0, dtype=np.uint8)]
         for (splits, columns, subsets), factors in self._steps:
@@ -48,16 +48,17 @@ class TreeSteps(Resumable):
         }
 
     def check_state(self, state: Mapping[str, Any]) -> None:
-        """Raise ArtifactError if these are no steps."""
+        """Raise ArtifactError if `state` does not encode valid steps."""
         _read_steps(state)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Let the rows take the steps of another run."""
+        """Replay the steps of another run on the rows."""
         self._steps = _read_steps(state)
         self._grower.take_again(self._steps)
 
 
 def _read_steps(state: Mapping[str, Any]) -> list[TreeStep]:
+    """Return the steps encoded in `state`; raise ArtifactError if it is malformed."""
     steps: list[TreeStep] = []
     try:
         rest, sets = state["numbers"], state["subsets"]

@@ -1,4 +1,4 @@
-"""Categories as numbers: the fraction of positives among the rows of a category, and its number of rows.
+"""Target encoding: a category becomes its fraction of positive rows and its number of rows.
 
 If a feature has thousands of categories, a set of them that separates the training rows says little about other rows.
 The fraction of positives of a category, computed for each row without the row itself, and its number of rows say more
@@ -24,7 +24,7 @@ from core.coding.folds import N_FOLDS, PRIOR_ROWS, Folds, scale_to_all
 
 
 class Encoded(NamedTuple):
-    """A table in which two numeric columns replace each feature of many categories.
+    """A table in which two numeric columns (positive fraction, count) replace each feature of many categories.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class Encoded(NamedTuple):
     def above(
         self, column: int, threshold: float, missing_above: bool | None
     ) -> tuple[npt.NDArray[np.bool_], bool]:
-        """Return which categories lie above a cut of an encoded column, and whether the missing do.
+        """Return which categories lie above a split of an encoded column, and whether missing values do.
 
         missing_above: None if no training row is missing.
         """
@@ -59,7 +59,7 @@ class Encoded(NamedTuple):
         return np.where(np.isnan(known), missing_above, known > threshold), missing_above
 
     def append(self, X: Floats, feature: Integers) -> "Encoded":
-        """Return the table with numeric columns behind the others, each a feature of its own."""
+        """Return the table with numeric columns appended, each a feature of its own."""
         if not len(feature):
             return self
         return Encoded(
@@ -71,7 +71,7 @@ class Encoded(NamedTuple):
 
 
 def encode(data: TrainingData, more_than: int | None, seed: int) -> Encoded:
-    """Encode the features of more than `more_than` categories.
+    """Target-encode the features with more than `more_than` categories.
 
     Parameters
     ----------
@@ -127,5 +127,6 @@ def encode(data: TrainingData, more_than: int | None, seed: int) -> Encoded:
 
 
 def _fraction(hits: Floats, mass: Floats, mean: float) -> Floats:
+    """Return the smoothed positive fraction: hits / mass, shrunk towards `mean` by PRIOR_ROWS rows."""
     fraction: Floats = (hits + PRIOR_ROWS * mean) / (mass + PRIOR_ROWS)
     return fraction

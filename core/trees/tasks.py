@@ -1,4 +1,4 @@
-"""The tasks of a growing tree, which threads share: each reads and writes the rows or histograms of a few nodes."""
+"""The parallel tasks of growing a tree: each reads or writes the rows or histograms of a few nodes."""
 
 import numba
 import numpy as np
@@ -33,14 +33,14 @@ SUMMED_ROWS = 1 << 15
 
 @numba.njit(**INNER)
 def criterion_of(address):  # type: ignore[no-untyped-def]
-    """Return the present `SplitCriterion`."""
+    """Return the current `SplitCriterion` of the fit."""
     criterion = arrays_at(address).criterion[0]
     return take_criterion(criterion, criterion.least_mass)
 
 
 @numba.njit(**INNER)
 def may_be_split(address, number):  # type: ignore[no-untyped-def]
-    """Return True if a node has both classes, and the mass of two leaves: without these no split has a gain."""
+    """Return True if a node has rows of both classes and the minimum weight of two leaves."""
     fit = arrays_at(address)
     p, q = fit.tree.nodes[number].positive, fit.tree.nodes[number].negative
     least = 2.0 * fit.criterion[0].least_mass * (1.0 - MASS_RTOL)
@@ -51,7 +51,7 @@ def may_be_split(address, number):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _sum_weights(address, start, stop):  # type: ignore[no-untyped-def]
-    """Return the sum of the weights of listed[start:stop], summed up by runs."""
+    """Return the sum of the weights of the rows listed[start:stop], accumulated by runs."""
     fit = arrays_at(address)
     if len(fit.rows.sample_weight) == 0:
         return float(stop - start)
@@ -66,7 +66,7 @@ def _sum_weights(address, start, stop):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def sum_node(address, number):  # type: ignore[no-untyped-def]
-    """Write both masses of a node."""
+    """Compute the class weights of a node from its listed rows, and store them."""
     fit = arrays_at(address)
     node = fit.tree.nodes[number]
     middle = find_first(fit.rows.listed, node.start, node.stop, fit.settings[0].n_positives)
@@ -87,7 +87,7 @@ def _histogram_of(address, number, g):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _sum_rows(address, p, g):  # type: ignore[no-untyped-def]
-    """Sum up group g of the histogram of the p-th siblings: of the node that has fewer rows.
+    """Sum the histogram (column group g) of the smaller of the p-th pair of siblings.
 
     If this node will not be split, its rows are taken away from the histogram of their parent, which its sibling has.
     """
@@ -115,7 +115,7 @@ def _sum_rows(address, p, g):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _subtract(address, p, g):  # type: ignore[no-untyped-def]
-    """Complete group g of the other histogram of the p-th siblings: the parent's minus that of the added one."""
+    """Compute the histogram (column group g) of the larger sibling of pair p: the parent's minus the smaller one's."""
     siblings = arrays_at(address).tree.siblings[p]
     if (
         siblings.subtracted < 0
@@ -133,7 +133,7 @@ def _subtract(address, p, g):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _find_splits(address, p, g, scratch_address):  # type: ignore[no-untyped-def]
-    """Find the best split of each of the p-th siblings by the columns of group g."""
+    """Find the best split on column group g of both siblings of pair p."""
     fit = arrays_at(address)
     group, siblings = fit.codes.groups[g], fit.tree.siblings[p]
     cuttable = fit.codes.cuttable[group.first_cell : group.first_cell + LANES * group.n_codes]
@@ -160,6 +160,7 @@ def _find_splits(address, p, g, scratch_address):  # type: ignore[no-untyped-def
 
 @numba.njit(**INNER)
 def _partition(address, t):  # type: ignore[no-untyped-def]
+    """Partition the rows of run t by the split of their node."""
     fit = arrays_at(address)
     run = fit.tree.runs[t]
     split = fit.tree.node_splits[fit.tree.batch[run.item]]
@@ -184,7 +185,7 @@ def _partition(address, t):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def _mark(address, t, scratch_address):  # type: ignore[no-untyped-def]
-    """Write which codes lie above the split of node t of the batch; if t < 0, of the node -1 - t, split BY_SUBSET."""
+    """Write which codes lie above the split of node t of the batch; if t < 0, of node -1 - t, split by a subset."""
     fit = arrays_at(address)
     number = fit.tree.batch[t] if t >= 0 else -1 - t
     above = fit.tree.above[t] if t >= 0 else fit.tree.subsets[number]
@@ -208,7 +209,7 @@ def _mark(address, t, scratch_address):  # type: ignore[no-untyped-def]
 
 @kernel(numba.void(numba.int64, numba.int64, numba.int64), inner=True)
 def run_task(address, scratch_address, t):  # type: ignore[no-untyped-def]
-    """Do task t of the present phase."""
+    """Run task t of the current phase."""
     fit = arrays_at(address)
     phase, n_groups = fit.progress[0].phase, len(fit.codes.groups)
     if phase in (BUILD, FIND, BUILD_AND_FIND):

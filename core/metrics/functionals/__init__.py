@@ -1,4 +1,4 @@
-"""The metrics of a ranking of two classes. A new one is one class in a module of this package, in `MODULES`."""
+"""The metrics of two-class rankings, one class each, in the modules listed in `MODULES`."""
 
 from . import area, top
 

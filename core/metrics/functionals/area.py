@@ -1,4 +1,4 @@
-"""Areas of the ROC curve as metrics: partial, of the negatives of certain ranks, and two-way.
+"""Areas of the ROC curve as metrics: partial AUC, strict partial AUC, two-way partial AUC.
 
 * **two-way partial area**: the area of the curve over FPR ≤ β and above TPR = α, divided by β (1 − α). With u the FPR
   at which the curve passes α, its derivatives are those of the partial area over [u, β]: that u moves changes nothing
@@ -68,7 +68,7 @@ class WindowArea(Metric):
 
     @property
     def name(self) -> str:
-        """Such as pauc:0,0.05, or auc."""
+        """Name of the metric, such as pauc:0,0.05, or auc."""
         if (self.fpr_min, self.fpr_max) == (0.0, 1.0):
             return "auc"
         return f"pauc:{self.fpr_min:.12g},{self.fpr_max:.12g}"
@@ -79,6 +79,7 @@ class WindowArea(Metric):
         return (self.fpr_min, self.fpr_max) == WHOLE
 
     def of(self, masses: Masses) -> Derivatives:
+        """Return the partial AUC and its derivatives."""
         value = roc_of(masses).partial_area(self.fpr_min, self.fpr_max)
         width = self.fpr_max - self.fpr_min
         placement, height = influences_of_masses(
@@ -87,25 +88,25 @@ class WindowArea(Metric):
         return Derivatives(value, placement / width, height / width, 0.0)
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the height of the diagonal in the middle of the window."""
+        """Return the value of a random ranking: the mean height of the diagonal over the window."""
         return (self.fpr_min + self.fpr_max) / 2.0
 
     def null_moments(self, masses: Masses) -> tuple[float, float] | None:
-        """Return the mean and the variance over all orders of the rows."""
+        """Return the metric's mean and variance over all orders of the rows (random rankings)."""
         negatives, middle = masses.effective[1], (self.fpr_min + self.fpr_max) / 2.0
         mean = (middle * negatives + 0.5) / (negatives + 1.0)
         return mean, null_variance(self, masses) * _of_ranks(negatives * self.fpr_max)
 
     def rows_inside(self, masses: Masses) -> tuple[float, float]:
-        """Return the effective positives, and the effective negatives in the window."""
+        """Return the effective numbers of positives, and of negatives in the window."""
         return masses.effective[0], masses.effective[1] * (self.fpr_max - self.fpr_min)
 
     def top(self, masses: Masses) -> float:
-        """Return 1."""
+        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the effective positives, or the effective negatives within the window if these are fewer."""
+        """Return the effective number of positives, or of negatives in the window if that is less."""
         positive, negative = masses.effective
         return min(positive, negative * (self.fpr_max - self.fpr_min))
 
@@ -126,28 +127,28 @@ class Gini(Metric):
     shift = -1.0
 
     def plain(self) -> Metric:
-        """Return the AUC."""
+        """Return the AUC, the metric in [0, 1] that the Gini coefficient rescales."""
         return WindowArea()
 
     def unit(self, masses: Masses) -> float:
-        """Return 2."""
+        """Return 2: a change of the AUC counts twice."""
         return 2.0
 
     def of(self, masses: Masses) -> Derivatives:
-        """Return the metric and its derivatives: twice those of the AUC."""
+        """Return the Gini coefficient and its derivatives: twice those of the AUC."""
         value, up, down, slope = self.plain().of(masses)
         return Derivatives(2.0 * value - 1.0, 2.0 * up, 2.0 * down, slope)
 
     def chance(self, masses: Masses) -> float | None:
-        """Return 0."""
+        """Return the value of a random ranking, 0."""
         return 0.0
 
     def top(self, masses: Masses) -> float:
-        """Return 1."""
+        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the trials of the AUC."""
+        """Return the trials of the AUC; see `Metric.trials`."""
         return self.plain().trials(masses)
 
 
@@ -185,10 +186,11 @@ class EmpiricalArea(Metric):
 
     @property
     def name(self) -> str:
-        """Such as empirical:0,0.05."""
+        """Name of the metric, such as empirical:0,0.05."""
         return f"empirical:{self.fpr_min:.12g},{self.fpr_max:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
+        """Return the strict partial AUC and its derivatives."""
         positive, negative = masses.totals
         first, last, _ = self._ranks(masses)
         tpr = masses.above_positive / positive
@@ -202,36 +204,36 @@ class EmpiricalArea(Metric):
         return Derivatives(value, placement[1::2] / width, height[::2] / width, 0.0)
 
     def _ranks(self, masses: Masses) -> tuple[float, float, bool]:
-        """Return the weights of the negatives above the window and down to its end, and whether these are ranks."""
+        """Return the window's ends as weights of negatives counted from the top, and whether these are whole ranks."""
         above, total = masses.above_negative, masses.totals[1]
         whole = total < MAX_WHOLE and bool((above == np.rint(above)).all())
         return (*window_weights(total, self.fpr_min, self.fpr_max, whole=whole), whole)
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the mean over all orders of the rows, without ties; with ties it is lower."""
+        """Return the value of a random ranking without ties; with ties it is lower."""
         first, last, whole = self._ranks(masses)
         step = 1.0 if whole else 0.0
         return (first + last + step) / (2.0 * (masses.totals[1] + step))
 
     def null_moments(self, masses: Masses) -> tuple[float, float] | None:
-        """Return the mean and the variance over all orders of the rows, without ties."""
+        """Return the metric's mean and variance over all orders of the rows (random rankings), without ties."""
         mean = self.chance(masses)
         assert mean is not None
         ranks = masses.effective[1] * self._ranks(masses)[1] / masses.totals[1]
         return mean, null_variance(self, masses) * _of_ranks(ranks)
 
     def rows_inside(self, masses: Masses) -> tuple[float, float]:
-        """Return the effective positives, and the effective negatives in the window."""
+        """Return the effective numbers of positives, and of negatives in the window."""
         first, last, _ = self._ranks(masses)
         positive, negative = masses.effective
         return positive, negative * (last - first) / masses.totals[1]
 
     def top(self, masses: Masses) -> float:
-        """Return 1."""
+        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the effective positives, or the effective negatives within the window if these are fewer."""
+        """Return the effective number of positives, or of negatives in the window if that is less."""
         return min(self.rows_inside(masses))
 
 
@@ -272,10 +274,11 @@ class TwoWayArea(Metric):
 
     @property
     def name(self) -> str:
-        """Such as two_way:0.1,0.8."""
+        """Name of the metric, such as two_way:0.1,0.8."""
         return f"two_way:{self.fpr_max:.12g},{self.tpr_min:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
+        """Return the two-way partial AUC and its derivatives."""
         curve, least = roc_of(masses), float(self.tpr_min)
         start = _passes(curve, least)
         n_scores, size = masses.positive.size, self.fpr_max * (1.0 - least)
@@ -292,31 +295,31 @@ class TwoWayArea(Metric):
         return Derivatives(value, placement / size, np.maximum(height, least) / size, 0.0)
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the area of the diagonal; None if it does not reach the rectangle."""
+        """Return the value of a random ranking: the diagonal's area; None if it does not reach the rectangle."""
         reach = float(self.fpr_max) - float(self.tpr_min)
         return reach**2 / 2.0 / (self.fpr_max * (1.0 - self.tpr_min)) if reach > 0.0 else None
 
     def null_moments(self, masses: Masses) -> tuple[float, float] | None:
-        """Return the area of the diagonal and the first-order variance; None if the diagonal passes by."""
+        """Return a random ranking's value and first-order variance; None if the diagonal misses the rectangle."""
         mean = self.chance(masses)
         return None if mean is None else (mean, null_variance(self, masses))
 
     def rows_inside(self, masses: Masses) -> tuple[float, float]:
-        """Return the effective rows of each class in the rectangle."""
+        """Return the effective number of rows of each class in the rectangle."""
         positive, negative = masses.effective
         return positive * (1.0 - self.tpr_min), negative * self.fpr_max
 
     def top(self, masses: Masses) -> float:
-        """Return 1."""
+        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the effective rows of either class within the rectangle, the fewer of the two."""
+        """Return the effective number of rows in the rectangle of the scarcer class."""
         return min(self.rows_inside(masses))
 
 
 def _of_ranks(ranks: float) -> float:
-    """Return the exact variance of a mean over the first ranks relative to its first-order approximation."""
+    """Return the exact variance of a mean over the first ranks, relative to its first-order approximation."""
     return (1.0 + 1.0 / ranks) * (1.0 + 0.5 / ranks)
 
 

@@ -1,4 +1,4 @@
-"""What a metric of a ranking of two classes is: a functional of the classes' distributions of scores.
+"""The base class of metrics of two-class rankings: functions of the two classes' score distributions.
 
 A class that derives from `Metric` gives the value and its derivatives U and D in the direction of one row of each
 class, and S, the derivative by the log odds of the prevalence (see `metrics`). Its name is declared with
@@ -62,29 +62,29 @@ class Masses:
 
     @property
     def totals(self) -> tuple[float, float]:
-        """Weight of the positives and of the negatives."""
+        """Total weight of the positives and of the negatives."""
         return float(self.above_positive[-1]), float(self.above_negative[-1])
 
     @property
     def prevalence(self) -> float:
-        """Fraction of the weight that is of positives."""
+        """Fraction of the total weight that belongs to positives."""
         positive, negative = self.totals
         return positive / (positive + negative)
 
     def without_information(self) -> Masses:
-        """Return the masses of scores without information: the same prevalence at each score."""
+        """Return the same scores made uninformative: the overall prevalence at each score."""
         all_rows, share = self.positive + self.negative, self.prevalence
         return Masses(all_rows * share, all_rows * (1.0 - share), self.effective, True)
 
     def with_prevalence(self, prevalence: float) -> Masses:
-        """Return the masses at another, known prevalence: the negatives are reweighted."""
+        """Return the distribution at another, known prevalence, by reweighting the negatives."""
         positive, negative = self.totals
         factor = positive * (1.0 - prevalence) / (prevalence * negative)
         return Masses(self.positive, self.negative * factor, self.effective, fixed_prevalence=True)
 
 
 def masses_on_curve(curve: RocCurve, totals: ClassTotals) -> Masses:
-    """Return the masses of a stored curve that has a point for each distinct score."""
+    """Return the weights at each score of a stored ROC curve that has a point for each distinct score."""
     return Masses(
         _mass(curve.tpr, totals.positive),
         _mass(curve.fpr, totals.negative),
@@ -93,7 +93,7 @@ def masses_on_curve(curve: RocCurve, totals: ClassTotals) -> Masses:
 
 
 def _mass(rates: FloatArray, total: float) -> FloatArray:
-    """Return the weight at each score from cumulative rates, as whole numbers where they were whole."""
+    """Return the weight at each score, from cumulative rates; rounded to whole numbers if the total is whole."""
     above = rates * total
     ranks = np.rint(above)
     # Rounding error of whole numbers that were divided by their total and multiplied again.
@@ -102,7 +102,7 @@ def _mass(rates: FloatArray, total: float) -> FloatArray:
 
 
 class Derivatives(NamedTuple):
-    """The value of a metric, and its derivatives by the weight of a row of each class at each score."""
+    """The value of a metric, and its derivatives with respect to the weight of each class at each score."""
 
     value: float
     positive: FloatArray
@@ -121,11 +121,11 @@ class Metric(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name for messages and tables."""
+        """Name of the metric in messages and tables."""
 
     @abstractmethod
     def of(self, masses: Masses) -> Derivatives:
-        """Return the metric and its derivatives.
+        """Return the value of the metric and its derivatives.
 
         Parameters
         ----------
@@ -140,7 +140,7 @@ class Metric(ABC):
 
     @abstractmethod
     def chance(self, masses: Masses) -> float | None:
-        """Return the value for scores without information; None if it is 0 or unknown.
+        """Return the metric's value for a random ranking; None if it is 0 or unknown.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class Metric(ABC):
 
     @abstractmethod
     def top(self, masses: Masses) -> float:
-        """Return the greatest value of any ranking, at any prevalence unless that is fixed.
+        """Return the metric's maximum over all rankings, at any prevalence unless that is fixed.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class Metric(ABC):
 
     @abstractmethod
     def trials(self, masses: Masses) -> float:
-        """Return n such that the metric over `top` varies no more than a proportion of n trials.
+        """Return n such that the metric divided by `top` varies at most like a proportion of n trials.
 
         Parameters
         ----------
@@ -185,14 +185,14 @@ class Metric(ABC):
 
     @property
     def is_whole_area(self) -> bool:
-        """Whether this is the AUC, whose interval has the narrower bound of `estimates`."""
+        """Whether the metric is the AUC, whose variance has a tighter bound; see `estimates`."""
         return False
 
     has_heavy_null = False
     """Whether the tail of the null distribution is heavier than `null_moments` say."""
 
     def null_moments(self, masses: Masses) -> tuple[float, float] | None:
-        """Return mean and variance over samples whose scores carry no information; None if unknown.
+        """Return the metric's mean and variance over random rankings; None if unknown.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Metric(ABC):
         return None
 
     def rows_inside(self, masses: Masses) -> tuple[float, float]:
-        """Return the effective rows of each class in the window, on which tests depend.
+        """Return the effective rows of each class in the metric's window, on which tests depend.
 
         Parameters
         ----------
@@ -222,7 +222,7 @@ class Metric(ABC):
         return math.inf, math.inf
 
     def hidden_variance(self, masses: Masses) -> float:
-        """Return the variance of the first ranks that the derivatives miss, divided by θ (1 − θ).
+        """Return the variance due to the first ranks that the derivatives miss, divided by θ (1 − θ).
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class Metric(ABC):
     """What is added to `unit` times `plain`. If it is not 0, this metric is measured as that, too."""
 
     def plain(self) -> Metric:
-        """Return the metric in [0, 1] by which scorers are compared.
+        """Return the metric in [0, 1], a rescaling of this one, by which scorers are compared.
 
         Returns
         -------
@@ -250,7 +250,7 @@ class Metric(ABC):
         return self
 
     def unit(self, masses: Masses) -> float:
-        """Return the factor from `plain` to this metric.
+        """Return the factor from differences of `plain` to differences of this metric.
 
         Parameters
         ----------
@@ -265,7 +265,7 @@ class Metric(ABC):
         return 1.0
 
     def own_interval(self, masses: Masses, level: float) -> Interval | None:
-        """Return an interval that does not follow from the variance; None for the usual one.
+        """Return a confidence interval specific to the metric; None for the usual one from the variance.
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class Metric(ABC):
 
 
 def null_variance(metric: Metric, masses: Masses) -> float:
-    """Return the first-order variance of a metric over samples whose scores carry no information.
+    """Return the first-order variance of a metric over random rankings.
 
     For the AUC it is that of all orders of the rows, ties included (Mann & Whitney 1947).
     """
@@ -297,7 +297,7 @@ def null_variance(metric: Metric, masses: Masses) -> float:
 
 
 def check_size(count: float | None, share: float | None) -> None:
-    """Raise InvalidParameter unless exactly one of the two sizes of a list is given and in range."""
+    """Raise InvalidParameter unless exactly one of count and share (the size of a list's top) is given and valid."""
     if (count is None) == (share is None):
         got = "none" if count is None else "both"
         raise InvalidParameter(f"exactly one of count and share must be given, got {got}")
@@ -310,7 +310,7 @@ def check_size(count: float | None, share: float | None) -> None:
 
 
 def size_of(count: float | None, share: float | None, total: float) -> float:
-    """Return the size of a list as a weight, given either a number of rows or a share of all rows.
+    """Return the size of a list's top as a weight, given a number of rows or a fraction of all rows.
 
     InvalidParameter: there are fewer rows than `count`.
     """
@@ -323,12 +323,12 @@ def size_of(count: float | None, share: float | None, total: float) -> float:
 
 
 def shown_size(count: float | None, share: float | None) -> str:
-    """Return the size of a list as text: 100, or 1%."""
+    """Return the size of a list's top as text: 100, or 1%."""
     return f"{count:.12g}" if share is None else f"{100.0 * share:.12g}%"
 
 
 def check_scale_free(metric: Metric) -> None:
-    """Raise InvalidParameter for a metric of a fixed number of rows: in a part of the rows it means something else."""
+    """Raise InvalidParameter for a metric of a fixed number of rows, which has no meaning on a part of the rows."""
     if getattr(metric, "count", None) is not None:
         raise InvalidParameter(
             f"{metric.name} requires a share instead of a count, because parts have fewer rows than the "
@@ -341,7 +341,7 @@ METRICS: MetricNames[Metric] = MetricNames("a metric")
 
 
 def roc_of(masses: Masses) -> RocCurve:
-    """Return the ROC curve as line segments."""
+    """Return the ROC curve of the two classes' score distributions."""
     positive, negative = masses.above_positive, masses.above_negative
     fpr, tpr = negative / negative[-1], positive / positive[-1]
     kept = np.concatenate(([True], (fpr[1:] > fpr[:-1]) | (tpr[1:] > tpr[:-1])))

@@ -16,7 +16,7 @@ _LETTERS = {"count": "K", "share": "P"}
 
 
 class _Form(NamedTuple):
-    """One form of names: `precision@{count}` is a family, a mark and the parameters whose values follow."""
+    """A form of metric names, such as `precision@{count}`: the class, a pattern, and the parameters in it."""
 
     metric: type[Any]
     pattern: re.Pattern[str]
@@ -25,7 +25,7 @@ class _Form(NamedTuple):
 
 
 class MetricNames(Generic[Metric]):
-    """The metrics of one kind by name. A module that declares metrics must be imported before a name is looked up."""
+    """The registry of metrics of one kind by name; modules that declare metrics must be imported before a look-up."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -38,6 +38,7 @@ class MetricNames(Generic[Metric]):
         """
 
         def declare(metric: type[Metric]) -> type[Metric]:
+            """Register the class under its name forms, and return it."""
             for form in forms:
                 pattern = re.sub(r"\{\w+\}", f"({_NUMBER})", form)
                 shown = re.sub(r"\{(\w+)\}", lambda found: _letter(found[1]), form)
@@ -48,7 +49,7 @@ class MetricNames(Generic[Metric]):
         return declare
 
     def find(self, name: str) -> Metric:
-        """Return the metric of a name. InvalidParameter: no metric has it, or a number in it is out of range."""
+        """Return the metric with a name, its parameters read from the name."""
         shown = name if len(name) <= 60 else f"{name[:59]}…"
         for form in self._forms:
             if found := form.pattern.fullmatch(name):
@@ -63,12 +64,12 @@ class MetricNames(Generic[Metric]):
 
 
 def _letter(parameter: str) -> str:
-    """Return the letter for a parameter in messages about the forms of a name."""
+    """Return the letter that stands for a parameter in messages about name forms."""
     return _LETTERS.get(parameter, parameter.upper())
 
 
 def _read(parameter: str, text: str) -> float:
-    """Return the value of a parameter that a name contains; a share is written as a percentage."""
+    """Return a parameter's value from its text in a name; a share is written as a percentage."""
     number = float(text)
     if parameter == "share":
         return number / 100.0

@@ -1,4 +1,4 @@
-"""Metrics of the top of the list: precision, average precision, lift, precision at a recall, NDCG.
+"""Metrics of the top of a ranked list: precision, average precision, lift, precision at a recall, NDCG.
 
 With T and F the masses of the positives and the negatives at or above a score, p the mass of positives at it,
 
@@ -101,7 +101,7 @@ class AveragePrecision(Metric):
     has_heavy_null = True
 
     def null_moments(self, masses: Masses) -> tuple[float, float] | None:
-        """Return the mean over all orders of the rows (Bestgen 2015), and a variance that is not too small.
+        """Return the mean over random rankings (Bestgen 2015), and a conservative variance.
 
         The derivatives miss the first ranks, where a positive counts 1 / rank: (π²/6) p (1 − p) / m² for m positives
         and the prevalence p. Twice that keeps the level of the test (docs/statistics.md).
@@ -116,10 +116,11 @@ class AveragePrecision(Metric):
         return min(max(mean, share), 1.0 - EPSILON), null_variance(self, masses) + first_ranks
 
     def hidden_variance(self, masses: Masses) -> float:
-        """Return π² / (3 m²) for m positives: see `null_moments`."""
+        """Return π² / (3 m²) for m positives, the variance that derivatives miss; see `null_moments`."""
         return math.pi**2 / 3.0 / masses.effective[0] ** 2
 
     def of(self, masses: Masses) -> Derivatives:
+        """Return the average precision and its derivatives."""
         above, below = masses.above_positive[1:], masses.above_negative[1:]
         flagged = above + below
         total, negative = masses.totals
@@ -134,15 +135,15 @@ class AveragePrecision(Metric):
         return Derivatives(value, up, down, -inner(masses.negative, down) / negative)
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the prevalence."""
+        """Return the value of a random ranking: the prevalence."""
         return masses.prevalence
 
     def top(self, masses: Masses) -> float:
-        """Return 1."""
+        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
-        """Return the effective number of the smaller class."""
+        """Return the effective number of rows of the smaller class."""
         return min(masses.effective)
 
 
@@ -182,10 +183,11 @@ class PrecisionAt(Metric):
 
     @property
     def name(self) -> str:
-        """Such as precision@100 or precision@1%."""
+        """Name of the metric, such as precision@100 or precision@1%."""
         return f"precision@{shown_size(self.count, self.share)}"
 
     def of(self, masses: Masses) -> Derivatives:
+        """Return the precision at k and its derivatives."""
         total = sum(masses.totals)
         size = size_of(self.count, self.share, total)
         inside = fraction_inside(masses, size)
@@ -198,11 +200,11 @@ class PrecisionAt(Metric):
         return Derivatives(value, up * (inside - push), -down * push, slope)
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the prevalence."""
+        """Return the value of a random ranking: the prevalence."""
         return masses.prevalence
 
     def top(self, masses: Masses) -> float:
-        """Return the precision of a list that begins with all positives, or at any prevalence 1."""
+        """Return the metric's maximum: the precision of a list that begins with all positives."""
         if not masses.fixed_prevalence:
             return 1.0
         size = size_of(self.count, self.share, sum(masses.totals))
@@ -248,14 +250,16 @@ class Lift(Metric):
 
     @property
     def name(self) -> str:
-        """Such as lift@100 or lift@15%."""
+        """Name of the metric, such as lift@100 or lift@15%."""
         return f"lift@{shown_size(self.count, self.share)}"
 
     @property
     def _precision(self) -> PrecisionAt:
+        """The precision of the same first rows."""
         return PrecisionAt(self.count, self.share)
 
     def of(self, masses: Masses) -> Derivatives:
+        """Return the lift and its derivatives."""
         value, up, down, _ = self._precision.of(masses)
         prevalence = masses.prevalence
         near = positives_near(masses, self._share(masses) * sum(masses.totals))
@@ -263,11 +267,11 @@ class Lift(Metric):
         return Derivatives(value / prevalence, up / prevalence, down / prevalence, slope)
 
     def chance(self, masses: Masses) -> float | None:
-        """Return 1."""
+        """Return the value of a random ranking, 1."""
         return 1.0
 
     def top(self, masses: Masses) -> float:
-        """Return the lift of a list that begins with all positives."""
+        """Return the metric's maximum: the lift of a list that begins with all positives."""
         if masses.fixed_prevalence:
             return self._precision.top(masses) / masses.prevalence
         return 1.0 / self._share(masses)
@@ -287,40 +291,45 @@ class Lift(Metric):
         return (1.0 - caught) / (caught * variance)
 
     def plain(self) -> Metric:
-        """Return the fraction of positives that are among the first rows."""
+        """Return the recall of the first rows, the metric in [0, 1] that the lift rescales."""
         return _RecallAt(self.count, self.share)
 
     def unit(self, masses: Masses) -> float:
-        """Return all rows divided by the first rows."""
+        """Return the factor from recall to lift: all rows divided by the first rows."""
         total = sum(masses.totals)
         return total / size_of(self.count, self.share, total)
 
     def _share(self, masses: Masses) -> float:
+        """Return the first rows as a fraction of all rows."""
         total = sum(masses.totals)
         return size_of(self.count, self.share, total) / total
 
 
 @dataclass(frozen=True)
 class _RecallAt(Lift):
-    """Recall among the first rows, as a metric: their lift times their share of all rows."""
+    """Recall of the first rows, as a metric: their lift times their fraction of all rows."""
 
     def plain(self) -> Metric:
+        """Return the metric itself, which is already in [0, 1]."""
         return self
 
     def unit(self, masses: Masses) -> float:
+        """Return 1."""
         return 1.0
 
     def of(self, masses: Masses) -> Derivatives:
+        """Return the recall and its derivatives."""
         share = self._share(masses)
         value, up, down, slope = super().of(masses)
         return Derivatives(min(1.0, share * value), share * up, share * down, share * slope)
 
     def top(self, masses: Masses) -> float:
+        """Return the maximum recall of the first rows."""
         return self._share(masses) * super().top(masses)
 
 
 def precision_slope(precision: float, near: float, prevalence: float) -> float:
-    """Return the derivative of the precision of a share of the list by the log odds of the prevalence.
+    """Return the derivative of the precision of a fraction of the list by the log-odds of the prevalence.
 
     `near` is the fraction of positives among the rows near the cutoff.
     """
@@ -328,7 +337,7 @@ def precision_slope(precision: float, near: float, prevalence: float) -> float:
 
 
 def lift_slope(precision: float, near: float, prevalence: float) -> float:
-    """Return the derivative of the lift by the log odds of the prevalence; parameters as `precision_slope`.
+    """Return the derivative of the lift by the log-odds of the prevalence; parameters as in `precision_slope`.
 
     It is 0 where all rows above the cutoff and near it are positive.
 
@@ -372,10 +381,11 @@ class PrecisionAtRecall(Metric):
 
     @property
     def name(self) -> str:
-        """Such as precision_at_recall:0.8."""
+        """Name of the metric, such as precision_at_recall:0.8."""
         return f"precision_at_recall:{self.recall:.12g}"
 
     def of(self, masses: Masses) -> Derivatives:
+        """Return the precision at the recall, and its derivatives."""
         positive, negative = masses.totals
         caught = self._caught(masses)
         index, part = _cutoff_at(masses, caught)
@@ -390,7 +400,7 @@ class PrecisionAtRecall(Metric):
         return Derivatives(value, up, slope * inside, value * (1.0 - value))
 
     def own_interval(self, masses: Masses, level: float) -> Interval:
-        """Return the precision with limits that follow from those of the FPR at this recall; see the module."""
+        """Return the precision with limits derived from those of the FPR at this recall."""
         value = self.of(masses).value
         positive, negative = masses.totals
         totals = ClassTotals(positive, negative, *masses.effective)
@@ -406,11 +416,12 @@ class PrecisionAtRecall(Metric):
         return Interval(value, min(value, _of_odds(low)), max(value, _of_odds(high)))
 
     def _caught(self, masses: Masses) -> float:
+        """Return the weight of the positives that make up the recall."""
         total = float(masses.above_positive[-1])
         return min(float(self.recall) * total, total)
 
     def _positives_near(self, masses: Masses, caught: float) -> float:
-        """Return the fraction of positives among the rows near the cutoff (η in the module's docstring).
+        """Return η, the fraction of positives among the rows near the cutoff.
 
         The rows reach as many positives up and down as the number above a cutoff varies by.
         """
@@ -422,11 +433,11 @@ class PrecisionAtRecall(Metric):
         return min(1.0, (high - low) / (passed[1] - passed[0])) if passed[1] > passed[0] else 1.0
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the prevalence."""
+        """Return the value of a random ranking: the prevalence."""
         return masses.prevalence
 
     def top(self, masses: Masses) -> float:
-        """Return 1."""
+        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
@@ -436,12 +447,12 @@ class PrecisionAtRecall(Metric):
 
 
 def _of_odds(log_odds: float) -> float:
-    """Return the probability of log odds."""
+    """Return the probability of log-odds."""
     return 1.0 / (1.0 + math.exp(min(-log_odds, 700.0)))
 
 
 def _cutoff_at(masses: Masses, caught: float) -> tuple[int, float]:
-    """Return the index of the score at which a number of positives is reached, and the part of its tie."""
+    """Return the index of the score at which `caught` positives are reached, and the fraction of its tie needed."""
     above = masses.above_positive
     # a sum that is short of its target by rounding alone has reached it
     index = int(np.searchsorted(above, caught * (1.0 - EPSILON), side="left")) - 1
@@ -452,7 +463,7 @@ def _cutoff_at(masses: Masses, caught: float) -> tuple[int, float]:
 
 
 def _rows_above(masses: Masses, caught: float) -> float:
-    """Return the weight of the first rows that hold a number of positives."""
+    """Return the weight of the first rows that contain `caught` positives."""
     index, part = _cutoff_at(masses, caught)
     return caught + float(masses.above_negative[index] + part * masses.negative[index])
 
@@ -499,12 +510,13 @@ class Ndcg(Metric):
 
     @property
     def name(self) -> str:
-        """Such as ndcg@10 or ndcg@1%."""
+        """Name of the metric, such as ndcg@10 or ndcg@1%."""
         if self.count is None and self.share is None:
             return "ndcg"
         return f"ndcg@{shown_size(self.count, self.share)}"
 
     def of(self, masses: Masses) -> Derivatives:
+        """Return the NDCG and its derivatives."""
         first, end, row = self._ranks(masses)
         size = self._size(float(end[-1]))
         gains = _Gains(size)
@@ -532,7 +544,7 @@ class Ndcg(Metric):
         return Derivatives(value, up, down, slope)
 
     def _ranks(self, masses: Masses) -> tuple[FloatArray, FloatArray, float]:
-        """Return the numbers of rows above and down to each score, and the weight of a row."""
+        """Return the numbers of rows above and down to each score, and the weight that counts as one row."""
         total = sum(masses.totals)
         equal = total / sum(masses.effective)  # the weight of each row, if all weigh alike
         own = np.concatenate((masses.positive, masses.negative))
@@ -549,12 +561,13 @@ class Ndcg(Metric):
         )
 
     def _size(self, total: float) -> float:
+        """Return the number of first rows that count."""
         if self.share is not None:
             return max(1.0, float(round(self.share * total)))
         return total if self.count is None else float(min(int(self.count), total))
 
     def chance(self, masses: Masses) -> float | None:
-        """Return the mean over all orders of the rows."""
+        """Return the value of a random ranking: the mean over all orders of the rows."""
         _, end, row = self._ranks(masses)
         size = self._size(float(end[-1]))
         gains = _Gains(size)
@@ -563,7 +576,7 @@ class Ndcg(Metric):
         )
 
     def top(self, masses: Masses) -> float:
-        """Return 1."""
+        """Return the metric's maximum, 1."""
         return 1.0
 
     def trials(self, masses: Masses) -> float:
@@ -573,12 +586,12 @@ class Ndcg(Metric):
 
 
 def _discount(rank: FloatArray) -> FloatArray:
-    """Return the gain of a positive after `rank` rows, 1 / log₂(rank + 2)."""
+    """Return the discount 1 / log₂(rank + 2) of a row after `rank` rows."""
     return 1.0 / np.log2(rank + 2.0)
 
 
 class _Gains:
-    """Sums of the discounts over the ranks of a list; beyond `_MAX_SUMMED` ranks they are integrals."""
+    """Sums of NDCG discounts over ranges of ranks; beyond `_MAX_SUMMED` ranks they are approximated by integrals."""
 
     def __init__(self, size: float) -> None:
         self._sums = prefix_sums(_discount(np.arange(min(size, _MAX_SUMMED))))
@@ -599,7 +612,7 @@ class _Gains:
 
 
 def _integrated(first: FloatArray, end: FloatArray) -> FloatArray:
-    """Return the sums of the discounts over far ranks.
+    """Return sums of discounts over ranges of high ranks, approximated by integrals.
 
     Over few ranks it is their number times the middle one, so that no digits cancel.
     """
@@ -619,7 +632,7 @@ def _from_here_on(values: FloatArray) -> FloatArray:
 
 
 def trials_above(masses: Masses, size: float, caught: float) -> float:
-    """Return the effective number of rows among the first ones; of positives if all positives are among them."""
+    """Return the effective number of first rows; of positives, if all positives are among them."""
     positive, negative = masses.totals
     # Σw² is taken as the class's own, in proportion
     squares = caught * (positive / masses.effective[0])
@@ -629,13 +642,13 @@ def trials_above(masses: Masses, size: float, caught: float) -> float:
 
 
 def fraction_inside(masses: Masses, size: float) -> FloatArray:
-    """Return the fraction of each tie that is among the first rows, shape (n_scores,)."""
+    """Return the fraction of each tie that is among the first rows (weight `size`), shape (n_scores,)."""
     mass = masses.positive + masses.negative
     return np.clip((size - masses.above[:-1]) / np.where(mass > 0.0, mass, 1.0), 0.0, 1.0)
 
 
 def positives_above(masses: Masses, size: float) -> float:
-    """Return the weight of the positives among the first rows of a list, of a tie its share. O(log n_scores)."""
+    """Return the weight of positives among the first rows of a list, ties in proportion. O(log n_scores)."""
     index = min(int(np.searchsorted(masses.above, size, side="left")), masses.positive.size)
     if index == 0:
         return 0.0
@@ -645,7 +658,7 @@ def positives_above(masses: Masses, size: float) -> float:
 
 
 def positives_near(masses: Masses, size: float) -> float:
-    """Return the fraction of positives among the rows near a cutoff (η). O(log n_scores)."""
+    """Return η, the fraction of positives among the rows near a cutoff. O(log n_scores)."""
     total = float(masses.above[-1])
     at_cutoff = positives_above(masses, size)
     positive, negative = masses.totals
