@@ -55,12 +55,13 @@ async def submit(page: PageDep) -> Response:
 
 
 async def _preset(page: Page) -> dict[str, str]:
+    """Return the fields of the submitted form, without the CSRF token."""
     form = await page.form()
     return {name: value for name, value in form.items() if name != CSRF_FIELD}
 
 
 async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset | None]:
-    """Return the form and the chosen dataset."""
+    """Return the training form with the given values, and the chosen dataset, or None if it does not exist."""
     dataset = None
     if given.get("dataset_id"):
         try:
@@ -125,6 +126,7 @@ async def _checked(page: Page, form: JobForm, error: ProblemError | None = None)
 async def _show(
     page: Page, given: Mapping[str, str], *, check: bool = False, error: ProblemError | None = None
 ) -> Response:
+    """Return the page of the training form, checked by the API if `check`."""
     chosen = [given.get("dataset_id", ""), given.get("validation.dataset_id", "")]
     offered = await offer_datasets(page, chosen)
     form, dataset = await _form(page, given)
