@@ -1,4 +1,4 @@
-"""Assign a role to each column, and find which of the label's two values is positive."""
+"""Assignment of a role to each column, and the choice of the positive label value."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def assign(
 def suggest_labels(
     wanted: str | None, names: Sequence[str], values: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Return the columns that are likely to be the label, the most likely first.
+    """Return the columns that are probably the label, the most likely first.
 
     First the names close to `wanted`; then columns that have two values in `values` (the first rows): those with a
     usual name of a label, then from the last column to the first.
@@ -105,6 +105,7 @@ def suggest_labels(
 
 
 def _check_known(named: Sequence[tuple[str, str | None]], names: Sequence[str]) -> None:
+    """Raise BadTable for a named column that is not in the table."""
     known = set(names)
     for role, name in named:
         if name is not None and name not in known:
@@ -116,6 +117,7 @@ def _check_known(named: Sequence[tuple[str, str | None]], names: Sequence[str]) 
 
 
 def _check_apart(named: Sequence[tuple[str, str | None]]) -> None:
+    """Raise BadTable for a column with two roles."""
     seen: dict[str, str] = {}
     for role, name in named:
         if name is None:
@@ -130,6 +132,7 @@ def _check_apart(named: Sequence[tuple[str, str | None]]) -> None:
 
 
 def _check_declared(declared: Sequence[tuple[str, str]], features: Sequence[str]) -> None:
+    """Raise BadTable for a column with a declared type that is not a feature."""
     known = set(features)
     for kind, name in declared:
         if name not in known:
@@ -141,6 +144,7 @@ def _check_declared(declared: Sequence[tuple[str, str]], features: Sequence[str]
 
 
 def _check_features(what: str, features: Sequence[str], names: Sequence[str]) -> None:
+    """Raise BadTable if there are no features."""
     if not features:
         raise BadTable(
             f"{what} at least one feature column, got only {_listed(names)}", code="no_features"
@@ -148,6 +152,7 @@ def _check_features(what: str, features: Sequence[str], names: Sequence[str]) ->
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Return the first names of the columns, for a message."""
     shown = ", ".join(map(show, names[:_LISTED]))
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return shown + more or "no column"
@@ -161,6 +166,7 @@ def _assign_labels(
     group: str | None,
     free: list[str],
 ) -> Roles:
+    """Return the roles for a table with one or several labels."""
     if labels is None and label is None:
         label = next((name for name in LABEL_NAMES if name in free), free[-1] if free else None)
     chosen = tuple(labels) if labels else (label,) if label else ()
@@ -172,6 +178,7 @@ def _assign_labels(
 def _assign_item(
     names: Sequence[str], item: str | None, weight: str | None, group: str | None, free: list[str]
 ) -> Roles:
+    """Return the roles for a table of items."""
     if item is None:
         item = next((name for name in ITEM_NAMES if name in free), None)
     if item is None:
@@ -206,8 +213,8 @@ def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:
 
 
 def is_certain(negative: str, positive: str) -> bool:
-    """Return True if a label's two values say by themselves which one is positive: 1 beside 0 or -1, or a word such as
-    true or yes beside another one.
+    """Return True if a label's two values determine which one is positive: 1 with 0 or -1, or a word such as true or
+    yes with any other.
     """
     numbers = read_number(negative), read_number(positive)
     if None not in numbers:
@@ -216,7 +223,8 @@ def is_certain(negative: str, positive: str) -> bool:
 
 
 def find_positives(values: Collection[str], positive: str) -> tuple[str, ...] | None:
-    """Return the values of a label that the name of the positive class means; None if they lack any.
+    """Return the values of a label that the name of the positive class denotes; None if one of them is missing in
+    `values`.
 
     That is the value that is written so, else the only one with the same number; else all those that the name lists,
     separated by commas.
@@ -229,8 +237,8 @@ def find_positives(values: Collection[str], positive: str) -> tuple[str, ...] | 
 
 
 def name_class(known: Collection[str], values: Sequence[str], positive: str) -> str:
-    """Return the name of a class of several of a label's known values: the same one for any order in which `positive`
-    lists them.
+    """Return the name of a class of several known label values; it is the same for any order in which `positive` lists
+    them.
 
     It is what `positive` says where the values' own list would be too long, or would mean another value.
     """
@@ -241,6 +249,7 @@ def name_class(known: Collection[str], values: Sequence[str], positive: str) -> 
 
 
 def _find_value(values: Collection[str], name: str) -> str | None:
+    """Return the value with this name, or the only one that is equal as a boolean or number; else None."""
     if name in values:
         return name
     if (folded := name.lower()) in _BOOLEANS and {each.lower() for each in values} == _BOOLEANS:
@@ -264,7 +273,7 @@ def unknown_positive(values: Sequence[str], positive: str) -> BadTable:
 
 
 def label_type(pair: Sequence[str]) -> str:
-    """Return the type of a label by its values: numeric, boolean or categorical."""
+    """Return the type of a label, determined from its values: numeric, boolean or categorical."""
     if {value.lower() for value in pair} == _BOOLEANS:
         return "boolean"
     return "categorical" if None in map(read_number, pair) else "numeric"
