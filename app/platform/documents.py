@@ -1,4 +1,4 @@
-"""The JSON documents in columns of tables, each declared once: as it is stored, and as a response shows it.
+"""The JSON documents in database columns, each declared once, for storage and for responses.
 
 A key of a class with `@described` has its description below it, as OpenAPI shows it. Only a document of which responses
 show less, or in another form, has a second class in the schemas of its domain.

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that do not wait for ever."""
+"""Connections to PostgreSQL that do not wait indefinitely."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 class _Silent(psycopg.OperationalError):
-    """The server did not answer in time."""
+    """Raised when the server has sent nothing for too long."""
 
 
 def _within(gen: PQGen[RV], seconds: float) -> PQGen[RV]:
-    """Pass on psycopg's wait requests, which it repeats every tenth of a second."""
+    """Yield psycopg's wait requests, which it repeats every tenth of a second, until the time is over."""
     deadline = time.monotonic() + seconds
     try:
         wanted = next(gen)
