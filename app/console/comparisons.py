@@ -256,7 +256,7 @@ def _settings(model: Model) -> dict[str, str]:
 
 
 def _written(chosen: Mapping[str, Any]) -> str:
-    """Return a chosen option of a parameter as text: its name with its own parameters."""
+    """Return the values of a chosen option as text, separated by commas."""
     return ", ".join(_value(value) for value in chosen.values() if value is not None)
 
 

@@ -490,7 +490,7 @@ class _Piece(_Guessed):
         return converter, self._errors.total > 0
 
     def _batches(self, types: Mapping[str, str]) -> Iterator[Rows]:
-        """Yield the rows, and count them."""
+        """Yield the rows in batches; a column of only nulls has the null type."""
         return map(_untyped, super()._batches(types))
 
     def _is_void(self, *_: object) -> bool:

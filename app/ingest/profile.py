@@ -576,8 +576,8 @@ class _Growing:
 
 
 def count_queries(path: Path, query: str, label: str | None) -> Json:
-    """Return the number of queries in a table, of queries with rows of different labels, and of rows of each query
-    (statistics).
+    """Return the number of queries in a table, the number of those with rows of different labels, and the sizes of the
+    queries.
 
     Raises BadTable if every query has rows of one label only: then no two rows of a query can be put in order.
     """

@@ -280,7 +280,7 @@ class Requests(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """The result of a heartbeat: the owner's requests, and whether the lease was extended."""
+    """The result of a heartbeat: whether cancellation was requested, and the number of the job's last event."""
 
     cancel_requested: bool
     event_seq: int

@@ -109,5 +109,5 @@ def _is_later(revision: str) -> bool:
 
 
 def _revision(session: Session) -> str:
-    """Return the revision in the database. Raises Unavailable if it has no tables."""
+    """Return the revision in the database."""
     return str(session.scalars(text("SELECT version_num FROM alembic_version")).one())

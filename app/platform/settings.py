@@ -456,7 +456,7 @@ class Settings(BaseSettings):
     @field_validator("build")
     @classmethod
     def _is_a_name(cls, value: str) -> str:
-        """Raise ValueError for an invalid name of an owner."""
+        """Return the name of the build. Raises ValueError for an invalid one."""
         return checked_build(value)
 
     @field_validator("root_path")

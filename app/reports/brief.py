@@ -53,7 +53,7 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
 
 
 def _evaluation(facts: Facts, check: Any) -> Evaluation | None:
-    """Return the evaluation that a check is based on; None for others."""
+    """Return the evaluation that a check is based on; None if it is based on none."""
     return facts.evaluations.get(facts.checked(check).evaluation_id or "")
 
 

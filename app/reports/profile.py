@@ -137,7 +137,7 @@ def _column_features(
 
 
 def _share(part: int, whole: int) -> str:
-    """Return a fraction as a percentage."""
+    """Return a count with its percentage of the whole."""
     return "—" if not part else f"{part:,} ({part / max(whole, 1):.1%})"
 
 

@@ -145,7 +145,7 @@ def average(
 
 
 class VariableDependence(Resource):
-    """The dependence of the scores on several features, and on pairs of them."""
+    """How much the scores depend on each of several features, and on pairs of them."""
 
     model_id: ModelId
     on: OnPart

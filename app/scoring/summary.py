@@ -66,7 +66,7 @@ class HistogramBuilder:
             self._merge_into(10.0**self._power)
 
     def _fine_power(self) -> int:
-        """Return the power of ten of the bins' width."""
+        """Return the power of ten for the width of fine bins, of which about a thousand cover the scores."""
         return math.floor(math.log10(max(self._high / 1000 - self._low / 1000, _LEAST)))
 
     def _widen(self) -> None:

@@ -291,7 +291,7 @@ class DaskHosts(Placement):
         return workers
 
     async def identify(self) -> Any:
-        """Ask the scheduler for its workers."""
+        """Return the scheduler's description of itself and its workers."""
         return await self.client.scheduler.identity()
 
     def _named(self, address: str) -> str:

@@ -281,7 +281,7 @@ def _run_stage(
         return run
 
     def report(_: int, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Ignore the report of a trial, which reports by itself."""
+        """Pass the report of one of the trials that run in parallel to the job's callback."""
         reporter.send(step, of, info)
 
     with warnings.catch_warnings():
