@@ -174,7 +174,7 @@ def create_app(settings: Settings) -> Service:
 def open_context(settings: Settings) -> Context:
     """Return the context with an open database, blob store and broker. Raises CannotBegin.
 
-    A database that does not answer is no error: `/health/ready` reports it.
+    An unavailable database is not an error: `/health/ready` reports it.
     """
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     schema = SchemaCheck(db)
@@ -234,9 +234,9 @@ COLLECT_AFTER = 50_000
 def spare_collections() -> None:
     """Reduce the frequency of full garbage collections, which stop all threads of this process.
 
-    The libraries' hundreds of thousands of objects are never freed: it need not visit them again and again, each time
-    between two answers. A body of millions of lists would have it visit them thousands of times while they are read,
-    which takes longer than reading them, and health does not answer meanwhile.
+    The hundreds of thousands of objects of the libraries are never freed, so each collection visits them for nothing,
+    between two responses. While a body with millions of lists is parsed, collections would take longer than the
+    parsing, and health checks would get no response.
     """
     gc.collect()
     gc.freeze()

@@ -30,8 +30,8 @@ class _NoPandas(MetaPathFinder):
 def import_sklearn() -> None:
     """Import scikit-learn without `scipy.stats` (40 MB) and pandas (60 MB), which it imports and does not need here.
 
-    pyarrow would import pandas later, so this process cannot import it any more. `scipy.stats` is imported by its first
-    user. Nothing changes in a process that has already imported scikit-learn.
+    pyarrow would import pandas later; this process therefore blocks its import. `scipy.stats` is imported when it is
+    first used. If scikit-learn is already imported, nothing changes.
     """
     if "sklearn" in sys.modules:
         return

@@ -102,9 +102,9 @@ def main(arguments: list[str]) -> int:
 def compile_kernels(slots: Slots) -> None:
     """Compile, after the worker is ready, the kernels that are missing in the cache, in processes of low priority.
 
-    They run beside jobs: a job that needs a kernel which is being compiled waits for that one alone. Where it would
-    wait long, because the machine is busy, they are killed, and the job compiles the kernel itself; they start again
-    later. They end with this thread, which lives until they are done.
+    Jobs continue meanwhile: one that needs a kernel which is being compiled waits only for that kernel. If it would
+    wait long because the machine is busy, these processes are killed, and the job compiles the kernel itself; they
+    start again later. They end with this thread, which lives until they are done.
     """
     slots.ready.wait()
     done, n_kernels = compiled_so_far() or (0, None)

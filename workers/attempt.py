@@ -98,8 +98,8 @@ class Attempt:
     def run(self) -> str:
         """Run the attempt, and return the state in which it leaves the job.
 
-        A lost lease is no error: another attempt owns the job, and this one's work is dropped. So is that of a worker
-        that ends while the database is away.
+        A lost lease is not an error: another attempt owns the job, and this attempt's result is dropped. The same
+        applies to a worker that ends during an outage of the database.
         """
         workdir: Path | None = None
         failpoints.reach("claimed")
@@ -280,8 +280,8 @@ class Attempt:
     def _checkpoint_options(self) -> dict[str, Any]:
         """Return the options for checkpoints: `resume` is a path or None, `every` is in seconds, 0 for never.
 
-        The last of several attempts starts anew, in case the checkpoint was the cause of the losses; not after the
-        loss of a cluster, which was the cause then.
+        The last of several attempts starts from the beginning, in case the checkpoint caused the losses; except after
+        the loss of a cluster, which then was the cause.
         """
         starts_anew = self._is_last and not self._has_lost_cluster
         return {

@@ -132,8 +132,8 @@ class Inbox:
 class CheckpointWriter:
     """Writes the checkpoints of one job's fits to files in its work folder.
 
-    The parent puts each into the blob store and its key into the job's row; the next attempt, in whatever worker, is
-    given it. A file begins with the id of its job, so that no two jobs share one, and each can be removed with its job.
+    The parent stores each checkpoint as a blob and its key in the job's row; the next attempt, in any worker, receives
+    it. A file begins with the id of its job, so that no two jobs share a blob, and each can be deleted with its job.
     """
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
@@ -260,8 +260,8 @@ class Progress:
 def limit_memory(more_bytes: int | None) -> None:
     """Limit this process to `more_bytes` more than its current memory, plus some slack; None removes the limit.
 
-    An allocation far beyond it then raises MemoryError and leaves the process usable. The limit itself is kept by
-    the parent, which measures what was really touched.
+    An allocation far above it then raises MemoryError, and the process remains usable. The parent enforces the exact
+    limit by measuring the memory that is really used.
     """
     if not _HAS_LIMIT:
         return
@@ -415,9 +415,9 @@ def main(arguments: list[str]) -> None:
 class Memory:
     """Returns memory to the system after jobs.
 
-    A collection visits every object that is not exempt from it, and takes half as long as a small job for those of the
-    imported modules alone. So the modules are exempt, and a collection waits until the process is idle or a job has
-    left much behind.
+    A collection visits all objects that are not exempt from it; for the imported modules alone that takes half as long
+    as a small job. So the modules are exempt, and a collection waits until the process is idle or a job has left much
+    memory behind.
     """
 
     def __init__(self) -> None:

@@ -182,8 +182,8 @@ def stamp_of(target: str) -> str:
 def own_target() -> str:
     """Return the target processors of this machine's kernels: a CPU level, or its own model.
 
-    Linux is asked, because LLVM takes as much memory as a worker. If the two differ, a kernel is compiled at its first
-    call, and not before.
+    Linux provides the model, because LLVM takes as much memory as a worker. If the two differ, a kernel is compiled at
+    its first call.
     """
     try:
         lines = CPUINFO.read_text().splitlines()

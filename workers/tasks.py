@@ -39,9 +39,9 @@ def make_app(broker_url: str, slots: Slots) -> Celery:
 def consume(app: Celery, slots: Slots) -> None:
     """Consume wake-up messages, with a thread for each slot, until the slots stop. To be run in a separate thread.
 
-    Celery ends at a message that is no JSON: kombu knows no hook before that. The message is off the queue by then, so
-    Celery is started again, in this process: fits go on, and slots look for work themselves meanwhile.
-    In a thread Celery cannot set its signal handlers, nor should it: they are the main thread's.
+    Celery ends at a message that is not JSON, which kombu offers no hook to prevent. The message has then left the
+    queue, and Celery is started again in this process; fits continue, and slots poll for jobs meanwhile. In a thread
+    Celery cannot set its signal handlers, which belong to the main thread.
     """
     while not slots.stopping.is_set():
         try:

@@ -100,8 +100,9 @@ def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
 class KnownCallers:
     """Checks credentials against the database, and caches its answers for a short time.
 
-    `later` runs work in the background and returns at once. While the database is away, `memory` says which credentials
-    it accepted before. The look-up uses the hash, so its duration says nothing about how much of a guess was right.
+    `later` schedules a function in the background and returns at once. During an outage of the database, `memory` has
+    the credentials that it accepted before. Hashes are looked up, not secrets, so that the duration reveals nothing
+    about a guess.
     """
 
     def __init__(
@@ -132,8 +133,8 @@ class KnownCallers:
     def refuse_again(self, credential: Credential) -> None:
         """Raise Unauthenticated if the database refused the credential recently. Never waits.
 
-        A refused credential cannot become valid: a revoked or expired one stays so, and nobody knows a secret before it
-        exists.
+        A refused credential cannot become valid later: revocation and expiry are permanent, and a new secret is not
+        known before it exists.
         """
         if self._refused.get(credential):
             raise _refusal()
@@ -196,8 +197,8 @@ class BatchedLookups:
     """Looks up which hashes are stored, by one query for up to `most` of the waiting requests. Used only on the event
     loop.
 
-    One query runs at a time. So a valid secret waits for one query per `most` that came before it, however many guesses
-    these are, and none is refused unasked.
+    One query runs at a time. A valid secret waits for one query per `most` secrets before it, however many of these are
+    guesses, and none is refused without a look-up.
     """
 
     def __init__(
@@ -239,9 +240,9 @@ class BatchedLookups:
 class Authenticator:
     """Authenticates callers by their key, and limits their request rate.
 
-    The secrets of addresses that send many unknown keys are looked up together, hundreds by a query and one query at a
-    time, so that an attacker who guesses keys takes few of the queries and threads that others need. A valid key is
-    never refused for it, and waits for few queries: behind a proxy, all callers may have one address.
+    The secrets from addresses that send many unknown keys are looked up together, hundreds per query and one query at a
+    time, so that an attacker who guesses keys occupies few queries and threads. A valid key is never refused because of
+    its address, since all callers may share one behind a proxy.
     """
 
     def __init__(self, context: Context) -> None:

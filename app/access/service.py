@@ -113,8 +113,8 @@ def rotate(
 ) -> tuple[ApiKey, str]:
     """Create a key's successor with the same name, scopes and lifetime. The key itself ends after the grace period.
 
-    The grace never extends the life of a key. A key has one successor: a second one would be a key that nobody knows
-    of.
+    The grace period never extends the key's own lifetime. A key has at most one successor: with two, nobody would know
+    the first one's secret.
     """
     if not 0.0 <= grace_seconds <= MAX_GRACE_SECONDS:
         raise Invalid(

@@ -137,7 +137,9 @@ async def read_dataset(dataset_id: str, page: PageDep) -> Response:
 
 @router.get("/{dataset_id}/now")
 async def read_dataset_now(dataset_id: str, page: PageDep) -> Response:
-    """Return the changing part of the dataset's page as a fragment, which is requested while the table is read."""
+    """Return the changing part of the dataset's page as an HTML fragment, which the browser requests while the table is
+    read.
+    """
     return await _show(page, dataset_id, "dataset_now.html")
 
 

@@ -90,7 +90,7 @@ async def read_job(job_id: str, page: PageDep) -> Response:
 
 @router.get("/{job_id}/now")
 async def read_job_now(job_id: str, page: PageDep) -> Response:
-    """Return the changing part of the page as a fragment."""
+    """Show the changing part of the job's page as an HTML fragment, which the browser requests repeatedly."""
     return await _show(page, job_id, "job_now.html")
 
 

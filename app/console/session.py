@@ -442,9 +442,9 @@ PageDep = Annotated[Page, Depends(_page_of)]
 def check_site(request: Request) -> None:
     """Raise Forbidden if the browser's headers say that a page of another site sent the request.
 
-    By `Sec-Fetch-Site`; browsers do not send it over plain HTTP: then by `Origin`, else `Referer`, compared with
-    `Host`. The scheme is ignored: a proxy that ends TLS may not report it. A client that sends none of them is no
-    browser.
+    The check uses `Sec-Fetch-Site`. Browsers do not send it over plain HTTP; then `Origin`, else `Referer`, is compared
+    with `Host`. The scheme is ignored, because a proxy that terminates TLS may not report it. A client that sends none
+    of these headers is not a browser.
     """
     headers = request.headers
     site = headers.get("sec-fetch-site")

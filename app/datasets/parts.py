@@ -389,7 +389,7 @@ def close(
     """Create a dataset from the parts, and the job that reads them. Returns the dataset, and True if it is new; for an
     upload that is already closed, its dataset.
 
-    `written` holds the `manifest` of before the transaction. It is published here, and raises Conflict if a part has
+    `written` contains the `manifest`, read before the transaction. It is published here. Raises Conflict if a part has
     been added since.
     """
     upload = find(session, owner, upload_id, lock=True)

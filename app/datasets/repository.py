@@ -149,8 +149,7 @@ def list_page(
 ) -> Page[Dataset]:
     """Return a page of the owner's datasets with their pairs, newest first, without their large members.
 
-    A name, a series or a filter may limit them. With `latest`, only the newest ready version of each series is
-    returned.
+    With `latest`, only the newest ready version of each series is returned.
     """
     statement = only.apply(select(Dataset).where(Dataset.readable_by(owner)), Dataset)
     if name is not None:

@@ -114,7 +114,7 @@ def accept(
 ) -> Dataset:
     """Create a dataset of the same bytes, and the job that will read them, in the caller's transaction.
 
-    Both datasets then name the bytes, which are stored as long as one of the datasets exists.
+    Both datasets then refer to the bytes, which are stored as long as one of the datasets exists.
     """
     # lock it until a second row names the bytes
     repository.lock_shared(session, owner, [dataset_id])

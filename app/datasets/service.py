@@ -235,8 +235,8 @@ def delete_for_good(
 ) -> None:
     """Delete the dataset permanently, unless a queued or running job uses it. Its models are kept.
 
-    The sweeper later removes the bytes, which no row names any more. `check` may refuse the deletion; it is called when
-    the dataset is locked.
+    The sweeper later removes the bytes, to which no row refers any more. `check` is called after the dataset is locked,
+    and may raise an error.
     """
     dataset = _find_unused(session, owner, dataset_id)
     check(session)

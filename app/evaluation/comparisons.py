@@ -193,7 +193,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 def run(payload: ComparisonPayload, callback: Callback) -> ComparisonOutcome:
     """Score the table with each model and compare the scores. Only computes, on the files that the payload names.
 
-    The table is read once for all models that take the same features in the same order.
+    The table is read once for all models with the same features in the same order.
     """
     models, scores = payload["models"], []
     features: list[str] | None = None

@@ -63,7 +63,8 @@ class Remembered(TypedDict):
     """The results of a model's validation. `curve` is a file, and `effective` is the effective number of rows of each
     class.
 
-    `prevalence` is the fraction of positives with its interval, and `importance` the share of each feature.
+    `prevalence` is the fraction of positives with its interval, and `importance` has each feature's fraction of the
+    importance.
     """
 
     level: float
@@ -82,7 +83,7 @@ def remember_validation(
 ) -> tuple[Remembered | None, list[str]]:
     """Return the results of the model's validation for the fit process; its curve is written into the folder.
 
-    They are None if there is nothing to compare with. The second value are warnings about what cannot be compared.
+    They are None if there is nothing to compare with. The second value has warnings about what cannot be compared.
     """
     level, areas = validation_areas(session, model)
     if level is None or not areas:

@@ -173,7 +173,8 @@ def protected_groupings(dataset: Dataset, asked: EvaluationRequest) -> list[Grou
 def usable_column(dataset: Dataset, name: str, field: str, what: str) -> Mapping[str, Any]:
     """Return the profile of a column that a request's field refers to.
 
-    Raise Invalid for one that is unknown, empty, dropped or the label; `what` says which columns the field may name.
+    Raises Invalid for a column that is unknown, empty, dropped or the label. `what` describes the allowed columns in
+    the message.
     """
     column = find_column(dataset, name)
     if column is None:
@@ -220,7 +221,7 @@ def grouping_of(dataset: Dataset, asked: EvaluationRequest) -> Grouping | None:
 def read_groups(path: str, grouping: Grouping) -> tuple[Floats, list[str] | None]:
     """Return the group of each row of a typed table as a number (NaN for a missing value), and the text of each number.
 
-    There is no text where the numbers are the values themselves.
+    The texts are None if the numbers are the values themselves.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -42,8 +42,8 @@ class RowOrder(TypedDict):
     """The order of a table's rows: by time or not.
 
     `time` is the column of times, if there is one. `label` is the column within whose values neighbouring rows are
-    compared, since tables are often sorted by it. `grouped`: a column says which rows belong together, and tests allow
-    for that.
+    compared, because tables are often sorted by it. `grouped` is True if a column groups the rows, which tests then
+    take into account.
     """
 
     time: str | None

@@ -172,7 +172,7 @@ MAX_UNKNOWN = 20
 def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
     """Raise Invalid for unknown query parameters; otherwise a misspelt one would be ignored.
 
-    The first `MAX_UNKNOWN` are named, each with the most similar known one.
+    The error lists the first `MAX_UNKNOWN`, each with the most similar known parameter.
     """
     unknown = [name for name in given if name not in known]
     errors = []

@@ -19,8 +19,8 @@ MAX_BUCKETS = 10_000
 class RateLimiter:
     """A token bucket for each name. A request takes one token; `per_second` tokens are refilled, up to `burst`.
 
-    If there are too many buckets, full ones are dropped; if that is not enough, all are. It has no lock: only the
-    event loop uses it. `rule` and `code` are the sentence and the code of a refusal.
+    If there are too many buckets, full ones are dropped; if that is not enough, all are. There is no lock, because only
+    the event loop uses it. `rule` and `code` are the message and the code of the error.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ RETRY_SECONDS = 5
 class MemoryBudget:
     """The bytes of request bodies and waiting responses in the memory of a process. Used only on the event loop.
 
-    An owner may hold at most as many bytes as are free: so one owner, however many requests it sends, leaves room for
-    the next. `show` is called with the difference whenever the number of bytes changes.
+    An owner may occupy at most as many bytes as are free, so that one owner always leaves space for the next one.
+    `show` is called with the difference whenever the number of bytes changes.
     """
 
     def __init__(self, most: int, show: Callable[[int], object] = lambda change: None) -> None:
@@ -139,12 +139,13 @@ class FairSemaphore:
     """A semaphore with permits per owner that never blocks a thread: it raises an error if no permit is free, at once
     or after a wait. Used only on the event loop.
 
-    An owner may hold at most as many permits as are free: half of all if alone, a third beside another owner with as
-    many, and so on. So no owner can take the last permit from all others while many are left, but few permits may all
-    be taken: two owners can hold all of three, and a third one is refused, or waits. Owners who wait take turns.
+    An owner may have at most as many permits as are free: half of all permits if alone, a third next to another owner
+    with as many, and so on. So no owner can exhaust a large number of permits, but a small number may be exhausted: two
+    owners can have all of three permits. Waiting owners take turns.
 
-    `what` names the limited thing, and `whose` names who shares it. `full` is the class of the error that is raised
-    when all permits are taken. `show` is called with the number of permits taken whenever it changes.
+    `what` is the name of the limited resource, and `whose` the name of those who share it, for messages. `full` is the
+    class of the error when all permits are in use. `show` is called with the number of permits in use whenever it
+    changes.
     """
 
     def __init__(

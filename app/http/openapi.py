@@ -179,7 +179,7 @@ class _WrittenOnce:
         self._writing = asyncio.Lock()
 
     async def read(self, root: str) -> StoredText:
-        """Return the document that names this service, under the path prefix `root`, as its server."""
+        """Return the OpenAPI document with the path prefix `root` as the service's URL."""
         async with self._writing:
             if root not in self._written:
                 if len(self._written) >= MAX_PREFIXES:

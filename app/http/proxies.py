@@ -32,7 +32,7 @@ def take_off_prefix(scope: Scope, set_root: str) -> None:
     """Store the path prefix of a request in its scope, and remove it from the path unless the proxy has done so. Raises
     Malformed.
 
-    The setting comes first; without one, `X-Forwarded-Prefix` of a trusted proxy.
+    The setting takes precedence over the header `X-Forwarded-Prefix` of a trusted proxy.
     """
     try:
         root = set_root or checked_root_path(scope.get(_SAID, ""))

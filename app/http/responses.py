@@ -37,7 +37,7 @@ def choose_media_type(request: Request, offers: Sequence[str]) -> str:
     """Return the offered media type that the Accept header prefers; the first one if several are equal, or without a
     header.
 
-    Raises NotAcceptable, which names the offers, if none is accepted.
+    Raises NotAcceptable with the offers if none is accepted.
     """
     accept = ",".join(request.headers.getlist("accept"))
     ranges = _ranges(accept)

@@ -292,8 +292,8 @@ def tables_of(example: str, *others: str) -> dict[str, Any]:
     """Return the OpenAPI description of a body that is a table: CSV, like the example, or one of the media types
     `others`.
 
-    CSV is first and last. Generated clients that know only files send a file as the first media type, or as the last
-    one (openapi-python-client). The first one names no encoding: the caller chooses it.
+    CSV is both the first and the last media type: generated clients send a file as the first one, or as the last one
+    (openapi-python-client). The first one has no charset, so that the caller chooses it.
     """
     csv = {"schema": {"type": "string", "format": "binary"}, "example": example}
     return {CSV: csv, **bytes_of(*others), f"{CSV}; charset=utf-8": csv}

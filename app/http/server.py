@@ -289,7 +289,7 @@ class RequestMiddleware:
         """Acquire a permit for a request that waits for its caller, until the request ends. It is a permit of the
         caller's address, unless the request already has one of an owner. Raises the error of `FairSemaphore.refusal`.
 
-        So callers without a key, however many, take no permits from callers with a key.
+        Callers without a key therefore use no permits of callers with a key.
         """
         if "release" not in scope:
             name = _holder_of(scope)

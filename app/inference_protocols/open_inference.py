@@ -150,9 +150,9 @@ def read_request(
     """Return the parsed inference request; `row_id` names the tensor of the rows' ids, unless the body's parameters do.
     Raises Malformed and Invalid with the part that violates the protocol.
 
-    Nothing is allocated by what the body claims: shapes are checked against the values that came. TooLarge: if JSON and
-    the texts of BYTES tensors take more than `max_text` bytes. Each of their values becomes an object, which takes many
-    times the memory of its bytes.
+    Memory is never allocated by the sizes that the body states: shapes are checked against the values received. Raises
+    TooLarge if JSON and the texts of BYTES tensors exceed `max_text` bytes, because each of their values becomes an
+    object that needs many times its bytes.
     """
     end = _end_of_json(body, header_length)
     _check_text(end, max_text)
@@ -256,7 +256,8 @@ def parse_json(text: bytes, max_rows: int) -> Any:
     """Return the parsed JSON. A bare NaN, which Triton's clients send for a missing value, is read as null. Raises
     Invalid for more lists and objects than `max_rows` rows have.
 
-    One parser reads both, so that what it refuses (text that is no Unicode, too many levels) is refused either way.
+    Both forms are parsed by the same parser, so that it rejects the same texts in both (invalid Unicode, too deep
+    nesting).
     """
     check_brackets(text, max_rows)
     try:

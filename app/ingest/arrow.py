@@ -227,7 +227,7 @@ class _Texts:
         """Count the texts of a batch. Raises BadTable if they exceed the limit for a batch, or all texts so far that
         for a table.
 
-        The texts of a dictionary are not added to the sum: later batches may share them.
+        The texts of a dictionary are not added to the table's sum, because later batches may share the dictionary.
         """
         sizes = list(map(_text_bytes, columns))
         size, most = sum(sizes), self._most_at_once
@@ -486,8 +486,8 @@ _ID, _DATA, _IS_DELTA = 0, 1, 2  # of a DictionaryBatch
 class Claims:
     """The size of an Arrow stream as its messages state it: rows, decompressed bytes, and values of dictionaries.
 
-    Bytes and values of a dictionary count once for each batch that refers to it, because each batch is checked with
-    it. `held` is the most that one batch takes beside the bytes as they were sent: decompressed, with its dictionaries.
+    Bytes and values of a dictionary count once for each batch that refers to it, because each batch is checked with it.
+    `held` is the largest memory of one batch in addition to the bytes received: decompressed, with its dictionaries.
     """
 
     rows: int

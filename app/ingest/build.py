@@ -95,11 +95,11 @@ def ingest(
 ) -> dict[str, Any]:
     """Read the upload that the payload describes and write the typed table and its profile into its work folder.
 
-    The payload names path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight,
-    group, query, categorical, numeric, drop, missing, strict, dialect (None, or the arguments of `Dialect`), workdir
-    and limits (rows, columns, bytes, categories, category_length). Returns what the dataset row needs; raises BadTable
-    with every error, line and column. Pure: it reads and writes only the files named. `attempt` is how it is built, if
-    not as a table of its own.
+    The payload has path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight, group,
+    query, categorical, numeric, drop, missing, strict, dialect (None, or the arguments of `Dialect`), workdir and
+    limits (rows, columns, bytes, categories, category_length). Returns the columns of the dataset's row. Raises
+    BadTable with every error, line and column. It reads and writes only the files in the payload. `attempt` is the
+    class that builds the table, by default `Build`.
     """
     missing = MissingTokens(payload["missing"])
     with system_memory(), ExitStack() as stack:

@@ -89,9 +89,9 @@ class Evidence:
     """Counts of a column's values that are not missing, by rows and by distinct values: numbers, booleans, dates and
     words.
 
-    Dates with slashes count apart, for one may say which order it has: 31/01/2026 is `day_first`, 01/31/2026
-    `month_first`, 03/04/2026 `either`. `mixed` counts distinct words of letters and digits; `whole` is True if no
-    number has a sign, a point or an exponent.
+    Dates with slashes are counted separately, because each may determine the order of day and month: 31/01/2026 is
+    `day_first`, 01/31/2026 `month_first`, 03/04/2026 `either`. `mixed` counts distinct words of letters and digits;
+    `whole` is True if no number has a sign, a point or an exponent.
     """
 
     notation: Notation = USUAL
@@ -257,7 +257,7 @@ class UnreadableWords:
 class DistinctCounter:
     """Counts distinct texts in bounded memory: exactly up to 16,384, above that within a few percent.
 
-    Adaptive sampling (Wegman; Flajolet 1990): of the hashes only those with `level` trailing zeros are kept.
+    Adaptive sampling (Wegman; Flajolet 1990): only hashes with `level` trailing zeros are stored.
     """
 
     ROOM = 1 << 14
@@ -565,7 +565,7 @@ def _without(coded: pa.DictionaryArray, which: npt.NDArray[np.bool_]) -> pa.Dict
 class ItemNames:
     """Collects item names batch by batch, and finds repeated ones at the end.
 
-    The first `rows_before` names are those of the parent table; only later ones have lines.
+    The first `rows_before` names are those of the parent table; only later ones have line numbers.
     """
 
     def __init__(self) -> None:
@@ -673,9 +673,9 @@ def check_type(name: str, kind: pa.DataType, *, text: bool) -> None:
 class Converter:
     """Converts batches to rows of the typed table, and updates the profile of every column.
 
-    `types` has the type of every feature. `kept` has, for each column with too many words, the words that are not
-    pooled. `pairs` has the negative value and the name of the positive class of each label, and after them the values
-    of a class of several. With `rest`, every other value of the label is negative.
+    `types` has the type of every feature. For each column with too many words, `kept` has the words that are not
+    pooled. `pairs` has for each label the negative value and the name of the positive class, followed by the values of
+    a class of several. With `rest`, every other value of the label is negative.
     """
 
     hint = _HINT

@@ -80,7 +80,7 @@ csv.field_size_limit(MAX_LINE_LENGTH)
 class _Lines:
     """Iterates over the lines of a stream with their ends (LF, CRLF or CR), numbered from 1.
 
-    Bytes that are not UTF-8 become surrogates, so that the cell can be named.
+    Bytes that are not UTF-8 become surrogates, so that an error can point to the cell.
     """
 
     def __init__(self, stream: io.RawIOBase | io.BytesIO, before: int = 0) -> None:
@@ -109,8 +109,8 @@ class _Lines:
 class _HeaderLines(_Lines):
     """Iterates over the blank lines above a header and the lines of the header, and counts their bytes to find its end.
 
-    The header may have at most `most` characters: it is not read any further, because what its names take in memory
-    may be a thousand times what was sent.
+    Reading stops after `most` characters of the header, because its names may need a thousand times the memory of their
+    bytes.
     """
 
     def __init__(self, stream: io.RawIOBase, most: int) -> None:

@@ -34,7 +34,7 @@ def find_format(path: Path, said: str, encoding: str | None) -> tuple[str, str |
     """Return the content type and the encoding of a file, detected from its bytes; what the bytes do not determine is
     as declared (`said`, `encoding`).
 
-    Bytes that are damaged are left to the reader of the format that was said, which names the damage.
+    Damaged bytes are left to the reader of the declared format, which reports the damage.
     """
     from app.ingest.stream import Stream, find_compression  # pyarrow, which an API imports later
 

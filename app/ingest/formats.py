@@ -134,7 +134,7 @@ class Dialect(TextFields):
     def codec(self, head: bytes) -> str | None:
         """Return Python's codec for a file with this beginning; None for UTF-8, which needs none.
 
-        The zero bytes of commas and line ends tell which of UTF-16's two orders it is.
+        The position of the zero bytes in commas and line ends determines the byte order of UTF-16.
         """
         codec = ENCODINGS[self.encoding] if self.encoding else _sniff_codec(head)
         if codec == "utf-16" and not head.startswith(_UTF16_MARKS):

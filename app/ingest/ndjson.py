@@ -55,7 +55,7 @@ class Line(NamedTuple):
 class NdjsonTable(Source):
     """A table of JSON objects. The columns are the keys of all objects, in the order of their first appearance.
 
-    All lines are read once for their keys. The objects of a short file are kept, and not parsed a second time.
+    All lines are read once to collect the keys. The objects of a short file are cached, and not parsed again.
     """
 
     def __init__(
@@ -284,7 +284,7 @@ def _chunk(lines: Iterator[Line], count: int) -> Iterator[Line]:
 def _check_doubled(line: Line) -> None:
     """Raise BadTable for a key that occurs twice in an object: the parser would silently use the last one.
 
-    Of a flat object without one, every `"` stands around a key or a text; only other lines need a closer look.
+    In a flat object without such a key, every `"` encloses a key or a text; only other lines are checked closely.
     """
     number, text, record = line
     quotes = text.count(b'"') - 2 * len(record)

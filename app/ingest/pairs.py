@@ -36,9 +36,9 @@ def ingest_pairs(payload: Mapping[str, Any], callback: Callback) -> dict[str, An
     """Read the uploaded pairs that the payload describes and write `pairs.parquet` into its work folder; returns their
     counts.
 
-    The payload names path, content_type, content_encoding, workdir and limits as `ingest` takes them, and of the
-    table of items its path and the item column. Row numbers are those of that table. Raises BadTable with every
-    error, line and column. Pure: it reads and writes only the files named.
+    The payload has path, content_type, content_encoding, workdir and limits as in `ingest`, and the path and the item
+    column of the table of items. Row numbers refer to that table. Raises BadTable with every error, line and column. It
+    reads and writes only the files in the payload.
     """
     items = pq.read_table(payload["items"]["path"], columns=[payload["items"]["column"]])
     names = items.column(0).cast(pa.large_string()).combine_chunks()

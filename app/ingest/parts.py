@@ -55,9 +55,9 @@ _TYPES = {letter: kind for kind, letter in _LETTERS.items()}
 class Guess(FoundOrder):
     """The types and label values that all parts are read with. It is stored with the job of each part, so it is short.
 
-    `types` has a letter for each feature: a capital one where the type is known, and depends on no value. `surveyed`
-    has "1" for each feature that is no identifier, as far as the first rows show. `pairs` has the values of each label,
-    as the converter takes them. `typed` is True if the format has types. `names` is a hash of the columns' names.
+    `types` has a letter for each feature, upper-case if the type is known and does not depend on values. `surveyed` has
+    "1" for each feature that is not an identifier, judging by the first rows. `pairs` has the values of each label in
+    the form of the converter. `typed` is True if the format has types. `names` is a hash of the columns' names.
     """
 
     types: str
@@ -90,9 +90,9 @@ def plan(payload: Mapping[str, Any], callback: Callback) -> Guess:
 def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
     """Read one part with the types of `guess`; returns the number of its rows, and its files, each with path and hash.
 
-    The payload is that of `ingest`, with `part`, `guess` and `parent_id`, the job that puts the parts together. Both
-    files name it: so no other job's files have the same bytes, and they may be deleted once that job has ended. With a
-    `parent`, part 0 has its rows.
+    The payload is that of `ingest`, with `part`, `guess` and `parent_id`, the job that assembles the parts. Both files
+    contain its id, so that no other job's files have the same bytes, and they may be deleted once that job has ended.
+    With a `parent`, part 0 has its rows.
     """
     missing = MissingTokens(payload["missing"])
     folder = Path(payload["workdir"])
@@ -208,7 +208,8 @@ def _heads(
     """Yield each part with its opened source; for JSON only the first, because names are known only after reading
     everything.
 
-    As many are opened at once as there are threads: those that are compressed as a whole are decompressed for it.
+    As many are opened at the same time as there are threads, because those that are compressed as a whole must be
+    decompressed first.
     """
     parts, n = payload["parts"], numba.get_num_threads()
     if parts[0]["content_type"] in (NDJSON, JSON_ARRAY):

@@ -412,7 +412,7 @@ class Survey:
     """Collects, while a typed table is written batch by batch, a sample of its features and hashes of its rows. The
     label, if any, is 0 or 1.
 
-    If the number of rows is known, the sampled rows are drawn beforehand.
+    If the number of rows is known, the sample is drawn beforehand.
     """
 
     def __init__(self, features: Sequence[str], label: str | None, rows: int | None = None) -> None:
@@ -481,8 +481,8 @@ class Survey:
     def describe(self, path: Path, features: Sequence[str], callback: Callback) -> Json:
         """Return the statistics of the features of the table, which has been written to a file.
 
-        The callback is called again and again; what it raises stops the survey. Returns `columns`, one entry a
-        feature by its name, the number of `rows` that they were looked at in, and what `duplicates` there are.
+        The callback is called repeatedly; an exception that it raises stops the survey. Returns `columns`, one entry
+        for each feature by name, `rows`, the number of rows in the sample, and the counts of `duplicates`.
         """
         pa.default_memory_pool().release_unused()  # of the memory that the reading of the table has left
         chosen = _draw(self._rows)
@@ -551,8 +551,8 @@ class Survey:
 class _Growing:
     """An array that grows by appended values.
 
-    They are copied into one array: pieces that stayed where they were would lie between the buffers of the batches that
-    they come from, and the memory of these could not be used again.
+    Values are copied into one array, because separate arrays would fragment the memory between the buffers of the
+    batches that they come from.
     """
 
     def __init__(self, n_expected: int) -> None:
@@ -653,7 +653,7 @@ class DuplicateCounter:
     def count(self, *, with_classes: bool) -> Json:
         """Return the number of rows that equal another row, and of those among them whose equals have both labels.
 
-        Counts are exact unless `estimated`: then they are those of a share of the rows, scaled up.
+        Counts are exact unless `estimated`: then they are scaled up from a sample of the rows.
         """
         words = np.sort(np.concatenate(self._kept)) if self._kept else np.empty(0, dtype=np.uint64)
         units = words >> _LOWEST_BIT
@@ -778,7 +778,7 @@ def _target_codes(codes: Floats, n_texts: int, positive: Mask) -> Floats:
     """Return a score for each row of a categorical column: its category's fraction of positives in the *other* half of
     the rows, shrunk towards the average.
 
-    A row must not be scored by its own label: otherwise a column of names would rank without error.
+    A row must not be scored by its own label: otherwise a column of unique names would rank perfectly.
     """
     rng = np.random.Generator(np.random.Philox(_SEED))
     known = np.flatnonzero(~np.isnan(codes))

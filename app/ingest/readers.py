@@ -76,8 +76,8 @@ def streamed_source(
 ) -> Source:
     """Return the source for a format that is read sequentially.
 
-    `bounds` are the most columns, the most rows, and the most cells, for formats in which an empty cell takes no
-    bytes.
+    `bounds` are the maximum numbers of columns, of rows and, for formats in which an empty cell takes no bytes, of
+    cells.
     """
     if content_type == CSV:
         upload = find_codec(upload, dialect)

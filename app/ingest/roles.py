@@ -60,10 +60,10 @@ def assign(
     numeric: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
 ) -> Roles:
-    """Return the role of every column: `preferences` have an item column, `multilabel` several labels, other kinds
-    one label.
+    """Return the role of every column: `preferences` have an item column, `multilabel` several labels, other kinds one
+    label.
 
-    Raises BadTable for an unknown name, and for a name with two roles.
+    Raises BadTable for an unknown column, and for a column with two roles.
     """
     named = [("label", label), *(("label", name) for name in labels or ())]
     named += [("item", item), ("weight", weight), ("group", group), ("query", query)]
@@ -94,8 +94,8 @@ def suggest_labels(
 ) -> list[str]:
     """Return the columns that are probably the label, the most likely first.
 
-    First the names close to `wanted`; then columns that have two values in `values` (the first rows): those with a
-    usual name of a label, then from the last column to the first.
+    First the names similar to `wanted`; then the columns with two values in `values` (the first rows): those with a
+    usual name of labels, then from the last column to the first.
     """
     lower = {name.lower(): name for name in names}
     close = get_close_matches((wanted or "").lower(), lower, n=_SUGGESTED, cutoff=0.75)
@@ -195,8 +195,8 @@ def _assign_item(
 def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:
     """Return (negative, positive) of a label's two values.
 
-    The positive one is the one named; else the greater number; else a word such as true or yes; else the later
-    in text order. Raises BadTable when the name given is neither.
+    The positive value is the given one; else the larger number; else a word such as true or yes; else the later one in
+    text order. Raises BadTable if the given one is not a value of the label.
     """
     first, second = sorted(values)
     if positive is not None:
@@ -226,8 +226,8 @@ def find_positives(values: Collection[str], positive: str) -> tuple[str, ...] | 
     """Return the values of a label that the name of the positive class denotes; None if one of them is missing in
     `values`.
 
-    That is the value that is written so, else the only one with the same number; else all those that the name lists,
-    separated by commas.
+    That is the value with exactly this text, else the only one with the same number; else all values that the name
+    lists, separated by commas.
     """
     if (one := _find_value(values, positive.strip())) is not None:
         return (one,)
@@ -240,7 +240,7 @@ def name_class(known: Collection[str], values: Sequence[str], positive: str) -> 
     """Return the name of a class of several known label values; it is the same for any order in which `positive` lists
     them.
 
-    It is what `positive` says where the values' own list would be too long, or would mean another value.
+    The name is `positive` itself if a list of the values would be too long, or would denote another value.
     """
     listed = sorted(values, key=lambda value: (read_number(value) or 0.0, value))
     name = join_names(listed)

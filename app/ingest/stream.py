@@ -102,8 +102,8 @@ class Stream(io.RawIOBase):
     the first bytes.
 
     With a `codec` of Python, text is converted to UTF-8 without a byte order mark. `size` counts the plain bytes so
-    far, and `quotes` the `"` among them; `position` counts the stored bytes. `look` is called before each piece is
-    read, and may raise.
+    far, and `quotes` the `"` in them; `position` counts the stored bytes. `look` is called before each piece is read,
+    and may raise an exception.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class MissingTokens:
     """Texts that denote a missing value: the empty text and the tokens, in upper or lower case, with or without
     surrounding spaces. In columns of numbers, dates or booleans, the `TYPED_TOKENS` do, too.
 
-    A token that is a number stands for that number, however it is written.
+    A token that is a number denotes that number in any notation.
     """
 
     def __init__(self, tokens: Sequence[str] | None = None) -> None:
@@ -97,7 +97,7 @@ def read_column(
     """Return a column of numbers, booleans or dates as floats, NaN where missing, and the mask of the values that do
     not fit.
 
-    With `numbers` a boolean may be a number that is 0 or 1, as in rows to score; a table to learn from has no such.
+    With `numbers` a boolean may be the number 0 or 1, as in rows to score; training tables do not allow it.
     """
     if kind == DATETIME:
         if is_dated(column.type):
@@ -242,8 +242,8 @@ def propose_notations(texts: pa.Array, own: Notation) -> list[Notation]:
     """Return the notations in which these texts are numbers, while they are not in their own one; two for 1,000 alone,
     which may be a thousand or one.
 
-    Texts that hold more than digits and marks are not looked at. The decimal mark stays if it can, and a comma that is
-    said to be one always does.
+    Texts with more than digits and marks are ignored. The decimal mark is retained if possible; a declared decimal
+    comma always is.
     """
     spelled = texts.filter(pc.match_substring_regex(texts, _SPELLED_NUMBER))
     found: dict[str, Notation] = {}

@@ -84,8 +84,8 @@ def finish(
 ) -> None:
     """End a child job as succeeded, and queue its parent if it was the last one. Raises as `queue.finish` does.
 
-    `result` and `files` (keys of blobs by name) are stored until the parent has ended. `merge` adds the child job's
-    findings to the parent's progress.
+    `result` and `files` (blob keys by name) are stored until the parent has ended. `merge` adds the child job's results
+    to the parent's progress.
     """
     if claim.parent_id is None:
         raise ValueError(f"{claim.job_id} is not a child job")
@@ -148,7 +148,7 @@ def _why_nothing(job: Job) -> str:
 def finished(session: Session, job_id: str) -> list[Json]:
     """Return the results of the child jobs of a job, by stage and number, each file as a `BlobKey`.
 
-    The result of a child job that was asked to stop is None: its parent goes on without it.
+    The result of a child job that was requested to stop is None: its parent continues without it.
     """
     children = queue_repository.of_parent(session, job_id)
     return [
@@ -177,7 +177,7 @@ def unneeded_files(session: Session, job_id: str | None = None) -> list[str]:
 def report_progress(session: Session, parent_id: str, progress: Json | None = None) -> None:
     """Write the progress of a job that waits for its child jobs, together with that of one child job.
 
-    Nothing is written if the last such event is as recent as `seconds_between_events` says.
+    Nothing is written if the last progress event is more recent than `seconds_between_events` allows.
     """
     parent = queue_repository.lock_waiting(session, parent_id)
     if parent is not None:
@@ -192,8 +192,8 @@ def stuck(session: Session) -> Sequence[str]:
 def recover_stuck(session: Session, job_id: str) -> JobState | None:
     """End or queue a stuck job; returns its new state, or None if it is not stuck any more.
 
-    A job past its deadline is ended: all its child jobs may still be in the queue. A job without a child job to wait
-    for is queued. No transaction leaves such a job, but a person who edits rows may.
+    A job past its deadline is ended, although all its child jobs may still be queued. A job without an unfinished child
+    job is queued; only manual edits of rows can cause that state.
     """
     job = queue_repository.lock_waiting(session, job_id)
     if job is None:

@@ -30,8 +30,8 @@ MODEL = "model"
 class Entry(NamedTuple):
     """What every process knows of a kind of job without importing the kind's module; `KIND` in the module repeats it.
 
-    `label` is the kind's name in words, and `output` the code of its output. A child job, which nobody sees, has
-    neither. A process that ends jobs of all kinds imports only the modules that declare `on_end`.
+    `label` is the kind's name for people, and `output` the code of its output. A child job, which the API does not
+    show, has neither. A process that ends jobs of all kinds imports only the modules that declare `on_end`.
     """
 
     module: str
@@ -143,8 +143,8 @@ def conflict_with_newer_job(session: Session, owner: str, what: str, job_id: str
 class FanOut(TypedDict):
     """The child jobs of a stage that a job requests, by their specifications.
 
-    `share` is this stage's fraction of the remaining work: the progress of the job uses it. The number of a stage is
-    greater than that of the stage before.
+    `share` is the fraction of the remaining work that this stage is, for the progress of the job. Stages are numbered
+    in ascending order.
     """
 
     stage: int
@@ -332,9 +332,9 @@ class Docs:
 class Submission:
     """The POST route that submits a job with an output.
 
-    `check(session, owner, body)` raises an error if the request is wrong; `submit(session, settings, owner, body)`
-    checks it, and writes the output's row and its job. `read_field(body)` names the field of a request, if
-    any, that makes the output hold values of a dataset's columns: it needs the scope `read`, too.
+    `check(session, owner, body)` raises an error if the request is invalid; `submit(session, settings, owner, body)`
+    checks it, and creates the output's row and its job. `read_field(body)` returns the field of the request, if any,
+    because of which the output contains values of a dataset's columns: then the scope `read` is also required.
     """
 
     body: type[Body]
@@ -382,20 +382,20 @@ def _never(spec: Mapping[str, Any]) -> bool:
 class JobKind(Generic[Payload, Result, Published]):
     """The declaration of a kind of job. The values that one step passes to the next are validated by their types.
 
-    `prepare` reads, in one transaction, and returns a JSON payload with the `workdir`, a fresh folder that the caller
-    removes in the end. It has a `BlobKey` wherever `run` needs the path of a blob. `run` computes in the fit process,
-    knows only the payload and returns a small JSON result. `publish` stores the files as blobs and computes the values
-    to write, so that no transaction waits for a disk or for the packing of a curve. `complete` writes these values and
-    the job's end in one transaction; for a kind with an output it is `execution.complete_output`. It may be called
-    again with what `publish` returned, after a deadlock or when the database was away. `run` may ask for child jobs
-    instead, by a `FanOutResult`; once they are done the steps begin anew. `run` imports the libraries of its
-    computation itself: the worker, which calls the other steps, never loads them.
+    `prepare` reads, in one transaction, and returns a JSON payload with `workdir`, an empty folder that the caller
+    removes afterwards. The payload has a `BlobKey` wherever `run` needs the path of a blob. `run` computes in the fit
+    process from the payload alone, and returns a small JSON result. `publish` stores the files as blobs and computes
+    the values to write, so that no transaction waits for a disk or for packing a curve. `complete` writes these values
+    and the end of the job in one transaction; for a kind with an output it is `execution.complete_output`. It may be
+    called again with the same values, after a deadlock or an outage of the database. `run` may instead request child
+    jobs by a `FanOutResult`; after they have ended, all steps are repeated. `run` must import the libraries of its
+    computation itself, because the worker, which calls the other steps, never loads them.
 
-    `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be done again.
-    `after_retry` runs with the new job of a retry, in the same transaction. `on_end` runs in the transaction in which a
-    job ends without a result; the problem is None for a cancelled job. `may_skip` says if a job that is to end early
-    can do without a child job of this kind, by the child job's specification.
-    Only the HTTP service calls `routes`, which may import modules that a worker does not need.
+    `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be repeated. `after_retry`
+    runs with the new job of a retry, in the same transaction. `on_end` runs in the transaction in which a job ends
+    without a result; the problem is None for a cancelled job. `may_skip` returns True if a job that is to end early
+    does not need a child job of this kind, given the child job's specification. Only the HTTP service calls `routes`,
+    which may import modules that a worker does not need.
     """
 
     name: str

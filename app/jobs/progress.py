@@ -30,8 +30,8 @@ Json = dict[str, Any]
 class Report(Mapping[str, float]):
     """The values of a step that are passed to the callback, and the progress of the whole job.
 
-    `fraction` is the share of the whole job that is done. `end` is the exception that a callback may raise to end the
-    fit early and keep the model so far. It is None while there is no model to keep.
+    `fraction` is the fraction of the whole job that is done. `end` is the exception that a callback may raise to end
+    the fit early and keep the model so far; None while there is no model.
     """
 
     metrics: Mapping[str, float]

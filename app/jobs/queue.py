@@ -34,8 +34,8 @@ def claim(
 ) -> Claim | None:
     """Claim the next eligible job, by fair share between owners, then by priority and age; None if there is none.
 
-    With `kinds`, only jobs of these kinds are claimed: jobs that a later version has queued are left to its workers. An
-    owner whose running jobs have reached the limit is skipped.
+    With `kinds`, only jobs of these kinds are claimed; jobs that a later version has queued are left to its workers.
+    Owners who have reached the limit of running jobs are skipped.
     """
     claimed = queue_repository.claim(
         session, worker_id, settings.lease_seconds, kinds, _most_running(session, settings)
@@ -307,7 +307,7 @@ def log_line(
 ) -> None:
     """Log the outcome of a job or an attempt after the commit; `seconds` is the time since its claim.
 
-    The line holds nothing that the owner wrote: no name, no specification, and only the code of an error.
+    The line contains nothing that the owner wrote: no name, no specification, and only the code of an error.
     """
     fields: Json = {
         "job_id": job.id if isinstance(job, Job) else job.job_id,

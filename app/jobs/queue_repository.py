@@ -641,9 +641,9 @@ def release_misdated(session: Session, longest_delay: float) -> None:
 def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnElement[bool]:
     """Return the condition that a running job's lease expired at least `for_seconds` ago.
 
-    PostgreSQL's own clock says so; `beaten_at` is null there. SQLite has only the clock of the process, which may be
-    set forward or back at any moment. So its heartbeats use the machine's monotonic clock. A heartbeat in the future of
-    that clock is from before the machine's last start.
+    PostgreSQL's own clock is used; `beaten_at` is null there. SQLite has only the clock of the process, which may be
+    set forward or back at any moment, so heartbeats use the machine's monotonic clock. A heartbeat in the future of
+    that clock dates from before the machine's last start.
     """
     silence = lease_seconds + for_seconds
     return and_(

@@ -57,9 +57,7 @@ def measure(
     """Return the margins of all training pairs of a positive and a negative; None for algorithms without a margin
     theory.
 
-    `groups` are the training rows by score.
-
-    Runs in the fit process. What is long is written into files of the work folder.
+    `groups` are the training rows by score. Runs in the fit process; arrays are written to files in the work folder.
     """
     from core.metrics.margins import log_pair_loss_of, margin_distribution_of
 
@@ -193,7 +191,7 @@ def row_of(model_id: str, measured: MarginsRecord, workdir: Path) -> ModelMargin
 class MarginArrays:
     """A model's margins, and the bounds computed from them.
 
-    `bounds` holds the bounds on the training margins, and last the one on held-out rows where the model has any.
+    `bounds` has the bounds from the training margins, followed by the one from held-out rows if the model has any.
     """
 
     model: Model

@@ -264,8 +264,8 @@ def metrics_named(
 ) -> list[Metric]:
     """Return the metrics with these names. Raises Invalid for an unknown or repeated name.
 
-    The names are those of the query parameter `metric`, unless a `pointer` gives their place in the body. With
-    definition="empirical" the areas among them are the strict ones.
+    Error messages refer to the query parameter `metric`, or to the `pointer` in the body. With definition="empirical"
+    the areas are the strict ones.
     """
     found: list[Metric] = []
     for number, name in enumerate(names):

@@ -106,8 +106,8 @@ def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Obj
     """Return the value of scores in terms of the objective: AUC, partial AUC in its window, TPR at its threshold, or
     metric.
 
-    The threshold is the best one whose FPR is at most that of the objective, as a model is served with: between two
-    thresholds the curve has heights that none reaches.
+    The threshold is the best one whose FPR is at most the objective's, as in serving: between two thresholds the curve
+    has values that no threshold attains.
     """
     if (fpr := target_fpr(objective)) is not None:
         return metrics.operating_point(y, scores, fpr=fpr, sample_weight=weight).tpr.value

@@ -71,7 +71,7 @@ def replace(
     """Store new reason codes as the next revision; returns it, and True if it is the first. Equal entries create no
     revision.
 
-    Raises NotFound without a model of the name, and Invalid for entries that do not fit its latest version.
+    Raises NotFound if no model has the name, and Invalid for entries that do not fit its latest version.
     """
     latest = None
     if re.fullmatch(NAME, name):

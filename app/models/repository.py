@@ -248,7 +248,7 @@ def find_margins(session: Session, model_id: str) -> ModelMargins | None:
 def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
     """Insert the next version of a model name, created now by the database's clock.
 
-    Two transactions that finish at once wait for each other on the name's row.
+    Two simultaneous transactions wait for each other on the row of the name.
     """
     statement = (
         sql_insert(Model)

@@ -71,7 +71,7 @@ class BlobKey(str):
 class Blob(NamedTuple):
     """An entry of the catalogue: a blob's key, and the SHA-256 (in hexadecimal) and size of its bytes.
 
-    `bytes` is None for a few blobs of release 0.3.0, whose size no row states.
+    `bytes` is None for a few blobs of release 0.3.0, whose size was not stored.
     """
 
     key: str
@@ -368,7 +368,7 @@ class BlobWriter:
     def commit(self) -> Blob:
         """Make the blob durable and public.
 
-        It may be called again: a transaction that names the blob runs again after a deadlock.
+        It may be called again, because a transaction that refers to the blob is repeated after a deadlock.
         """
         if not self._is_committed:
             if self._synced_size != self.size:

@@ -62,9 +62,9 @@ class Actor:
 
     `make_id` returns an id for each entry of the audit log.
 
-    `quota_check` is called before each writing transaction, so that it can read without holding a lock. What it returns
-    is called when the transaction has changed something and is about to commit, and raises an error if the caller may
-    not store more.
+    `quota_check` is called before each writing transaction, so that it can read without a lock. The function that it
+    returns is called when the transaction has changed something and is about to commit; it raises an error if the
+    caller may not store more.
     """
 
     owner: str

@@ -98,7 +98,8 @@ def mark_deleted(session: Session, keys: Collection[str]) -> None:
 def mark_unknown(session: Session, keys: Sequence[str]) -> list[str]:
     """Insert entries marked as deleted for files that have none; returns the keys of the files that may be deleted.
 
-    A transaction that still wants to name one of them then fails, instead of naming a blob that does not exist.
+    A transaction that still tries to refer to one of them then fails, instead of referring to a blob that does not
+    exist.
     """
     statement = select(BlobEntry.key, BlobEntry.state).where(BlobEntry.key.in_(keys))
     known = {row.key: row.state for row in session.execute(statement)}

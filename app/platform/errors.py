@@ -255,8 +255,8 @@ class Refused(Unavailable):
     """The database refuses this service until an operator solves the cause, such as a wrong password or a read-only
     file.
 
-    Waiting does not help. Its text is for the log and the operator's commands: it names user, host or file, and the
-    reason, but never a password. Its `detail` is for callers, and names none of these.
+    Waiting does not help. The text is for the log and the operator's commands: it has the user, host or file, and the
+    reason, but never a password. `detail` is for callers, and has none of these.
     """
 
     def __init__(self, reason: str) -> None:

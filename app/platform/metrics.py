@@ -98,7 +98,7 @@ def _fill(path: Path, size: int) -> None:
 def share(folder: Path, number: int) -> None:
     """Use the counter file of API process `number` from now on, continuing the counts of its predecessor.
 
-    A folder that was removed meanwhile is made again.
+    A folder that was removed in the meantime is created again.
     """
     global shared  # noqa: PLW0603 - a process counts in one folder, as its environment says
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -20,8 +20,8 @@ SILENCE_SECONDS = 25.0
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that is closed when the server sends nothing for `SILENCE_SECONDS`.
 
-    The kernel of a frozen server still acknowledges what it is sent. So neither keepalives nor `tcp_user_timeout`
-    notice, and only the client can stop waiting.
+    The kernel of a frozen server still acknowledges data, so neither keepalives nor `tcp_user_timeout` detect it, and
+    only the client can stop waiting.
     """
 
     def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:

@@ -63,8 +63,7 @@ def keep_reserve(folder: Path, spare: int = 0) -> None:
     """Reserve space on the folder's disk for the next start, in a file that `release_reserve` deletes. At least `spare`
     bytes stay free.
 
-    SQLite cannot open its file on a disk without a free block: it needs another file for the memory that processes
-    share.
+    SQLite cannot open its file on a full disk, because it needs another file for shared memory.
     """
     path = folder / RESERVE
     with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:

@@ -64,8 +64,9 @@ _OWN_PATHS = ("v1", "console", "docs", "health", "metrics", "openapi.json")
 def checked_root_path(given: str) -> str:
     """Return a path prefix without a final slash; empty for none. Raises ValueError.
 
-    Allowed are letters, digits and `._~-` between single slashes: so it needs no quoting, and names no other host. It
-    must not begin like a path of the service: nobody could know whether a proxy has removed it.
+    Letters, digits and `._~-` between single slashes are allowed, so that the prefix needs no quoting and cannot
+    contain another host. It must not begin like a path of the service, because it would then be ambiguous whether a
+    proxy has removed it.
     """
     path = given.removesuffix("/")
     if not path:

@@ -188,7 +188,7 @@ def contains(column: Any, text: str) -> ColumnElement[bool]:
 def has_tag(tags: Any, tag: str) -> ColumnElement[bool]:
     """Return the condition that a JSON object of texts has a member written as `tag`: `name` or `name:value`.
 
-    Names and values may have colons themselves: every way to read the text counts.
+    Names and values may contain colons, so every split of the text is tried.
     """
     member = each_member(tags).table_valued("key", "value")
     is_meant = or_(member.c.key == tag, member.c.key.concat(":").concat(member.c.value) == tag)

@@ -77,7 +77,8 @@ Document = Annotated[T, mapped_column(JSON(none_as_null=True))]
 
 
 class JobState(StrEnum):
-    """queued → running → succeeded | failed | cancelled | timed_out. A running job whose lease is lost is queued again.
+    """The state of a job: queued → running → succeeded | failed | cancelled | timed_out. A running job whose lease is
+    lost is queued again.
 
     A job that fans out waits until its child jobs are done, and is then queued again to join their results.
     """
@@ -111,7 +112,7 @@ class VersionMode(StrEnum):
 
 
 class DatasetStatus(StrEnum):
-    """processing → ready | invalid."""
+    """The status of an uploaded dataset: processing → ready | invalid."""
 
     PROCESSING = "processing"
     READY = "ready"
@@ -119,7 +120,7 @@ class DatasetStatus(StrEnum):
 
 
 class BlobState(StrEnum):
-    """stored → deleted."""
+    """The state of a blob in the catalogue: stored → deleted."""
 
     STORED = "stored"
     DELETED = "deleted"
@@ -128,8 +129,8 @@ class BlobState(StrEnum):
 class BlobEntry(Base):
     """The catalogue entry of a blob in the store (`app.platform.catalogue`).
 
-    `bytes` is null for a few blobs of release 0.3.0, whose size no row stated. The entry of a deleted blob stays for a
-    while, so that no transaction names the blob after that.
+    `bytes` is null for a few blobs of release 0.3.0, whose size was not stored. The entry of a deleted blob is kept for
+    a while, so that no transaction can refer to the blob afterwards.
     """
 
     __tablename__ = "blobs"
@@ -164,7 +165,7 @@ def file_bytes(table: Table) -> ColumnElement[int]:
 class Owned(Base):
     """A table whose rows belong to owners. A query for an owner selects by `readable_by`, and by nothing else.
 
-    So there is one place that says whose rows a caller may read, change or delete.
+    All rules on whose rows a caller may read, change or delete are in this one place.
     """
 
     __abstract__ = True
@@ -192,7 +193,7 @@ class Owned(Base):
 class Trashable(Owned):
     """A table whose rows are moved to the trash when they are deleted (`app.trash`).
 
-    Nobody reads them there. They can be restored until they are deleted for good.
+    Queries do not return rows in the trash. They can be restored until they are deleted permanently.
     """
 
     __abstract__ = True

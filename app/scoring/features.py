@@ -43,8 +43,8 @@ _MANY_DATES = 150  # from so many cells on, Arrow parses dates faster than Pytho
 class CategoryIndex(dict[Any, float]):
     """The categories of a feature: `index[value]` is the position of a value from a caller, text or JSON.
 
-    NaN means a missing value or a text that is no category. Such texts are not stored: their number has no
-    limit.
+    NaN means a missing value or a text that is not a category. Such texts are not cached, because there may be any
+    number of them.
     """
 
     def __init__(self, categories: Sequence[str]) -> None:

@@ -93,9 +93,9 @@ async def score(
     """Score a body that begins with these bytes; returns the parts of the response, the model's id, and a function that
     releases the disk space.
 
-    The body is received under a permit of an upload, which is held until the answer is sent: its files take room until
-    then. They count towards no quota, because they are temporary. The end of the request also releases the permit.
-    Errors that do not depend on the body are raised before it is read.
+    The body is received under an upload permit, which is held until the response is sent, because its files occupy disk
+    space until then. They count towards no quota, because they are temporary. The end of the request also releases the
+    permit. Errors that do not depend on the body are raised before it is read.
     """
     refuse_for_workers(table.format)
     context, owner = context_of(request), request.scope["caller"].owner

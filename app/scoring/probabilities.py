@@ -44,7 +44,8 @@ class Calibrated(Protocol):
 class ProbabilityOptions:
     """The probabilities that a caller requests with the scores.
 
-    `asked` is true if the caller named one of the parameters: if the model has no probability, the answer says why.
+    `asked` is True if the caller set one of the parameters; if the model has no calibration, the response then has the
+    reason.
     """
 
     wanted: bool = True

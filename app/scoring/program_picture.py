@@ -21,8 +21,8 @@ _LINE_LENGTH, _LINES = 22, 2
 def draw_program(ranker: ProgramRanker, title: str) -> str:
     """Return an SVG document, without external references, of the first program of a ranker (Fig. 2).
 
-    A node is as large as the share of rows that reach it, and has the colour of the positives' share among them,
-    classes weighing the same; its tooltip holds its rule, its masses and its error.
+    The area of a node is proportional to the fraction of rows that reach it, and its colour shows the fraction of
+    positives among them, with equal class weights. Its tooltip has its rule, its masses and its error.
     """
     layers = ranker.structure()["programs"][0]
     frozen = [ranker.nodes_["frozen"][layer(t)] for t in range(len(layers))]

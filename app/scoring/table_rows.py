@@ -165,8 +165,8 @@ class BatchFields(RowFields, _BatchFields):
 class TableOptions:
     """Options for reading a caller's table; None: as in the model's training table, or as detected.
 
-    Columns that are no feature are refused unless they are in `ignore` or `keep`, or the caller is lenient. Then absent
-    features count as missing, too.
+    Columns that are not features are rejected unless they are in `ignore` or `keep`, or the caller is lenient. A
+    lenient caller's absent features count as missing, too.
     """
 
     ignore: tuple[str, ...] = ()

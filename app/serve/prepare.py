@@ -93,7 +93,7 @@ def first_key(db: Database, path: Path) -> str | None:
     """Create a key with every scope, and write it to a file that only its user can read; returns its secret, or None if
     there is a key already.
 
-    Once there is a key the file belongs to the user: if it was deleted for safety, it is not written again.
+    The file is never written again after the first key exists, because the user may have deleted it for safety.
     """
     from app.access import service as keys
 

@@ -125,7 +125,7 @@ def serve_api(host: str, port: int, settings: Settings) -> None:
 def metrics_folder() -> Iterator[Path]:
     """Yield a new temporary folder, which is removed at the end; also remove those of killed processes.
 
-    It is locked as long as this process lives, and so is known to be in use.
+    The folder is locked while this process lives, which shows that it is in use.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{_METRICS}*"):
         _remove_unused(left)
@@ -208,8 +208,9 @@ def print_line(line: str) -> None:
 def listen(host: str, port: int, processes: int = 1) -> Iterator[list[socket.socket]]:
     """Open the API's sockets in this process, so that the port stays open and callers wait while the API restarts.
 
-    Linux spreads connections over one socket for each process. Processes that accept from one socket share a burst
-    badly: the first that wakes takes nearly all. Elsewhere there is only one socket, because Linux alone spreads them.
+    On Linux, each process has its own socket, among which the kernel distributes connections. Processes that share one
+    socket distribute a burst badly: the first one to wake accepts nearly all of it. Other systems do not distribute
+    connections, so there is only one socket.
     """
     count = processes if sys.platform.startswith("linux") else 1
     try:
@@ -352,8 +353,8 @@ class Supervisor:
         """Supervise the processes until a GET of `url` returns 200 and each API process responds; returns False if a
         signal came first.
 
-        There is no time limit: giving up would only make a slow machine start again. If a disk is so full that no job
-        would begin, it is enough that the API can answer: scores need no worker.
+        There is no time limit, because stopping would only make a slow machine start again. If the disk is too full for
+        any job, it is sufficient that the API responds: scoring needs no worker.
         """
         start = _ReadyCheck(url)
         # In a thread, because an answer may be slow, and dead processes and Ctrl-C must not wait for it.
@@ -583,7 +584,7 @@ class Service:
 class _ReadyCheck:
     """Polls a URL of the API until it returns 200; for `/health/staffed`, until all components work.
 
-    `seen` has what is still missing, and whether everything is well that scores need.
+    `seen` has what is still missing, and whether all components for scoring work.
     """
 
     def __init__(self, url: str) -> None:

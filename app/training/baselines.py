@@ -143,7 +143,7 @@ def find_compared(parts: Sequence[FinishedBaseline], n_scopes: int) -> list[Fini
     """Return the fits of a baseline that are compared with the ranker: those on the largest number of rows for which
     every scope was fitted.
 
-    An empty list where there are none; then a part has the reason.
+    An empty list means that there are none; one of the parts then has the reason.
     """
     by_rows: dict[int | None, list[FinishedBaseline]] = {}
     for part in parts:
@@ -171,19 +171,11 @@ def compare_with(
     """Compare the chosen ranker with each baseline on the held-out rows: areas and paired differences by window.
     Returns the comparison, and the reasons for missing p-values.
 
-    A folder is for rows of one split whose scores are mapped to files: areas are compared in files there.
+    A folder is given for rows of one split whose scores are mapped to files: areas are then computed in files there.
 
     The size of a list in the objective is a fraction. p-values are adjusted with Holm's method over all baselines and
     windows, and the metric of the objective. The ranker beats a baseline if its area in the objective's window, or the
-    metric that the objective names, is greater, with an adjusted p-value below 1 - level.
-
-    The second value has the reasons for missing p-values.
-
-    A folder is for rows of one split whose scores are mapped to files: areas are compared in files there.
-
-    The size of a list in the objective is a fraction. p-values are adjusted with Holm's method over all baselines and
-    windows, and the metric of the objective. The ranker beats a baseline if its area in the objective's window, or the
-    metric that the objective names, is greater, with an adjusted p-value below 1 - level.
+    metric that is the objective, is greater, with an adjusted p-value below 1 - level.
     """
     from core.metrics.estimates import adjust_present
 

@@ -188,8 +188,8 @@ class BipartiteTable:
         """Return the number of held-out rows that equal a training row in every feature, and the number of held-out
         rows.
 
-        Rows without groups are split by content, so that none repeats; by time a repeated row is no leak, and counts
-        0. In a table of few distinct rows equal rows are expected, and a note says so.
+        Rows without groups are split by content, so that none is repeated. With a split by time, repeated rows are not
+        a leak and count 0. In a table of few distinct rows, equal rows are expected, and a note mentions them.
         """
         validation = self.served.validation
         n_held_out = sum(len(part.test) for part in self._folds)

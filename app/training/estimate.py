@@ -38,7 +38,7 @@ _COLUMNS_PER_CROSS = (
 
 
 class Estimate(TypedDict):
-    """A rough guess of what a job takes."""
+    """The estimated duration and memory of a training job."""
 
     seconds: float
     memory_bytes: int

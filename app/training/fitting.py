@@ -243,7 +243,7 @@ class FitContext:
     def run(self, part: PlanPart, folder: Path, progress: FitProgress) -> Outcome:
         """Run one part, with reports of its progress.
 
-        Returns its result, with the files that it has put into the folder, by name.
+        Returns the outcome, with the paths of the files that it has written to the folder, by name.
         """
         started = self.clock()
         result: Outcome
@@ -521,7 +521,8 @@ class FitContext:
     ) -> SplitData:
         """Return the rows for the metrics: all, or fewer training rows.
 
-        That is where a budget has no time to score them, or the job's memory no room for the metrics of groups.
+        Fewer rows are used if the budget has no time to score all of them, or if the job's memory is too small for the
+        metrics of groups.
         """
         most, limit, train = math.inf, self._payload.get("memory_bytes"), split_data.table("train")
         if limit is not None and isinstance(train, StoredTable) and in_files(train) is None:
@@ -620,7 +621,8 @@ def fit_members(
 ) -> tuple[Ranker, float, list[str]]:
     """Fit a ranker, or the rank average of several; returns it with the seconds of the fit and its warnings.
 
-    A fit that can keep what it has by then ends after `limit` seconds. The parameters were checked with the job.
+    After `limit` seconds, a fit that supports it ends with its result so far. The parameters must have been validated
+    with the job.
     """
     chosen = _chosen(members)
     until = clock() + limit

@@ -143,7 +143,8 @@ class PlanRows(Protocol):
 class Plan:
     """Determines the parts that a job runs next, given the finished ones.
 
-    `ends` returns True for a scope whose search is to choose now, by its owner's request, among what was tried.
+    `ends` returns True for a scope whose search must choose now among its trials, because the job's owner requested an
+    early end.
     """
 
     def __init__(
@@ -348,8 +349,8 @@ def divide_fit(members: Sequence[Member], least_pieces: float) -> list[tuple[int
     """Return the range of pieces (first, one after the last) of each shard; an empty list if dividing the fit is not
     worthwhile.
 
-    `members` are what is to be fitted: several make a rank average, which is not divided. A shard has at least
-    `least_pieces`, so that it is worth a job of its own.
+    `members` are the rankers to fit; a rank average of several is not divided. A shard has at least `least_pieces`
+    pieces, so that it is worth a separate job.
     """
     from core.base.checkpoint import SharedRanker
 

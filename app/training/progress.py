@@ -130,7 +130,7 @@ class RunningPart(TypedDict):
 class Leaderboard:
     """The best candidates of a search so far, updated trial by trial; small enough to be stored frequently.
 
-    `state()` can be stored, and given to another process to go on from.
+    The result of `state()` can be stored, and passed to another process, which continues from it.
     """
 
     def __init__(self, spec: TrainSpec, state: Mapping[str, object] | None = None) -> None:

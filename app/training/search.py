@@ -127,9 +127,9 @@ def planner_of(
 ) -> Planner | None:
     """Return the planner of one scope of a job; None if there is nothing to choose.
 
-    Each of the `n_scopes` has an equal part of the budget of `auto`. `counts` returns the training rows of the scope,
-    those of its rarer class, the features, and the most categories of one of them; `can_split` returns whether the
-    inner splits (n_splits, fraction) can be made.
+    Each of the `n_scopes` scopes has an equal part of `auto`'s budget. `counts` returns the numbers of training rows,
+    of rows of the rarer class and of features, and the largest number of categories; `can_split` returns whether the
+    inner splits (n_splits, fraction) are possible.
     """
     if (budget := budget_of(spec, n_scopes)) is not None:
         from core.ensemble import count_at_once

@@ -142,7 +142,9 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
 
 
 def _values_of_job(request: TrainRequest) -> Parameters:
-    """Return the values of the parameters in `JOB_LEVEL_PARAMETERS`."""
+    """Return the values of the algorithm parameters that the job sets (`JOB_LEVEL_PARAMETERS`): seed, label noise, and
+    the window of the objective.
+    """
     fpr_min, fpr_max = window_of(request.objective)
     return {
         "random_state": request.seed,

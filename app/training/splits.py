@@ -155,10 +155,10 @@ def split_rows(table: Table, validation: Validation, seed: int) -> list[RowSplit
 def split(table: Table, fraction: float, seed: int) -> RowSplit:
     """Return the training and the validation rows of a split, both in the order of the table.
 
-    Rows with equal hash stay together: those of a group, or without groups those of equal features. Such units are
-    put into two strata, with a positive row and without, sorted by hash within each, and cut where the fraction of
-    the stratum comes nearest to `fraction`. So the split depends on seed and content alone, not on the order of
-    rows or columns. Raises Invalid when a part would lack a class.
+    Rows with equal hashes stay together: those of a group or, without groups, those with equal features. These units
+    are divided into two strata, with and without a positive row, sorted by hash, and split where the fraction of the
+    stratum is closest to `fraction`. So the split depends only on seed and content, not on the order of rows or
+    columns. Raises Invalid if a part would have too few rows of a class.
     """
     check_fraction(fraction)
     units = Units.of(table, seed)

@@ -188,11 +188,12 @@ def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult
     """Run the parts of the plan and return the result, or a request for child jobs. Only computes, on the files that
     the payload names.
 
-    A first stage of many fits (each counted as all cells of the table) becomes child jobs, and so do the stages after
-    it; a large fit of many pieces is divided into child jobs too. Baselines run where the fits run with which they are
-    compared. Once a stage has run in this process, whose files no other process sees, the others run here as well.
+    A first stage of many fits (each counted with all cells of the table) is run by child jobs, and so are the stages
+    after it; a large fit of many pieces is divided into child jobs, too. Baselines run where the fits run with which
+    they are compared. Once a stage has run in this process, whose files other processes cannot read, the other stages
+    run here as well.
 
-    A job that its owner has asked to end early tries nothing more once each scope has something to choose among.
+    A job whose owner requested an early end starts no more trials once each scope has a candidate to choose.
     """
     from app.training.fitting import FitContext
 
