@@ -101,7 +101,7 @@ class Measure(NamedTuple):
 
 
 def measures(metrics: Json) -> Iterator[Measure]:
-    """Yield the metrics of a model or of an evaluation, the main one first."""
+    """Yield the metrics of a model or of an evaluation with their labels, the main one first."""
 
     def one(
         name: str, of: str, chance: float | None, found: Json | None = None

@@ -1,8 +1,8 @@
 """Imports the science (numba, scikit-learn, pyarrow, and what uses them) in one step, before it is needed.
 
-A process that only answers from the database does without it: it takes a third of the memory, and starts in half the
-time. The API calls `preload` in a background thread as soon as someone has used a key, or at start if there are models
-to score with. A fit process calls it with its first job.
+A process that only responds from the database does not need it: without it, it takes a third of the memory, and starts
+in half the time. The API calls `preload` in a background thread after the first use of a key, or at its start if there
+are models to score with. A fit process calls it with its first job.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """SVG elements, and the drawing of a plot with them: for reports, pictures and pages.
 
-The look stands in attributes, for a picture is a file of its own. A page's style sheet overrides them by class.
+The look is set by attributes, because a picture is a separate file. A page's style sheet overrides them by class.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """The fit process of one slot: takes jobs over a pipe and runs them one by one, `python -m workers.child FD PARENT`.
 
-It knows no database and no broker. Messages are small JSON objects:
+It accesses neither database nor broker. Messages are small JSON objects:
 
-- to the child: `{"type": "job", "payload": …, "memory_bytes": …}`, `{"type": "stop", "keep": …}`, where `keep` asks
-  for a checkpoint, and `{"type": "end_early"}`, which asks for the best so far; the end of the pipe ends it;
+- to the child: `{"type": "job", "payload": …, "memory_bytes": …}`, `{"type": "stop", "keep": …}`, where `keep` requests
+  a checkpoint, and `{"type": "end_early"}`, which requests the best result so far; the child ends when the pipe is
+  closed;
 - to the parent: `ready` once, then for each job any number of `progress`, `checkpoint`, `loading` and `loaded`, and
   exactly one of `result`, `stopped`, `memory` and `error`.
 
-It is ready at once. While it has nothing to do it imports the science, which gives way to the first job, and later
-returns memory. Only a job that has left much memory behind makes the next one wait for that.
+It is ready at once. While idle, it imports the scientific libraries, which a first job interrupts, and later returns
+memory to the system. Only after a job that has left much memory behind must the next job wait for that.
 """
 
 from __future__ import annotations

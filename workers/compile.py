@@ -1,8 +1,8 @@
 """Compilation of every kernel into the cache: `python -m workers.compile`, in as many processes as there are cores.
 
-The image is built with it and `make test` begins with it. A worker runs it beside its work, at low priority, where the
-cache is not complete: `--background PID` ends with the process of that id. A list of all kernels, in the cache, tells
-jobs and `rankwright doctor` how many of them are there.
+The build of the image runs it, and so does `make test` at its start. A worker runs it in the background, at low
+priority, if the cache is not complete: `--background PID` makes it end with that process. The cache has a list of all
+kernels, from which jobs and `rankwright doctor` determine how many are compiled.
 """
 
 from __future__ import annotations

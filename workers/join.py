@@ -1,7 +1,7 @@
 """`python -m workers.join ADDRESS`: a worker of a Dask cluster that stores shards of fits, until SIGTERM or SIGINT.
 
-It knows no database and takes no jobs: an attempt at a job, in whatever worker of the queue, connects to the same
-cluster and puts shards here (`app/training/cluster.py`).
+It accesses no database and runs no jobs: an attempt at a job, in any worker of the queue, connects to the same cluster
+and stores shards here (`app/training/cluster.py`).
 """
 
 from __future__ import annotations

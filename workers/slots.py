@@ -1,7 +1,7 @@
 """Slots of a worker: each is a thread that owns one fit process, claims jobs for it and records their outcomes.
 
-The thread never computes, so no fit can starve its heartbeats. It takes a job only while its process is alive,
-and a process that died is replaced before the next claim. `Presence` keeps the worker's row in SQL.
+The thread itself never computes, so no fit can delay its heartbeats. It claims a job only while its process is alive,
+and a process that died is replaced before the next claim. `Presence` maintains the worker's row in the database.
 """
 
 from __future__ import annotations

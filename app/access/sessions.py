@@ -1,7 +1,8 @@
 """Browser sessions of the console.
 
-A browser holds a random token in a cookie; the database holds its SHA-256, the principal, and the key that started the
-session, with which it ends. The token opens only the console: no other route reads the cookie, and it is no key.
+A browser has a random token in a cookie; the database has its SHA-256, the principal, and the key that started the
+session, with which the session ends. The token opens only the console: no other route reads the cookie, and it is not a
+key.
 """
 
 from __future__ import annotations

@@ -220,7 +220,7 @@ def _place_of(id_: str) -> str | None:
 
 @router.get("/health")
 async def read_health(page: PageDep) -> Response:
-    """Show whether each part is well and, with the scope for it, the queue and the workers."""
+    """Show the health of each component and, with the scope for it, the queue and the workers."""
     try:
         health = await page.client.health("staffed")
     except ProblemError as error:  # 503: a part is unavailable; the body has the same form

@@ -1,8 +1,8 @@
 """The API in the same process, called with the scopes of the session: a transport of the typed client, uploads and
 downloads.
 
-So a page can do exactly what the caller may do over HTTP: the same scopes, limits, checks, audit entries and errors
-apply.
+A page can therefore do exactly what the caller may do over HTTP: the same scopes, limits, checks, audit entries and
+errors apply.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ async def create_comparison(page: PageDep) -> Response:
 
 @router.get("/comparisons/{comparison_id}")
 async def read_comparison(comparison_id: str, page: PageDep) -> Response:
-    """Show areas, curves and paired differences."""
+    """Show a comparison: the areas, curves and paired differences of its models."""
     found = (await page.client.comparisons.get(comparison_id)).data
     names = {each.model_id: f"{each.name}:{each.version}" for each in found.models}
     compared = [] if found.result is None else found.result.windows
@@ -122,7 +122,7 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
 
 @router.post("/comparisons/{comparison_id}/delete")
 async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
-    """Delete a comparison."""
+    """Delete a comparison, and show the list."""
     await page.client.comparisons[comparison_id].delete()
     return page.go("/console/comparisons", deleted=comparison_id)
 

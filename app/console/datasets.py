@@ -76,7 +76,7 @@ async def list_datasets(page: PageDep) -> Response:
 
 @router.get("/new")
 async def read_form(page: PageDep) -> Response:
-    """Show the form for a table."""
+    """Show the form that uploads a table."""
     return _show_form(page, page.query)
 
 
@@ -93,7 +93,7 @@ async def find_namesake(page: PageDep) -> Response:
 @router.post("")
 @needs("train")
 async def upload(page: PageDep) -> Response:
-    """Accept a table from the plain form."""
+    """Create a dataset from the table of the plain form, and show it; or show the form with the errors."""
     try:
         dataset_id = await send_form(page, "POST", at("/v1/datasets"))
     except ProblemError as error:
@@ -103,7 +103,7 @@ async def upload(page: PageDep) -> Response:
 
 @router.post("/sample")
 async def upload_sample(page: PageDep) -> Response:
-    """Upload the sample table."""
+    """Create a dataset from the sample table, and show it."""
     made = await page.client.upload(
         samples.customers(),
         name=samples.NAME,
@@ -131,7 +131,7 @@ def _show_form(page: Page, given: Mapping[str, str], error: ProblemError | None 
 
 @router.get("/{dataset_id}")
 async def read_dataset(dataset_id: str, page: PageDep) -> Response:
-    """Show one dataset."""
+    """Show one dataset with its versions, preview, profile and models."""
     return await _show(page, dataset_id, "dataset.html")
 
 
@@ -201,7 +201,7 @@ async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
 
 @router.post("/{dataset_id}/delete")
 async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
-    """Delete one version."""
+    """Delete one dataset version, and show the list or, if that is refused, the dataset with the error."""
     try:
         await page.client.datasets[dataset_id].delete()
     except ProblemError as error:

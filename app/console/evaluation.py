@@ -241,7 +241,7 @@ async def create_evaluation(page: PageDep) -> Response:
 
 @router.get("/evaluations/{evaluation_id}")
 async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
-    """Show the metrics on the dataset, and the changes since validation."""
+    """Show an evaluation: its metrics on the dataset, and the changes since the model's validation."""
     evaluation = await page.client.evaluations.get(evaluation_id)
     found, drawn, top, evaluated, reliability = evaluation.data, None, None, None, None
     benefits: list[NetBenefit] = []
@@ -294,6 +294,6 @@ def _draw_benefits(found: list[NetBenefit]) -> Markup | None:
 
 @router.post("/evaluations/{evaluation_id}/delete")
 async def delete_evaluation(evaluation_id: str, page: PageDep) -> Response:
-    """Delete an evaluation."""
+    """Delete an evaluation, and show the list."""
     await page.client.evaluations[evaluation_id].delete()
     return page.go("/console/evaluations", deleted=evaluation_id)

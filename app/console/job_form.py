@@ -1,7 +1,7 @@
 """The form of a training job, built from the API's own schemas: its fields, and the JSON made from them.
 
-A field has the name of its value in the body, with dots: `validation.fraction`. So an error of the API about a member
-of the body is shown beside its field.
+A field has the name of its value in the body, with dots: `validation.fraction`. An error of the API about a member of
+the body is therefore shown next to its field.
 """
 
 from __future__ import annotations

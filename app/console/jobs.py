@@ -84,7 +84,7 @@ async def list_jobs(page: PageDep) -> Response:
 
 @router.get("/{job_id}")
 async def read_job(job_id: str, page: PageDep) -> Response:
-    """Show one job."""
+    """Show one job with its progress, events and outputs."""
     return await _show(page, job_id, "job.html")
 
 

@@ -136,7 +136,7 @@ async def read_versions(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/importance")
 async def read_importance(page: PageDep, ref: str) -> Response:
-    """Show the importance of the features."""
+    """Show the importance of a model's features."""
     model = await page.client.models[ref].read()
     label = _label(page, model)
     found, words = await read_or_error(page.client.models[model.id].importance(label=label))
@@ -158,7 +158,7 @@ async def read_importance(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/dependence")
 async def read_dependence(page: PageDep, ref: str) -> Response:
-    """Show mean scores by the values of a feature."""
+    """Show a model's mean scores by the values of a feature."""
     model = await page.client.models[ref].read()
     label = _label(page, model)
     feature = page.asked("feature")
@@ -346,7 +346,7 @@ def _decides(window: WindowBaselines | MetricBaselines, found: Baselines) -> boo
 
 @router.get("/{ref}/leaderboard")
 async def read_leaderboard(page: PageDep, ref: str) -> Response:
-    """Show the leaderboard of `auto`."""
+    """Show the candidates of `auto` for a model, best first."""
     model = await page.client.models[ref].read()
     found, words = await read_or_error(page.client.models[model.id].leaderboard())
     return await show_part(page, model, "leaderboard", found=found, words=words)
@@ -354,7 +354,7 @@ async def read_leaderboard(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/bounds")
 async def read_bounds(page: PageDep, ref: str) -> Response:
-    """Show generalisation bounds."""
+    """Show the generalisation bounds of a model."""
     model = await page.client.models[ref].read()
     found, words = await read_or_error(page.client.models[model.id].bounds())
     return await show_part(page, model, "bounds", found=found, words=words)

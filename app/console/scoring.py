@@ -305,6 +305,6 @@ async def download(batch_id: str, kind: str, page: PageDep) -> Response:
 
 @router.post("/{batch_id}/delete")
 async def delete_batch_score(batch_id: str, page: PageDep) -> Response:
-    """Delete batch scores."""
+    """Delete a batch score, and show the list."""
     await page.client.batch_scores[batch_id].delete()
     return page.go("/console/batch-scores")

@@ -169,7 +169,9 @@ def draw_reliability(
 
 @router.get("/{ref}/top")
 async def read_top(page: PageDep, ref: str) -> Response:
-    """Show the positives in the top of the list, a guaranteed cutoff, and metrics with tests against random scores."""
+    """Show the top of a model's ranked list: its positives, a guaranteed cutoff, and metrics with tests against random
+    scores.
+    """
     model = await page.client.models[ref].read()
     objective = model.objective
     windows = []
@@ -181,7 +183,7 @@ async def read_top(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/calibration")
 async def read_calibration(page: PageDep, ref: str) -> Response:
-    """Show the calibration, and the quality of the probabilities."""
+    """Show the calibration of a model, and the quality of its probabilities."""
     return await _show_calibration(page, ref)
 
 

@@ -22,19 +22,19 @@ router = APIRouter(prefix="/console/train", include_in_schema=False, route_class
 
 @router.get("")
 async def read_form(page: PageDep) -> Response:
-    """Show the form; the address may set fields."""
+    """Show the training form; the address may set its fields."""
     return await _show(page, page.query)
 
 
 @router.post("/form")
 async def change_form(page: PageDep) -> Response:
-    """Return the form with the fields of the chosen options and the API's errors."""
+    """Return the training form with the fields of the chosen options and the API's errors."""
     return await _show(page, await _preset(page), check=True)
 
 
 @router.post("/check")
 async def check(page: PageDep) -> Response:
-    """Return the API's check of the job as a fragment."""
+    """Return the API's check of the training job as a fragment."""
     form, dataset = await _form(page, await _preset(page))
     checked = await _checked(page, form)
     return page.show("train_check.html", whole=False, dataset=dataset, **checked)
@@ -42,7 +42,7 @@ async def check(page: PageDep) -> Response:
 
 @router.post("")
 async def submit(page: PageDep) -> Response:
-    """Submit the job."""
+    """Submit the training job, and show it; or show the form with the API's errors."""
     given = await _preset(page)
     form, _ = await _form(page, given)
     try:

@@ -315,7 +315,9 @@ def state(name: str) -> str:
 
 
 def sentence(words: str) -> str:
-    """Return a remark of the service as a sentence: with a full stop, and a capital unless it begins with a name."""
+    """Return a remark in an API response as a sentence: with a full stop, and with a capital unless it begins with a
+    name.
+    """
     first = words.split(" ", 1)[0]
     if first.isalpha() and first.islower():
         words = words[0].upper() + words[1:]

@@ -1,6 +1,6 @@
 """Tables of ready datasets as matrices.
 
-In a categorical column the matrix holds positions among the categories of the training rows. A value that occurs only
+In a categorical column, the matrix has positions in the list of the training rows' categories. A value that occurs only
 in other rows is missing, as it will be when the ranker scores new rows.
 """
 

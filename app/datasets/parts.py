@@ -1,7 +1,7 @@
 """Uploads of several files, which become one dataset: open, add parts, close or delete.
 
-The parts are numbered from 1, and their order is the order of the rows. They may come in any order, also in parallel.
-Until the upload is closed there is no dataset: nobody sees an incomplete table.
+The parts are numbered from 1, and their order is the order of the rows. They may arrive in any order, also in parallel.
+There is no dataset until the upload is closed, so that nobody sees an incomplete table.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Datasets: accept, list, preview and delete them; their versions and pairs; and the checks of jobs that use them.
 
-A version of a dataset is another table of the same roles, or a table with rows added to it. No version ever changes.
-The versions of a table are its *series*, named by the first one. Numbers are assigned under a lock of the series, and
-never reused. Rows are added only to the newest version. If two callers add rows at once, the second gets an error. So
-every later version holds all accepted rows.
+A version of a dataset is another table with the same roles, or a table with more rows appended. No version ever
+changes. The versions of a table are its *series*, identified by the first one. Version numbers are assigned under a
+lock of the series, and never reused. Rows can be appended only to the newest version. If two callers append rows at the
+same time, the second gets an error, so that every later version has all accepted rows.
 """
 
 from __future__ import annotations

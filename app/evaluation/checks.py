@@ -1,9 +1,9 @@
 """Five checks whether a model is ready for use, from stored results; no row of a dataset is read.
 
-Each check passed, failed, or is unknown, and says so in a sentence with its values. `ranks` and `beats_baselines` pass
-if the data show it, and fail otherwise. The other three ask whether something is as it should be: they fail if a
-difference is statistically significant, pass if intervals exclude all differences beyond a margin, and are
-not known otherwise, with the number of rows that would decide.
+Each check has passed, has failed, or is unknown, with a sentence that has its values. `ranks` and `beats_baselines`
+pass if the data show it significantly, and fail otherwise. The other three test for a deviation: they fail if it is
+statistically significant, pass if intervals exclude every deviation beyond a margin, and are unknown otherwise, with
+the number of rows that would decide.
 """
 
 from __future__ import annotations
@@ -444,7 +444,9 @@ def _metrics_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[A
 
 
 def _difference(first: Json, second: Json) -> tuple[float, float]:
-    """Return the largest absolute difference of two groups that their intervals allow, and the observed difference."""
+    """Return the largest absolute difference of a metric between two groups that their intervals allow, and the
+    observed difference.
+    """
     from core.metrics.comparison import change
     from core.metrics.estimates import Interval
 

@@ -1,8 +1,9 @@
 """The drift since a model's validation: of its metrics, its probabilities, the fraction of positives, its features and
 its scores.
 
-Each is one test, with its size and an interval. `changed` is true if a change is statistically significant, adjusted
-for all tests of an evaluation (Holm), and of a size that matters: with many rows every difference is significant.
+Each is tested, with the size of the change and an interval. `changed` is True if a change is statistically significant,
+adjusted for all tests of an evaluation (Holm), and of a relevant size, because with many rows every difference is
+significant.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Serial dependence of the rows of a table: tests of drift that assume independent rows would be misleading for a time
 series.
 
-Rows with a column of times are tested as a series, with the serial dependence that they show. Without one, a column or
-a class whose neighbouring rows are evidently alike has no test: the order of the table may or may not be that of time.
+Rows with a column of times are tested as a series, with the serial dependence that they show. Without times, a column
+or a class whose neighbouring rows are significantly similar is not tested, because the order of the table may or may
+not be that of time.
 """
 
 from __future__ import annotations

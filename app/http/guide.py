@@ -1,7 +1,7 @@
 """The documentation of this version, below /guide: the site of `make docs`, which is part of the wheel and the image of
 a release.
 
-A checkout has none, unless somebody copies its folder `site` to `app/guide`.
+A checkout has none, unless its folder `site` is copied to `app/guide`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The service behind a path prefix, and the headers of a trusted proxy.
 
-Inside the service there is no prefix: it is removed from a request's path, and added to each address in an answer.
+Code inside the service sees no prefix: it is removed from a request's path, and added to each address in a response.
 """
 
 from __future__ import annotations

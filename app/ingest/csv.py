@@ -1,9 +1,9 @@
 """CSV tables: the header, and the rows, which Arrow's reader parses in blocks of whole lines in parallel.
 
-Arrow's reader knows no lines, and is not asked where a block is not plain: a row that is too short or too long, bytes
-that are not UTF-8, quotes that stand where none may. Such a block is read by Python's csv module, which is slower and
-right about everything; so both agree on every row. A quote that is left open at the end of a block, or a row longer
-than a block, leaves all that comes behind it to Python's.
+Arrow's reader has no line numbers, and is not used for irregular blocks: a row that is too short or too long, bytes
+that are not UTF-8, misplaced quotes. Such a block is parsed by Python's csv module, which is slower but handles all
+cases; both agree on every row. From a quote that is still open at the end of a block, or a row longer than a block, the
+rest of the file is parsed by Python.
 """
 
 from __future__ import annotations

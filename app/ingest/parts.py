@@ -1,9 +1,9 @@
 """A table of several files, its *parts*: each is read by itself, and the table is then assembled in their order.
 
-What comes out is what one file of all rows would have become. `plan` reads the heads and the first rows of the first
-part, and guesses the types, as is done for one file. `read_part` reads a part to these types, whatever its own values
-look like, writes its rows as a typed table (a *piece*), and says what it found. `assemble` adds up what all parts have
-found. If a guess was wrong, the parts are read once more to the right types; else it copies the pieces into one table.
+The result equals that of one file with all rows. `plan` reads the headers and the first rows of the first part, and
+guesses the types, as for one file. `read_part` reads a part with these types, whatever its own values suggest, writes
+its rows as a typed table (a *piece*), and returns its statistics. `assemble` combines the statistics of all parts. If a
+guess was wrong, the parts are read again with the right types; otherwise the pieces are copied into one table.
 """
 
 from __future__ import annotations

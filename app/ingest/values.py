@@ -1,9 +1,9 @@
 """The grammar of values: numbers, true or false, dates, categories, and missing values.
 
-The one grammar, whatever door a value comes by, for two carriers: text (the cells of a table, a query string) and
-JSON, which has numbers, booleans and null of its own. docs/datasets.md#how-values-are-read shows how they differ.
-`value_columns` has the same for columns of Arrow. The blocks of `csv` are read faster; they take a part of it, and
-leave what they do not know to these rules.
+The grammar is the same for all sources of values, in two forms: text (the cells of a table, a query string) and JSON,
+which has its own numbers, booleans and null. docs/datasets.md#how-values-are-read shows the differences.
+`value_columns` implements the same grammar for Arrow columns. `csv` parses a subset of it faster, and leaves everything
+else to these rules.
 """
 
 from __future__ import annotations

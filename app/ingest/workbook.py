@@ -1,8 +1,8 @@
 """Spreadsheets of Office Open XML (.xlsx): the first visible sheet becomes CSV, by python-calamine.
 
-Calamine holds a sheet as one rectangle in memory, and each text once for each of its cells. A file of some kilobytes
-can name a cell a billion cells away, or one long text a million times. So every part that calamine may read is read
-here first, by expat, and is counted; only these parts are handed on, as they were read.
+Calamine loads a sheet as one rectangle, with a copy of each shared text for each of its cells. A file of a few
+kilobytes can refer to a cell a billion cells away, or to one long text a million times. So every part that calamine may
+read is first read here by expat and measured; only these parts are passed on, unchanged.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Child jobs: a job fans out into child jobs, waits for them, and combines their results in its next attempt.
 
-A child job is claimed, kept alive, given back and tried again like any job. Only its end differs. The transaction that
-ends the last child job of a stage also puts the parent back into the queue. The parent's next claim is the join: its
-payload holds the results of the child jobs. A child job that fails ends its parent, and a parent that ends ends its
-child jobs. Every transaction locks the parent before the child.
+A child job is claimed, kept alive, requeued and retried like any job. Only its end differs. The transaction that ends
+the last child job of a stage also queues the parent. The parent's next claim is the join: its payload has the results
+of the child jobs. A child job that fails ends its parent, and a parent that ends ends its child jobs. Every transaction
+locks the parent before the child.
 """
 
 from __future__ import annotations

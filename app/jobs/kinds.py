@@ -1,6 +1,7 @@
 """Declarations of the kinds of job: the steps that a worker runs, and the output that the job creates.
 
-The module of a kind declares it as `KIND`. `KINDS` names the module, which is imported with the first job of the kind.
+The module of a kind declares it as `KIND`. `KINDS` has the modules' names; each is imported with the first job of the
+kind.
 """
 
 from __future__ import annotations

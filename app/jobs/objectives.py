@@ -1,7 +1,7 @@
 """The objectives of a training job, each declared once, by one class.
 
-The request and its check, the stored document, the search, the baselines, the window of an algorithm, and the form of
-the console are made from the declaration. `app.models.objectives` computes with it.
+The request and its validation, the stored document, the search, the baselines, the window of an algorithm, and the form
+of the console are derived from the declaration. `app.models.objectives` computes with it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The progress report of a running job: a small JSON document in the job's row, written at most once a second.
 
-Some of the reports are events, too: the longer the job runs, the fewer.
+Some of the reports are also stored as events, with increasing intervals the longer the job runs.
 
-A fit calls back with the number of a step and its values. A `Report` also gives the worker the progress of the whole
-job. `workers/attempt.py` writes the document, or `child_jobs.py` for a job that waits for child jobs.
+A fit calls back with the number of a step and its values. A `Report` also has the progress of the whole job.
+`workers/attempt.py` writes the document, or `child_jobs.py` for a job that waits for child jobs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A worker's operations on the queue: claim a job, extend its lease, end it or return it to the queue.
 
-A `Claim` carries the fencing token of its attempt. Every function here acts only while that token is valid, and raises
-`LeaseLost` if it is not. `Unavailable` (the database is away or locked) means: try again, the lease is not lost.
+A `Claim` has the fencing token of its attempt. Every function here acts only while that token is valid, and raises
+`LeaseLost` otherwise. `Unavailable` (the database is down or locked) means that the caller should retry; the lease is
+not lost.
 """
 
 from __future__ import annotations

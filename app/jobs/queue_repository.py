@@ -1,7 +1,7 @@
 """SQL of the queue: claim, heartbeat, end, requeue. It concerns jobs of all owners, and uses the database's clock.
 
-Every query that acts for a worker names the fencing token. `jobs.lease_token` grows with each claim, so a worker that
-was paused, cut off or declared dead holds a number that no row has any more.
+Every query on behalf of a worker checks the fencing token. `jobs.lease_token` is incremented by each claim, so a worker
+that was paused, disconnected or declared dead has a number that no row has any more.
 """
 
 from __future__ import annotations

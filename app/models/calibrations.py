@@ -1,7 +1,7 @@
 """Calibrations of models: fitted on rows that the ranker was not trained on, stored with the model, and used to serve
 probabilities.
 
-A model keeps every calibration that it had; the latest is served.
+A model keeps all its calibrations; the latest one is used.
 """
 
 from __future__ import annotations

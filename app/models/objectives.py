@@ -1,8 +1,9 @@
 """The objective of a job applied to rows: the window of false positive rates that an algorithm is trained for, and the
 value of scores. `app.jobs.objectives` declares the objectives.
 
-A size of the top of the list is a share of the rows, or a count of the validation rows. A part of the rows, such as
-that by which a search chooses, has fewer rows: there a count becomes the same share (`without_count`).
+The size of the top of the list is a fraction of the rows, or a count of the validation rows. A subset of the rows, such
+as those by which a search chooses, has fewer rows: there a count is replaced by the corresponding fraction
+(`without_count`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reason codes: the codes and texts in which the contributions of features to a score are expressed.
 
-Reason codes belong to a name of models, so that all versions of the name have the same reasons. Each PUT of other
-entries makes a new revision, and responses with reasons name theirs. A revision never changes; the newest
+Reason codes belong to a model name, so that all versions of the name express reasons in the same way. Each PUT of
+different entries creates a new revision, which responses with reasons refer to. A revision never changes; the newest
 `MAX_REVISIONS` are kept, and those that unfinished batch scores use.
 """
 

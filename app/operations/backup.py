@@ -1,9 +1,9 @@
 """Backup of the embedded state while the service runs, and restore into an empty folder.
 
-A backup holds the database as it was at one moment, every blob that this database names, and a manifest with their
-hashes. A blob never changes once it has a name. So it is enough to copy blobs after the database, and to have the
-sweeper remove none meanwhile. The broker has nothing to keep: the queue is rows, and jobs that ran come back when
-their leases end.
+A backup has the database as it was at one moment, every blob to which that database refers, and a manifest with their
+hashes. A blob never changes after its publication, so it suffices to copy blobs after the database, and to prevent the
+sweeper from deleting any meanwhile. The broker needs no backup: the queue is in the database, and interrupted jobs are
+requeued when their leases end.
 """
 
 from __future__ import annotations

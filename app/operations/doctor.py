@@ -1,6 +1,6 @@
 """Diagnosis of a state folder or database, whether the service runs or not: what is wrong, and what to do.
 
-Each part is examined even if another one fails.
+Each part is examined even if the check of another one fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Housekeeping: deletes old rows, and blobs to which no row refers.
 
-Rows are deleted in batches, each in a short transaction with a pause after it. So a million rows block nobody, and if
-the process ends in between, the next round continues.
+Rows are deleted in batches, each in a short transaction with a pause after it, so that even a million rows block
+nobody. If the process ends in between, the next round continues.
 """
 
 from __future__ import annotations

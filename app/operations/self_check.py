@@ -1,6 +1,6 @@
 """The health checks of containers: whether this host's worker or dispatcher works.
 
-A check runs every half minute beside fits, so it imports little: neither broker nor metrics.
+A check runs every half minute next to fits, so it imports little: neither broker nor metrics.
 """
 
 from __future__ import annotations

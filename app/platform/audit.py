@@ -1,7 +1,7 @@
 """The audit log: a transaction that changes something on behalf of a caller also writes an audit entry.
 
-Services need not do anything. The code that admits a caller sets `acting`. Each writing session notices its changes,
-and writes the entry before it commits: both are stored, or neither.
+Services need no code for it. The code that admits a caller sets `acting`. Each writing session records its changes, and
+writes the entry before it commits: both are stored, or neither.
 """
 
 from __future__ import annotations

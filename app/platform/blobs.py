@@ -1,7 +1,7 @@
 """The blob store: uploads, tables and artifacts as immutable files, each of which becomes visible atomically.
 
-`BlobStore` is the interface, and `FolderStore` keeps the files in a folder. Which blobs exist, and their sizes and
-hashes, is in the catalogue (`app.platform.catalogue`).
+`BlobStore` is the interface, and `FolderStore` stores the files in a folder. The catalogue (`app.platform.catalogue`)
+has the list of blobs, with their sizes and hashes.
 """
 
 from __future__ import annotations

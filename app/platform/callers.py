@@ -1,8 +1,8 @@
 """Callers: the credential in a request, the principal that it authenticates, and the current actor.
 
-A principal is somebody or something that can act: today a key, later a person or a service account of an identity
-provider. It has one id, which sessions, the audit log and revisions refer to. A key and the keys that replaced it by
-rotation are one principal.
+A principal is a person or thing that can act: today a key, later a person or a service account of an identity provider.
+It has one id, to which sessions, the audit log and revisions refer. A key and the keys that replaced it by rotation are
+one principal.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The catalogue of the blob store: which blobs exist, with their sizes and hashes.
 
-A blob's entry is written in the transaction that writes the first row that names it. So a blob without an entry is
-named by no row, now or later, unless its transaction is still open; and a blob whose entry says `deleted` can get no
-name any more. Other rows may name a blob only by copying its key from a row that they lock.
+A blob's entry is written in the transaction that writes the first row which refers to the blob. So no row refers, now
+or later, to a blob without an entry, unless its transaction is still open; and no row can begin to refer to a blob
+whose entry is marked `deleted`. Other rows may refer to a blob only by copying its key from a row that they lock.
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ def change_nothing(session: Session) -> None:
 
 
 class OutageLog:
-    """Logs an outage once, and its end once."""
+    """Logs an outage of the database once, and its end once."""
 
     def __init__(self) -> None:
         self._detail: str | None = None

@@ -1,8 +1,8 @@
 """Failpoints for tests: named places at which a process can be made to exit, fail, hang or slow down.
 
 `RANKWRIGHT_FAULTS="join=kill,claim=raise@3"` arms them: the first time that the process reaches `join` it is killed,
-the third time at `claim` it raises. Each acts once, and is logged before it acts. A failpoint that is not armed costs a
-lookup in an empty dict.
+and the third time at `claim` it raises. Each acts once, and is logged before it acts. A failpoint that is not armed
+costs a lookup in an empty dict.
 """
 
 from __future__ import annotations

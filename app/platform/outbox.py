@@ -1,15 +1,14 @@
 """The outbox: events, and their deliveries to targets, written in the transaction that causes them.
 
-So an event is recorded if and only if its cause is committed, and it is delivered at least once. Nothing records events
-yet: this is the place where webhooks plug in.
+An event is recorded if and only if its cause is committed, and it is delivered at least once. No code records events
+yet: this is where webhooks would be implemented.
 
-- The service that changes something calls `record(session, owner, type, data, targets)` in its transaction, with the
-  ids of the owner's webhooks that want the type. Without a target nothing is written.
-- Any number of dispatchers call `claim` in a transaction of its own, send each delivery, and then call `succeed`,
-  `retry` or `fail`. No transaction is open while a delivery is sent. A dispatcher that dies loses its lease, and the
-  delivery is claimed again with another token. A repeated delivery has the same `event_id`, by which a receiver
-  recognises it.
-- `delete_of_owner` deletes all events of an owner. Deliveries go with their event.
+- The service that makes a change calls `record(session, owner, type, data, targets)` in its transaction, with the ids
+  of the owner's webhooks for this type. Without a target nothing is written.
+- Any number of dispatchers call `claim` in a separate transaction, send each delivery, and then call `succeed`, `retry`
+  or `fail`. No transaction is open while a delivery is sent. A dispatcher that dies loses its lease, and the delivery
+  is claimed again with another token. A repeated delivery has the same `event_id`, by which a receiver recognizes it.
+- `delete_of_owner` deletes all events of an owner, with their deliveries.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All tables, for SQLite and PostgreSQL. They are in one module because they refer to each other across domains.
 
-Times are seconds since 1970; `sql` has the clock.
+Times are in seconds since 1970; `sql` has the clock.
 """
 
 from __future__ import annotations

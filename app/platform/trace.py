@@ -1,10 +1,10 @@
 """The trace context of a request, as its caller sends it (W3C Trace Context, https://www.w3.org/TR/trace-context/).
 
-A job keeps the context of the request that submitted it (`Job.traceparent`), and its child jobs have that of their
-parent. So the spans of a worker can be children of the caller's span. Nothing makes spans yet.
+A job stores the context of the request that submitted it (`Job.traceparent`), and its child jobs have their parent's,
+so that the spans of a worker can be children of the caller's span. No code creates spans yet.
 
-The flags are the caller's. Only jobs of authenticated callers keep them; code that makes spans for a request must not
-follow the flag `sampled` before the caller is known.
+The flags are the caller's. Only jobs of authenticated callers store them; code that creates spans for a request must
+not follow the flag `sampled` before the caller is known.
 """
 
 from __future__ import annotations

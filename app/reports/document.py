@@ -1,6 +1,6 @@
 """The building blocks of a report, and the formatting of numbers.
 
-Nothing here has markup. Names, labels and categories, which anybody may have chosen, are escaped only by the writers.
+The blocks have no markup. Names, labels and categories, which anybody may have chosen, are escaped only by the writers.
 The `kind` of a block is the name of its macro in `templates/blocks.html`.
 """
 

@@ -1,9 +1,9 @@
 """Reasons for scores: the caller's options, and the columns of a response.
 
-A reason is a part of the difference between the row's score and the score of a reference, described by the reason codes
-of the model's name. All parts of a row, also the ones that are not named, sum to that difference. If scores are sums by
-feature, the parts are the `Ranker.shapley_values` of the row minus the ones of an average row. Otherwise they are
-Shapley values against a few stored rows of the reference: see `core.explain.sampling`.
+A reason is a contribution to the difference between the row's score and the score of a reference, described by the
+reason codes of the model's name. All contributions of a row, including those without a reason, sum to that difference.
+If scores are sums over features, the contributions are the `Ranker.shapley_values` of the row minus those of an average
+row. Otherwise they are Shapley values relative to a few stored rows of the reference: see `core.explain.sampling`.
 """
 
 from __future__ import annotations

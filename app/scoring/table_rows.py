@@ -1,6 +1,6 @@
 """Tables of rows to score: columns by name in any order, parsed like datasets, as numbers in the model's order.
 
-The API reads a small table from memory, as CSV, NDJSON or Arrow: their size is known before anything is decoded. The
+The API reads a small table from memory, as CSV, NDJSON or Arrow, whose size is known before anything is decoded. The
 size of Parquet is unknown: a page may claim any size, and its encodings can repeat a long text any number of times.
 Only workers read Parquet, under their memory limit.
 """

@@ -1,6 +1,6 @@
 """The private broker of `serve`: a Valkey server on a unix socket in the state folder, without a TCP port.
 
-It stores nothing on disk: a message is only a wake-up, and the jobs table has everything that matters.
+It stores nothing on disk: a message is only a wake-up, and everything that matters is in the jobs table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Preparation of `serve`: migrates the tables, and creates a key for the first user.
 
-`python -m app.serve.prepare` is a process of its own, so that the supervisor does not import all this. It prints one
-JSON object: `{"key": …, "link": …}`, each null if none was made, or `{"error": …}`.
+`python -m app.serve.prepare` is a separate process, so that the supervisor need not import all this. It prints one JSON
+object: `{"key": …, "link": …}`, each null if none was created, or `{"error": …}`.
 """
 
 from __future__ import annotations

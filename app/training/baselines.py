@@ -1,10 +1,10 @@
 """Baselines (`baselines` over HTTP): simple models trained on the same splits, and whether the ranker is better.
 
-A ranker that is no better than logistic regression is not worth using, and a curve alone does not show it. But
-nobody waits for a baseline. Baselines come after the fits that were asked for. They may take a tenth of the time of
-those fits, or half a second if that is more; with `auto`, what is left of its budget, at most a tenth of it. Where all
-rows would take longer they are trained on a sample, and the model has the number of its rows. How long a
-baseline takes is measured on few rows, then on more.
+A ranker that is no better than logistic regression is not worth using, and a curve alone does not show that. But nobody
+wants to wait for a baseline, so baselines are fitted after the requested fits. They may take a tenth of the time of
+those fits, or half a second if that is more; with `auto`, the rest of its budget, at most a tenth of it. If all rows
+would take longer, a baseline is trained on a sample, whose size is stored with the model. Its duration is measured on
+few rows first, then on more.
 """
 
 from __future__ import annotations

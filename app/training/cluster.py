@@ -1,12 +1,12 @@
 """Shards of a fit on the workers of a Dask cluster: implements `core.base.shards` by Dask.distributed.
 
-Dask places and carries; it decides nothing. An attempt at a job connects, puts one host of shards on each worker as an
-actor, and asks them round by round. An actor lives in the memory of one worker, is never moved, spilled or computed
-again, and goes when the connection of the attempt goes, however that ends. A lost worker thus ends the attempt; the
-next one goes on from the checkpoint. The lease and the fence of the job stay SQL's.
+Dask only places hosts and transports calls. An attempt at a job connects, creates one host of shards on each worker as
+an actor, and calls them round by round. An actor lives in the memory of one worker, is never moved, spilled or
+recomputed, and disappears when the connection of the attempt ends, in whatever way. A lost worker thus ends the
+attempt; the next one continues from the checkpoint. The lease and the fencing token of the job remain in the database.
 
-Waiting is bounded: while an answer is out, the scheduler is asked every second which workers it hears. A worker that is
-gone ends the wait at once, and one whose heartbeat has stopped, or a scheduler that is silent, after `seconds`.
+Waiting is bounded: during a call, the scheduler is asked every second which workers it hears. A worker that is gone
+ends the wait at once; one whose heartbeat has stopped, or a scheduler that does not respond, ends it after `seconds`.
 """
 
 from __future__ import annotations

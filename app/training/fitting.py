@@ -1,8 +1,8 @@
 """Execution of the parts of a training job. Each part is one fit, and needs only the job's payload and its own
 specification.
 
-A part returns small JSON and leaves what is large as files in its folder. The same functions run one after the other
-in the job's own process, or each as a job of its own; the bits are the same.
+A part returns small JSON, and leaves large results as files in its folder. The same functions run one after the other
+in the job's own process, or each in a child job; the results are bit for bit the same.
 """
 
 from __future__ import annotations

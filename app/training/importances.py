@@ -1,7 +1,7 @@
 """The job that measures the importance of a model's features if the budget of its training had no time for it.
 
-It is queued in the transaction that writes the model. It reads the same rows again and draws the same samples, so its
-values are those that the training would have measured.
+It is queued in the transaction that writes the model. It reads the same rows and draws the same samples, so its values
+equal those that the training would have measured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Samples and importances: the data that are stored with a model for its interpretation.
 
-Sampled rows are people's data: they are deleted with the dataset that they came from. There is one definition of
-importance per kind of ranker, and an answer names it: values of two methods cannot be compared.
+Sampled rows are personal data: they are deleted with the dataset from which they were drawn. The definition of
+importance depends on the kind of ranker, and responses include it, because values of two methods cannot be compared.
 """
 
 from __future__ import annotations

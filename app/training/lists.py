@@ -1,11 +1,11 @@
 """Lists and grades: metrics within queries, metrics of grades, and the splits of graded rows.
 
-If a dataset has queries, a ranker is trained on pairs of rows of one query, and evaluated query by query: a metric is
+If a dataset has queries, a ranker is trained on pairs of rows within a query, and evaluated query by query: a metric is
 computed in each query, and its mean over the queries is reported. Queries whose rows all have the same label are left
-out. Rows of a query are never on both sides of a split, for a query is a unit (`splits`).
+out. The rows of a query are a unit (`splits`), so they are always on the same side of a split.
 
-Grades are whole numbers, the greater the better. Without queries all graded rows are one list; then the metrics are
-those of `core.metrics.grades`: pairs of different grades in order.
+Grades are whole numbers; larger ones are better. Without queries, all graded rows form one list; its metrics are those
+of `core.metrics.grades`, on the order of pairs with different grades.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rows with several labels: their splits, and their metrics by label, with the means over the labels.
 
-A label's metrics need rows of both its classes. Where a part has too few rows of one class, the label has no metrics
-there: the model says so in a warning, and the means are over the other labels. Rows are split by the hash of their
-group, else of their features; with several labels there is no one class to stratify by.
+The metrics of a label need rows of both its classes. If a part has too few rows of one class, the label has no metrics
+there: the model has a warning, and the means are over the other labels. Rows are split by the hash of their group or,
+without groups, of their features; with several labels there is no single class for stratification.
 """
 
 from __future__ import annotations

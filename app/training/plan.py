@@ -1,22 +1,23 @@
 """The plan of a training job: the fits that it needs, stage by stage, as parts that run sequentially or in parallel.
 
-A *scope* is a set of training rows, with or without validation rows. The scope `None` is that of the ranker that is
-served: the training part of a holdout, or under cross-validation all rows, without validation rows. Under
-cross-validation each fold (repeat, fold) is a scope of its own.
+A *scope* is a set of training rows, with or without validation rows. The scope `None` is that of the served ranker: the
+training part of a holdout or, with cross-validation, all rows, without validation rows. With cross-validation, each
+fold (repeat, fold) is a separate scope.
 
-A *part* is one fit in one scope. Its `what` says which:
+A *part* is one fit in one scope. Its `what` is one of:
 
-- `tryout` (`TRIAL`): a planner of `core.selection` tries a candidate on an inner split of the scope's training rows.
-- `fit` (`FIT`): what the planner has chosen, fitted on all training rows; it scores the scope's validation rows. So
-  validation rows have no part in any choice, whatever the job searches.
-- `share` (`SHARD`): some pieces of one large fit, before the part `fit` that joins them. A forest grows its trees one
-  by one, and what each draws depends on its number alone (`core.base.checkpoint`): joined they are bit for bit one
-  fit's.
-- `baseline` (`BASELINE`): a simple benchmark model on the same rows, for comparison, after all else: by then it is
-  known how much time it may take.
+- `tryout` (`TRIAL`): a planner of `core.selection` evaluates a candidate on an inner split of the scope's training
+  rows.
+- `fit` (`FIT`): the choice of the planner, fitted on all training rows; it scores the scope's validation rows. So
+  validation rows never influence a choice.
+- `share` (`SHARD`): some pieces of one large fit, before the part `fit` that joins them. The trees of a forest are
+  independent, and the random draws of each depend only on its number (`core.base.checkpoint`), so the result equals
+  that of one fit bit for bit.
+- `baseline` (`BASELINE`): a simple model on the same rows, for comparison, after all other parts: only then is it known
+  how much time is left for it.
 
-`Plan.next` is pure: the next parts depend on the job's spec and on the finished parts alone, so that it may be asked
-again after a crash, in another process.
+`Plan.next` is pure: the next parts depend only on the job's specification and on the finished parts, so that it can be
+repeated after a crash, in another process.
 """
 
 from __future__ import annotations

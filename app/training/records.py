@@ -1,8 +1,8 @@
 """The JSON documents that a training job passes from step to step: specification, payload, parts, their outcomes, the
 result.
 
-All of it is JSON, for it is stored in a job's row or goes through a pipe to the process that fits. Keys that are stored
-stay as they are: old rows must read. `NotRequired` marks what only some kinds or versions have.
+All of them are JSON, because they are stored in a job's row or sent through a pipe to the fit process. Stored keys
+never change, because old rows must stay readable. `NotRequired` marks keys that only some kinds or versions have.
 """
 
 from __future__ import annotations

@@ -1,20 +1,21 @@
 """The result of a training job, assembled from the outcomes of its parts.
 
-**Out-of-fold scores.** Under cross-validation every row is scored by a ranker that was not trained on it.
+**Out-of-fold scores.** With cross-validation, every row is scored by a ranker that was not trained on it.
 
-**Metrics.** Areas are means over the folds, each measured by itself, with intervals by influence curves (LeDell,
-Petersen & van der Laan 2015): scores of different folds are never compared, for each fold's ranker has its own scale.
+**Metrics.** Areas are means over the folds, each of which is measured separately, with intervals by influence curves
+(LeDell, Petersen & van der Laan 2015). Scores of different folds are never compared, because each fold's ranker has its
+own scale.
 
-**One curve.** The ranker that is served is trained on all rows, so that its own curve on them would be too good. Its
-`fpr`, `tpr` and probabilities come from the out-of-fold scores, each brought onto its scale by `convert`: both rankers
-score the rows that the fold's ranker was trained on, which both have seen, and equal quantiles of the two are equal
-scores. What differs between folds stays: if the rows of a fold are mostly positive, so are the scores that they get.
-So folds by groups or by time may be as different as they are. (Quantiles of all training rows would not do, for a fold
-by groups or by time is trained on other rows than the served ranker. Nor would equal ranks within each fold.)
+**One curve.** The served ranker is trained on all rows, so its own curve on them would be too optimistic. Its `fpr`,
+`tpr` and probabilities are computed from the out-of-fold scores, each converted to the served ranker's scale by
+`convert`: both rankers score the training rows of the fold's ranker, which both were trained on, and equal quantiles of
+the two are equal scores. Differences between folds are preserved: if the rows of a fold are mostly positive, their
+scores stay high. (Quantiles of all training rows would be wrong, because a fold by groups or by time is trained on
+other rows than the served ranker. So would be equal ranks within each fold.)
 
-A map of scores cannot make up for what a fold's ranker does not know: it is trained on fewer rows, and by groups or
-time from others, so it separates the classes less well than the served one may. Thresholds are in the served ranker's
-units, and approximate: they were never tried on it.
+The conversion cannot compensate for what a fold's ranker was not trained on: it has fewer rows and, by groups or time,
+different ones, so it may separate the classes less well than the served ranker. Thresholds are in the served ranker's
+units, and approximate: they were never applied to it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The methods are those of `core.selection`: a grid, candidates drawn at random, successive halving, and `auto` over
 several algorithms. Values along a path (a number of rounds, or C of an SVM) share one fit. Candidates are evaluated on
-inner splits of the training rows, never on the validation rows of the model. The ranker that is served is fitted
-anew on all training rows, with the chosen values.
+inner splits of the training rows, never on the validation rows of the model. The served ranker is then fitted on all
+training rows, with the chosen values.
 """
 
 from __future__ import annotations
