@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
         wait_until_closed(gate)
     if (pulse := pipes.get("--pulse")) is not None:
         start_pulse(pulse)
-    # SIGHUP is caught and ignored: a closed terminal is no reason to drop a fit.
+    # SIGHUP is caught and ignored: a closed terminal must not end a fit.
     with SignalWaiter([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]) as signals:
         db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
         ends = {signal.SIGTERM, signal.SIGINT}

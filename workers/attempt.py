@@ -225,8 +225,8 @@ class Attempt:
         return done.result()
 
     def _reason_to_stop(self) -> Ending | None:
-        """Return the ending if the fit must stop (a request, the memory, the time, a lost lease, a stopping worker),
-        else None.
+        """Return the ending if the fit must stop (a request to cancel, the memory limit, the time limit), else None.
+        Also passes on a request to end early.
         """
         now = time.monotonic()
         if now >= self._next_requests:
@@ -348,7 +348,7 @@ class Attempt:
         news = self._progress is not None and now >= self._next_progress
         if not news and now < self._next_beat:
             return
-        # Each heartbeat repeats the last progress of a fit that reports nothing for long, so that its clock goes on.
+        # Each heartbeat repeats the last progress of a fit that reports nothing for long, so that its time advances.
         self._last_sent = progress = self._progress or self._last_sent
         if progress is not None:
             if self._improvements:
@@ -366,7 +366,7 @@ class Attempt:
             if progress is not None and self._claim.parent_id is not None:
                 self._db.writing(child_jobs.report_progress, self._claim.parent_id, progress)
         except Unavailable as error:
-            # Only the token says whether the lease is lost; a locked or distant database says nothing.
+            # Only the token shows whether the lease is lost; a locked or unreachable database does not.
             log.warning("%s: no heartbeat: %s", self._claim.job_id, error)
             self._next_beat = self._next_progress = now + RETRY_SECONDS
             return

@@ -392,7 +392,7 @@ def main(arguments: list[str]) -> None:
     descriptor, parent_pid = int(arguments[0]), int(arguments[1])
     die_with_parent(parent_pid)
     _go_first()
-    # A Ctrl-C reaches every process of a terminal; when to stop is for the worker to say.
+    # A Ctrl-C reaches every process of a terminal; the worker decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     connection = Connection(descriptor)

@@ -98,7 +98,7 @@ async def work(address: str, secret: Path, host: str, folder: Path) -> int:
     except (
         OSError,
         RuntimeError,
-    ) as error:  # RuntimeError: Dask's "failed to start", whose cause says why
+    ) as error:  # RuntimeError: Dask's "failed to start", whose cause has the reason
         reason = error.__cause__ or error
         raise ShardsLost(f"listening at {host}: {reason}") from error
     log.info("%s holds shards for the Dask cluster at %s", worker.name, address)

@@ -213,7 +213,7 @@ class _Slot(threading.Thread):
         self.process = FitProcess(threads_per_fit(self._slots.settings))
         # While the process starts: the services, which the first job needs.
         importlib.import_module("workers.attempt")
-        while not self._slots.stopping.is_set():  # it says that it is ready, or dies
+        while not self._slots.stopping.is_set():  # it reports that it is ready, or dies
             note_step()
             if self.process.receive(timeout=0.1) is not None:
                 self._slots.ready.set()

@@ -51,7 +51,7 @@ def consume(app: Celery, slots: Slots) -> None:
                 pool="threads",
                 concurrency=slots.settings.worker_slots,
                 quiet=True,
-                # Workers tell each other nothing: the database knows who is alive.
+                # Workers do not communicate: the database records which are alive.
                 without_gossip=True,
                 without_mingle=True,
                 without_heartbeat=True,

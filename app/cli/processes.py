@@ -211,7 +211,7 @@ def api(
         timeout_graceful_shutdown=5,
     )
     server = DrainingServer(config, app.state.context.drain, settings.drain_seconds, on_start)
-    for stop in (signal.SIGINT, signal.SIGTERM):  # a signal before the start is no crash
+    for stop in (signal.SIGINT, signal.SIGTERM):  # a signal before the start is not a crash
         signal.signal(stop, server.end)
     server.run(sockets=None if fd is None else [socket.socket(fileno=fd)])
     if not server.started:

@@ -289,7 +289,7 @@ def bars(
     row, top = 24.0, 4.0
     low = min(0.0, min((value for _, value in values), default=0.0))
     high = max(0.0, max((value for _, value in values), default=0.0))
-    room = min(11 * CHARACTER, 0.15 * width)  # width of a number beside its bar
+    room = min(11 * CHARACTER, 0.15 * width)  # width of a number next to its bar
     scale = Scale(low, high, left + 8 + (room if low < 0 else 0), width - room)
     most = int(left / CHARACTER)
     parts = []

@@ -129,7 +129,7 @@ async def read_parts(
     if model is not None:
         parts = cast(ModelParts, model.included)
         return ShownModel(model, parts, parts.operating_point)
-    # Separate requests, so that each error appears beside its own fields.
+    # Separate requests, so that each error appears next to its own fields.
     cutoff_problem, point = None, None
     model, terms_problem = await attempt(of.read(include=include, **how, **terms), 422)
     if model is None:

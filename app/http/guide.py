@@ -43,7 +43,7 @@ def routes() -> list[Route]:
         ):  # to a folder's own page: by path alone, whatever the Host
             return RedirectResponse(f"/guide/{quote(path)}/")
         answer.headers["Content-Security-Policy"] = POLICY
-        answer.headers["Cache-Control"] = "no-cache"  # asked for again after an upgrade
+        answer.headers["Cache-Control"] = "no-cache"  # revalidated, because an upgrade changes it
         return answer
 
     async def go_to_start(request: Request) -> Response:

@@ -375,7 +375,7 @@ def _add_problems(
     for status in [*statuses, "default"]:
         if (
             status == "406" or status not in responses
-        ):  # a route lists 406 to say that it negotiates the media type
+        ):  # a route that negotiates the media type lists 406
             responses[status] = {"$ref": f"#/components/responses/{_problem_name(status)}"}
 
 

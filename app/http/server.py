@@ -266,7 +266,7 @@ class RequestMiddleware:
                 return
             log.exception("unexpected error on %s %s", method, scope["path"])
             if status:
-                raise  # the answer has begun: only closing the connection can tell the caller
+                raise  # the response has begun: only closing the connection can signal the error
             await problems.of_crash(Request(scope))(scope, receive, send_with_headers)
         finally:
             if (release := scope.get("release")) is not None:  # releases the request's permit
@@ -356,7 +356,7 @@ class RequestMiddleware:
             return
         caller = scope.get("caller")  # set as soon as the key is known, whatever its scopes
         key_id, owner = (None, None) if caller is None else (caller.key_id, caller.owner)
-        # Never the query string: it may hold people's data.
+        # Never the query string: it may contain personal data.
         path = shorten(scope["path"])
         client = client_address(scope)
         code = scope.get("error_code") if status >= HTTPStatus.BAD_REQUEST else None

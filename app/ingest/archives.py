@@ -23,7 +23,10 @@ DAMAGE = (
 """Exceptions that `zipfile` raises for damaged, encrypted and unknown members."""
 WORKBOOK = "xl/workbook.xml"
 _END = struct.Struct("<4s4H2LH")
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others take memory as the file says
+_METHODS = (
+    zipfile.ZIP_STORED,
+    zipfile.ZIP_DEFLATED,
+)  # others allocate the memory that the file states
 _ENCRYPTED = 0x1
 _PIECE = 1 << 20
 _OF_SYSTEMS = ("__MACOSX/", ".DS_Store", "Thumbs.db")

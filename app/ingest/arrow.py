@@ -26,7 +26,7 @@ from app.ingest.value_columns import is_text
 BATCH_ROWS = 65_536
 _BATCH_CELLS = 1 << 22
 PART_BYTES = 1 << 28  # of texts that are in memory at once
-_VIEW_BYTES = 16  # of which the first four say how long the text is
+_VIEW_BYTES = 16  # of which the first four are the length of the text
 
 
 def _batch_rows(columns: int) -> int:
@@ -408,7 +408,11 @@ class Dictionaries:
         if name not in self._known or self._known[name][0] != key:
             words.validate(full=True)
             plain = words.cast(pa.string()) if pa.types.is_string_view(words.type) else words
-            self._known[name] = key, words, plain  # held, or others might get its address
+            self._known[name] = (
+                key,
+                words,
+                plain,
+            )  # referenced, so that no other object gets its address
         column.indices.validate(full=True)
         plain = self._known[name][2]
         return pa.DictionaryArray.from_arrays(column.indices, plain, ordered=column.type.ordered)

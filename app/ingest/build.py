@@ -572,7 +572,7 @@ class Build:
             for name in dict.fromkeys(error.get("column") for error in refusal.errors)
             if name is not None and converter.propose_notations(name)
         ]
-        for more in (converter.text, ()):  # numbers with marks that are read as words have a say
+        for more in (converter.text, ()):  # includes numbers with separators that are read as words
             if wrong and (
                 said := self._number_notation(converter.propose_notations(*wrong, *more))
             ):
@@ -647,7 +647,9 @@ class Build:
             )
 
     def _check_whole(self, converter: Converter) -> None:
-        """Raise BadTable unless the whole table can train a model: a label of two values, or two grades."""
+        """Raise BadTable unless the whole table has a label with two values, or two grades, and a positive sum of
+        weights.
+        """
         for label, pair in converter.pairs.items():
             if len(pair) < 2:
                 only = f"only the value {show(pair[0])}" if pair else "no value"

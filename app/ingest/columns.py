@@ -710,7 +710,7 @@ class Converter:
         }
         self._missing = missing
         self._notation = notation
-        # What comes first in dates is a guess by the first rows: all others may speak against it.
+        # The order of day and month is a guess from the first rows, which later rows may contradict.
         self._dated = {
             name: Evidence(notation)
             for name in roles.features

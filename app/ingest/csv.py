@@ -388,7 +388,7 @@ class CsvTable(Source):
         if not block.text or block.text.startswith(BOM):
             return self.parse_exactly(block, wanted)
         tried = numeric.intersection(wanted)
-        try:  # Arrow's reader knows no marks between thousands
+        try:  # Arrow's reader does not support thousands separators
             batch = self._by_arrow(block, wanted, () if self.notation.thousands else tried)
         except pa.ArrowInvalid:
             try:  # as text any value is valid; a wrong number of values is not
@@ -494,7 +494,7 @@ class CsvTable(Source):
             for text in lines:
                 if at_start:
                     at_start, begun, separators = False, text, text.count(delimiter)
-                else:  # a row goes on only inside quotes
+                else:  # a row continues only inside quotes
                     if begun is not None:
                         separators, begun = count_delimiters(begun, delimiter, most + 1), None
                     separators += count_delimiters(text, delimiter, most + 1, in_quotes=True)
@@ -570,7 +570,7 @@ def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
     block, without text.
     """
     offset, lines, returned = layout.header_bytes, layout.header_lines, False
-    rest, before = b"", stream.quotes  # what is to be handed out, and the quotes before it
+    rest, before = b"", stream.quotes  # the text to yield next, and the number of quotes before it
     while piece := stream.read(size):
         quotes = stream.quotes - before
         end = _end_of_lines(piece, closed=quotes % 2 == 0)

@@ -496,7 +496,7 @@ class _Piece(_Guessed):
 
     def _is_void(self, *_: object) -> bool:
         """Return False: a piece is always written completely."""
-        return False  # other parts may say otherwise
+        return False  # other parts may show something else
 
 
 class _Assembly(_Guessed):

@@ -787,7 +787,7 @@ def _target_codes(codes: Floats, n_texts: int, positive: Mask) -> Floats:
     cell = code + n_texts * half
     rows = np.bincount(cell, minlength=2 * n_texts).reshape(2, n_texts)
     hits = np.bincount(cell[is_positive], minlength=2 * n_texts).reshape(2, n_texts)
-    with np.errstate(invalid="ignore"):  # nothing can be learnt from a half without a known row
+    with np.errstate(invalid="ignore"):  # a half may have no rows with a value
         average = hits.sum(axis=1, keepdims=True) / rows.sum(axis=1, keepdims=True)
     fractions = (hits + _SHRINKAGE * average) / (rows + _SHRINKAGE)
     # The halves' averages differ by chance, so a score is the distance to its half's average.

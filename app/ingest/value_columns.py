@@ -338,7 +338,7 @@ def encode(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> 
     except pa.ArrowNotImplementedError as error:
         raise _no_text(column.type) from error
     texts = missing.tidy(to_text(coded.dictionary), typed=typed)
-    # A dictionary made here has each text once: where all are tidy there is no second one to be made.
+    # A dictionary encoded here has distinct texts; if all are normalized, it need not be encoded again.
     if coded is not column and texts.equals(coded.dictionary):
         return coded
     tidy = texts.dictionary_encode()

@@ -242,7 +242,7 @@ def read_json_column(kind: str, values: Sequence[Any], notation: Notation = USUA
         raise ValueError("a value has a different type")
     try:
         numbers = np.array(values, dtype=np.float64)
-    except OverflowError as error:  # an integer may be more than a double can hold
+    except OverflowError as error:  # an integer may exceed the range of a double
         raise ValueError("a value is too large") from error
     if np.isinf(numbers).any():
         raise ValueError("a value is infinite")

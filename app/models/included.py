@@ -66,7 +66,7 @@ class IncludedInput:
 
 def find_input(session: Session, model: Model, query: IncludeQuery) -> IncludedInput:
     """Return the stored data from which the requested parts of a model are computed."""
-    # A session has a row at hand while something holds it: otherwise each member would read the curve again.
+    # The session's identity map has only weak references: without this one, each member would read the curve again.
     row = repository.find_curve(session, model.id, query.part)
     absent: dict[IncludeName, NotFound] = {}
     metrics, measured, cutoffs = None, None, None

@@ -100,7 +100,7 @@ def _note_statement(state: ORMExecuteState) -> None:
     if acting.get() is None or not (state.is_insert or state.is_update or state.is_delete):
         return
     if state.bind_mapper is not None and state.bind_mapper.class_ is Idempotency:
-        return  # a replayed answer is no change
+        return  # a replayed response is not a change
     made = state.session.info.setdefault(_MADE, [])
     if state.is_insert:
         # A prepared statement gets its values separately; another contains them.

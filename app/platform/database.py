@@ -231,7 +231,7 @@ class Database:
         if self.dialect == "postgresql":
             self.writing(change_nothing)
             return
-        # Without a transaction: another writer may hold the lock for seconds, although the file is well.
+        # Without a transaction: another writer may hold the lock for seconds although the file is healthy.
         file = Path(self.url.database or "")
         if not (os.access(file, os.R_OK | os.W_OK) and os.access(file.parent, os.W_OK | os.X_OK)):
             raise Refused(f"the file {file} cannot be written")

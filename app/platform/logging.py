@@ -171,7 +171,7 @@ def configure_logging(settings: Settings) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    # uvicorn's access log contains query strings, which hold people's data; our access log does not.
+    # uvicorn's access log contains query strings, which contain personal data; our access log does not.
     access = logging.getLogger("uvicorn.access")
     access.handlers.clear()
     access.propagate = False

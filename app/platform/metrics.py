@@ -122,7 +122,7 @@ def read_pids(folder: Path) -> dict[str, int]:
     """Return the pids of the API processes that have responded since the start, by number."""
     found = {}
     for path in sorted(folder.glob("*.pid")):
-        # the file was removed meanwhile, or holds no number
+        # the file was removed meanwhile, or does not contain a number
         with contextlib.suppress(OSError, ValueError):
             found[path.stem] = int(path.read_text())
     return found

@@ -160,7 +160,7 @@ def start_pulse(pipe: int) -> None:
 
 def _pulse(pipe: int) -> None:
     """Write to the pipe every second while the main loop makes progress."""
-    seen, n_idle = None, 0  # pulses are counted, not seconds: a pause of the machine is no hang
+    seen, n_idle = None, 0  # counts pulses, not seconds: a pause of the machine is not a hang
     while True:
         step = _last_step
         n_idle = n_idle + 1 if step is not None and step == seen else 0

@@ -29,7 +29,7 @@ from sqlalchemy import (
     select,
     tuple_,
 )
-from sqlalchemy.exc import DBAPIError as DBAPIError  # noqa: PLC0414 - handed on to those who write no SQL
+from sqlalchemy.exc import DBAPIError as DBAPIError  # noqa: PLC0414 - re-exported for modules without SQL
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute
 from sqlalchemy.orm import Session as Session  # noqa: PLC0414 - the same

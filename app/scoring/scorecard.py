@@ -22,7 +22,7 @@ from app.platform.errors import NotFound
 Json = Mapping[str, Any]
 LOG_ODDS = ("logistic", "additive")
 """Algorithms whose scores are log odds that are sums over features."""
-MAX_ODDS_EXPONENT = 700.0  # above it an odds ratio is no float
+MAX_ODDS_EXPONENT = 700.0  # above it an odds ratio overflows a float
 
 
 @dataclass(frozen=True)

@@ -278,7 +278,7 @@ class Supervisor:
         self._signals = signals
         self._stops = stops
         self._environment = dict(environment)
-        # Only this process holds the writing end: its end tells watchdogs, where the kernel cannot.
+        # Only this process has the writing end: when it ends, watchdogs notice, where the kernel cannot signal it.
         self._guardian_fd, self._held_fd = os.pipe()
         # Services import while the tables are prepared, and begin when the writing end is closed.
         self._gate_fd, self._closed_gate_fd = os.pipe()

@@ -123,7 +123,7 @@ class DaskHosts(Placement):
         self._heard: dict[str, tuple[float, float]] = {}
         self.hosts: dict[
             str, Any
-        ] = {}  # futures of the actors, by address: as long as they are held, actors live
+        ] = {}  # futures of the actors, by address: actors live as long as these references
         try:
             self._start()
             self.seconds = seconds
@@ -164,7 +164,7 @@ class DaskHosts(Placement):
         """Free the workers."""
         failpoints.reach("release")
         self.hosts = {}
-        with suppress(Exception):  # what is lost cannot be told to let go
+        with suppress(Exception):  # a lost scheduler cannot be asked to release anything
             self.client.close(timeout=CLOSE_SECONDS)
 
     def _start(self) -> None:

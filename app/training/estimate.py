@@ -75,7 +75,7 @@ def _memory_bytes(
     if (pairs := _count_pairs(dataset)) is not None:
         return memory + pairs * _BYTES_PER_PAIR
     if crosses := min(parameters.get("crosses", 0), features * (features - 1) // 2):
-        # Two more columns each, and the table is copied beside them.
+        # Each adds two columns, and the table is copied.
         memory += rows * crosses * _COLUMNS_PER_CROSS * BYTES_PER_CELL + rows * features * 8
     return memory
 

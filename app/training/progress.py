@@ -505,7 +505,7 @@ def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial])
             best = row
     if best is None:
         return {}
-    # What is chosen comes first, whatever precedes it by its value alone.
+    # The chosen candidate is first, even if others have a better value.
     others = _ranked([row for row in rows if row is not best])
     return {
         "best": {**best, "metric": spec["objective"]["metric"]},
