@@ -1,4 +1,4 @@
-"""The HTTP service: opens everything at start, and closes it at the end."""
+"""The HTTP service: construction of the application, with everything it opens at the start and closes at the end."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ from app.trash import endpoints as trash
 
 
 class Service(FastAPI):
-    """The application: each request goes through `entry` before FastAPI has it."""
+    """The FastAPI application, whose requests first pass through `entry`, the outermost middleware."""
 
     entry: RequestMiddleware
 
     def build_middleware_stack(self) -> ASGIApp:
-        """Return FastAPI's layers, but for the one that answers crashes: `entry` does."""
+        """Return FastAPI's middleware without its handler of unexpected exceptions, which `entry` replaces."""
         stack = super().build_middleware_stack()
         return stack.app if isinstance(stack, ServerErrorMiddleware) else stack
 
@@ -74,7 +74,7 @@ class Service(FastAPI):
 
 
 def create_app(settings: Settings) -> Service:
-    """Build the application. The database must have been migrated."""
+    """Return the application. The database must have been migrated."""
     context = open_context(settings)
     authenticator = Authenticator(context)
     served = ModelCache(
@@ -91,6 +91,7 @@ def create_app(settings: Settings) -> Service:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        """Preload scoring code at the start, and close everything at the end."""
         if not context.preloaded.is_set():
             context.background.add(partial(_preload, context.preloaded))
         yield
@@ -171,9 +172,9 @@ def create_app(settings: Settings) -> Service:
 
 
 def open_context(settings: Settings) -> Context:
-    """Open database, blobs and broker. Raises CannotBegin.
+    """Return the context with an open database, blob store and broker. Raises CannotBegin.
 
-    A database that does not answer is no error: `/health/ready` reports it.
+    An unavailable database is not an error: `/health/ready` reports it.
     """
     db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
     schema = SchemaCheck(db)
@@ -208,7 +209,7 @@ def open_context(settings: Settings) -> Context:
 
 
 def _preload(done: threading.Event) -> None:
-    """Import what a first score needs; the process is not ready until then."""
+    """Import the modules that the first score needs, then set `done`. Until then the process is not ready."""
     try:
         preload()
     finally:
@@ -216,7 +217,7 @@ def _preload(done: threading.Event) -> None:
 
 
 def app_factory() -> Service:
-    """Build the application from the environment, for `uvicorn --factory app.main:app_factory`."""
+    """Return the application configured from the environment, for `uvicorn --factory app.main:app_factory`."""
     settings = Settings()
     configure_logging(settings)
     check_files()
@@ -231,11 +232,11 @@ COLLECT_AFTER = 50_000
 
 
 def spare_collections() -> None:
-    """Have Python's garbage collector stop all threads of this process more seldom.
+    """Reduce the frequency of full garbage collections, which stop all threads of this process.
 
-    The libraries' hundreds of thousands of objects are never freed: it need not visit them again and again, each time
-    between two answers. A body of millions of lists would have it visit them thousands of times while they are read,
-    which takes longer than reading them, and health does not answer meanwhile.
+    The hundreds of thousands of objects of the libraries are never freed, so each collection visits them for nothing,
+    between two responses. While a body with millions of lists is parsed, collections would take longer than the
+    parsing, and health checks would get no response.
     """
     gc.collect()
     gc.freeze()

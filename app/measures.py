@@ -1,4 +1,4 @@
-"""A model's metrics and objective by their labels, for pages and reports. Metrics are JSON, as the API has them."""
+"""Labels of a model's metrics and objective, for pages and reports. The metrics are JSON documents of the API."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ Json = Mapping[str, Any]
 
 
 class MetricLabel(NamedTuple):
-    """A metric's label, its unit ("" for a plain number), and its value for random scores: a number, or a text if it
-    depends on the rows or the window; None if there is none.
+    """A metric's label, its unit ("" for a plain number), and its value for random scores: a number, a text if it
+    depends on the rows or the window, or None.
     """
 
     name: str
@@ -82,8 +82,8 @@ def area_by_chance(fpr_min: float, fpr_max: float) -> float:
 
 
 class Measure(NamedTuple):
-    """A metric of a model by its label, with its interval and its value for random scores, where it has them. `of` is
-    the API's name: a member of the metrics, or a metric within queries.
+    """A metric of a model with its label, its interval, and its value for random scores, if any. `of` is the API's
+    name: a member of the metrics, or a metric within queries.
     """
 
     name: str
@@ -96,16 +96,17 @@ class Measure(NamedTuple):
 
     @property
     def in_queries(self) -> bool:
-        """Whether it is a mean over queries."""
+        """True if the metric is a mean over queries."""
         return self.of.startswith("lists/")
 
 
 def measures(metrics: Json) -> Iterator[Measure]:
-    """Yield the metrics of a model or of an evaluation, the main one first."""
+    """Yield the metrics of a model or of an evaluation with their labels, the main one first."""
 
     def one(
         name: str, of: str, chance: float | None, found: Json | None = None
     ) -> Iterator[Measure]:
+        """Yield one metric, if the model has it."""
         found = metrics.get(of) if found is None else found
         if found is not None:
             yield Measure(name, found["value"], found["low"], found["high"], chance, of)
@@ -148,6 +149,7 @@ def measures(metrics: Json) -> Iterator[Measure]:
 
 
 def _areas(of: str, found: list[Json], label: str = "{}", first: str = "P") -> Iterator[Measure]:
+    """Yield the partial AUCs with their labels."""
     for each in found:
         ends = (each["fpr_min"], each["fpr_max"])
         name, chance = label.format(area(*ends, first)), area_by_chance(*ends)

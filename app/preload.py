@@ -1,8 +1,8 @@
-"""Import the science (numba, scikit-learn, pyarrow, and what uses them) in one step, before it is needed.
+"""Imports the science (numba, scikit-learn, pyarrow, and what uses them) in one step, before it is needed.
 
-A process that only answers from the database does without it: it takes a third of the memory, and starts in half the
-time. The API calls `preload` in a background thread as soon as someone has used a key, or at start if there are models
-to score with. A fit process calls it with its first job.
+A process that only responds from the database does not need it: without it, it takes a third of the memory, and starts
+in half the time. The API calls `preload` in a background thread after the first use of a key, or at its start if there
+are models to score with. A fit process calls it with its first job.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _importing = threading.Lock()
 
 
 class _NoPandas(MetaPathFinder):
-    """Has every import of pandas fail, as if it were not installed."""
+    """An import hook that makes every import of pandas fail, as if it were not installed."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        """Raise ModuleNotFoundError for pandas."""
         if fullname == "pandas":
             raise ModuleNotFoundError("the service does not use pandas", name=fullname)
         return None
@@ -29,8 +30,8 @@ class _NoPandas(MetaPathFinder):
 def import_sklearn() -> None:
     """Import scikit-learn without `scipy.stats` (40 MB) and pandas (60 MB), which it imports and does not need here.
 
-    pyarrow would import pandas later, so this process cannot import it any more. `scipy.stats` is imported by its first
-    user. Nothing changes in a process that has already imported scikit-learn.
+    pyarrow would import pandas later; this process therefore blocks its import. `scipy.stats` is imported when it is
+    first used. If scikit-learn is already imported, nothing changes.
     """
     if "sklearn" in sys.modules:
         return
@@ -45,7 +46,8 @@ def import_sklearn() -> None:
 
 
 def preload() -> None:
-    """Import everything. Only the first call imports; other calls wait for its end.
+    """Import all scientific libraries and the code that uses them. Only the first call imports; other calls wait for
+    its end.
 
     If two threads import modules that import each other, Python may show one of them a half-loaded module.
     """

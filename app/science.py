@@ -1,4 +1,4 @@
-"""What submission, training and scoring import, and what they prepare once. Imported by `app.preload.preload`."""
+"""Imports for submission, training and scoring, with their one-time preparations. Imported by `app.preload.preload`."""
 
 # ruff: noqa: F401
 

@@ -1,6 +1,6 @@
-"""Elements of SVG, and how a plot is drawn with them: for reports, pictures and pages.
+"""SVG elements, and the drawing of a plot with them: for reports, pictures and pages.
 
-The look stands in attributes, for a picture is a file of its own. A page's style sheet overrides them by class.
+The look is set by attributes, because a picture is a separate file. A page's style sheet overrides them by class.
 """
 
 from __future__ import annotations
@@ -57,10 +57,12 @@ def element(tag: str, *children: str | Markup, **attributes: object) -> Markup:
 
 
 def _written(value: object) -> str:
+    """Return an attribute's value as text."""
     return f"{value:.6g}" if isinstance(value, float) else _escape(str(value))
 
 
 def _escape(words: str) -> str:
+    """Return a text escaped for XML."""
     return words if isinstance(words, Markup) else escape(svg.replace_unprintable(words))
 
 
@@ -70,7 +72,7 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
 
 
 def text(x: float, y: float, words: str, anchor: str = "start", **attributes: object) -> Markup:
-    """Return words at a position."""
+    """Return a text element at a position."""
     return element("text", words, x=float(x), y=float(y), text_anchor=anchor, **attributes)
 
 
@@ -80,12 +82,13 @@ def path(points: Points, kind: str) -> Markup:
 
 
 def _through(points: Points) -> str:
+    """Return the path data of a line through points."""
     return "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in points)
 
 
 @dataclass(frozen=True)
 class Square:
-    """Where a plot is drawn. Its ticks and the names of its axes stand to the left of the square and below it."""
+    """The square in which a plot is drawn. Tick labels and axis names are to the left of it and below it."""
 
     left: float
     top: float
@@ -103,7 +106,7 @@ class Square:
 
 
 def draw(plot: Plot, square: Square) -> Markup:
-    """Return the elements of a plot."""
+    """Return the SVG elements of a plot."""
     return Markup("").join(_Drawing(plot, square).elements())
 
 
@@ -134,14 +137,14 @@ def draw_picture(plot: Plot) -> str:
 
 
 def _line_looks(plot: Plot) -> list[dict[str, object]]:
-    """Return how each line of a plot looks: several have a colour each."""
+    """Return the attributes of each line of a plot; several lines have different colours."""
     if len(plot.lines) == 1:
         return [_LOOK["line"]]
     return [_LOOK["line"] | {"stroke": _SERIES[i % len(_SERIES)]} for i, _ in enumerate(plot.lines)]
 
 
 def _sign(kind: str, look: dict[str, object]) -> Markup:
-    """Return what stands for a part of a plot in the legend."""
+    """Return the symbol of a part of a plot in the legend."""
     if kind == "dot":
         return element("circle", cx=13, cy=0, r=5, **look)
     if kind in {"window", "band"}:
@@ -150,13 +153,14 @@ def _sign(kind: str, look: dict[str, object]) -> Markup:
 
 
 class _Drawing:
-    """A plot and the square where it is drawn; what is drawn first lies lowest."""
+    """A plot and the square in which it is drawn; later elements cover earlier ones."""
 
     def __init__(self, plot: Plot, square: Square) -> None:
         self._plot = plot
         self._square = square
 
     def elements(self) -> Iterator[Markup]:
+        """Yield the elements of the plot, from back to front."""
         plot, square = self._plot, self._square
         yield from self._grid()
         yield from self._window()
@@ -186,18 +190,23 @@ class _Drawing:
         yield text(left, middle, up, "middle", transform=turned, **_LOOK["label"])
 
     def _x(self, fpr: float) -> float:
+        """Return the x coordinate of an FPR."""
         return self._square.left + self._square.side * self._plot.x.fraction(fpr)
 
     def _y(self, tpr: float) -> float:
+        """Return the y coordinate of a TPR."""
         return self._square.bottom - self._square.side * self._plot.y.fraction(tpr)
 
     def _way(self, points: Points) -> str:
+        """Return the path data of a line through points of the plot."""
         return _through([(self._x(fpr), self._y(tpr)) for fpr, tpr in points])
 
     def _area(self, kind: str, points: Points, name: str) -> Markup:
+        """Return a filled area with its tooltip."""
         return _part("path", kind, _tip(name), d=f"{self._way(points)}Z")
 
     def _mark(self, mark: Mark) -> Markup:
+        """Return a marked point with its tooltip."""
         tip = _tip(f"{mark.name}: FPR {mark.fpr:.4g}, TPR {mark.tpr:.4g}")
         return _part("circle", "dot", tip, cx=self._x(mark.fpr), cy=self._y(mark.tpr), r=5)
 
@@ -210,6 +219,7 @@ class _Drawing:
         return [(rate, rate) for rate in (x.at(n / steps) for n in range(steps + 1))]
 
     def _grid(self) -> Iterator[Markup]:
+        """Yield the grid lines and their numbers."""
         plot, square = self._plot, self._square
         for tick in plot.x.ticks(_TICKS):
             x = self._x(tick)
@@ -221,6 +231,7 @@ class _Drawing:
             yield text(square.left - 7, y + 5, f"{tick:g}", "end", **_LOOK["tick"])
 
     def _window(self) -> Iterator[Markup]:
+        """Yield the window of FPRs: the area under the curve, and its limits."""
         plot, window, square = self._plot, self._plot.window, self._square
         if window is None:
             return
@@ -237,6 +248,7 @@ class _Drawing:
                 yield _part("path", "objective", d=f"M{x:.2f} {square.top:g}V{square.bottom:g}")
 
     def _cursor(self, fpr: float, tpr: float | None) -> Iterator[Markup]:
+        """Yield the cursor at a point of the curve; without a TPR only a vertical line."""
         square, x = self._square, self._x(fpr)
         y = square.top if tpr is None else self._y(tpr)
         yield line(x, y, x, square.bottom, "cross down")
@@ -246,16 +258,17 @@ class _Drawing:
 
 
 def _part(tag: str, kind: str, *children: Markup, **attributes: object) -> Markup:
-    """Return an element that looks as its class does."""
+    """Return an element with the attributes of its class."""
     return element(tag, *children, class_=kind, **attributes, **_LOOK[kind])
 
 
 def _tip(name: str) -> Markup:
+    """Return a tooltip."""
     return element("title", name) if name else Markup("")
 
 
 def _height_at(points: Points, fpr: float, *, top: bool = False) -> float:
-    """Return the TPR of a curve at an FPR, between two points on the straight line that joins them.
+    """Return the TPR of a curve at an FPR, interpolated linearly between two points.
 
     Where the curve rises vertically it is the height at the foot of the rise, or at its `top`.
     """

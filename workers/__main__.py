@@ -42,8 +42,8 @@ QUIET_SECONDS = 10.0
 
 
 def main(arguments: list[str]) -> int:
-    """Run the worker; return its exit code. With `--gate FD` it starts when the other end of that pipe is closed; with
-    `--pulse FD` it writes to that pipe as long as it is not stopped.
+    """Run the worker; returns its exit code. With `--gate FD` it waits until the other end of that pipe is closed; with
+    `--pulse FD` it writes to that pipe as long as it is responsive.
     """
     settings = Settings()
     configure_logging(settings)
@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
         wait_until_closed(gate)
     if (pulse := pipes.get("--pulse")) is not None:
         start_pulse(pulse)
-    # SIGHUP is caught and ignored: a closed terminal is no reason to drop a fit.
+    # SIGHUP is caught and ignored: a closed terminal must not end a fit.
     with SignalWaiter([signal.SIGTERM, signal.SIGINT, signal.SIGHUP]) as signals:
         db = Database(settings.sqlalchemy_url, pool_size=settings.database_pool)
         ends = {signal.SIGTERM, signal.SIGINT}
@@ -100,11 +100,11 @@ def main(arguments: list[str]) -> int:
 
 
 def compile_kernels(slots: Slots) -> None:
-    """Once the worker is ready, compile the kernels that the cache lacks in processes of low priority.
+    """Compile, after the worker is ready, the kernels that are missing in the cache, in processes of low priority.
 
-    They run beside jobs: a job that needs a kernel which is being compiled waits for that one alone. Where it would
-    wait long, because the machine is busy, they are killed, and the job compiles the kernel itself; they start again
-    later. They end with this thread, which lives until they are done.
+    Jobs continue meanwhile: one that needs a kernel which is being compiled waits only for that kernel. If it would
+    wait long because the machine is busy, these processes are killed, and the job compiles the kernel itself; they
+    start again later. They end with this thread, which lives until they are done.
     """
     slots.ready.wait()
     done, n_kernels = compiled_so_far() or (0, None)
@@ -131,7 +131,7 @@ def compile_kernels(slots: Slots) -> None:
 
 
 def compile_beside(is_in_the_way: Callable[[], bool]) -> int | None:
-    """Run the compiling processes; return their code, or None if they were killed because they were in the way."""
+    """Run the compiling processes; returns their exit code, or None if they were killed because they delayed a job."""
     process = subprocess.Popen(
         python_command("workers.compile", "--background", str(os.getpid())),
         stdin=subprocess.DEVNULL,

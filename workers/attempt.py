@@ -1,4 +1,6 @@
-"""One attempt at one job: hand it to the fit process, keep the lease, watch the limits, record the outcome."""
+"""One attempt at one job: passes it to the fit process, extends the lease, enforces the limits, and records the
+outcome.
+"""
 
 from __future__ import annotations
 
@@ -96,8 +98,8 @@ class Attempt:
     def run(self) -> str:
         """Run the attempt, and return the state in which it leaves the job.
 
-        A lost lease is no error: another attempt owns the job, and this one's work is dropped. So is that of a worker
-        that ends while the database is away.
+        A lost lease is not an error: another attempt owns the job, and this attempt's result is dropped. The same
+        applies to a worker that ends during an outage of the database.
         """
         workdir: Path | None = None
         failpoints.reach("claimed")
@@ -138,7 +140,7 @@ class Attempt:
             self._drop_checkpoint(self._checkpoint_key)
 
     def _fit(self, payload: dict[str, Any]) -> Ending:
-        """Run the fit, watch it, and return how it ended. The fit process is idle or dead afterwards."""
+        """Run the fit, supervise it, and return how it ended. The fit process is idle or dead afterwards."""
         try:
             self._process.start_job(payload, self._memory_bytes)
             while True:
@@ -162,7 +164,7 @@ class Attempt:
             raise
 
     def _handle(self, message: Message) -> Ending | None:
-        """Handle a message of the fit process; return the ending if the message is one."""
+        """Handle a message of the fit process; returns the ending if the message ends the job, else None."""
         match message["type"]:
             case "progress":
                 self._fit_progress = message["progress"]
@@ -200,7 +202,9 @@ class Attempt:
         raise RuntimeError(f"unknown message from the fit process: {message['type']!r}")
 
     def _complete(self, result: dict[str, Any]) -> JobState:
-        """Publish the result of the fit, and write it. The second is repeated if the database was away."""
+        """Store the result of the fit and write it in a transaction, which is repeated after an outage of the database;
+        returns the state of the job.
+        """
         if self._published is None:
             self._published = self._beside_lease(
                 partial(execution.publish, self._blobs, self._claim, result)
@@ -209,7 +213,9 @@ class Attempt:
         return JobState.WAITING if "fan_out" in result else JobState.SUCCEEDED
 
     def _beside_lease(self, work: Callable[[], Result]) -> Result:
-        """Do work that waits for a disk, and keep the lease meanwhile. Raises LeaseLost once the work has ended."""
+        """Run work that waits for a disk in a thread, and extend the lease meanwhile; returns its result. Raises
+        LeaseLost after the work has ended.
+        """
         note_wait()
         with ThreadPoolExecutor(max_workers=1) as pool:
             done = pool.submit(copy_context().run, work)  # its log lines name the request, too
@@ -219,6 +225,9 @@ class Attempt:
         return done.result()
 
     def _reason_to_stop(self) -> Ending | None:
+        """Return the ending if the fit must stop (a request to cancel, the memory limit, the time limit), else None.
+        Also passes on a request to end early.
+        """
         now = time.monotonic()
         if now >= self._next_requests:
             self._next_requests = now + POLL_SECONDS
@@ -237,7 +246,9 @@ class Attempt:
         return None
 
     def _give_back(self) -> Ending:
-        """Stop the fit, with a checkpoint for another worker if it can make one. It may also end by itself just now."""
+        """Stop the fit, with a checkpoint for another worker if it supports that; returns the ending. The fit may end
+        by itself at the same time.
+        """
         note_wait()
         for message in self._process.stop_job(keep=True, seconds=self._settings.stop_seconds):
             if message["type"] != "stopped" and (ending := self._handle(message)) is not None:
@@ -248,8 +259,8 @@ class Attempt:
         return partial(self._db.writing, queue.give_back, self._claim)
 
     def _keep_lost_cluster(self) -> None:
-        """Keep the files of the coded table for the next attempt, and leave a mark there that this one lost the Dask
-        cluster.
+        """Preserve the coded table's files for the next attempt, and create a marker file there: this attempt lost the
+        Dask cluster.
         """
         self._keeps_codes = True
         try:
@@ -259,7 +270,7 @@ class Attempt:
             log.warning("%s: the next attempt will not know: %s", self._claim.job_id, error)
 
     def _ask_lost_cluster(self) -> bool:
-        """Return True if the previous attempt lost the Dask cluster, and remove the mark that says so."""
+        """Return True if the previous attempt lost the Dask cluster, and delete the marker file for it."""
         try:
             (self._codes / CLUSTER_LOST).unlink()
         except OSError:
@@ -267,10 +278,10 @@ class Attempt:
         return True
 
     def _checkpoint_options(self) -> dict[str, Any]:
-        """Return the instructions on checkpoints: `resume` is a path or None, `every` is in seconds, 0 for never.
+        """Return the options for checkpoints: `resume` is a path or None, `every` is in seconds, 0 for never.
 
-        The last of several attempts starts anew, in case the checkpoint was the cause of the losses; not after the
-        loss of a cluster, which was the cause then.
+        The last of several attempts starts from the beginning, in case the checkpoint caused the losses; except after
+        the loss of a cluster, which then was the cause.
         """
         starts_anew = self._is_last and not self._has_lost_cluster
         return {
@@ -290,7 +301,7 @@ class Attempt:
             return None
 
     def _keep_checkpoint(self, made: Message) -> None:
-        """Publish a checkpoint, name it in the job's row, and remove the one before.
+        """Store a checkpoint as a blob, write its key into the job's row, and delete the previous one.
 
         The job does not need it: an error here ends no attempt.
         """
@@ -306,36 +317,38 @@ class Attempt:
         self._drop_checkpoint(before)
 
     def _drop_checkpoint(self, key: str | None) -> None:
-        """Remove a checkpoint, unless the job's row names it. The sweeper removes what is left behind."""
+        """Delete a checkpoint, unless the job's row refers to it. The sweeper deletes what remains."""
         if key is not None:
             self._discard([key])
 
     def _drop_parts(self, job_id: str) -> None:
-        """Remove the files of the child jobs, if their parent has ended. The sweeper removes what is left."""
+        """Delete the files of the child jobs if their parent has ended. The sweeper deletes what remains."""
         try:
             self._discard(self._db.reading(child_jobs.unneeded_files, job_id))
         except Unavailable as error:
             log.warning("%s: files of its parts are left: %s", self._claim.job_id, error)
 
     def _discard(self, keys: list[str]) -> None:
+        """Delete the blobs to which no row refers; an error is only logged."""
         try:
             discard(self._db, self._blobs, self._settings, keys)
         except (OSError, Unavailable) as error:
             log.warning("%s: %s could not be removed: %s", self._claim.job_id, keys, error)
 
     def _requests(self) -> Requests:
+        """Return the owner's requests for the job; none during an outage of the database."""
         try:
             return self._db.reading(queue.poll_requests, self._claim)
         except Unavailable:
             return Requests(cancel=False, keep=False)  # asked again soon
 
     def _keep_lease(self) -> None:
-        """Send a heartbeat when due, and the fit's progress with it, at most once a second."""
+        """Send a heartbeat when it is due, with the fit's progress at most once a second."""
         now = time.monotonic()
         news = self._progress is not None and now >= self._next_progress
         if not news and now < self._next_beat:
             return
-        # Each heartbeat repeats the last progress of a fit that reports nothing for long, so that its clock goes on.
+        # Each heartbeat repeats the last progress of a fit that reports nothing for long, so that its time advances.
         self._last_sent = progress = self._progress or self._last_sent
         if progress is not None:
             if self._improvements:
@@ -353,7 +366,7 @@ class Attempt:
             if progress is not None and self._claim.parent_id is not None:
                 self._db.writing(child_jobs.report_progress, self._claim.parent_id, progress)
         except Unavailable as error:
-            # Only the token says whether the lease is lost; a locked or distant database says nothing.
+            # Only the token shows whether the lease is lost; a locked or unreachable database does not.
             log.warning("%s: no heartbeat: %s", self._claim.job_id, error)
             self._next_beat = self._next_progress = now + RETRY_SECONDS
             return
@@ -364,12 +377,14 @@ class Attempt:
         self._next_beat = now + self._settings.heartbeat_seconds
 
     def _on_top(self, progress: dict[str, Any]) -> dict[str, Any]:
-        """Return the progress of the whole job, of which earlier attempts and stages have done a part."""
+        """Return the progress of the whole job, including the part that earlier attempts and stages have done."""
         done = self._claim.fraction_done
         return progress | {"fraction": done + (1.0 - done) * progress["fraction"]}
 
     def _failure(self, error: Exception) -> Ending:
-        """Return the ending for an exception of the steps in this process: a user's error fails, others are retried."""
+        """Return the ending for an exception in the steps of this process: the job fails for a user's error, and is
+        retried for others.
+        """
         problem, user_fault = execution.problem_of(error)
         if user_fault:
             return partial(self._db.writing, queue.fail, self._claim, problem)
@@ -377,13 +392,16 @@ class Attempt:
         return self._retry_later(problem["detail"])
 
     def _retry_later(self, reason: str) -> Ending:
+        """Return the ending that requeues the job."""
         log.warning("%s: attempt %d: %s", self._claim.job_id, self._claim.attempt, reason)
         return partial(self._db.writing, queue.retry_later, self._claim, reason)
 
     def _cancelled(self) -> Ending:
+        """Return the ending that cancels the job."""
         return partial(self._db.writing, queue.fail, self._claim, None, state=JobState.CANCELLED)
 
     def _over_memory(self, limit: int) -> Ending:
+        """Return the ending of a job that exceeds its memory limit."""
         is_set = self._settings.job_memory_bytes is not None
         whose = "which is set" if is_set else "the share of one job in the memory of this machine"
         detail = (
@@ -394,7 +412,7 @@ class Attempt:
         return partial(self._db.writing, queue.fail, self._claim, error)
 
     def _write(self, ending: Ending) -> str:
-        """Write the end; return the job's state. While the database is away, keep the finished work and repeat."""
+        """Write the ending; returns the job's state. During an outage of the database, the write is repeated."""
         failed = False
         while True:
             note_step()

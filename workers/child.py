@@ -1,14 +1,15 @@
 """The fit process of one slot: takes jobs over a pipe and runs them one by one, `python -m workers.child FD PARENT`.
 
-It knows no database and no broker. Messages are small JSON objects:
+It accesses neither database nor broker. Messages are small JSON objects:
 
-- to the child: `{"type": "job", "payload": …, "memory_bytes": …}`, `{"type": "stop", "keep": …}`, where `keep` asks
-  for a checkpoint, and `{"type": "end_early"}`, which asks for the best so far; the end of the pipe ends it;
+- to the child: `{"type": "job", "payload": …, "memory_bytes": …}`, `{"type": "stop", "keep": …}`, where `keep` requests
+  a checkpoint, and `{"type": "end_early"}`, which requests the best result so far; the child ends when the pipe is
+  closed;
 - to the parent: `ready` once, then for each job any number of `progress`, `checkpoint`, `loading` and `loaded`, and
   exactly one of `result`, `stopped`, `memory` and `error`.
 
-It is ready at once. While it has nothing to do it imports the science, which gives way to the first job, and later
-returns memory. Only a job that has left much memory behind makes the next one wait for that.
+It is ready at once. While idle, it imports the scientific libraries, which a first job interrupts, and later returns
+memory to the system. Only after a job that has left much memory behind must the next job wait for that.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ log = logging.getLogger("workers.child")
 
 
 class Stopped(BaseException):
-    """The parent asked for the end of this fit. Not an Exception, so that no algorithm catches it."""
+    """Raised in a fit because the parent requested its end. Not an Exception, so that no algorithm catches it."""
 
 
 class Orders:
@@ -85,13 +86,15 @@ class Orders:
         self.end_early = False
 
     def clear(self) -> None:
-        """Forget what came after the last job's end: it was meant for that job."""
+        """Discard requests that arrived after the previous job's end: they were for that job."""
         self.stop.clear()
         self.keep = self.end_early = False
 
 
 class Inbox:
-    """Reads the pipe in a thread of its own: a fit in numpy or numba must not delay a stop or hide the parent's end."""
+    """Reads the pipe in a separate thread, so that a fit in numpy or numba cannot delay a stop or hide the parent's
+    end.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -100,17 +103,18 @@ class Inbox:
         threading.Thread(target=self._read, name="inbox", daemon=True).start()
 
     def next_job(self, when_idle: Callable[[], object]) -> Message:
-        """Wait for the next job; `when_idle` is called once if none comes for a moment."""
+        """Return the next job; `when_idle` is called once if there is none for a moment."""
         with contextlib.suppress(queue.Empty):
             return self._jobs.get(timeout=IDLE_SECONDS)
         when_idle()
         return self._jobs.get()
 
     def is_empty(self) -> bool:
-        """Return True if no job waits."""
+        """Return True if no job is waiting."""
         return self._jobs.empty()
 
     def _read(self) -> None:
+        """Read messages until the pipe ends, and then end the process."""
         while True:
             try:
                 message = json.loads(self._connection.recv_bytes())
@@ -127,10 +131,10 @@ class Inbox:
 
 
 class CheckpointWriter:
-    """Makes the checkpoints of one job's fits, as files of its work folder.
+    """Writes the checkpoints of one job's fits to files in its work folder.
 
-    The parent puts each into the blob store and its key into the job's row; the next attempt, in whatever worker, is
-    given it. A file begins with the id of its job, so that no two jobs share one, and each can be removed with its job.
+    The parent stores each checkpoint as a blob and its key in the job's row; the next attempt, in any worker, receives
+    it. A file begins with the id of its job, so that no two jobs share a blob, and each can be deleted with its job.
     """
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
@@ -149,7 +153,7 @@ class CheckpointWriter:
         return self._every > 0.0 and now >= self._next
 
     def make(self) -> dict[str, Any] | None:
-        """Write a checkpoint of the fit that calls back; return its file and hash, None if there is none to make.
+        """Write a checkpoint of the running fit; returns its path and hash, or None if the fit supports none.
 
         An error here must not harm the fit.
         """
@@ -166,6 +170,7 @@ class CheckpointWriter:
         return made
 
     def _write(self, data: bytes) -> dict[str, Any]:
+        """Write the data to a new file that begins with the job's id; returns its path and hash."""
         self._number += 1
         path = Path(self._folder, f"checkpoint-{self._number}")
         label = f"{self.job_id}\n".encode()
@@ -176,7 +181,7 @@ class CheckpointWriter:
 
 
 def _read_checkpoint(path: str | None, job_id: str) -> bytes | None:
-    """Return the checkpoint of an earlier attempt; nothing if the file is gone or another job's."""
+    """Return the checkpoint of an earlier attempt; None if the file does not exist or belongs to another job."""
     if path is None:
         return None
     try:
@@ -188,7 +193,9 @@ def _read_checkpoint(path: str | None, job_id: str) -> bytes | None:
 
 
 class Progress:
-    """Called by a fit after every round: it reports progress now and then, and raises `Stopped` when asked to."""
+    """The callback of a fit, called after every round: reports progress at intervals, and raises `Stopped`
+    on request.
+    """
 
     def __init__(
         self, send: Callable[[Message], None], orders: Orders, writer: CheckpointWriter
@@ -233,8 +240,8 @@ class Progress:
         self._sent_at, self._under_way = now, under_way
 
     def _read(self, info: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-        """Yield the values of `info`. One that takes long is not read again: the AUC of many rounds would take the
-        fit's time.
+        """Yield the values of `info`. A value that takes long is not computed again: the AUC of many rounds would take
+        as long as the fit.
         """
         for name in info:
             if name in self._expensive:
@@ -245,16 +252,17 @@ class Progress:
                 self._expensive.add(name)
 
     def _keep(self) -> None:
+        """Write a checkpoint and send it to the parent."""
         made = self._writer.make()
         if made is not None:
             self._send({"type": "checkpoint"} | made)
 
 
 def limit_memory(more_bytes: int | None) -> None:
-    """Limit this process to `room` bytes more than it holds now, and some slack; None lifts the limit.
+    """Limit this process to `more_bytes` more than its current memory, plus some slack; None removes the limit.
 
-    An allocation far beyond it then raises MemoryError and leaves the process usable. The limit itself is kept by
-    the parent, which measures what was really touched.
+    An allocation far above it then raises MemoryError, and the process remains usable. The parent enforces the exact
+    limit by measuring the memory that is really used.
     """
     if not _HAS_LIMIT:
         return
@@ -267,8 +275,8 @@ def limit_memory(more_bytes: int | None) -> None:
 
 
 def is_refused_memory(error: BaseException | None) -> bool:
-    """Return True if an error other than MemoryError comes from the job's limit: it or its cause is a refused thread or
-    mapping, and the job holds more than its limit, slack aside.
+    """Return True if an error other than MemoryError was caused by the job's limit: it or its cause is a refused thread
+    or mapping, and the job's memory exceeds its limit.
     """
     soft = resource.getrlimit(resource.RLIMIT_DATA)[0] if _HAS_LIMIT else resource.RLIM_INFINITY
     if soft == resource.RLIM_INFINITY or soft - _data_bytes() >= SLACK_BYTES:
@@ -283,10 +291,12 @@ def is_refused_memory(error: BaseException | None) -> bool:
 
 
 def _at_most(soft: int, hard: int) -> int:
+    """Return a limit, at most the hard one."""
     return min(soft, sys.maxsize if hard == resource.RLIM_INFINITY else hard)
 
 
 def _data_bytes() -> int:
+    """Return the bytes of this process's data segment."""
     with open("/proc/self/status") as status:
         for line in status:
             if line.startswith("VmData:"):
@@ -295,7 +305,9 @@ def _data_bytes() -> int:
 
 
 class Loading:
-    """Tells the parent that a job waits for a library or a compiler, and does not count their memory as the job's."""
+    """Notifies the parent that a job is importing a library or compiling, and excludes the memory for that from the
+    job's.
+    """
 
     def __init__(self, send: Callable[[Message], None]) -> None:
         self._send = send
@@ -304,7 +316,7 @@ class Loading:
         self._limit = self._data = self._private = 0
 
     def kernels(self, kernel: str | None) -> None:
-        """Called before a kernel is compiled, and with None after the last one that a call needs."""
+        """Begin the compilation of a kernel; None: the last one that a call needs is compiled."""
         if kernel is None:
             self.end()
             return
@@ -318,7 +330,7 @@ class Loading:
         self.begin(f"compiling kernels for this machine, once: {progress}")
 
     def begin(self, detail: str | None) -> None:
-        """Lift the job's limit until `end`; `detail` is shown in the job's progress."""
+        """Remove the job's memory limit until `end`; `detail` is shown in the job's progress."""
         if not self.under_way:
             self.under_way = True
             self._private = private_bytes("self")
@@ -328,7 +340,7 @@ class Loading:
         self._send({"type": "loading", "detail": detail})
 
     def end(self) -> None:
-        """Set the limit again, raised by the memory taken meanwhile."""
+        """Restore the memory limit, raised by the memory that was allocated meanwhile."""
         self.under_way = False
         if _HAS_LIMIT:
             hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
@@ -339,7 +351,7 @@ class Loading:
 
 
 def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -> Message:
-    """Run one job and return the last message about it; `send` sends those before it."""
+    """Run one job and return its last message; `send` sends the messages before it."""
     loading = Loading(send)
     is_cold = "core.kernels.compiled" not in sys.modules
     if is_cold:
@@ -376,16 +388,17 @@ def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -
 
 
 def main(arguments: list[str]) -> None:
-    """Serve jobs until the pipe ends."""
+    """Run jobs that arrive over the pipe, until its other end is closed."""
     descriptor, parent_pid = int(arguments[0]), int(arguments[1])
     die_with_parent(parent_pid)
     _go_first()
-    # A Ctrl-C reaches every process of a terminal; when to stop is for the worker to say.
+    # A Ctrl-C reaches every process of a terminal; the worker decides when to stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     connection = Connection(descriptor)
 
     def send(message: Message) -> None:
+        """Send a message to the parent."""
         connection.send_bytes(json.dumps(message).encode())
 
     inbox = Inbox(connection)
@@ -401,11 +414,11 @@ def main(arguments: list[str]) -> None:
 
 
 class Memory:
-    """Returns the memory of jobs to the machine.
+    """Returns memory to the system after jobs.
 
-    A collection visits every object that is not exempt from it, and takes half as long as a small job for those of the
-    imported modules alone. So the modules are exempt, and a collection waits until the process is idle or a job has
-    left much behind.
+    A collection visits all objects that are not exempt from it; for the imported modules alone that takes half as long
+    as a small job. So the modules are exempt, and a collection waits until the process is idle or a job has left much
+    memory behind.
     """
 
     def __init__(self) -> None:
@@ -413,11 +426,11 @@ class Memory:
         self._n_modules = 0
 
     def is_much_left(self) -> bool:
-        """Return True if the process holds much more than after the last collection."""
+        """Return True if the process has much more memory than after the last collection."""
         return private_bytes("self") > self._held + LARGE_BYTES
 
     def give_back(self) -> None:
-        """Collect garbage, and return free memory to the machine: glibc keeps it in case it is needed again."""
+        """Collect garbage, and return free memory to the system: glibc would retain it for later use."""
         gc.collect()
         if self._n_modules != len(sys.modules):
             self._n_modules = len(sys.modules)
@@ -428,14 +441,14 @@ class Memory:
 
 
 def _go_first() -> None:
-    """If the machine's memory runs out, have the kernel end the fit, not the service or another process."""
+    """Make this process the first that the kernel kills if the machine's memory runs out, before the service."""
     with contextlib.suppress(OSError):  # not Linux
         score = Path("/proc/self/oom_score_adj")
         score.write_text(str(max(OOM_SCORE, int(score.read_text()))))
 
 
 def _prepare(inbox: Inbox) -> None:
-    """Use the time before the first job. Nothing waits for it, except for an import that has begun."""
+    """Import modules before the first job arrives; a job waits only for an import that has begun."""
     from app.platform.logging import configure_logging
     from app.platform.settings import Settings
 
@@ -449,7 +462,7 @@ def _prepare(inbox: Inbox) -> None:
 
 
 def warm_up(job_waits: Callable[[], bool]) -> None:
-    """Import what the first job needs, module by module, until `job_waits` says that a job has come."""
+    """Import the modules that the first job needs, one by one, until `job_waits` returns True."""
     from app.preload import import_sklearn
 
     import_sklearn()

@@ -1,8 +1,8 @@
-"""Compile every kernel into the cache: `python -m workers.compile`, in as many processes as there are cores.
+"""Compilation of every kernel into the cache: `python -m workers.compile`, in as many processes as there are cores.
 
-The image is built with it and `make test` begins with it. A worker runs it beside its work, at low priority, where the
-cache is not complete: `--background PID` ends with the process of that id. A list of all kernels, in the cache, tells
-jobs and `rankwright doctor` how many of them are there.
+The build of the image runs it, and so does `make test` at its start. A worker runs it in the background, at low
+priority, if the cache is not complete: `--background PID` makes it end with that process. The cache has a list of all
+kernels, from which jobs and `rankwright doctor` determine how many are compiled.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ PAUSE_SECONDS = 0.2
 
 
 def main(arguments: list[str]) -> int:
-    """Compile what is missing, and say so unless it is done in the background."""
+    """Compile the missing kernels; returns the exit code. Prints the result unless it runs in the background."""
     given = _options(arguments)
     if given.levels:
         return _compile_each(given)
@@ -102,7 +102,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _compile_each(given: argparse.Namespace) -> int:
-    """Compile for each of the levels in a process of its own: numba chooses its target once per process."""
+    """Compile for each CPU level in a separate process, because numba chooses its target once per process; returns the
+    exit code.
+    """
     for level in given.levels:
         options = ["--level", level, "--processes", str(given.processes)]
         process = get_context("fork").Process(target=_compile_level, args=(options,))
@@ -114,11 +116,12 @@ def _compile_each(given: argparse.Namespace) -> int:
 
 
 def _compile_level(options: list[str]) -> None:
+    """Compile for one level in a child process."""
     sys.exit(main(options))
 
 
 def all_kernels() -> list[Kernel]:
-    """Return every kernel of this program, the most used first."""
+    """Return every kernel of this program, the most frequently used first."""
     for path in _sources():
         if "core.kernels import" in path.read_text() and path.name != "compile.py":
             importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
@@ -129,18 +132,18 @@ def all_kernels() -> list[Kernel]:
 
 
 def longest_first(kernels: list[Kernel]) -> list[Kernel]:
-    """Return the kernels in the order of a process that helps another: those that take longest come first."""
+    """Return the kernels in the order for a helper process: those that take longest first."""
     return sorted(kernels, key=lambda kernel: _rank(kernel, LONGEST))
 
 
 def _rank(kernel: Kernel, modules: tuple[str, ...]) -> int:
-    """Return the index of the first of these modules that a kernel belongs to; their number if it belongs to none."""
+    """Return the index of the first of these modules to which a kernel belongs; their number if it belongs to none."""
     ranks = (i for i, module in enumerate(modules) if kernel.name.startswith(module))
     return next(ranks, len(modules))
 
 
 def compile_missing(kernels: list[Kernel]) -> None:
-    """Compile the kernels that no cache holds; first those that no other process is compiling."""
+    """Compile the kernels that are not cached; first those that no other process is compiling."""
     left = list(kernels)
     while left:
         busy = []
@@ -157,7 +160,8 @@ def compile_missing(kernels: list[Kernel]) -> None:
 
 
 def compiled_so_far() -> tuple[int, int] | None:
-    """Return how many kernels of the present sources the cache holds for this machine, and how many there are.
+    """Return the number of cached kernels of the current sources for this machine, and the number of all kernels; None
+    if they have not been counted yet.
 
     None: no process has counted them yet.
     """
@@ -166,7 +170,7 @@ def compiled_so_far() -> tuple[int, int] | None:
 
 @cache
 def stamp_of(target: str) -> str:
-    """Return a hash of the sources, the versions and the processors that the code is for."""
+    """Return a hash of the sources, the versions and the target processors."""
     whole = hashlib.sha256()
     for path in _sources():
         whole.update(path.read_bytes())
@@ -176,10 +180,10 @@ def stamp_of(target: str) -> str:
 
 
 def own_target() -> str:
-    """Return the processors that this machine's kernels are for: those of a level, or of its own model.
+    """Return the target processors of this machine's kernels: a CPU level, or its own model.
 
-    Linux is asked, because LLVM takes as much memory as a worker. If the two differ, a kernel is compiled at its first
-    call, and not before.
+    Linux provides the model, because LLVM takes as much memory as a worker. If the two differ, a kernel is compiled at
+    its first call.
     """
     try:
         lines = CPUINFO.read_text().splitlines()
@@ -195,11 +199,13 @@ def own_target() -> str:
 
 
 def _sources() -> Iterator[Path]:
+    """Yield the source files of the packages."""
     for package in PACKAGES:
         yield from sorted((ROOT / package).rglob("*.py"))
 
 
 def _helper(given: argparse.Namespace) -> subprocess.Popen[bytes]:
+    """Start a helper process and return it."""
     command = python_command("workers.compile", "--helper")
     if given.level:
         command += ["--level", given.level]
@@ -209,6 +215,7 @@ def _helper(given: argparse.Namespace) -> subprocess.Popen[bytes]:
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
+    """Return the parsed command line."""
     parser = argparse.ArgumentParser(prog="python -m workers.compile", description=__doc__)
     parser.add_argument(
         "--processes", type=int, default=_cores(), help="default: the number of cores"
@@ -233,11 +240,13 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 
 def _cores() -> int:
+    """Return the number of cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 def _say(line: str) -> None:
+    """Print a line immediately."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""A slot's end of its fit process: start, send, listen, watch its memory, stop, kill."""
+"""The parent's side of a fit process: starts it, exchanges messages, measures its memory, stops and kills it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class FitProcessDied(Exception):
-    """The fit process ended by itself; the message says why."""
+    """The fit process ended by itself; the message is the reason."""
 
 
 class FitProcess:
-    """A warm `workers.child`. Start it from a thread that lives as long as the slot: the kernel binds the two.
+    """A running `workers.child`. Start it from a thread that lives as long as the slot: the kernel ends the process
+    with that thread.
 
     `subprocess` and a socket pair, because multiprocessing re-imports the main module and hangs at exit when a
     child was killed, and a forked child would inherit the threads of numba and BLAS.
@@ -59,11 +60,11 @@ class FitProcess:
 
     @property
     def alive(self) -> bool:
-        """Return True if the process still runs."""
+        """True if the process is running."""
         return self._process.poll() is None
 
     def start_job(self, payload: Mapping[str, Any], memory_bytes: int | None) -> None:
-        """Send a job to the idle process."""
+        """Send a job to the idle process, and note its memory."""
         self._memory_at_start = private_bytes(self.pid)
         self._send({"type": "job", "payload": payload, "memory_bytes": memory_bytes})
 
@@ -78,19 +79,20 @@ class FitProcess:
         return message
 
     def job_memory_bytes(self) -> int:
-        """Return the private bytes that the process has taken since the job began; 0 where that is not known."""
+        """Return the private bytes that the process has allocated since the job began; 0 if unknown."""
         return max(0, private_bytes(self.pid) - self._memory_at_start)
 
     def leave_out(self, n_bytes: int) -> None:
-        """Count `n_bytes` bytes as the process's own, not as the job's."""
+        """Exclude `n_bytes` bytes from the job's memory."""
         self._memory_at_start += n_bytes
 
     def end_early(self) -> None:
-        """Ask the running job to end with the best that it has. A job that is ending by itself ignores this."""
+        """Request that the running job ends with its best result so far. A job that is already ending ignores this."""
         self._send({"type": "end_early"})
 
     def stop_job(self, *, keep: bool = False, seconds: float = STOP_SECONDS) -> list[Message]:
-        """End the running job: ask, wait so long for the answer, then kill. Check `alive` afterwards.
+        """Stop the running job: request it, wait `seconds` for the answer, then kill the process. Check `alive`
+        afterwards.
 
         With `keep`, the process first makes a checkpoint if it can. Returns its messages, without those of progress.
         """
@@ -118,12 +120,14 @@ class FitProcess:
         self.connection.close()
 
     def _send(self, message: Message) -> None:
+        """Send a message. Raises FitProcessDied."""
         try:
             self.connection.send_bytes(json.dumps(message).encode())
         except OSError:
             raise FitProcessDied(self._obituary()) from None
 
     def _obituary(self) -> str:
+        """Return how the process ended, for a message."""
         # The pipe is closed, so the process ends in a moment.
         try:
             code = self._process.wait(STOP_SECONDS)
@@ -133,7 +137,7 @@ class FitProcess:
 
 
 def private_bytes(pid: int | str) -> int:
-    """Return the memory that a process shares with no other, in bytes; 0 where it is not known."""
+    """Return the bytes of memory that a process shares with no other; 0 if unknown."""
     try:
         fields = Path(f"/proc/{pid}/statm").read_text().split()
     except OSError:
@@ -142,8 +146,8 @@ def private_bytes(pid: int | str) -> int:
 
 
 def environment_of_fit(inherited: Mapping[str, str], threads: int) -> dict[str, str]:
-    """Return the environment of a fit process: with the variables that numeric libraries read once, when they are
-    imported, and without those that name database, broker or key. It parses callers' files, and needs none of these.
+    """Return the environment of a fit process: with the variables that numeric libraries read at import, and without
+    those for database, broker or key, because it parses callers' files and needs none of these.
     """
     names = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     # `omp` kills forked children and `workqueue` aborts when two threads enter: here is one job, no fork.

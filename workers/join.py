@@ -1,7 +1,7 @@
-"""`python -m workers.join ADDRESS`: a worker of a Dask cluster, which holds shards of fits, until SIGTERM or SIGINT.
+"""`python -m workers.join ADDRESS`: a worker of a Dask cluster that stores shards of fits, until SIGTERM or SIGINT.
 
-It knows no database and takes no jobs: an attempt at a job, in whatever worker of the queue, connects to the same
-cluster and puts shards here (`app/training/cluster.py`).
+It accesses no database and runs no jobs: an attempt at a job, in any worker of the queue, connects to the same cluster
+and stores shards here (`app/training/cluster.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger("workers.join")
 
 
 def main(arguments: list[str]) -> int:
-    """Run the worker of the cluster; return its exit code."""
+    """Run the cluster's worker; returns its exit code."""
     parser = argparse.ArgumentParser(prog="python -m workers.join")
     parser.add_argument("address")
     parser.add_argument("--host", default="127.0.0.1")
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
 
 
 def check_versions(address: str, secret: Path) -> None:
-    """Raise ShardsLost if no scheduler answers, or if a worker there is of another version of Rankwright."""
+    """Raise ShardsLost if no scheduler responds, or if a worker in the cluster has another version of Rankwright."""
     with connect(address, secret) as client:
         info: dict[str, Any] = client.sync(
             client.scheduler.identity, callback_timeout=CONNECT_SECONDS
@@ -69,7 +69,7 @@ def check_versions(address: str, secret: Path) -> None:
 
 
 async def work(address: str, secret: Path, host: str, folder: Path) -> int:
-    """Serve until a signal, 0, or until the scheduler is lost, 1."""
+    """Run the cluster's worker until a signal (returns 0), or until the scheduler is lost (returns 1)."""
     import dask
     from distributed import Worker
 
@@ -98,7 +98,7 @@ async def work(address: str, secret: Path, host: str, folder: Path) -> int:
     except (
         OSError,
         RuntimeError,
-    ) as error:  # RuntimeError: Dask's "failed to start", whose cause says why
+    ) as error:  # RuntimeError: Dask's "failed to start", whose cause has the reason
         reason = error.__cause__ or error
         raise ShardsLost(f"listening at {host}: {reason}") from error
     log.info("%s holds shards for the Dask cluster at %s", worker.name, address)

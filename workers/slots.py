@@ -1,7 +1,7 @@
-"""Slots: each is a thread that owns one fit process, claims jobs for it and answers for them.
+"""Slots of a worker: each is a thread that owns one fit process, claims jobs for it and records their outcomes.
 
-The thread never computes, so no fit can starve its heartbeats. It takes a job only while its process is alive,
-and a process that died is replaced before the next claim. `Presence` keeps the worker's row in SQL.
+The thread itself never computes, so no fit can delay its heartbeats. It claims a job only while its process is alive,
+and a process that died is replaced before the next claim. `Presence` maintains the worker's row in the database.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ READY_SECONDS = 0.1  # between two checks whether to stop waiting for a slot
 
 
 class Slots:
-    """The slots of this worker."""
+    """The slots of a worker, and the wake-ups that they share."""
 
     def __init__(
         self,
@@ -71,12 +71,12 @@ class Slots:
         self.slots = [_Slot(self, number) for number in range(settings.worker_slots)]
 
     def start(self) -> None:
-        """Start every slot; each is ready once its process is."""
+        """Start every slot; a slot is ready when its fit process is."""
         for slot in self.slots:
             slot.start()
 
     def wake(self) -> None:
-        """Tell an idle slot that there is work.
+        """Wake an idle slot, because there is a job in the queue.
 
         Waits while every slot is busy: a busy worker that swallowed wake-ups would keep them from an idle one.
         """
@@ -87,7 +87,9 @@ class Slots:
                 self._changed.notify_all()
 
     def stop(self) -> None:
-        """Stop claiming jobs, stop the fits, give their jobs back, and end the processes. Returns when all is done."""
+        """Stop claiming jobs, stop the fits, return their jobs to the queue, and end the processes. Returns when all is
+        done.
+        """
         self.stopping.set()
         with self._changed:
             self._changed.notify_all()
@@ -96,7 +98,9 @@ class Slots:
                 slot.join()
 
     def wait_for_work(self) -> Found | None:
-        """Block the idle slot until a message came or a look at the table is due; None when the worker stops."""
+        """Block an idle slot until a message arrives or a poll of the jobs table is due; returns which, or None when
+        the worker stops.
+        """
         with self._changed:
             self.idle += 1
             note_wait()
@@ -116,11 +120,11 @@ class Slots:
                 self.idle -= 1
 
     def note_wait(self) -> None:
-        """Note that a job waits long for a kernel: the processes that compile beside it give way."""
+        """Note that a job has waited long for a kernel, so that the compiling processes give way."""
         self.waited_at = time.monotonic()
 
     def note_found(self, found: Found) -> None:
-        """Count how a slot found its work: finding it again and again by looking means that messages do not arrive."""
+        """Count how a slot found its job. Repeatedly finding jobs by polling means that messages do not arrive."""
         with self._changed:
             if found == "message":
                 self.by_message += 1
@@ -131,7 +135,7 @@ class Slots:
 
 
 class _Slot(threading.Thread):
-    """One slot. The thread lives as long as the worker: when it ends, the kernel ends its process too."""
+    """The thread of one slot. It lives as long as the worker, because the kernel ends its fit process with it."""
 
     def __init__(self, slots: Slots, number: int) -> None:
         super().__init__(name=f"slot-{number}")
@@ -139,7 +143,7 @@ class _Slot(threading.Thread):
         self.process: FitProcess | None = None
 
     def run(self) -> None:
-        """Serve until the worker stops. An error here costs a pause, never the slot."""
+        """Run jobs until the worker stops. An error here causes a pause, but never ends the slot."""
         stopping = self._slots.stopping
         while not stopping.is_set():
             note_step()
@@ -160,7 +164,7 @@ class _Slot(threading.Thread):
         note_wait()
 
     def _serve(self) -> None:
-        """Wait for work, then do all there is."""
+        """Wait for a job, then run jobs until there are none."""
         from app.jobs.kinds import KINDS
         from workers.attempt import Attempt
 
@@ -202,14 +206,14 @@ class _Slot(threading.Thread):
             slots.metrics.attempts.labels(claim.kind, outcome).inc()
 
     def _warm_process(self) -> FitProcess | None:
-        """Return this slot's process, started anew if it died; None if the worker stops meanwhile."""
+        """Return this slot's fit process, started again if it died; None if the worker stops meanwhile."""
         if self.process is not None and self.process.alive:
             return None if self._slots.stopping.is_set() else self.process
         self._drop_process()
         self.process = FitProcess(threads_per_fit(self._slots.settings))
         # While the process starts: the services, which the first job needs.
         importlib.import_module("workers.attempt")
-        while not self._slots.stopping.is_set():  # it says that it is ready, or dies
+        while not self._slots.stopping.is_set():  # it reports that it is ready, or dies
             note_step()
             if self.process.receive(timeout=0.1) is not None:
                 self._slots.ready.set()
@@ -217,13 +221,14 @@ class _Slot(threading.Thread):
         return None
 
     def _drop_process(self) -> None:
+        """Kill the fit process of this slot."""
         if self.process is not None:
             self.process.kill()
             self.process = None
 
 
 class Presence(threading.Thread):
-    """Writes the worker's row once a slot is ready, renews it every heartbeat, and removes it at the end."""
+    """Inserts the worker's row once a slot is ready, updates it with every heartbeat, and deletes it at the end."""
 
     def __init__(self, slots: Slots) -> None:
         super().__init__(name="presence", daemon=True)
@@ -232,7 +237,7 @@ class Presence(threading.Thread):
         self._worried = False
 
     def run(self) -> None:
-        """Send heartbeats until `end`. An error is logged, and the next heartbeat tries again."""
+        """Send heartbeats until `end`. An error is logged, and the next heartbeat retries."""
         while not self._slots.ready.wait(READY_SECONDS):
             if self._end.is_set():
                 return
@@ -247,16 +252,18 @@ class Presence(threading.Thread):
             self._end.wait(self._slots.settings.heartbeat_seconds)
 
     def end(self) -> None:
-        """Remove the row: this worker ends in good order."""
+        """Stop the heartbeats and delete the row, because this worker ends normally."""
         self._end.set()
         self.join()
         with suppress(Unavailable):  # the row grows old, and is pruned
             self._slots.db.writing(repository.deregister, self._slots.worker_id)
 
     def _beat(self) -> None:
+        """Write a heartbeat."""
         self._slots.db.writing(self._write, self._note())
 
     def _write(self, session: Session, note: str | None) -> None:
+        """Update the worker's row, or insert it."""
         slots = self._slots
         known = repository.seen(
             session,
@@ -275,7 +282,7 @@ class Presence(threading.Thread):
             )
 
     def _note(self) -> str | None:
-        """Report, in the row and once in the log, that work is found but no messages come."""
+        """Return a note for the worker's row if jobs are found only by polling, and log it once; else None."""
         looks = self._slots.looks_in_a_row
         worried, self._worried = self._worried, looks >= LOOKS_TO_WORRY
         if not self._worried:
@@ -287,7 +294,8 @@ class Presence(threading.Thread):
 
 
 def memory_per_fit(settings: Settings) -> int | None:
-    """Return the bytes that one job may take: the setting, or this worker's part of the available memory.
+    """Return the memory limit of one job in bytes: the setting, or this worker's part of the available memory; None if
+    unknown.
 
     A quarter of that memory, and at least 512 MiB, is left to the processes themselves and to others.
     """
@@ -300,7 +308,7 @@ def memory_per_fit(settings: Settings) -> int | None:
 
 
 def threads_per_fit(settings: Settings) -> int:
-    """Return the threads of one fit: the setting, or this process's cores divided among the slots."""
+    """Return the number of threads of one fit: the setting, or this process's cores divided by the number of slots."""
     if settings.job_threads is not None:
         return settings.job_threads
     usable = getattr(os, "sched_getaffinity", None)  # Linux: the cores this process may run on

@@ -1,5 +1,5 @@
-"""The Celery consumer: it takes wake-ups off the queue. A wake-up names no job, because the jobs table knows what is
-next.
+"""The Celery consumer of wake-up messages. A message names no job, because the jobs table determines which
+one is next.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RESTART_SECONDS = 1.0
 
 
 def make_app(broker_url: str, slots: Slots) -> Celery:
-    """Return the Celery app whose one task wakes these slots. A URL of another kind of broker is a `ValueError`."""
+    """Return the Celery app whose only task wakes these slots. Raises ValueError for an unsupported kind of broker."""
     # Connected, the signal keeps Celery from setting up logging of its own.
     signals.setup_logging.connect(_keep_logging)
     # Celery warns root of pickled messages; JSON alone is accepted here.
@@ -30,17 +30,18 @@ def make_app(broker_url: str, slots: Slots) -> Celery:
 
     @app.task(name=WAKE_TASK)
     def wake() -> None:
+        """Wake a slot."""
         slots.wake()
 
     return app
 
 
 def consume(app: Celery, slots: Slots) -> None:
-    """Take wake-ups, with a thread for each slot, until the slots stop; to be run in a thread of its own.
+    """Consume wake-up messages, with a thread for each slot, until the slots stop. To be run in a separate thread.
 
-    Celery ends at a message that is no JSON: kombu knows no hook before that. The message is off the queue by then, so
-    Celery is started again, in this process: fits go on, and slots look for work themselves meanwhile.
-    In a thread Celery cannot set its signal handlers, nor should it: they are the main thread's.
+    Celery ends at a message that is not JSON, which kombu offers no hook to prevent. The message has then left the
+    queue, and Celery is started again in this process; fits continue, and slots poll for jobs meanwhile. In a thread
+    Celery cannot set its signal handlers, which belong to the main thread.
     """
     while not slots.stopping.is_set():
         try:
@@ -50,7 +51,7 @@ def consume(app: Celery, slots: Slots) -> None:
                 pool="threads",
                 concurrency=slots.settings.worker_slots,
                 quiet=True,
-                # Workers tell each other nothing: the database knows who is alive.
+                # Workers do not communicate: the database records which are alive.
                 without_gossip=True,
                 without_mingle=True,
                 without_heartbeat=True,
@@ -62,6 +63,6 @@ def consume(app: Celery, slots: Slots) -> None:
 
 
 def _keep_logging(**_: Any) -> None:
-    """Leave the logging as `app.platform.logging` has set it up, without Celery's two lines per wake-up."""
+    """Keep the logging of `app.platform.logging`: prevent Celery's configuration, with its two lines per message."""
     for name in ("celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)

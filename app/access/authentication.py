@@ -66,6 +66,7 @@ def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
     """
 
     def mark(endpoint: Endpoint) -> Endpoint:
+        """Attach the scope to the endpoint function, for `scope_of`, and return the function."""
         endpoint.needs = scope  # type: ignore[attr-defined]  # read back by `scope_of`
         return endpoint
 
@@ -97,10 +98,11 @@ def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
 
 
 class KnownCallers:
-    """Authenticate credentials, and cache the database's answer for a short time.
+    """Checks credentials against the database, and caches its answers for a short time.
 
-    `later` runs work in the background and returns at once. While the database is away, `memory` says which credentials
-    it accepted before. The look-up uses the hash, so its duration says nothing about how much of a guess was right.
+    `later` schedules a function in the background and returns at once. During an outage of the database, `memory` has
+    the credentials that it accepted before. Hashes are looked up, not secrets, so that the duration reveals nothing
+    about a guess.
     """
 
     def __init__(
@@ -131,15 +133,15 @@ class KnownCallers:
     def refuse_again(self, credential: Credential) -> None:
         """Raise Unauthenticated if the database refused the credential recently. Never waits.
 
-        A refused credential cannot become valid: a revoked or expired one stays so, and nobody knows a secret before it
-        exists.
+        A refused credential cannot become valid later: revocation and expiry are permanent, and a new secret is not
+        known before it exists.
         """
         if self._refused.get(credential):
             raise _refusal()
 
     def authenticate(self, credential: Credential) -> Caller:
-        """Ask the database for the caller. Raises the same Unauthenticated for an unknown, a revoked and an expired
-        credential.
+        """Look the credential up in the database and return its caller. Raises the same Unauthenticated for an unknown,
+        a revoked and an expired credential.
         """
         caller = self._look(credential)
         if caller is None:
@@ -151,6 +153,9 @@ class KnownCallers:
         self._remember(credential, -math.inf)
 
     def _look(self, credential: Credential) -> Caller | None:
+        """Return the caller of a credential, from the database or, while that is unavailable, from the answers of
+        before the outage; None for a refused one. Updates the caches of accepted and refused credentials.
+        """
         looked_at = time.monotonic()
         caller = self._memory.ask(
             credential, lambda: self._db.reading(repository.find_caller, credential)
@@ -169,7 +174,7 @@ class KnownCallers:
         return caller
 
     def _note(self, credential: Credential, caller: Caller) -> None:
-        """Write down that the caller's key was used, at most once a minute."""
+        """Record in the database that the caller's key was used, at most once a minute."""
         now = time.monotonic()
         if now - self._noted.get(credential, -math.inf) >= NOTED_EVERY:
             self._remember(credential, now)
@@ -177,20 +182,23 @@ class KnownCallers:
                 self._later(partial(self._db.writing, repository.touch, caller.key_id))
 
     def _remember(self, credential: Credential, noted_at: float) -> None:
+        """Remember when the last use of a credential was recorded; with too many entries, forget all first."""
         if len(self._noted) >= MAX_NOTED:
             self._noted.clear()
         self._noted[credential] = noted_at
 
 
 def _refusal() -> Unauthenticated:
+    """Return the error for an invalid credential; it is the same for every cause."""
     return Unauthenticated("the key is unknown, revoked or expired")
 
 
 class BatchedLookups:
-    """Find which hashes are stored, by one query for up to `most` of those that wait. Only the event loop uses it.
+    """Looks up which hashes are stored, by one query for up to `most` of the waiting requests. Used only on the event
+    loop.
 
-    One query runs at a time. So a valid secret waits for one query per `most` that came before it, however many guesses
-    these are, and none is refused unasked.
+    One query runs at a time. A valid secret waits for one query per `most` secrets before it, however many of these are
+    guesses, and none is refused without a look-up.
     """
 
     def __init__(
@@ -202,7 +210,7 @@ class BatchedLookups:
         self._task: asyncio.Task[None] | None = None
 
     async def is_stored(self, sha256: str) -> bool:
-        """Return whether a hash is stored. Raises what `find` raises."""
+        """Return True if a hash is stored, by the next query for all waiting hashes. Raises what `find` raises."""
         answer = self._waiting.get(sha256)
         if answer is None:
             answer = self._waiting[sha256] = asyncio.get_running_loop().create_future()
@@ -211,6 +219,7 @@ class BatchedLookups:
         return await asyncio.shield(answer)  # others may wait for the same hash
 
     async def _answer_all(self) -> None:
+        """Query the waiting hashes in batches, one query at a time, and resolve their futures, until none waits."""
         try:
             while self._waiting:
                 hashes = list(islice(self._waiting, self._most))
@@ -229,11 +238,11 @@ class BatchedLookups:
 
 
 class Authenticator:
-    """Authenticate callers by their key, and limit their request rate.
+    """Authenticates callers by their key, and limits their request rate.
 
-    The secrets of addresses that send many unknown keys are looked up together, hundreds by a query and one query at a
-    time, so that an attacker who guesses keys takes few of the queries and threads that others need. A valid key is
-    never refused for it, and waits for few queries: behind a proxy, all callers may have one address.
+    The secrets from addresses that send many unknown keys are looked up together, hundreds per query and one query at a
+    time, so that an attacker who guesses keys occupies few queries and threads. A valid key is never refused because of
+    its address, since all callers may share one behind a proxy.
     """
 
     def __init__(self, context: Context) -> None:
@@ -294,6 +303,7 @@ class Authenticator:
         return caller
 
     def _take_rate(self, caller: Caller) -> None:
+        """Count a request against the rate limit of the caller's key. Raises TooMany above it."""
         if self._key_rate is not None:
             self._key_rate.take(caller.principal_id or "")
 
@@ -323,12 +333,16 @@ class Authenticator:
         return caller
 
     async def _may_be_stored(self, sha256: str) -> bool:
+        """Return True if the hash is stored, or if the database is unavailable: then the cache of accepted keys
+        decides.
+        """
         try:
             return await self._lookups_over_limit.is_stored(sha256)
         except Unavailable:  # the memory of an outage may have the key
             return True
 
     def _give_back(self, address: str, refusal: TooMany | None) -> None:
+        """Return the token of the unknown-key rate limit to an address, unless the limit was exceeded."""
         if refusal is None:
             self._unknown_key_rate.give_back(address)
 
@@ -354,6 +368,7 @@ def authenticator_of(request: Request) -> Authenticator:
 
 
 async def _authenticator(request: Request) -> Authenticator:
+    """Return the authenticator of this process; the FastAPI dependency."""
     return authenticator_of(request)
 
 
@@ -392,7 +407,7 @@ class GuardedRoute(APIRoute):
     """A route that authenticates, then checks the content type of a JSON body, and only then reads the body."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Wrap FastAPI's handler."""
+        """Return FastAPI's handler, wrapped in the checks of scope, query parameters and content type."""
         handle = super().get_route_handler()
         scope = scope_of(self.endpoint)
         may_lack_key = getattr(self.endpoint, "keyless", False)
@@ -401,6 +416,7 @@ class GuardedRoute(APIRoute):
         parameters = self._parameters()
 
         async def guarded(request: Request) -> Response:
+            """Check a request, then pass it to FastAPI's handler."""
             if scope is not None:
                 context = context_of(request)
                 authenticator = authenticator_of(request)

@@ -49,6 +49,7 @@ async def create_key(
     """
 
     def create(session: Session) -> tuple[ApiKey, str]:
+        """Create the key from the request's body; returns its row and its secret."""
         return keys.create(
             session,
             new.owner,
@@ -87,6 +88,7 @@ async def rotate_key(
     """
 
     def rotate(session: Session) -> tuple[ApiKey, str]:
+        """Create the successor of the key; returns its row and its secret."""
         return keys.rotate(session, new.owner, key_id, body.grace_seconds, caller)
 
     return await _answer(authenticator, new, rotate)
@@ -97,12 +99,15 @@ async def _answer(
     new: Creation,
     create: Callable[[Session], tuple[ApiKey, str]],
 ) -> Response:
-    """Answer with a new key and its secret. The secret is in this answer alone: the stored answer is without it."""
+    """Return the response with a new key and its secret. The answer stored for the `Idempotency-Key` omits
+    the secret.
+    """
     if new.only_check:
         return await new.rehearse(create)
     secret = None
 
     def create_and_show(session: Session) -> dict[str, Any]:
+        """Create the key, remember its secret for the response, and return the key's JSON without it."""
         nonlocal secret
         made, secret = create(session)
         return Key.model_validate(made).model_dump(mode="json")

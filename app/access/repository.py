@@ -1,4 +1,4 @@
-"""Queries on API keys, and on what an owner uses, for quotas."""
+"""Queries for API keys and browser sessions, and for an owner's jobs and bytes, which quotas limit."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ from app.platform.tables import (
 
 
 def _usable() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    """Return the conditions that a key is neither revoked nor expired."""
     return (
         ApiKey.revoked_at.is_(None),
         or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > db_now()),
@@ -137,6 +138,7 @@ def touch(session: Session, key_id: str) -> None:
 
 
 def _valid(credential: Credential) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions for the row of this session or link, if it has not expired."""
     return (
         BrowserSession.sha256 == credential.sha256,
         BrowserSession.is_link.is_(credential.kind == "link"),
@@ -212,6 +214,7 @@ _NOT_DELETABLE = frozenset(
 
 @functools.cache
 def _owned() -> dict[str, type[Owned]]:
+    """Return the mapped classes of resources that have an owner, by table name."""
     classes = (mapper.class_ for mapper in Base.registry.mappers)
     return {each.__tablename__: each for each in classes if issubclass(each, Owned)}
 
@@ -256,6 +259,9 @@ def _stored() -> Select[Any]:
 
 
 def _row_bytes(table: Table) -> ColumnElement[int]:
+    """Return the SQL expression that estimates the size of a table's row: its text, JSON and binary columns plus a
+    constant.
+    """
     sizes = [
         func.coalesce(stored_size(column), 0)
         for column in table.c
@@ -266,7 +272,9 @@ def _row_bytes(table: Table) -> ColumnElement[int]:
 
 @functools.cache
 def _rows() -> Select[Any]:
-    """Return the statement that sums the rows of every table of which owners can delete rows."""
+    """Return the statement that sums the estimated sizes of an owner's rows, over every table of which owners can
+    delete rows.
+    """
     whose = (
         (table, _belongs_to(table))
         for table in Base.metadata.sorted_tables
@@ -285,8 +293,8 @@ _TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:whose, 7236512903))
 
 
 def take_turn(session: Session, owner: str) -> None:
-    """Lock what this owner uses until the transaction ends, so that each of several simultaneous jobs counts the
-    others.
+    """Lock the owner's quota until the transaction ends, so that simultaneous transactions of one owner count each
+    other's jobs.
 
     SQLite has only one writer at a time, and needs no lock.
     """
@@ -314,10 +322,10 @@ def owners_at_limit(session: Session, state: JobState, limit: int) -> int:
 
 
 def stored_bytes(session: Session, owner: str) -> int:
-    """Return the bytes of the files that the owner's rows name. A blob of two rows counts twice."""
+    """Return the total size in bytes of the files of an owner's rows. A blob that two rows share counts twice."""
     return sum(map(int, session.execute(_stored(), {"of_owner": owner}).one()))
 
 
 def row_bytes(session: Session, owner: str) -> int:
-    """Estimate how many bytes of the database the owner's rows take, of those that the owner can delete."""
+    """Estimate the bytes that an owner's rows occupy in the database, counting only rows that the owner can delete."""
     return sum(map(int, session.execute(_rows(), {"of_owner": owner}).one()))

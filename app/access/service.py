@@ -1,4 +1,4 @@
-"""Create, rotate and revoke API keys, and check the quotas of owners. Of a key only the hash is stored."""
+"""Creation, rotation and revocation of API keys, and the checks of owners' quotas. Of a key only the hash is stored."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def rotate(
 ) -> tuple[ApiKey, str]:
     """Create a key's successor with the same name, scopes and lifetime. The key itself ends after the grace period.
 
-    The grace never extends the life of a key. A key has one successor: a second one would be a key that nobody knows
-    of.
+    The grace period never extends the key's own lifetime. A key has at most one successor: with two, nobody would know
+    the first one's secret.
     """
     if not 0.0 <= grace_seconds <= MAX_GRACE_SECONDS:
         raise Invalid(
@@ -201,8 +201,8 @@ def admit_bytes(session: Session, settings: Settings, owner: str, adds_bytes: in
 
 
 def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
-    """Make the same check without a lock. It may refuse an upload before it is sent, but must not be used to accept
-    one.
+    """Make the checks of `admit` without a lock. The result may refuse an upload before it is sent, but not
+    accept one.
     """
     resources.check(settings)
     most = settings.max_queued_jobs
@@ -234,14 +234,14 @@ def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: in
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The bytes that an owner's files take, and the rows that the owner can delete."""
+    """What an owner stores, in bytes: its files, and the database rows that it can delete."""
 
     files: int
     rows: int
 
     @property
     def counted(self) -> int:
-        """The bytes that count against the quota."""
+        """The number of bytes that count against the owner's quota."""
         return self.files + max(0, self.rows - FREE_ROW_BYTES)
 
 
@@ -256,6 +256,9 @@ def check_quota(settings: Settings, usage: Usage) -> None:
 
 
 def _check_bytes(limit: int, stored: int, has: str, adds_bytes: int = 0) -> None:
+    """Raise TooMany if the stored bytes and `adds_bytes` exceed the limit. `has` describes the stored bytes in the
+    message.
+    """
     if stored + adds_bytes > limit:
         more = f" and needs {adds_bytes} more" if adds_bytes else ""
         advice = (
@@ -275,6 +278,7 @@ def _check_bytes(limit: int, stored: int, has: str, adds_bytes: int = 0) -> None
 def _exceeded(
     quota: str, what: str, limit: int, value: int, has: str | None = None, *, retry_after: int
 ) -> TooMany:
+    """Return the error for an exceeded quota: `what` is the limit in words, `has` the current value in words."""
     detail = f"an owner can have at most {what}; this one has {has or value}"
     return TooMany(
         detail,

@@ -1,7 +1,8 @@
 """Browser sessions of the console.
 
-A browser holds a random token in a cookie; the database holds its SHA-256, the principal, and the key that started the
-session, with which it ends. The token opens only the console: no other route reads the cookie, and it is no key.
+A browser has a random token in a cookie; the database has its SHA-256, the principal, and the key that started the
+session, with which the session ends. The token opens only the console: no other route reads the cookie, and it is not a
+key.
 """
 
 from __future__ import annotations
@@ -77,14 +78,19 @@ _CSRF_BYTES = 32
 
 
 def _csrf(token: str) -> bytes:
+    """Return the session's own CSRF token, before it is masked."""
     return hmac.new(token.encode(), b"csrf", hashlib.sha256).digest()
 
 
 def _xor(pad: bytes, text: bytes) -> bytes:
+    """Return the bitwise XOR of two byte strings of equal length."""
     return bytes(a ^ b for a, b in zip(pad, text, strict=True))
 
 
 def _add(session: Session, caller: Caller, seconds: float, *, is_link: bool) -> str:
+    """Store a new session, or link, of a caller for so many seconds, and delete its oldest ones over the limit; returns
+    the token.
+    """
     token = secrets.token_urlsafe(32)
     now = repository.now(session)
     repository.keep_newest_sessions(session, caller, MAX_SESSIONS - 1, links=is_link)

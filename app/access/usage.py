@@ -1,4 +1,4 @@
-"""Measure what owners store, at intervals, and check that they may store more."""
+"""Measurement of what owners store, at intervals, for the check of their storage quota."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ MAX_OWNERS_KNOWN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class _Measurement:
+    """The usage of an owner, and the time (`time.monotonic`) until which it is valid."""
+
     usage: Usage
     valid_until: float
 
 
 class UsageCache:
-    """The bytes and rows that each owner stores, as this process last measured them.
+    """The bytes in files and rows that each owner stores, as this process last measured them.
 
     Measuring takes time in proportion to the rows. So it happens outside of write transactions, once at a time for each
     owner, and for at most a fiftieth of the time. Between two measurements, an owner may exceed the quota.
@@ -69,6 +71,7 @@ class UsageCache:
         return measurement.usage
 
     def _measure(self, owner: str) -> _Measurement:
+        """Measure what the owner stores. The slower the measurement, the longer the result is valid."""
         begun = time.monotonic()
         usage = self._reading(_usage, owner)
         ended = time.monotonic()
@@ -76,7 +79,9 @@ class UsageCache:
         return _Measurement(usage, ended + lasts)
 
     def quota_check_for(self, owner: str) -> Callable[[], None]:
-        """Measure what the owner stores, if there is a quota; return a check that the owner may store more."""
+        """Return a function that raises if the owner may not store more; measures the owner's usage now, if there is a
+        quota.
+        """
         limit = self._settings.quota_bytes
         if limit is None:
             return partial(resources.check, self._settings)
@@ -87,4 +92,5 @@ class UsageCache:
 
 
 def _usage(session: Session, owner: str) -> Usage:
+    """Return the bytes of an owner's files and rows."""
     return Usage(repository.stored_bytes(session, owner), repository.row_bytes(session, owner))

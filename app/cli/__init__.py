@@ -1,4 +1,4 @@
-"""The server's commands of `rankwright`; those that speak to a service are the client's."""
+"""The server's commands of `rankwright`. The commands that call a service over HTTP are in the client's package."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the command line, also where no installer has listed the server: in an image, say."""
+    """Run the command line. It works where the server's entry points are not installed, too, such as in an image."""
     commands()(prog_name="rankwright")
 
 
 def commands() -> typer.Typer:
-    """Put the client's and the server's commands together."""
+    """Return the command line with the commands of the client and of the server."""
     try:
         from rankwright.cli import command_line
     except ModuleNotFoundError:

@@ -114,6 +114,7 @@ def doctor(
 
 
 def _findings(state_dir: Path | None, *, deep: bool) -> Iterator[Finding]:
+    """Yield the findings of `doctor`; invalid settings are the only finding if they cannot be read."""
     from app.operations.doctor import Finding, Level, examine
 
     try:
@@ -126,6 +127,7 @@ def _findings(state_dir: Path | None, *, deep: bool) -> Iterator[Finding]:
 
 
 def _print(level: str, part: str, detail: str, advice: str | None) -> None:
+    """Print one finding: its level, the part, the detail and, on a line of its own, the advice."""
     line = Text(f"{level:<5}", style=_COLOURS[level])
     line.append(f"{part:<{_PART_WIDTH}} {detail}", style="default")
     out.print(line)
@@ -134,6 +136,7 @@ def _print(level: str, part: str, detail: str, advice: str | None) -> None:
 
 
 def _broker_url(settings: Settings) -> str:
+    """Return the URL of the broker: the configured one, or that of the private broker of `rankwright serve`."""
     from app.serve import broker
 
     if settings.broker_url is not None:

@@ -48,6 +48,7 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0:
 
 
 def _read_processes(text: str) -> int:
+    """Return the number of API processes from the text of the option. Raises typer.BadParameter."""
     if not text.isdecimal() or not 1 <= int(text) <= MAX_API_PROCESSES:
         raise typer.BadParameter(
             f"must be a whole number from 1 to {MAX_API_PROCESSES}, got {text[:100]!r}"
@@ -91,15 +92,17 @@ def read_settings(state_dir: Path | None = None, processes: int | None = None) -
 
 
 def _describe(error: ErrorDetails) -> str:
-    """Return setting, rule and value. Our own checks say the value themselves where it is no secret."""
+    """Return a sentence about an invalid setting: its variable, the rule and the value. Messages of our own validators
+    already have the value.
+    """
     said = error["msg"].removeprefix("Value error, ")
     got = "" if error["type"] == "value_error" else f", got {str(error['input'])[:100]!r}"
     return f"RANKWRIGHT_{str(error['loc'][0]).upper()}: {said}{got}"
 
 
 def settings_of(state_dir: Path | None = None, processes: int | None = None) -> Settings:
-    """Return the settings from the environment; arguments take precedence. If one is invalid, the command ends with a
-    sentence.
+    """Return the settings from the environment; arguments take precedence. If one is invalid, print the error and exit
+    with code 1.
     """
     try:
         return read_settings(state_dir, processes)
@@ -108,6 +111,7 @@ def settings_of(state_dir: Path | None = None, processes: int | None = None) -> 
 
 
 def _tell_version(asked: bool) -> None:
+    """Print the version and the build, and exit, if `--version` was given."""
     if asked:
         from app.platform.settings import checked_build
 
@@ -207,7 +211,7 @@ def api(
         timeout_graceful_shutdown=5,
     )
     server = DrainingServer(config, app.state.context.drain, settings.drain_seconds, on_start)
-    for stop in (signal.SIGINT, signal.SIGTERM):  # a signal before the start is no crash
+    for stop in (signal.SIGINT, signal.SIGTERM):  # a signal before the start is not a crash
         signal.signal(stop, server.end)
     server.run(sockets=None if fd is None else [socket.socket(fileno=fd)])
     if not server.started:
@@ -285,6 +289,7 @@ def run_until_signalled(work: Callable[[threading.Event], None], signals: Signal
     stop = threading.Event()
 
     def run() -> None:
+        """Do the work, then wake the main thread by a signal."""
         try:
             work(stop)
         finally:
@@ -363,6 +368,7 @@ def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
 
 
 def _time(seconds: float) -> str:
+    """Return a time (seconds since the epoch) as text for a table of keys."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
@@ -401,7 +407,9 @@ def revoke_key(
 
 @contextmanager
 def database(settings: Settings | None = None) -> Iterator[Database]:
-    """Open the database for one command. If it refuses, the command ends with a sentence."""
+    """Open the database for one command. If that or the block raises a service error, print its message and exit with
+    code 1.
+    """
     from app.platform.database import Database
     from app.platform.errors import ServiceError
     from app.platform.logging import configure_logging

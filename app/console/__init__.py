@@ -1,1 +1,3 @@
-"""Web pages for people: every page asks the HTTP API within the process, with the scopes of the key that signed in."""
+"""Web pages of the console. Every page calls the HTTP API in the same process, with the scopes of the key that signed
+in.
+"""

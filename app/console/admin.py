@@ -71,6 +71,9 @@ async def list_keys(page: PageDep) -> Response:
 async def _keys(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
+    """Return the page of keys: with the API's error, its status and the entered values `given` if a key could not be
+    created.
+    """
     found = await page.client.keys.page(limit=50, after=page.asked("after"))
     return page.show(
         "keys.html",
@@ -112,7 +115,7 @@ async def create_key(page: PageDep) -> Response:
 
 
 def _lifetime_seconds(entered: str) -> float | None:
-    """Return the lifetime in seconds of the entered days; None if nothing was entered.
+    """Return the lifetime in seconds for the entered number of days; None if nothing was entered.
 
     Raises ProblemError, in days: the API's own error would be in seconds.
     """
@@ -210,14 +213,14 @@ def _day(entered: str | None, name: str, later: timedelta = timedelta(0)) -> str
 
 
 def _place_of(id_: str) -> str | None:
-    """Return the page of the created resource; None if it has none."""
+    """Return the address of the page of the resource with this id; None if there is no such page."""
     collection = PAGES.get(id_.partition("_")[0])
     return collection and f"/console/{collection}/{id_}"
 
 
 @router.get("/health")
 async def read_health(page: PageDep) -> Response:
-    """Show whether each part is well and, with the scope for it, the queue and the workers."""
+    """Show the health of each component and, with the scope for it, the queue and the workers."""
     try:
         health = await page.client.health("staffed")
     except ProblemError as error:  # 503: a part is unavailable; the body has the same form
@@ -231,7 +234,7 @@ async def read_health(page: PageDep) -> Response:
 
 
 def _metrics(exposition: str) -> dict[str, Any]:
-    """Return the metrics that the page shows."""
+    """Return the values that the health page shows of the Prometheus metrics: jobs, disks and others."""
     from prometheus_client.parser import text_string_to_metric_families
 
     jobs: dict[str, dict[str, float]] = defaultdict(dict)

@@ -1,7 +1,8 @@
-"""The API in the same process, with the rights of the session: a transport of the typed client, uploads and downloads.
+"""The API in the same process, called with the scopes of the session: a transport of the typed client, uploads and
+downloads.
 
-So a page can do exactly what the caller may do over HTTP: the same scopes, limits, checks, audit entries and errors
-apply.
+A page can therefore do exactly what the caller may do over HTTP: the same scopes, limits, checks, audit entries and
+errors apply.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ApiPath = NewType("ApiPath", str)
 
 
 def refusal(status: int, title: str, detail: str, pointer: str | None = None) -> ProblemError:
-    """Return an error as the API would answer it, for the member of the body that the pointer names."""
+    """Return the ProblemError that the API would raise, about the member of the body that the pointer names."""
     problem: dict[str, Any] = {"title": title, "status": status, "detail": detail}
     if pointer is not None:
         problem["errors"] = [{"pointer": pointer, "detail": detail}]
@@ -41,7 +42,9 @@ def refusal(status: int, title: str, detail: str, pointer: str | None = None) ->
 
 
 async def attempt(asked: Awaitable[T], *statuses: int) -> tuple[T | None, Problem | None]:
-    """Return an answer of the API, or its problem if it has one of these statuses. Raises other problems."""
+    """Return the API's answer and None; or None and the problem if the problem has one of these statuses. Raises other
+    problems.
+    """
     try:
         return await asked, None
     except ProblemError as error:
@@ -51,7 +54,7 @@ async def attempt(asked: Awaitable[T], *statuses: int) -> tuple[T | None, Proble
 
 
 def path_segment(segment: str) -> str:
-    """Return an id or a name that may stand in a path of the API: it cannot lead to another route.
+    """Return an id or a name quoted as one segment of an API path, so that it cannot lead to another route.
 
     Raises ProblemError: 404 for text that cannot be one, as a slash ends a segment, quoted or not; 400 for NUL.
     """
@@ -63,7 +66,7 @@ def path_segment(segment: str) -> str:
 
 
 def alias_segment(alias: str) -> str:
-    """Return an alias that may stand in a path of the API. Raises ProblemError 422 if it breaks the rule of names."""
+    """Return an alias quoted as one segment of an API path. Raises ProblemError 422 if it is not a valid name."""
     try:
         check_name("the alias", alias)
     except Invalid as error:
@@ -72,6 +75,7 @@ def alias_segment(alias: str) -> str:
 
 
 def _holds_nul() -> ProblemError:
+    """Return the error for an address with a NUL character."""
     return refusal(400, "Malformed request", "the address must not hold NUL (%00)")
 
 
@@ -81,10 +85,10 @@ def at(collection: str, *segments: str) -> ApiPath:
 
 
 class ApiAnswer(ClientResponse):
-    """An answer of the API."""
+    """A response of the API, as the typed client reads it."""
 
     def json(self) -> Any:
-        """Return the body as JSON, read in a third of the time that the standard library takes."""
+        """Return the body as JSON, parsed by a faster parser than the standard library's."""
         return orjson.loads(self.content)
 
 
@@ -94,7 +98,7 @@ _NOT_SENT = ("Idempotency-Key", "Prefer")
 
 
 class Api:
-    """The API for the caller of a session, which must stay valid.
+    """The API, called as the caller of a session, whose session must still be valid.
 
     As a transport of `rankwright.AsyncClient` it raises the API's errors at once: no request is repeated.
     """
@@ -108,7 +112,7 @@ class Api:
         """Headers of the last refusal that a page passes on."""
 
     async def do(self, step: Step) -> ApiAnswer:
-        """Run one step of a client call; every step is a whole request. Raises ProblemError."""
+        """Send the request of one step of a client call and return its response. Raises ProblemError."""
         if not isinstance(step, Asked) or step.stream:
             raise TypeError(f"a page neither waits nor reads an answer in parts, got {step}")
         body = step.body
@@ -137,6 +141,7 @@ class Api:
         complete = False
 
         async def receive() -> Message:
+            """Return the next piece of the request's body, for ASGI."""
             nonlocal complete
             if complete:
                 return {"type": "http.disconnect"}
@@ -148,6 +153,7 @@ class Api:
         parts: list[bytes] = []
 
         async def send(message: Message) -> None:
+            """Collect the start and the body of the response, for ASGI."""
             if message["type"] == "http.response.start":
                 start.update(message)
             else:
@@ -186,6 +192,7 @@ class Api:
     def _scope_of(
         self, method: str, path: ApiPath, query: str, headers: Mapping[str, str]
     ) -> Scope:
+        """Return the ASGI scope of a request to the API, with the caller and the address of the browser's request."""
         if "%00" in query:
             raise _holds_nul()
         outer = self._scope
@@ -217,6 +224,7 @@ class Api:
         }
 
     async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run a request through the app's router without its middleware; release its concurrency permit afterwards."""
         try:
             await scope["app"].router(scope, receive, send)
         except HTTPException as error:  # there is no such route
@@ -228,19 +236,26 @@ class Api:
 
 
 async def _in_one_piece(content: bytes) -> AsyncIterator[bytes]:
+    """Yield the whole content as the only piece of a body."""
     yield content
 
 
 def _written(query: Mapping[str, object]) -> str:
+    """Return a query as the encoded query string; parameters without a value are left out."""
     return urlencode({name: value for name, value in query.items() if value is not None}, True)
 
 
 def _problem(content: bytes | bytearray) -> dict[str, Any]:
+    """Return the problem document in a response's body; an empty one for an empty body."""
     found: dict[str, Any] = json.loads(content) if content else {}
     return found
 
 
 class _PassedOn(Response):
+    """A response that calls the API and passes its messages on; for an error of the API, the page that `refused`
+    returns.
+    """
+
     def __init__(
         self, api: Api, scope: Scope, refused: Callable[[ProblemError], Response] | None = None
     ) -> None:
@@ -255,6 +270,7 @@ class _PassedOn(Response):
         status, error = 200, bytearray()
 
         async def pass_on(message: Message) -> None:
+            """Send the API's message to the browser; collect the body of an error if there is a page for it."""
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]

@@ -18,7 +18,7 @@ CHARACTER = 7.2
 
 
 class Estimate(NamedTuple):
-    """An estimate, the limits of its interval, and its name."""
+    """An estimate with its confidence interval, and a name: one row of a chart."""
 
     name: str
     value: float
@@ -27,13 +27,13 @@ class Estimate(NamedTuple):
 
     @property
     def hint(self) -> str:
-        """The estimate in words."""
+        """The text of the tooltip: name, estimate and interval."""
         return f"{self.name}: {self.value:.4g}, {self.low:.4g} to {self.high:.4g}"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Map values from `low` to `high` to coordinates from `start` to `end`."""
+    """A linear map from values in `low` … `high` to coordinates in `start` … `end`."""
 
     low: float
     high: float
@@ -64,7 +64,7 @@ class Scale:
 def picture(
     width: float, height: float, title: str, *parts: Markup, **attributes: object
 ) -> Markup:
-    """Return a chart of this size; screen readers read its title."""
+    """Return an `<svg>` of this size with the given parts; screen readers read its title."""
     return element(
         "svg",
         *parts,
@@ -188,24 +188,30 @@ def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
 
 
 def _dot(x: float, y: float, hint: str, r: int = 5, look: str = "dot") -> Markup:
+    """Return a point of a chart with a tooltip."""
     return element("circle", element("title", hint), cx=x, cy=y, r=r, class_=look)
 
 
 def _bar(
     start: float, end: float, y: float, height: float, look: str, hint: str = "", least: float = 1.0
 ) -> Markup:
-    """Return a bar from one x to another, in whichever order, at least as wide as `least`."""
+    """Return a horizontal bar from x `start` to x `end`, in either order, at least `least` wide, with an optional
+    tooltip.
+    """
     tip = (element("title", hint),) if hint else ()
     wide = max(abs(end - start), least)
     return element("rect", *tip, x=min(start, end), y=y, width=wide, height=height, class_=look)
 
 
 def _shortened(name: str, most: int) -> str:
+    """Return a name of at most `most` characters, with an ellipsis if it was longer."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _vertical(x: Scale, tick: float, top: float, bottom: float, words: str = "") -> Markup:
-    """Return the line of a tick from `top` to `bottom`, and its number, or `words`, below it."""
+    """Return the vertical grid line of a tick from `top` to `bottom`, and its label (the number, or
+    `words`) below it.
+    """
     at = x(tick)
     return line(at, top, at, bottom, "grid-line") + text(
         at, bottom + 18, words or f"{tick:g}", "middle"
@@ -213,7 +219,9 @@ def _vertical(x: Scale, tick: float, top: float, bottom: float, words: str = "")
 
 
 def _horizontal(y: Scale, tick: float, left: float, right: float, words: str = "") -> Markup:
-    """Return the line of a tick from `left` to `right`, and its number, or `words`, to the left of it."""
+    """Return the horizontal grid line of a tick from `left` to `right`, and its label (the number, or `words`) to the
+    left of it.
+    """
     at = y(tick)
     return line(left, at, right, at, "grid-line") + text(
         left - 6, at + 4, words or f"{tick:g}", "end"
@@ -250,7 +258,8 @@ def placed(value: float, low: float, high: float, title: str, *, middle: float =
 def square(
     plot: Plot, size: float = 440.0, metrics: tuple[str, str | None] | None = None
 ) -> Markup:
-    """Draw curves in a square. The data attributes say where the axes lie, for the script that moves the cursor.
+    """Draw the curves of a plot in a square. Data attributes give the script the positions of the axes, to move the
+    cursor.
 
     `metrics` are the metrics of a cutoff on the x axis and on the y axis, for the same script. There is none on the y
     axis if the cursor is a vertical line.
@@ -280,7 +289,7 @@ def bars(
     row, top = 24.0, 4.0
     low = min(0.0, min((value for _, value in values), default=0.0))
     high = max(0.0, max((value for _, value in values), default=0.0))
-    room = min(11 * CHARACTER, 0.15 * width)  # width of a number beside its bar
+    room = min(11 * CHARACTER, 0.15 * width)  # width of a number next to its bar
     scale = Scale(low, high, left + 8 + (room if low < 0 else 0), width - room)
     most = int(left / CHARACTER)
     parts = []
@@ -387,7 +396,7 @@ def step_function(ends: Sequence[float], heights: Sequence[float], title: str) -
 
 
 class Weighed(NamedTuple):
-    """A column: its share of the importance, and how far its values have moved."""
+    """A column of the scatter plot: its part of the importance, and the PSI of its values."""
 
     name: str
     importance: float
@@ -398,8 +407,8 @@ class Weighed(NamedTuple):
 def scatter(
     columns: Sequence[Weighed], title: str, bands: tuple[float, float], most_named: int = 8
 ) -> Markup:
-    """Draw how far columns have moved by how much they matter; lines mark the bands. The columns of the greatest
-    products are named.
+    """Draw the drift of columns (PSI) against their importance; lines mark the bands. The columns with the largest
+    products of both have labels.
     """
     width, height, left, top, bottom = 560.0, 320.0, 62.0, 12.0, 262.0
     x = Scale(0.0, max(0.05, *(each.psi for each in columns), 1.2 * bands[1]), left, width - 14)
@@ -426,7 +435,7 @@ def scatter(
 
 
 class Bin(NamedTuple):
-    """A bin of values, and the fraction of the rows that it had and has."""
+    """A bin of values, and the fractions of the rows that it contained then and contains now."""
 
     name: str
     before: float

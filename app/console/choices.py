@@ -1,5 +1,5 @@
-"""Options of forms: models with their aliases, and datasets. The newest ones are offered, or the ones that match a
-text.
+"""Options of forms: models with their aliases, and datasets. Offers the newest ones, or those that match a
+search text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Offer:
-    """Options, the text that they match, and whether there are more."""
+    """The options that a form offers, the text that they match, and whether there are more."""
 
     choices: Sequence[Choice]
     sought: str = ""
@@ -75,7 +75,7 @@ async def find_datasets(page: PageDep) -> Response:
 
 
 async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
-    """Return models: first the aliases, then the versions, the newest first, and the selected ones."""
+    """Return the options for models: the aliases first, then the versions, newest first, and the selected models."""
     models, sought = page.client.models, _sought(page, "models")
     name, _, version = sought.partition(":")
     name, at, alias = name.partition("@")
@@ -90,6 +90,7 @@ async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
         ids, more = {each.id for each in newest}, more or further
 
     async def find(ref: str) -> tuple[str, Choice]:
+        """Return the id and the option of a selected model."""
         model = await models[ref].read()
         return model.id, _of_model(model)
 
@@ -110,6 +111,7 @@ async def offer_datasets(page: Page, chosen: Sequence[str] = (), *, labelled: bo
         found, more = await _look_through(datasets.page, cutoff[1], cutoff[2])
 
     async def find(ref: str) -> tuple[str, Choice]:
+        """Return the id and the option of a selected dataset."""
         dataset = await datasets[ref].refresh()
         return dataset.id, _of_dataset(dataset, labelled)
 
@@ -125,7 +127,9 @@ async def mark_misfits(
     use: str | None,
     others: Sequence[str],
 ) -> Offer:
-    """Return the offer with a reason for each model or dataset that does not fit the form's other selections."""
+    """Return the offer with a reason for each model or dataset that cannot be combined with the form's other
+    selections.
+    """
     other = [each for each in others if each]
     values = [choice.value for choice in offer.choices if not choice.reason]
     if use not in USES or not other or not values:
@@ -149,7 +153,9 @@ async def mark_misfits(
 
 
 def _sought(page: Page, kind: str) -> str:
-    """Return the text of the search. A page may have two forms: the form that sent the request counts."""
+    """Return the search text for models or datasets. A page may have two forms: the one that sent the
+    request counts.
+    """
     asked = page.query.getlist(f"find_{kind}")
     return next(filter(None, (text.strip()[:255] for text in asked)), "")
 
@@ -162,8 +168,8 @@ async def _chosen(
     choices: Sequence[Choice],
     find: Callable[[str], Awaitable[tuple[str, Choice]]],
 ) -> list[Choice]:
-    """Return options for selected resources that are not among the given options; the page names the ones that do
-    not exist.
+    """Return options for selected resources that are not among the given ones. The page reports those that do not
+    exist.
     """
     known, added = {choice.value for choice in choices} | ids, []
     for ref in chosen:
@@ -182,7 +188,7 @@ async def _chosen(
 async def _look_through(
     read: Callable[..., Awaitable[ApiPage[R]]], name: str, version: str = "", alias: str = ""
 ) -> tuple[list[R], bool]:
-    """Return the newest models or datasets that match a part of a name, a version and an alias, and True if there are
+    """Return the newest models or datasets that match parts of a name, a version and an alias, and True if there are
     more. Datasets that are not ready come last.
     """
     found: list[R] = []
@@ -203,12 +209,14 @@ async def _look_through(
 
 
 def _fits(each: ListedModel | ListedDataset, version: str, alias: str) -> bool:
+    """Return True if the version, and one of the aliases, begins with the searched text."""
     aliases = () if isinstance(each, ListedDataset) else each.aliases
     fits = not alias or any(one.startswith(alias) for one in aliases)
     return fits and str(each.version).startswith(version.strip())
 
 
 def _aliases_of(model: ListedModel, start: str) -> list[Choice]:
+    """Return the options for a model's aliases that begin with a text."""
     return [
         Choice(f"{model.name}@{alias}", f"{model.name}@{alias}, version {model.version}")
         for alias in model.aliases
@@ -217,10 +225,12 @@ def _aliases_of(model: ListedModel, start: str) -> list[Choice]:
 
 
 def _of_model(model: ListedModel | Model) -> Choice:
+    """Return the option for a version of a model."""
     return Choice(model.id, f"{model.name}:{model.version} ({model.algorithm['name']})")
 
 
 def _of_dataset(dataset: Dataset | ListedDataset, labelled: bool) -> Choice:
+    """Return the option for a dataset; one that is not ready has the reason."""
     kind = "" if dataset.kind == "bipartite" else f", {dataset.kind}"
     name, made = f"{dataset.name}:{dataset.version}", f"uploaded {uploaded(dataset.id)}"
     if reason := _why_not_ready(dataset, labelled):

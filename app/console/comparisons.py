@@ -42,6 +42,9 @@ async def list_comparisons(page: PageDep) -> Response:
 async def _comparisons(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
+    """Return the page of comparisons with the form: the entered values `given` and the API's error if one could not be
+    submitted.
+    """
     listed = await read_list(page, "/console/comparisons", page.client.comparisons.page)
     query = page.query
     chosen = (
@@ -87,7 +90,7 @@ async def create_comparison(page: PageDep) -> Response:
 
 @router.get("/comparisons/{comparison_id}")
 async def read_comparison(comparison_id: str, page: PageDep) -> Response:
-    """Show areas, curves and paired differences."""
+    """Show a comparison: the areas, curves and paired differences of its models."""
     found = (await page.client.comparisons.get(comparison_id)).data
     names = {each.model_id: f"{each.name}:{each.version}" for each in found.models}
     compared = [] if found.result is None else found.result.windows
@@ -119,25 +122,25 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
 
 @router.post("/comparisons/{comparison_id}/delete")
 async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
-    """Delete a comparison."""
+    """Delete a comparison, and show the list."""
     await page.client.comparisons[comparison_id].delete()
     return page.go("/console/comparisons", deleted=comparison_id)
 
 
 class Capacity(NamedTuple):
-    """How many of how many rows can be reviewed."""
+    """The review capacity: how many of how many rows can be reviewed."""
 
     review: int
     rows: int
 
     @property
     def metric(self) -> str:
-        """Return the name of the metric of so many first rows."""
+        """The name of the metric: the precision in the fraction of the rows that can be reviewed."""
         return f"precision@{100.0 * self.review / self.rows:.6g}%"
 
 
 def _capacity(review: str, rows: str) -> Capacity | None:
-    """Return what can be reviewed; None if it was not said. Raises ProblemError."""
+    """Return the entered review capacity; None if nothing was entered. Raises ProblemError."""
     if not review.strip() and not rows.strip():
         return None
     sizes = [int(each) if _DIGITS.fullmatch(each.strip()) else 0 for each in (review, rows)]
@@ -151,14 +154,16 @@ def _capacity(review: str, rows: str) -> Capacity | None:
 
 
 class FirstRows(NamedTuple):
-    """What the models catch among the first rows, in words, and what share of all rows these are."""
+    """A sentence on how many positives the models find in the reviewed rows, and the fraction of all rows that these
+    are.
+    """
 
     words: str
     share: float
 
 
 def _first_rows(page: Page, comparison: Comparison, names: Mapping[str, str]) -> FirstRows | None:
-    """Say which model catches more where so many rows can be reviewed; None if nobody asked."""
+    """Return which model finds more positives within the review capacity; None if no capacity was entered."""
     metrics = (comparison.result and comparison.result.metrics) or []
     found = next((each for each in metrics if each.metric.startswith("precision@")), None)
     if found is None or not found.metric.endswith("%"):
@@ -191,7 +196,9 @@ def _first_rows(page: Page, comparison: Comparison, names: Mapping[str, str]) ->
 
 
 def _near(curves: Sequence[Line], share: float | None, dataset: str) -> Plot:
-    """Return the left end of the curves: about the cutoff, or up to an FPR of a tenth."""
+    """Return the plot of the curves at low FPR: up to three times the fraction `share` of reviewed rows, or up to an
+    FPR of 0.1.
+    """
     end = 0.1 if share is None else min(1.0, 3.0 * share)
     inside = [replace(each, points=_up_to(each.points, end)) for each in curves]
     top = max(height for each in inside for _, height in each.points)
@@ -200,7 +207,7 @@ def _near(curves: Sequence[Line], share: float | None, dataset: str) -> Plot:
 
 
 def _up_to(points: Points, end: float) -> list[tuple[float, float]]:
-    """Return the points of a curve up to an FPR, where it ends between two points."""
+    """Return the points of a curve up to the FPR `end`, with an interpolated last point."""
     kept = [point for point in points if point[0] <= end]
     beyond = next((point for point in points if point[0] > end), None)
     if beyond is not None:
@@ -210,14 +217,16 @@ def _up_to(points: Points, end: float) -> list[tuple[float, float]]:
 
 
 class Setting(NamedTuple):
-    """A setting, and its value for each of the models."""
+    """A training parameter, and its value for each of the compared models."""
 
     name: str
     values: list[str]
 
 
 async def _differing(page: Page, models: Sequence[str]) -> tuple[list[str], list[Setting]]:
-    """Return the names of the models, and the settings in which they differ; none for fewer than two."""
+    """Return the names of the models, and the training parameters in which they differ; no parameters for fewer than
+    two models.
+    """
     read = await asyncio.gather(*(page.client.models[each].read() for each in models))
     told = [_settings(each) for each in read]
     known = list(dict.fromkeys(name for each in told for name in each))
@@ -227,7 +236,7 @@ async def _differing(page: Page, models: Sequence[str]) -> tuple[list[str], list
 
 
 def _settings(model: Model) -> dict[str, str]:
-    """Return what a model was trained with, in words."""
+    """Return the training parameters of a model as texts by name."""
     parameters = {
         name: value
         for name, value in model.algorithm.items()
@@ -247,10 +256,12 @@ def _settings(model: Model) -> dict[str, str]:
 
 
 def _written(chosen: Mapping[str, Any]) -> str:
+    """Return the values of a chosen option as text, separated by commas."""
     return ", ".join(_value(value) for value in chosen.values() if value is not None)
 
 
 def _value(value: object) -> str:
+    """Return the value of a parameter as text."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "–"}[value]
     return f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -258,7 +269,7 @@ def _value(value: object) -> str:
 
 @dataclass(frozen=True)
 class DrawnWindow:
-    """The metrics of a window with its two charts."""
+    """The metrics of a window of FPRs, with the charts of the areas and of their differences."""
 
     of: ComparedWindow
     title: str
@@ -269,6 +280,7 @@ class DrawnWindow:
 
 
 def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
+    """Return the metrics of a window in words and charts."""
     areas = [estimate_of(names[each.model_id], each) for each in window.values]
     differences = [
         estimate_of(f"{names[each.first]} − {names[each.second]}", each)
@@ -285,7 +297,9 @@ def _drawn(window: ComparedWindow, names: Mapping[str, str]) -> DrawnWindow:
 
 
 def _verdict(window: ComparedWindow, names: Mapping[str, str]) -> str:
-    """Say in words which model is better than all others, and by how much than the next one."""
+    """Return a sentence on which model is significantly better than all others, and by how much it beats
+    the next one.
+    """
     if window.winner is None:
         return "No model is significantly better than all others."
     next_one = min(

@@ -76,13 +76,13 @@ async def list_datasets(page: PageDep) -> Response:
 
 @router.get("/new")
 async def read_form(page: PageDep) -> Response:
-    """Show the form for a table."""
+    """Show the form that uploads a table."""
     return _show_form(page, page.query)
 
 
 @router.get("/new/namesake")
 async def find_namesake(page: PageDep) -> Response:
-    """Return, as a fragment of the form, the dataset that already has the name of the new table."""
+    """Return a fragment of the form: whether a dataset already has the name that was entered for the new table."""
     found: list[ListedDataset] = []
     if name := page.asked("name"):
         with suppress(ProblemError):  # the upload itself reports an invalid name
@@ -93,7 +93,7 @@ async def find_namesake(page: PageDep) -> Response:
 @router.post("")
 @needs("train")
 async def upload(page: PageDep) -> Response:
-    """Accept a table from the plain form."""
+    """Create a dataset from the table of the plain form, and show it; or show the form with the errors."""
     try:
         dataset_id = await send_form(page, "POST", at("/v1/datasets"))
     except ProblemError as error:
@@ -103,7 +103,7 @@ async def upload(page: PageDep) -> Response:
 
 @router.post("/sample")
 async def upload_sample(page: PageDep) -> Response:
-    """Upload the sample table."""
+    """Create a dataset from the sample table, and show it."""
     made = await page.client.upload(
         samples.customers(),
         name=samples.NAME,
@@ -116,6 +116,7 @@ async def upload_sample(page: PageDep) -> Response:
 
 
 def _show_form(page: Page, given: Mapping[str, str], error: ProblemError | None = None) -> Response:
+    """Return the upload form with the entered values; with an error also its messages."""
     shown = for_templates(page.request.app)
     return page.show(
         "dataset_new.html",
@@ -130,13 +131,15 @@ def _show_form(page: Page, given: Mapping[str, str], error: ProblemError | None 
 
 @router.get("/{dataset_id}")
 async def read_dataset(dataset_id: str, page: PageDep) -> Response:
-    """Show one dataset."""
+    """Show one dataset with its versions, preview, profile and models."""
     return await _show(page, dataset_id, "dataset.html")
 
 
 @router.get("/{dataset_id}/now")
 async def read_dataset_now(dataset_id: str, page: PageDep) -> Response:
-    """Return the page's changing part as a fragment, while the table is read."""
+    """Return the changing part of the dataset's page as an HTML fragment, which the browser requests while the table is
+    read.
+    """
     return await _show(page, dataset_id, "dataset_now.html")
 
 
@@ -159,8 +162,8 @@ async def upload_version(dataset_id: str, page: PageDep) -> Response:
 
 @router.post("/{dataset_id}/read")
 async def read_again(dataset_id: str, page: PageDep) -> Response:
-    """Read the stored table again, with the changed fields of the form, or with the ticked values of the label as
-    positive values.
+    """Submit another reading of the stored table, with the changed fields of the form, or with the ticked values of the
+    label as positive values.
     """
     table, form = page.client.datasets[dataset_id], await page.form()
     dataset = await table.refresh()
@@ -198,7 +201,7 @@ async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
 
 @router.post("/{dataset_id}/delete")
 async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
-    """Delete one version."""
+    """Delete one dataset version, and show the list or, if that is refused, the dataset with the error."""
     try:
         await page.client.datasets[dataset_id].delete()
     except ProblemError as error:
@@ -215,6 +218,9 @@ async def _show(
     error: ProblemError | None = None,
     ticked: list[str] | None = None,
 ) -> Response:
+    """Return a page or fragment of a dataset: its versions, preview, profile and models; with the error of a form, if
+    any.
+    """
     table = page.client.datasets[dataset_id]
     dataset = await table.refresh()
     versions, preview, profile, models = await asyncio.gather(
@@ -258,7 +264,9 @@ async def _show(
 
 
 class LabelStep(NamedTuple):
-    """The question which rows are positive: the label, its values, and the number of counted rows."""
+    """The question of a dataset's page which values of the label are positive: the label, its values, and the number of
+    counted rows.
+    """
 
     label: str
     values: list[CountedValue]
@@ -268,7 +276,7 @@ class LabelStep(NamedTuple):
 
 
 def _label_step(dataset: Dataset) -> LabelStep | None:
-    """Return the question, if the table can be read again with another answer."""
+    """Return the question which values are positive; None if the table cannot be read again with another answer."""
     if dataset.mode == "append" or dataset.kind != "bipartite":
         return None
     if dataset.status == "invalid":
@@ -301,6 +309,7 @@ def _likely_groups(dataset: Dataset, profile: DatasetProfile | None) -> list[Col
     rows = dataset.rows or 0
 
     def rank(column: Column) -> tuple[bool, int]:
+        """Return the sort key of a likely group column: identifiers first."""
         return not _names_an_id(column), -(column.distinct or 0)
 
     return [
@@ -337,6 +346,7 @@ def _columns(page: Page, dataset: Dataset, profiles: dict[str, ColumnProfile]) -
     found = [each for each in dataset.columns if find.casefold() in each.name.casefold()]
 
     def by_auc(column: Column) -> float:
+        """Return the sort key of a column: the distance of its AUC from 0.5, largest first."""
         profile = profiles.get(column.name)
         auc = None if profile is None or profile.auc is None else profile.auc.value
         return 1.0 if auc is None else -abs(auc - 0.5)
@@ -363,14 +373,14 @@ def _columns(page: Page, dataset: Dataset, profiles: dict[str, ColumnProfile]) -
 
 
 async def _if_ready(dataset: Dataset, read: Callable[[], Awaitable[R]]) -> R | None:
-    """Return the preview or the profile of a table; None if it was not read or its file is missing."""
+    """Return what `read` returns for a ready dataset; None if the dataset is not ready or its file is missing."""
     if dataset.status != "ready":
         return None
     return (await attempt(read(), 404, 409, 503))[0]
 
 
 def _job_of(dataset: Dataset) -> str | None:
-    """Return the job whose end the page waits for."""
+    """Return the id of the unfinished job that reads the table or the pairs; None if there is none."""
     pairs = dataset.pairs
     if pairs is not None and pairs.status == "processing":
         return pairs.job_id
@@ -409,22 +419,24 @@ class ShownColumn:
 
 
 def _metric(value: float) -> str:
+    """Return a value of a column as a short number."""
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def _day(value: object) -> str:
-    """Return a frequent value of a column of times."""
+    """Return a frequent value of a column of times, as a date."""
     return date(value) if isinstance(value, (int, float)) else str(value)
 
 
 def _word(value: object) -> str:
+    """Return a frequent value of a column as text of at most 24 characters."""
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return text if len(text) <= 24 else text[:23] + "…"
 
 
 def _suggested(dataset: Dataset) -> dict[str, str]:
-    """Return the fields that would make the rejected values readable as words or missing values; none if two
-    columns differ.
+    """Return the upload fields that would make the rejected values readable, as label values or missing values; none if
+    two columns need different ones.
     """
     said = [item for each in dataset.warnings for item in (each.suggestion or {}).items()]
     found = dict(said)
@@ -436,8 +448,8 @@ MAX_LEAKS = 3
 
 
 def _without_leaks(dataset: Dataset, profile: DatasetProfile | None) -> dict[str, str]:
-    """Return the words of the buttons that leave likely leaks out, each with its `drop`: the columns that are left out
-    already stay out.
+    """Return the `drop` field for each button that leaves out a column which probably leaks the label, by the button's
+    text. Columns that are already dropped stay dropped.
     """
     leaks = [] if profile is None else [each.name for each in profile.columns if each.leak]
     dropped = [column.name for column in dataset.columns if column.role == "dropped"]
@@ -500,5 +512,6 @@ def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
 
 
 def _named(names: list[str]) -> str:
+    """Return up to five names in quotes, and the number of the others."""
     shown = ", ".join(f"“{name}”" for name in names[:5])
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

@@ -1,4 +1,6 @@
-"""What has changed since a model's validation: the cutoff, the probabilities, and the columns that matter."""
+"""The drift since a model's validation, for the page of an evaluation: the cutoff, the probabilities, and the important
+columns.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ WITH_HISTOGRAM = 20
 
 
 class DriftedColumn(NamedTuple):
-    """A column, how far its values have moved in words, and a picture of them then and now."""
+    """A column, the size of its drift in words, and a chart of its distribution then and now."""
 
     of: FeatureDrift
     size: str
@@ -39,7 +41,7 @@ class DriftedColumn(NamedTuple):
 
 @dataclass(frozen=True)
 class DriftView:
-    """What the page shows of a drift."""
+    """What the page shows of an evaluation's drift."""
 
     cutoff: str | None
     """What the cutoff was planned to do, and what it does now."""
@@ -75,13 +77,14 @@ async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
 
 
 async def _dates(page: Page, found: Evaluation) -> frozenset[str]:
-    """Return the names of the model's dates; none of a model that was deleted."""
+    """Return the names of the model's features that are dates; none for a deleted model."""
     model, _ = await attempt(page.client.models[found.model_id].read(), 404)
     features = [] if model is None else model.features
     return frozenset(each.name for each in features if each.type == "datetime")
 
 
 def _column(of: FeatureDrift, is_date: bool) -> DriftedColumn:
+    """Return what the page shows of a column's drift."""
     psi = 0.0 if of.psi is None else of.psi.value or 0.0
     size = "large" if psi >= GREAT else "moderate" if psi >= SMALL else "small"
     drawn = None
@@ -92,6 +95,7 @@ def _column(of: FeatureDrift, is_date: bool) -> DriftedColumn:
 
 
 def _spell(of: FeatureBin, is_date: bool) -> str:
+    """Return the values of a bin in words: a category, a range of numbers or dates, or missing."""
     write = date if is_date else number
     match of.of:
         case "category":
@@ -106,7 +110,9 @@ def _spell(of: FeatureBin, is_date: bool) -> str:
 
 
 async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:
-    """Say what a cutoff that somebody has chosen was planned to do, and what it does on these rows."""
+    """Return a sentence that compares the fraction of rows that the evaluation's cutoff flagged at validation with the
+    fraction on these rows; None without a cutoff.
+    """
     metrics, cutoff = found.metrics, found.cutoff
     if not isinstance(metrics, EvaluatedCurve) or cutoff is None or cutoff.threshold is None:
         return None
@@ -126,7 +132,7 @@ async def _cutoff(page: Page, found: Evaluation, drift: Drift) -> str | None:
 
 
 def _flagged(metrics: EvaluatedCurve, drift: Drift, at: EvaluatedCutoff) -> float:
-    """Return the fraction of the rows that a cutoff flags."""
+    """Return the fraction of the evaluated rows that a cutoff flags."""
     share = metrics.positives / (metrics.positives + metrics.negatives)
     if drift.prevalence is not None and drift.prevalence.after.value is not None:
         share = drift.prevalence.after.value  # of weighted rows, too
@@ -134,13 +140,13 @@ def _flagged(metrics: EvaluatedCurve, drift: Drift, at: EvaluatedCutoff) -> floa
 
 
 async def _rows(page: Page, found: Evaluation, alias: str) -> float | None:
-    """Return of how many rows the memo of an alias speaks."""
+    """Return the number of rows in the memo of an alias's decision; None if it has none."""
     kept, _ = await attempt(page.client.models.read_alias(found.model_name, alias), 404)
     return None if kept is None or kept.memo is None else kept.memo.rows
 
 
 def _probabilities(drift: Drift) -> str | None:
-    """Say how far the probabilities are too low or too high, if that is more than chance."""
+    """Return a sentence on how much the probabilities are too low or too high; None if that is not significant."""
     for test in drift.probabilities or []:
         if test.of == "in_the_large" and test.changed and test.predicted > 0.0:
             ratio = test.observed / test.predicted

@@ -1,4 +1,4 @@
-"""Pages on evaluations of a model on later data, and what they share with those on comparisons."""
+"""Pages on evaluations of a model on later data, and functions that they share with the pages on comparisons."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ FIELDS = {
 
 
 async def offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[str, Offer]:
-    """Return the options of a form; none for a key that may not send it."""
+    """Return the options of a form for models and datasets; empty if the key has no scope to submit the form."""
     if not page.can("train"):
         return {}
     return {
@@ -94,20 +94,24 @@ async def offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[st
 
 
 def estimate_of(name: str, found: Measure | ComparedValue | ComparedPair) -> Estimate | None:
-    """Return the estimate that a chart draws; None without an estimate with an interval."""
+    """Return a named estimate for a chart; None if the metric has no value or no interval."""
     if found.value is None or found.low is None or found.high is None:
         return None
     return Estimate(name, found.value, found.low, found.high)
 
 
 def window_of(form: Fields) -> dict[str, float | str] | None:
-    """Return the requested window. Text that is not a number is sent to the API unchanged, which says what is wrong."""
+    """Return the window of FPRs from a form. Text that is not a number stays text, so that the API reports
+    the error.
+    """
     given = number_or_text(form.get("fpr_max", ""))
     return None if given is None else {"fpr_min": 0.0, "fpr_max": given}
 
 
 def _costs(form: Fields) -> dict[str, Any] | None:
-    """Return the requested costs. If there are amounts, a missed positive costs the number times its amount."""
+    """Return the costs from a form. With a column of amounts, a missed positive costs the entered number times its
+    amount.
+    """
     found = {
         name: number_or_text(form.get(name, ""))
         for name in ("false_positive", "false_negative", "review")
@@ -127,6 +131,7 @@ async def list_evaluations(page: PageDep) -> Response:
 async def _evaluations(
     page: Page, error: dict[str, Any] | None = None, given: Fields | None = None
 ) -> Response:
+    """Return the page of evaluations with the form; for those of one model also the chart of its areas."""
     ref = page.asked("model_id")
     model_id, gone = await _find_model(page, ref)
     limit = MAX_EVALUATIONS_DRAWN if model_id else 50
@@ -185,13 +190,15 @@ async def _find_model(page: Page, ref: str | None) -> tuple[str | None, bool]:
 
 
 async def _own_area(page: Page, model_id: str) -> float | None:
-    """Return the model's area at validation, if it has one."""
+    """Return the area under the curve at the model's validation; None if it has none."""
     metrics, _ = await attempt(page.client.models[model_id].read_metrics(), 404)
     return metrics.auc.value if isinstance(metrics, Metrics) else None
 
 
 def area(evaluation: Evaluation) -> Measure | None:
-    """Return the metric that a list shows: the AUC, or what stands for it; none for several labels."""
+    """Return the metric that a list shows of an evaluation: the AUC, or the metric in its place; None for several
+    labels.
+    """
     metrics = evaluation.metrics
     if metrics is None or isinstance(metrics, EvaluatedLabels):
         return None
@@ -199,6 +206,7 @@ def area(evaluation: Evaluation) -> Measure | None:
 
 
 def _areas(evaluated: list[Evaluation]) -> list[Estimate]:
+    """Return the areas of the evaluations, oldest first, as estimates for a chart."""
     oldest_first = sorted(evaluated, key=lambda each: each.created_at)
     found = ((exact(each.created_at), area(each)) for each in oldest_first)
     return [
@@ -233,7 +241,7 @@ async def create_evaluation(page: PageDep) -> Response:
 
 @router.get("/evaluations/{evaluation_id}")
 async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
-    """Show the metrics on the dataset, and the changes since validation."""
+    """Show an evaluation: its metrics on the dataset, and the changes since the model's validation."""
     evaluation = await page.client.evaluations.get(evaluation_id)
     found, drawn, top, evaluated, reliability = evaluation.data, None, None, None, None
     benefits: list[NetBenefit] = []
@@ -286,6 +294,6 @@ def _draw_benefits(found: list[NetBenefit]) -> Markup | None:
 
 @router.post("/evaluations/{evaluation_id}/delete")
 async def delete_evaluation(evaluation_id: str, page: PageDep) -> Response:
-    """Delete an evaluation."""
+    """Delete an evaluation, and show the list."""
     await page.client.evaluations[evaluation_id].delete()
     return page.go("/console/evaluations", deleted=evaluation_id)

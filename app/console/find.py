@@ -17,7 +17,7 @@ MOST = 8
 
 
 class Hit(NamedTuple):
-    """A page that was found: its address, its name, and what it is."""
+    """A search result: its address, its name, and its kind."""
 
     address: str
     name: str
@@ -26,13 +26,16 @@ class Hit(NamedTuple):
 
 @router.get("")
 async def find(page: PageDep) -> Response:
-    """Show what a text finds; without a text the pages, and the newest models and datasets."""
+    """Show the pages, models and datasets whose names contain the text; without a text all pages, and the newest models
+    and datasets.
+    """
     text = (page.asked("q") or "").strip()[:100]
     template = "find_hits.html" if page.asked("part") else "find.html"
     return page.show(template, text=text, hits=await _hits(page, text))
 
 
 async def _hits(page: Page, text: str) -> list[Hit]:
+    """Return the pages, models and datasets whose names contain a text."""
     pages = [
         Hit(entry.address, entry.name, group.name if group.name != entry.name else "Page")
         for group in page.navigation()

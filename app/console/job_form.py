@@ -1,7 +1,7 @@
 """The form of a training job, built from the API's own schemas: its fields, and the JSON made from them.
 
-A field has the name of its value in the body, with dots: `validation.fraction`. So an error of the API about a member
-of the body is shown beside its field.
+A field has the name of its value in the body, with dots: `validation.fraction`. An error of the API about a member of
+the body is therefore shown next to its field.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ _schemas: dict[str, Any] = {}
 
 
 def schemas_of(app: FastAPI) -> dict[str, Any]:
-    """Return the schemas of a training job (request and answer), made once: the whole document takes seconds."""
+    """Return the JSON Schemas of a training job (request and response), cached: building the whole API document takes
+    seconds.
+    """
     if not _schemas:
         routes = [
             route
@@ -96,14 +98,14 @@ def schemas_of(app: FastAPI) -> dict[str, Any]:
 
 
 def values_of(app: FastAPI, schema: str, member: str) -> Mapping[str, str]:
-    """Return the values of a member that has an `enum`, each with its words; without words, with itself."""
+    """Return the values of a member with an `enum`, each with its description, or with itself if it has none."""
     found = schemas_of(app)[schema]["properties"][member]
     return dict(zip(found["enum"], found.get(LABELS, found["enum"]), strict=True))
 
 
 def asked_of(job: Job, app: FastAPI, *, defaults: bool) -> Json:
-    """Return the plain parameters of a job's request; without `defaults`, only the ones that differ from their
-    defaults.
+    """Return the scalar parameters of a job's request; without `defaults`, only those that differ from
+    their defaults.
     """
     shown, request = job.to_json(), schemas_of(app)["JobRequest"]["properties"]
     return {
@@ -117,7 +119,7 @@ def asked_of(job: Job, app: FastAPI, *, defaults: bool) -> Json:
 
 @dataclass
 class Field:
-    """A field of the form."""
+    """A field of the form: its path in the body, its schema, its current value and its errors."""
 
     path: str
     schema: Schema
@@ -129,7 +131,7 @@ class Field:
 
     @property
     def id(self) -> str:
-        """The label on the page."""
+        """The HTML id of the field."""
         return "f-" + self.path.replace(".", "-")
 
     @property
@@ -139,7 +141,7 @@ class Field:
 
     @property
     def options(self) -> list[str] | None:
-        """The allowed values, if there are few; else None."""
+        """The allowed values, if the schema lists them; else None."""
         found: list[str] = []
         for kind in _kinds(self.schema):
             if kind.get("type") == "boolean":
@@ -154,7 +156,7 @@ class Field:
 
     @property
     def default(self) -> str:
-        """The default value."""
+        """The default value as text; empty if there is none."""
         if "default" not in self.schema:
             return ""
         value = self.schema["default"]
@@ -162,7 +164,7 @@ class Field:
 
 
 class JobForm:
-    """The form with its current values. `given` has the values by path, `kind` is that of the dataset."""
+    """The form with its current values. `given` has the values by path; `kind` is the dataset's kind."""
 
     def __init__(
         self,
@@ -237,11 +239,12 @@ class JobForm:
                 self.unplaced.append(error["detail"])
 
     def _field(self, path: str, schema: Schema, value: str | None = None) -> Field:
+        """Return the field at a path, with the given value or the one that was entered."""
         doc = DOCS.get(path) or schema.get("description", "")
         return Field(path, schema, self._given.get(path, "") if value is None else value, doc=doc)
 
     def _union(self, name: str) -> list[Field]:
-        """Return the field of a choice, and the fields of the chosen option."""
+        """Return the field that chooses an option of a union, and the fields of the chosen option."""
         union = self._schemas["JobRequest"]["properties"][name]
         union = next((kind for kind in _kinds(union) if "discriminator" in kind), union)
         by = union["discriminator"]["propertyName"]
@@ -270,17 +273,20 @@ class JobForm:
 
 
 def _kinds(schema: Schema) -> Sequence[Schema]:
+    """Return the alternatives of a schema: those of `anyOf`, or the schema itself."""
     kinds: Sequence[Schema] = schema.get("anyOf", [schema])
     return kinds
 
 
 def _put(body: Json, path: Sequence[str], value: object) -> None:
+    """Set a value at a path of nested objects, which are created where they are missing."""
     for part in path[:-1]:
         body = body.setdefault(part, {})
     body[path[-1]] = value
 
 
 def _read(field: Field) -> object:
+    """Return the JSON value of a field's text."""
     text = field.value.strip()
     if field.path.startswith("search.space."):
         return read_space(text, field.schema)
@@ -291,8 +297,8 @@ def _read(field: Field) -> object:
 
 
 def read_value(text: str, schema: Schema) -> object:
-    """Return text as the JSON value that the schema expects; unchanged if it does not fit, so that the API says what
-    is wrong.
+    """Return text as the JSON value that the schema expects; unchanged if it does not fit, so that the API reports the
+    error.
     """
     types = {kind.get("type") for kind in _kinds(schema)}
     if text.lower() in ("none", "null") and "null" in types:

@@ -54,7 +54,7 @@ _MAY_PASS = frozenset(
 
 
 class EventInWords(NamedTuple):
-    """An event in words."""
+    """An event of a job's log as a sentence, with its time."""
 
     at: str
     type: str
@@ -84,13 +84,13 @@ async def list_jobs(page: PageDep) -> Response:
 
 @router.get("/{job_id}")
 async def read_job(job_id: str, page: PageDep) -> Response:
-    """Show one job."""
+    """Show one job with its progress, events and outputs."""
     return await _show(page, job_id, "job.html")
 
 
 @router.get("/{job_id}/now")
 async def read_job_now(job_id: str, page: PageDep) -> Response:
-    """Return the changing part of the page as a fragment."""
+    """Show the changing part of the job's page as an HTML fragment, which the browser requests repeatedly."""
     return await _show(page, job_id, "job_now.html")
 
 
@@ -119,6 +119,7 @@ async def retry(job_id: str, page: PageDep) -> Response:
 
 
 async def _ask(page: Page, job_id: str, change: Awaitable[Job | AsyncJob]) -> Response:
+    """Make a change to a job and redirect to its page; show the page with the error if the API refuses the change."""
     try:
         job = await change
     except ProblemError as error:
@@ -131,6 +132,7 @@ async def _ask(page: Page, job_id: str, change: Awaitable[Job | AsyncJob]) -> Re
 async def _show(
     page: Page, job_id: str, template: str, error: ProblemError | None = None
 ) -> Response:
+    """Return a page or fragment of a job: progress, events, outputs, and the metrics of its model."""
     job = (await page.client.jobs.get(job_id)).data
     after = max(0, job.last_event - EVENTS)
     if (given := page.asked("events_after")) is not None:
@@ -181,7 +183,7 @@ async def _metrics(page: Page, job: Job) -> tuple[Metrics | None, str | None]:
 
 
 def _of_objective(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[Measure]:
-    """Yield the model's AUC, or the metric that replaces it, and the metric of the job's objective."""
+    """Yield the model's AUC, or the metric in its place, and the metric that the job's objective names."""
     kind, count = objective.get("metric"), objective.get("count")
     in_queries = {"average_precision": "map"}.get(str(kind), kind)
     lists = ("lists/auc", f"lists/{in_queries}@{count}" if count else f"lists/{in_queries}")
@@ -196,7 +198,7 @@ def _of_objective(metrics: Metrics, objective: Mapping[str, Any]) -> Iterator[Me
 
 
 def _best_over_time(job: Job, now: Progress) -> Markup | None:
-    """Draw the value of the best candidate over the time of the job; None without one."""
+    """Draw the best candidate's value over the time of the job; None if there is no best candidate yet."""
     if now.best is None or job.started_at is None:
         return None
     points = [(each.seconds, each.value) for each in now.improvements or []]
@@ -230,7 +232,7 @@ _OUTPUTS = {
 
 
 def _linked_outputs(job: Job) -> Iterator[LinkedOutput]:
-    """Yield the outputs of the job."""
+    """Yield the outputs of the job as links."""
     if job.output is not None and job.output.kind in _OUTPUTS:
         where, title = _OUTPUTS[job.output.kind]
         yield LinkedOutput(f"/console/{where}/{job.output.id}", title, job.output.id)
@@ -239,7 +241,7 @@ def _linked_outputs(job: Job) -> Iterator[LinkedOutput]:
 
 
 def _events_in_words(events: list[Event]) -> Iterator[EventInWords]:
-    """Return events in words, newest first; progress events only at the beginning of a step."""
+    """Yield events as sentences, newest first; of the progress events only the first of each step."""
     found: list[EventInWords] = []
     before = None
     for event in events:
@@ -262,6 +264,7 @@ def _events_in_words(events: list[Event]) -> Iterator[EventInWords]:
 
 
 def _words_of(progress: Progress) -> str:
+    """Return a progress event in words."""
     parts = [" ".join(filter(None, (progress.phase, progress.algorithm)))]
     if progress.fold:
         parts.append(f"fold {progress.fold}")
@@ -275,7 +278,7 @@ def _words_of(progress: Progress) -> str:
 
 
 def _may_retry(job: Job) -> bool:
-    """Return True if a retry of the job may end differently."""
+    """Return True if a retry of the job may succeed."""
     if job.state == "failed":
         return _lacks_file(job) or (job.error or {}).get("code") in _MAY_PASS
     # A retry would exceed the same time limit; the training form can set another limit.
@@ -283,7 +286,7 @@ def _may_retry(job: Job) -> bool:
 
 
 def _lacks_file(job: Job) -> bool:
-    """Return True if a file on the server, or the folder of these files, was missing."""
+    """Return True if the job failed because a file on the server, or the folder of these files, was missing."""
     code = (job.error or {}).get("code")
     return code == "file_not_found" or (job.kind == "ingest_files" and code == "unsupported")
 
@@ -319,7 +322,9 @@ def _advice(job: Job) -> str | None:
 
 
 async def again_address(page: Page, job: Job) -> str | None:
-    """Return the address of the training form with the values of this job."""
+    """Return the address of the training form filled with the parameters of this job; None if the form cannot represent
+    them.
+    """
     if not page.can("train") or not page.can("read") or job.algorithm is None:
         return None
     name = job.algorithm["name"]
@@ -350,7 +355,7 @@ async def again_address(page: Page, job: Job) -> str | None:
 
 
 def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    """Return the fields of the training form for these values."""
+    """Yield the training form's fields for nested parameters: the path with dots, and the text."""
     for name, each in value.items():
         here = f"{path}{name}"
         if here == "search.space":
@@ -365,6 +370,7 @@ def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]
 
 
 def _tried(values: Any) -> str:
+    """Return the values that a search tries, as the text of the form's field."""
     if isinstance(values, Mapping):
         return f"{values['low']} to {values['high']}{' log' if values.get('log') else ''}"
     return ", ".join(

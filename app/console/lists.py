@@ -1,4 +1,4 @@
-"""Shared by all lists: reading one page from the API, filters, deletion by check boxes, and the trash."""
+"""Functions of all lists: reading a page from the API, filters, deletion by check boxes; and the pages of the trash."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ async def read_list(
     limit: int = 50,
     **given: str | None,
 ) -> dict[str, Any]:
-    """Read the page of a list that the query selects, with the query's order and filters, or with the given filters.
+    """Read the page of a list that the query selects, in the query's order and with its filters, or with the given
+    ones.
 
     Return the page, the filters, and the address of the list with these filters.
     """
@@ -98,14 +99,14 @@ async def delete_chosen(collection: str, page: PageDep) -> Response:
 
 @trash_router.get("")
 async def show_trash(page: PageDep) -> Response:
-    """Show what was deleted, the last deleted first."""
+    """Show the trash, the last deleted resource first."""
     found = await page.client.trash.page(limit=50, after=page.asked("after"))
     return page.show("trash.html", found=found, gone=page.asked("gone"))
 
 
 @trash_router.post("/{item_id}/restore")
 async def restore_item(item_id: str, page: PageDep) -> Response:
-    """Restore something, and show it."""
+    """Restore a resource from the trash, and show its page."""
     restored = await page.client.trash.restore(item_id)
     collection = PAGES[restored.id.partition("_")[0]]
     return page.go(f"/console/{collection}/{restored.id}")
@@ -113,6 +114,6 @@ async def restore_item(item_id: str, page: PageDep) -> Response:
 
 @trash_router.post("/{item_id}/delete")
 async def delete_item(item_id: str, page: PageDep) -> Response:
-    """Delete something for good, and show what is left."""
+    """Delete a resource from the trash permanently, and show the trash."""
     await page.client.trash.delete(item_id)
     return page.go("/console/trash", gone="1")

@@ -49,7 +49,9 @@ async def read_shares(page: Page, model: Model, alias: Alias) -> Shares:
 
 
 async def read_share(page: Page, model_id: str, threshold: float | None) -> float | None:
-    """Return the fraction of a model's validation rows that a threshold flags; None without such a model or curve."""
+    """Return the fraction of a model's validation rows that a threshold flags; None if the model or its curve does not
+    exist.
+    """
     if threshold is None:
         return 0.0
     asked = page.client.models[model_id].operating_point(threshold=threshold)
@@ -66,6 +68,9 @@ async def read_aliases(page: PageDep, ref: str) -> Response:
 async def _show_aliases(
     page: Page, ref: str, status: int = 200, problem: Json | None = None, entered: str = ""
 ) -> Response:
+    """Return the tab of aliases with their history and flagged fractions; with the API's problem and the entered name
+    after an error.
+    """
     model = await page.client.models[ref].read()
     models = page.client.models
     found = await models.alias_page(model.name, limit=MAX_ALIASES)
@@ -89,7 +94,7 @@ async def _show_aliases(
 
 @router.post("/{ref}/aliases")
 async def move_alias(page: PageDep, ref: str) -> Response:
-    """Point an alias at this model. `revision` is the revision on the page; without it the alias is new.
+    """Point an alias at this model. `revision` is the revision on the page; it is absent for a new alias.
 
     `keep` says what the alias keeps: its guarantee; or `flagged`, its current fraction of flagged rows; or `threshold`,
     its current threshold.
@@ -116,7 +121,8 @@ async def move_alias(page: PageDep, ref: str) -> Response:
 
 
 async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
-    """Return the guarantee that keeps an alias's current threshold, or its current fraction of flagged rows.
+    """Return the guarantee for the API that preserves the alias's current threshold, or its current fraction of flagged
+    rows.
 
     Raises ProblemError if it has no cutoff, or no threshold can keep the fraction.
     """

@@ -1,4 +1,4 @@
-"""The decision panel of a model: several charts of one table of cutoffs, which mark the selected cutoff."""
+"""The decision panel of a model: charts of a table of cutoffs, in which the selected cutoff is marked."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ SIZE = 400.0
 
 
 def read_terms(page: Page) -> dict[str, str | None]:
-    """Return the costs and the prevalence as they were entered."""
+    """Return the entered costs and prevalence, by name."""
     return {name: page.asked(name) for name in TERMS}
 
 
@@ -129,7 +129,7 @@ async def read_parts(
     if model is not None:
         parts = cast(ModelParts, model.included)
         return ShownModel(model, parts, parts.operating_point)
-    # Separate requests, so that each error appears beside its own fields.
+    # Separate requests, so that each error appears next to its own fields.
     cutoff_problem, point = None, None
     model, terms_problem = await attempt(of.read(include=include, **how, **terms), 422)
     if model is None:
@@ -145,7 +145,7 @@ async def read_parts(
 
 @dataclass(frozen=True)
 class PanelQuery:
-    """The panel's query as it was entered: a cutoff or an alias with one, and the review capacity.
+    """The query of the decision panel as it was entered: a cutoff, or an alias that has one, and the review capacity.
     `why` (one of `WHY`) is the reason for the cutoff; `errors` are the errors by field.
     """
 
@@ -164,7 +164,7 @@ class PanelQuery:
 
 
 def read_query(page: Page) -> PanelQuery:
-    """Return the panel's query, and its errors."""
+    """Return the decision panel's query parameters, with an error for each invalid one."""
     cutoff, alias, review, rows = (
         page.asked(name) or "" for name in ("cutoff", "alias", "review", "rows")
     )
@@ -184,6 +184,7 @@ def read_query(page: Page) -> PanelQuery:
 
 
 def _number(entered: str) -> float | None:
+    """Return the entered finite number; None for other text."""
     try:
         value = float(entered)
     except ValueError:
@@ -192,14 +193,16 @@ def _number(entered: str) -> float | None:
 
 
 def _positive(entered: str) -> float | None:
-    """Return a number of rows. Only digits are allowed, because a separator may mean thousands or decimals."""
+    """Return the entered positive number of rows; None for other text. Only digits are allowed, because a separator may
+    mean thousands or decimals.
+    """
     value = int(entered) if _DIGITS.fullmatch(entered.strip()) else 0
     return value if 0 < value <= MAX_REVIEWED else None
 
 
 @dataclass(frozen=True)
 class SliderPositions:
-    """The first position of the slider, why it is there, and the positions of the buttons."""
+    """The initial position of the slider, the reason for it, and the positions of the buttons."""
 
     index: int
     name: str
@@ -209,7 +212,7 @@ class SliderPositions:
 
 @dataclass(frozen=True)
 class ConfusionCounts:
-    """The confusion table of a cutoff."""
+    """The confusion table at a cutoff."""
 
     true_positives: int
     false_negatives: int
@@ -218,7 +221,9 @@ class ConfusionCounts:
 
 
 class Workload(NamedTuple):
-    """What a cutoff does with the rows that come: one line that adds up, and the sentences below it."""
+    """The consequences of a cutoff for the expected rows: one line of counts that add up, and the sentences
+    below it.
+    """
 
     line: str
     rest: str
@@ -226,7 +231,7 @@ class Workload(NamedTuple):
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart of the panel: its name in the page, its title, the drawing, and a description."""
+    """A chart of the decision panel: its name, its title, the drawing, and a description."""
 
     name: str
     title: str
@@ -249,7 +254,7 @@ class SaveForm:
 
 @dataclass(frozen=True)
 class Panel:
-    """The contents of the decision panel: charts, a table of cutoffs, the first cutoff, and the requested cutoff."""
+    """The contents of the decision panel: charts, a table of cutoffs, the initial cutoff, and the requested cutoff."""
 
     cutoffs: OperatingPoints
     table: Json
@@ -296,7 +301,7 @@ async def make_panel(
     query: PanelQuery,
     save: SaveForm | None = None,
 ) -> Panel:
-    """Return the decision panel. A model with these metrics has a curve."""
+    """Return the decision panel of a model. `metrics` must be those of a model with a curve."""
     cutoffs, roc = cast(OperatingPoints, found.parts.operating_points), cast(Roc, found.parts.roc)
     objective, terms = found.model.objective, read_terms(page)
     of = page.client.models[found.model.id]
@@ -373,13 +378,16 @@ WHY = {
 
 
 async def _aliases(page: Page, name: str) -> list[AliasSummary]:
+    """Return the summaries of the aliases of a model's name."""
     return (await page.client.models.alias_page(name, limit=MAX_ALIASES)).data
 
 
 def _at_own_thresholds(
     cutoffs: OperatingPoints, aliases: Sequence[AliasSummary]
 ) -> OperatingPoints:
-    """Return the cutoffs with the aliases' own thresholds: a threshold between two scores flags the same rows."""
+    """Return the cutoffs with an alias's exact threshold in place of the equivalent one: thresholds between two scores
+    flag the same rows.
+    """
     own = {each.alias: each.cutoff.threshold for each in aliases if each.cutoff is not None}
     places = {index: own.get(alias) for alias, index in (cutoffs.of_aliases or {}).items()}
     other = {
@@ -394,8 +402,8 @@ def _at_own_thresholds(
 
 
 def _verdict(cutoff: Cutoff, which: str) -> str:
-    """Return a sentence about the positives that a cutoff finds. While it is dragged, the script writes the same
-    sentence.
+    """Return a sentence on how many positives a cutoff finds. console.js writes the same sentence while the slider
+    moves.
     """
     if cutoff.threshold is None:
         return f"{which} flags no rows."
@@ -412,10 +420,11 @@ def _rate(interval: Interval | Difference) -> float:
 
 
 def _start(cutoffs: OperatingPoints, objective: Json, query: PanelQuery) -> SliderPositions:
-    """Return the first position of the slider, its reason, and the positions of the buttons."""
+    """Return the initial position of the slider, the reason for it, and the positions of the buttons."""
     points = cutoffs.points
 
     def gain(index: int) -> float:
+        """Return Youden's index (TPR − FPR) of a cutoff."""
         return _rate(points[index].tpr) - _rate(points[index].fpr)
 
     places = {"balance": max(range(len(points)), key=gain)}
@@ -450,7 +459,7 @@ def _start(cutoffs: OperatingPoints, objective: Json, query: PanelQuery) -> Slid
 
 
 def _exceeded(cutoffs: OperatingPoints, start: SliderPositions, query: PanelQuery) -> str:
-    """Return a sentence if the cheapest cutoff flags more rows than can be reviewed, else an empty text. The script
+    """Return a sentence if the cheapest cutoff flags more rows than can be reviewed, else an empty text. console.js
     writes the same sentence.
     """
     if query.share is None or cutoffs.least_cost is None:
@@ -465,6 +474,7 @@ def _exceeded(cutoffs: OperatingPoints, start: SliderPositions, query: PanelQuer
 
 
 def _threshold(cutoff: Cutoff) -> float:
+    """Return the threshold of a cutoff; infinity for the one that flags nothing."""
     return math.inf if cutoff.threshold is None else cutoff.threshold
 
 
@@ -493,11 +503,12 @@ def _table(cutoffs: OperatingPoints, metrics: Metrics, start: SliderPositions) -
 
 
 def _short(values: Sequence[float | None]) -> list[float | None]:
+    """Return values rounded to six significant digits."""
     return [None if value is None else float(f"{value:.6g}") for value in values]
 
 
 def _counts(cutoff: Cutoff, metrics: Metrics) -> ConfusionCounts:
-    """Return the confusion table of a cutoff on the rows of the part."""
+    """Return the confusion table of a cutoff on the rows that the metrics are of."""
     caught = _round(_rate(cutoff.tpr) * metrics.positive_weight)
     flagged = _round(_rate(cutoff.fpr) * metrics.negative_weight)
     return ConfusionCounts(
@@ -509,14 +520,14 @@ def _counts(cutoff: Cutoff, metrics: Metrics) -> ConfusionCounts:
 
 
 def _round(value: float) -> int:
-    """Round as the script does. The last term of a sum is the difference of rounded numbers, so that the terms add
-    up.
+    """Round a number as console.js does. The last term of a sum is the difference of rounded numbers, so that the terms
+    add up.
     """
     return math.floor(value + 0.5)
 
 
 def _workload(cutoff: Cutoff, rows: float, positive: str) -> Workload:
-    """Say what a cutoff does with so many rows. While the cutoff is dragged, the script writes the same words."""
+    """Return the consequences of a cutoff for so many rows. console.js writes the same text while the slider moves."""
     positives = cutoff.prevalence * rows
     flagged, caught = _round(_rate(cutoff.flagged) * rows), _round(_rate(cutoff.tpr) * positives)
     return Workload(
@@ -570,7 +581,7 @@ def _pictures_of_cutoffs(cutoffs: OperatingPoints, chosen: Cutoff) -> list[Pictu
 
 
 def _cost(cutoff: Cutoff) -> float:
-    """Return the mean cost of a row; without costs, as if each error cost 1."""
+    """Return the mean cost per row at a cutoff; without entered costs, each error costs 1."""
     if cutoff.cost is not None:
         return cast(float, cutoff.cost.value)
     return (1.0 - cutoff.prevalence) * _rate(cutoff.fpr) + cutoff.prevalence * (
@@ -581,6 +592,7 @@ def _cost(cutoff: Cutoff) -> float:
 def _pictures_of_scores(
     cutoffs: OperatingPoints, index: int, found: ModelCurve | None
 ) -> list[Picture]:
+    """Return the histogram of the scores by class, with the cutoff marked; empty without a curve."""
     if found is None:
         return []
     plot = plots.of_curve(found, "Scores by class")
@@ -599,6 +611,7 @@ def _pictures_of_scores(
 def _picture_of_probabilities(
     cutoffs: OperatingPoints, index: int, found: Calibration
 ) -> list[Picture]:
+    """Return the reliability diagram with the probability at the cutoff marked; empty without probabilities."""
     if found.reliability is None or cutoffs.probabilities is None:
         return []
     at = cutoffs.probabilities[index]
@@ -616,6 +629,7 @@ def _picture_of_probabilities(
 
 
 def _drawn(shape: Roc, objective: Json, cutoff: Cutoff, *, log: bool) -> Markup:
+    """Return the ROC curve with its confidence band, the objective's window and the cutoff."""
     points = [(point.fpr, point.tpr) for point in shape.points]
     window = None
     if objective["metric"] == "pauc":

@@ -110,14 +110,14 @@ async def show_part(
 
 
 async def read_or_error(asked: Awaitable[T]) -> tuple[T | None, str | None]:
-    """Return an answer; or the API's error text if the model has no such resource."""
+    """Return the API's answer and None; or None and the error text if the model has no such resource."""
     found, problem = await attempt(asked, 404, 409, 422, 429)
     return found, None if problem is None else problem["detail"]
 
 
 @router.get("/{ref}/explain")
 async def read_explain(page: PageDep, ref: str) -> Response:
-    """Show the explanations of the scores: each part is loaded after the page."""
+    """Show the explanations of the scores. Each part is requested after the page is loaded."""
     model = await page.client.models[ref].read()
     return show_tab(page, model, "model_explain.html", "explain", scorecards=SCORECARDS)
 
@@ -136,7 +136,7 @@ async def read_versions(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/importance")
 async def read_importance(page: PageDep, ref: str) -> Response:
-    """Show the importance of the features."""
+    """Show the importance of a model's features."""
     model = await page.client.models[ref].read()
     label = _label(page, model)
     found, words = await read_or_error(page.client.models[model.id].importance(label=label))
@@ -158,7 +158,7 @@ async def read_importance(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/dependence")
 async def read_dependence(page: PageDep, ref: str) -> Response:
-    """Show mean scores by the values of a feature."""
+    """Show a model's mean scores by the values of a feature."""
     model = await page.client.models[ref].read()
     label = _label(page, model)
     feature = page.asked("feature")
@@ -191,6 +191,7 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
 
 
 def _seconds(written: str) -> float:
+    """Return a time (ISO 8601, or a number in text) as seconds since the epoch."""
     try:
         return datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
     except ValueError:  # a typed time beyond the calendar is written as a number
@@ -201,13 +202,14 @@ _PLACES: Mapping[str, Callable[[Any], float]] = {"numeric": float, "datetime": _
 
 
 def _word(value: object) -> str:
+    """Return a feature's value as text."""
     if value is None:
         return "missing"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _label(page: Page, model: Model) -> str | None:
-    """Return the requested label of a model with several labels, else the first label."""
+    """Return the requested label of a model with several labels, by default the first one; None for other models."""
     if not model.labels:
         return None
     return page.asked("label") or model.labels[0].name
@@ -243,7 +245,9 @@ async def read_scorecard(page: PageDep, ref: str) -> Response:
 
 
 def _curve_of(of: ScorecardCharacteristic) -> Markup | None:
-    """Draw the points of a characteristic of numbers or categories; None for a number that counts by the unit."""
+    """Draw the points of a scorecard's characteristic over its numbers or categories; None for a characteristic that is
+    linear in a number.
+    """
     steps = [each for each in of.attributes if each.of == "values"]
     if steps:
         ends = [float(each.high) for each in steps[:-1] if not isinstance(each.high, str | None)]
@@ -255,7 +259,7 @@ def _curve_of(of: ScorecardCharacteristic) -> Markup | None:
 
 
 def _of_attribute(each: ScorecardAttribute) -> str:
-    """Return the value of an attribute in words."""
+    """Return the values that an attribute of a scorecard covers, in words."""
     match each.of:
         case "category":
             return str(each.category)
@@ -333,7 +337,7 @@ async def read_baselines(page: PageDep, ref: str) -> Response:
 
 
 def _decides(window: WindowBaselines | MetricBaselines, found: Baselines) -> bool:
-    """Return True if the model's objective is this window, or this metric."""
+    """Return True if this window, or this metric, is the model's objective."""
     if isinstance(window, MetricBaselines) or found.metric is not None:
         return isinstance(window, MetricBaselines)
     decided_on = found.decided_on
@@ -342,7 +346,7 @@ def _decides(window: WindowBaselines | MetricBaselines, found: Baselines) -> boo
 
 @router.get("/{ref}/leaderboard")
 async def read_leaderboard(page: PageDep, ref: str) -> Response:
-    """Show the leaderboard of `auto`."""
+    """Show the candidates of `auto` for a model, best first."""
     model = await page.client.models[ref].read()
     found, words = await read_or_error(page.client.models[model.id].leaderboard())
     return await show_part(page, model, "leaderboard", found=found, words=words)
@@ -350,7 +354,7 @@ async def read_leaderboard(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/bounds")
 async def read_bounds(page: PageDep, ref: str) -> Response:
-    """Show generalisation bounds."""
+    """Show the generalisation bounds of a model."""
     model = await page.client.models[ref].read()
     found, words = await read_or_error(page.client.models[model.id].bounds())
     return await show_part(page, model, "bounds", found=found, words=words)

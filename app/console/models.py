@@ -68,7 +68,7 @@ _COOKIE, _YEAR = f"{cookies.PREFIX}columns", 365 * 86_400
 
 @router.post("/columns")
 async def choose_columns(page: PageDep) -> Response:
-    """Keep in the browser which columns the list has, and show it."""
+    """Store the chosen columns of the list in a cookie, and show the list."""
     form = await page.form()
     chosen = [name for name in COLUMNS if name in form.getlist("columns")]
     answer = page.go("/console/models")
@@ -85,6 +85,7 @@ async def choose_columns(page: PageDep) -> Response:
 
 
 def _columns(page: Page) -> Sequence[str]:
+    """Return the columns of the list: those of the browser's cookie, or the default ones."""
     kept = page.request.cookies.get(_COOKIE)
     if kept is None:
         return _USUAL
@@ -93,7 +94,7 @@ def _columns(page: Page) -> Sequence[str]:
 
 @router.get("")
 async def read_models(page: PageDep) -> Response:
-    """List the models, newest first. A text in the name, a tag or an exact name may limit them."""
+    """Show the models, newest first, filtered by a text in the name, a tag or an exact name."""
     path, filters = "/console/models", ("name", "search", "tag", "dataset_id")
     shown: Json = {"columns": _columns(page), "titles": COLUMNS}
     try:
@@ -117,7 +118,7 @@ async def read_model(page: PageDep, ref: str) -> Response:
 
 @router.post("/{ref}")
 async def save_cutoff(page: PageDep, ref: str) -> Response:
-    """Save a cutoff to an alias, and show the cutoff; or show the panel as it was, with the error of the alias.
+    """Save a cutoff to an alias, and show the cutoff; or show the panel again, with the error of the alias.
 
     `threshold` is the cutoff, empty if it flags nothing. `keep` says what later versions keep. `revision.` with the
     alias's name is the revision on the page. The query is the panel's query.
@@ -177,7 +178,7 @@ WHO = ("reason", "approved_by")
 
 
 def _memo(form: Fields, asked: Mapping[str, str | None]) -> Json:
-    """Return the memo of the decision: what was entered here, the capacity and the costs."""
+    """Return the memo of the decision for the API: the entered texts, the review capacity and the costs."""
     said = {name: str(form.get(name, "")).strip() for name in WHO}
     numbers = {name: number_or_text(asked[name] or "") for name in ("review", "rows", *TERMS)}
     memo = {**said, **numbers}
@@ -187,6 +188,9 @@ def _memo(form: Fields, asked: Mapping[str, str | None]) -> Json:
 async def _show_decide(
     page: Page, ref: str, query: PanelQuery, status: int = 200, save: SaveForm | None = None
 ) -> Response:
+    """Return the tab with the decision panel of a model; with the entered values and the errors if a cutoff could not
+    be saved.
+    """
     on = page.asked("on") or "validation"
     by, at = page.asked("by"), page.asked("at")
     cutoff = None
@@ -256,6 +260,9 @@ async def read_history(page: PageDep, ref: str) -> Response:
 async def _show_history(
     page: Page, ref: str, status: int = 200, problem: Json | None = None
 ) -> Response:
+    """Return the tab with a model's lineage, parameters and files; with the API's problem if the model could not be
+    deleted.
+    """
     model = await page.client.models[ref].read()
     parameters = {
         name: value for name, value in model.algorithm.items() if name not in ("name", "members")

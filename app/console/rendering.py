@@ -1,4 +1,4 @@
-"""Templates, and the format of values in them."""
+"""The Jinja environment of the console, and the filters that format values in its templates."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def environment() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return the text of a template; values are escaped."""
+    """Return the HTML of a template; values are escaped."""
     return environment().get_template(template).render(**values)
 
 
@@ -94,7 +94,7 @@ def p_value(value: float | None) -> str:
 
 
 def points(value: float) -> str:
-    """Return points to a tenth with a sign; a zero has none."""
+    """Return points of a scorecard rounded to a tenth, with a sign unless they are zero."""
     shown = f"{value:+.1f}".replace("-", "\N{MINUS SIGN}")
     return "0.0" if shown[1:] == "0.0" else shown
 
@@ -124,8 +124,8 @@ def plain(value: object) -> str:
 
 
 def when(moment: str | None) -> str:
-    """Return a time of the API (ISO 8601) in words, relative to now ("3 minutes ago"), as an element with the exact
-    time behind it. The script of the page keeps the words right.
+    """Return a `<time>` element for a time of the API (ISO 8601): relative to now ("3 minutes ago"), with the exact
+    time as its title. console.js updates the text.
     """
     if moment is None:
         return DASH
@@ -136,8 +136,8 @@ def when(moment: str | None) -> str:
 
 
 def uploaded(dataset_id: str) -> str:
-    """Return the upload time of a dataset, from its id: it distinguishes datasets of the same name, also deleted
-    ones.
+    """Return the upload time of a dataset, from its id. It distinguishes datasets of the same name, deleted ones
+    included.
     """
     at = datetime.fromtimestamp(time_of(dataset_id), UTC)
     return at.strftime("%Y-%m-%d %H:%M:%S UTC")
@@ -173,7 +173,7 @@ def ago(at: datetime, now: datetime) -> str:
 
 
 def date(seconds: float) -> str:
-    """Return a date of a table, given in seconds since 1970, in UTC to the minute; a midnight is a day."""
+    """Return a date value of a table (seconds since 1970) as text in UTC, to the minute; at midnight only the day."""
     try:
         at = datetime.fromtimestamp(0, UTC) + timedelta(seconds=seconds)
     except OverflowError:  # typed times may be outside the years 1 to 9999
@@ -195,7 +195,7 @@ def run_time(job: Job) -> str:
 
 
 def size(bytes_: float | None) -> str:
-    """Return a number of bytes in a suitable unit."""
+    """Return a number of bytes with a suitable unit; a dash for None."""
     if bytes_ is None:
         return DASH
     for unit in ("B", "kB", "MB", "GB"):
@@ -206,7 +206,7 @@ def size(bytes_: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a duration in a suitable unit."""
+    """Return a duration with a suitable unit; a dash for None."""
     if seconds is None:
         return DASH
     if 0 < seconds < 0.05:

@@ -85,6 +85,7 @@ async def _show_score(
     answer: ScoredRow | None = None,
     asked: Mapping[str, str] | None = None,
 ) -> Response:
+    """Return the part of the page with the form of one row; with the scored row `answer`, or the API's problem."""
     numbered = list(enumerate(model.features))
     at_fault = {
         _name_of(str(each.get("pointer", ""))): each["detail"]
@@ -127,7 +128,9 @@ def _references(model: Model, cutoffs: Mapping[str, float | None]) -> dict[str, 
 
 
 async def _example(page: Page, model: Model) -> dict[str, str]:
-    """Return the first row of the dataset as texts by feature; empty if the dataset was deleted or may not be read."""
+    """Return the first row of the model's dataset as texts by feature; empty if the dataset was deleted or the key may
+    not read it.
+    """
     if not page.can("read"):
         return {}
     try:
@@ -143,6 +146,7 @@ async def _example(page: Page, model: Model) -> dict[str, str]:
 
 
 def _field(value: object, *, comma: bool = False) -> str:
+    """Return a feature's value as the text of a form field, with a decimal comma if `comma`."""
     if value is None:
         return ""
     if isinstance(value, float):
@@ -152,13 +156,16 @@ def _field(value: object, *, comma: bool = False) -> str:
 
 
 def _entered(form: Fields, features: Sequence[ModelFeature]) -> dict[str, str]:
+    """Return the entered texts by feature; with the whole row in one field, that text by an empty name."""
     if "row" in form:
         return {"": str(form["row"])}
     return {each.name: str(form.get(f"f{i}", "")) for i, each in enumerate(features)}
 
 
 def _row(form: Fields, model: Model) -> Json:
-    """Return the row for the API. Text that is not a number stays text, so that the API reports the error."""
+    """Return the entered row as JSON for the API. Text that is not a number stays text, so that the API reports the
+    error.
+    """
     if "row" in form:
         try:
             # A number beyond float64 stays text: the API then names its feature.
@@ -182,10 +189,12 @@ def _row(form: Fields, model: Model) -> Json:
 
 
 def _no_number(written: str) -> None:
+    """Raise ValueError: JSON for the API must not contain NaN or infinity."""
     raise ValueError(f"{written} is no number of JSON")
 
 
 def _value(text: str, kind: str, dialect: Mapping[str, str] | None) -> object:
+    """Return the entered text as the JSON value of a feature of this kind; None if it is empty."""
     if not text:
         return None
     if kind == "boolean" and text in ("true", "false"):
@@ -196,7 +205,7 @@ def _value(text: str, kind: str, dialect: Mapping[str, str] | None) -> object:
 
 
 class RowReason(NamedTuple):
-    """A part of the score: its text, the row's values that it concerns, and its standard error."""
+    """One reason of a score: its text, the row's values that it concerns, its contribution, and its standard error."""
 
     text: str
     values: str
@@ -296,7 +305,9 @@ async def _answer(
 
 
 async def _explained(of: AsyncModel, scored: ScoredRow, row: Json, label: str) -> ScoredRow:
-    """Return the scored row with the reasons that a model with several labels has: against the mean training row."""
+    """Return the scored row with the reasons for one label of a model with several: compared with the mean training
+    row.
+    """
     try:
         (found,) = (await of.explain([row], label=label)).explanations
     except ProblemError as error:
@@ -319,7 +330,7 @@ async def _explained(of: AsyncModel, scored: ScoredRow, row: Json, label: str) -
 def _reasons(
     told: Sequence[tuple[str, Sequence[str], float, float]], row: Mapping[str, object]
 ) -> list[RowReason]:
-    """Return the reasons with the row's own values, and a bar for each part."""
+    """Return reasons with the row's values, and a bar for each contribution."""
     greatest = max((abs(part) for _, _, part, _ in told), default=0.0)
     return [
         RowReason(
@@ -334,4 +345,5 @@ def _reasons(
 
 
 def _shown(value: object) -> str:
+    """Return a value of the row as text."""
     return "missing" if value is None else _field(value)

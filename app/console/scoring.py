@@ -56,6 +56,9 @@ async def _list(
     *,
     of_rows: bool = False,
 ) -> Response:
+    """Return the page of batch scores with its forms: the entered values `given` and the API's error if one was
+    refused; `of_rows` if that was the form with a table.
+    """
     listed = await read_list(page, "/console/batch-scores", page.client.batch_scores.page)
     offered: dict[str, Any] = {"cutoffs": {}}
     if page.can("read"):
@@ -106,7 +109,7 @@ async def _cutoffs(page: Page, named: str) -> dict[str, float | None]:
 
 @router.post("")
 async def score_dataset(page: PageDep) -> Response:
-    """Submit the rows of a dataset."""
+    """Submit a batch score of a dataset."""
     form = await page.form()
     written = " ".join(str(form.get("keep", "")).splitlines())
     keep = [name.strip() for name in next(csv.reader([written], skipinitialspace=True), [])]
@@ -129,7 +132,7 @@ async def score_dataset(page: PageDep) -> Response:
 
 
 def _number(form: Fields, name: str) -> Any:
-    """Return a whole number as int. Other text stays text, so that the API reports the error."""
+    """Return the entered whole number as int. Other text stays text, so that the API reports the error."""
     found = number_or_text(str(form.get(name, "")))
     return int(found) if isinstance(found, float) and found.is_integer() else found
 
@@ -137,7 +140,7 @@ def _number(form: Fields, name: str) -> Any:
 @router.post("/rows")
 @needs("score")
 async def score_rows(page: PageDep) -> Response:
-    """Submit the rows of a table from the plain form."""
+    """Submit a batch score of an uploaded table, sent by the plain form."""
     try:
         made = await send_form(page, "POST", at("/v1/batch-scores"))
     except ProblemError as error:
@@ -149,7 +152,7 @@ async def score_rows(page: PageDep) -> Response:
 
 @router.get("/{batch_id}")
 async def read_batch_score(batch_id: str, page: PageDep) -> Response:
-    """Show state, summary and downloads."""
+    """Show the state, summary and downloads of a batch score."""
     batch = await page.client.batch_scores.get(batch_id)
     found = batch.data
     gone = await page.find_gone(found.model_id, found.dataset_id)
@@ -178,7 +181,7 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
 
 
 class Misfit(NamedTuple):
-    """The columns that do not fit the model, and the query of the form that ignores the unknown columns."""
+    """The columns of a table that do not fit the model, and the form's query with which unknown columns are ignored."""
 
     unknown: list[str]
     missing: list[str]
@@ -187,7 +190,7 @@ class Misfit(NamedTuple):
 
 
 def _misfit(batch: BatchScore) -> Misfit | None:
-    """Return the columns that do not fit; None if the error is another one, or if there is none."""
+    """Return the columns that do not fit the model; None if the batch has no such error."""
     errors: Sequence[Mapping[str, Any]] = (batch.error or {}).get("errors") or []
     unknown, missing, not_there = (
         [each["column"] for each in errors if each.get("code") == code and "column" in each]
@@ -231,8 +234,8 @@ def _histograms(summary: BatchSummary) -> list[tuple[str, Markup]]:
 
 
 class FirstRow(NamedTuple):
-    """One of the rows with the highest scores; a reason has a text, a contribution to the score, and a standard
-    error.
+    """One of the rows with the highest scores. Each of its reasons has a text, a contribution to the score, and a
+    standard error.
     """
 
     number: int | None
@@ -286,7 +289,7 @@ def _first_rows(summary: BatchSummary, keep: Sequence[str]) -> FirstRows | None:
 
 @router.get("/{batch_id}/result.{kind}")
 async def download(batch_id: str, kind: str, page: PageDep) -> Response:
-    """Return the scores as a file; a CSV with a decimal comma where the model's own table has one."""
+    """Return the scores as a file. A CSV has a decimal comma if the model's training table has one."""
     more = {}
     if kind == "csv":
         found = (await page.client.batch_scores.get(path_segment(batch_id))).data
@@ -302,6 +305,6 @@ async def download(batch_id: str, kind: str, page: PageDep) -> Response:
 
 @router.post("/{batch_id}/delete")
 async def delete_batch_score(batch_id: str, page: PageDep) -> Response:
-    """Delete batch scores."""
+    """Delete a batch score, and show the list."""
     await page.client.batch_scores[batch_id].delete()
     return page.go("/console/batch-scores")

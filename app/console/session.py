@@ -1,4 +1,6 @@
-"""Signing in and out, and the base of every page: the session, the API, templates, and the check of every change."""
+"""Signing in and out, and the base of all pages of the console: session, API client, templates, and the check of every
+change.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ _READERS: Mapping[str, Callable[[AsyncClient, str], Awaitable[object]]] = {
 
 
 class NavLink(NamedTuple):
-    """A page that the head leads to, and the scope that it needs."""
+    """A page in the navigation, and the scope that it needs."""
 
     address: str
     name: str
@@ -70,7 +72,7 @@ class NavLink(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Pages that the head shows together, and which of them is open."""
+    """A group of pages in the navigation, and whether one of them is open."""
 
     name: str
     entries: Sequence[NavLink]
@@ -146,7 +148,7 @@ class AddressQuery(QueryParams):
 
 @dataclass
 class Page:
-    """A request of a browser that is signed in."""
+    """A request of a signed-in browser, with everything that a page needs to answer it."""
 
     request: Request
     api: Api
@@ -167,7 +169,7 @@ class Page:
         return scope in self.scopes
 
     def navigation(self) -> list[Group]:
-        """Return the groups of the head, with the pages that the key may see."""
+        """Return the groups of the navigation, with the pages that the key may see."""
         path = self.request.url.path
         found = []
         for group in NAVIGATION:
@@ -191,8 +193,8 @@ class Page:
         return self.query.get(name) or None
 
     def choice(self, name: str, known: Sequence[str]) -> str:
-        """Return a query parameter that is one of the known values; else the first value. An unknown value gives a
-        notice.
+        """Return a query parameter if it is one of the known values; else the first known value, with a notice on the
+        page for an unknown one.
         """
         asked = self.asked(name)
         if asked is None or asked in known:
@@ -203,12 +205,12 @@ class Page:
         return known[0]
 
     def tell(self, words: str) -> None:
-        """Let the page report a query parameter that it could not use. Forms have errors of their own."""
+        """Add a notice to the page about a query parameter that could not be used."""
         if self.request.method in _SAFE and words not in self.notices:
             self.notices.append(words)
 
     def _tell_unread(self) -> bool:
-        """Let the page name the parameters that it did not read; returns True if there are any."""
+        """Add notices to the page about the query parameters that were not read; returns True if there are any."""
         unread, known = self.query.unread(), sorted(map(str, self.query.read))
         for name in unread[:MAX_UNKNOWN]:
             words = f"{shown(name)} is not a parameter of this page and was ignored."
@@ -222,6 +224,7 @@ class Page:
         return frozenset(id_ for id_, is_gone in zip(known, gone, strict=True) if is_gone)
 
     async def _is_gone(self, id_: str) -> bool:
+        """Return True if the API returns 404 for this resource."""
         read = _READERS.get(id_.partition("_")[0])
         try:
             if read is not None:
@@ -286,15 +289,15 @@ class Page:
         )
 
     def go(self, path: str, **query: str) -> Response:
-        """Redirect the browser to another page after a change."""
+        """Return a redirect to another page of the console, with these query parameters."""
         return RedirectResponse(path + ("?" + urlencode(query) if query else ""), 303)
 
     def outside(self, path: str) -> str:
-        """Return a path of the console with the prefix, if there is one."""
+        """Return a path of the console with the service's path prefix, if there is one."""
         return root_path_of(self.request.scope) + path
 
     def leave_note(self, response: Response, name: str, path: str, note: Json) -> None:
-        """Set a note, as a cookie, for one page of this session within a minute."""
+        """Set a signed cookie with a note for one page of this session, valid for a minute."""
         # Browsers drop a cookie of more than 4,096 bytes, and escaping would turn two bytes into six.
         written = json.dumps(note, ensure_ascii=False, separators=(",", ":")).encode()
         text = base64.urlsafe_b64encode(written).decode()
@@ -309,7 +312,7 @@ class Page:
         )
 
     def take_note(self, name: str) -> Json | None:
-        """Return the note of this session; None if there is none or it belongs to another session."""
+        """Return the note in the request's cookie; None if there is none or it belongs to another session."""
         signature, _, text = self.request.cookies.get(name, "").partition(".")
         if not hmac.compare_digest(signature.encode(), self._signature(text).encode()):
             return None
@@ -317,11 +320,12 @@ class Page:
         return note
 
     def _signature(self, text: str) -> str:
+        """Return the signature of a note's text, by the session's token."""
         return hmac.new(self.token.encode(), f"note {text}".encode(), hashlib.sha256).hexdigest()
 
 
 def answer(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    """Return a page with the console's content security policy.
+    """Return a page made from a template, with the console's content security policy.
 
     The referrer policy is not `no-referrer`: a browser's forms would then have the origin `null`, which forms of
     another site can have, too.
@@ -349,7 +353,7 @@ async def show_problem(
 
 
 async def _find_page(request: Request) -> Page | None:
-    """Return the request of a browser that is signed in; None if it is not. Raises TooMany."""
+    """Return the `Page` of a signed-in browser's request; None if it has no valid session. Raises TooMany."""
     token = request.cookies.get(COOKIE, "")
     if not token:
         return None
@@ -367,10 +371,11 @@ class ConsoleRoute(APIRoute):
     """A route of the console: it needs a session and, for a change, the session's own token; errors become pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Wrap FastAPI's handler."""
+        """Return FastAPI's handler, wrapped in the checks of session, scope and sender."""
         handle = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
+            """Check the session and the sender, call the handler, and turn errors into pages."""
             context = context_of(request)
             try:
                 page = await _find_page(request)
@@ -426,6 +431,7 @@ class PassingRoute(ConsoleRoute):
 
 
 async def _page_of(request: Request) -> Page:
+    """Return the page of the request; the FastAPI dependency."""
     page: Page = request.state.page
     return page
 
@@ -434,11 +440,11 @@ PageDep = Annotated[Page, Depends(_page_of)]
 
 
 def check_site(request: Request) -> None:
-    """Raise Forbidden if a browser says that a page of another site sent the request.
+    """Raise Forbidden if the browser's headers say that a page of another site sent the request.
 
-    By `Sec-Fetch-Site`; browsers do not send it over plain HTTP: then by `Origin`, else `Referer`, compared with
-    `Host`. The scheme is ignored: a proxy that ends TLS may not report it. A client that sends none of them is no
-    browser.
+    The check uses `Sec-Fetch-Site`. Browsers do not send it over plain HTTP; then `Origin`, else `Referer`, is compared
+    with `Host`. The scheme is ignored, because a proxy that terminates TLS may not report it. A client that sends none
+    of these headers is not a browser.
     """
     headers = request.headers
     site = headers.get("sec-fetch-site")
@@ -463,6 +469,7 @@ def check_site(request: Request) -> None:
 
 
 def _other_page(**given: Any) -> Forbidden:
+    """Return the error for a change that no page of the session sent."""
     return Forbidden(
         "this change did not come from a page of your session: reload the page and try again",
         **given,
@@ -504,7 +511,7 @@ class TableForm:
 
 
 def _part(boundary: str, name: str, file_name: str | None = None) -> str:
-    """Return the head of a form's part. Names are quoted as the WHATWG specifies."""
+    """Return the header of a part of a multipart form. Names are quoted as the WHATWG specifies."""
     words = [name] if file_name is None else [name, file_name]
     quoted = [word.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22") for word in words]
     of_file = "" if file_name is None else f'; filename="{quoted[1]}"'
@@ -514,6 +521,7 @@ def _part(boundary: str, name: str, file_name: str | None = None) -> str:
 
 
 def _client(request: Request) -> tuple[str, int] | None:
+    """Return the address of the browser, from the ASGI scope."""
     client: tuple[str, int] | None = request.scope.get("client")
     return client
 
@@ -551,6 +559,7 @@ def _ask_to_sign_in(request: Request) -> Response:
 
 
 def _sign_in_and_back(address: str) -> str:
+    """Return the address of the sign-in page that leads back to an address."""
     return f"{SIGN_IN}?next={quote(inside(address), safe='')}"
 
 
@@ -577,7 +586,7 @@ async def read_sign_in(
 
 @open_router.post("/sign-in")
 async def sign_in(request: Request, context: ContextDep) -> Response:
-    """Exchange a key or a link for a session."""
+    """Exchange a key or a link for a session, set its cookie, and redirect to the requested page."""
     where = HOME
     try:
         check_site(request)
@@ -593,7 +602,9 @@ async def sign_in(request: Request, context: ContextDep) -> Response:
 
 
 async def _follow(request: Request, context: Context, link: str) -> str:
-    """Return the token of a new session by a link. Only a valid link takes the database's lock."""
+    """Return the token of a new session for a link. The link is checked by a read first, so that only a valid one takes
+    the database's write lock.
+    """
     try:
         caller = await authenticator_of(request).look_up(
             Credential.of("link", link), _client(request)
@@ -624,6 +635,7 @@ async def sign_out(page: PageDep, context: ContextDep) -> Response:
 
 
 def _signed_in(request: Request, token: str, where: str) -> Response:
+    """Return the redirect to `where` with the cookie of the new session."""
     authenticator_of(request).known.expect(Credential.of("session", token))
     response = RedirectResponse(where, 303)
     response.set_cookie(

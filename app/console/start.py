@@ -1,4 +1,6 @@
-"""The first page: three steps if there is nothing yet, else running jobs, ended jobs and what needs attention."""
+"""The first page: three steps if the owner has no data yet, else running jobs, recently ended jobs and what needs
+attention.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ SHOWN = 10
 
 @router.get("/console")
 async def read_start(page: PageDep) -> Response:
-    """Show the current state."""
+    """Show the current state of the owner's data and jobs."""
     if not page.can("read"):
         return page.show("start.html", is_empty=None)
     client, after = page.client, page.asked("after")
@@ -56,13 +58,14 @@ async def read_start(page: PageDep) -> Response:
 
 @router.get("/console/under-way")
 async def read_under_way(page: PageDep) -> Response:
-    """Return the unfinished jobs as a fragment, which the page requests as long as there are any."""
+    """Return the unfinished jobs as a fragment. The page requests it again as long as there are any."""
     return page.show(
         "under_way.html", running=await _under_way(page.client), kinds=kinds_in_words(page)
     )
 
 
 async def _under_way(client: AsyncClient) -> list[Job]:
+    """Return the unfinished jobs."""
     pages = await asyncio.gather(
         *(client.jobs.page(kind="all", state=state, limit=SHOWN) for state in UNDER_WAY)
     )
@@ -70,8 +73,8 @@ async def _under_way(client: AsyncClient) -> list[Job]:
 
 
 def place_of(job: Job) -> tuple[str, str]:
-    """Return the page with the most details about a failed job, as a collection and an id: the page of a table has the
-    lines and columns of the errors.
+    """Return where a failed job is best explained, as a collection and an id: for a table's job the dataset, whose page
+    has the lines and columns of the errors.
     """
     if job.kind in ("ingest", "ingest_files") and job.dataset_id:
         return "datasets", job.dataset_id

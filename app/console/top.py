@@ -61,7 +61,7 @@ class TopForm:
 
 @dataclass(frozen=True)
 class TopOfList:
-    """The top of a list. Each request of the form has an answer, or an error in `faults`."""
+    """The top of a ranked list, for a page. Each query of the form has an answer, or an error in `faults`."""
 
     entered: TopForm
     guaranteed: OperatingPoint | EvaluationOperatingPoint | None
@@ -129,7 +129,7 @@ def _joined(*problems: Json | None) -> Json | None:
 async def _metrics(
     of: AsyncModel | AsyncEvaluation, names: Sequence[str], more: str
 ) -> tuple[ModelMetricEstimates | EvaluationMetricEstimates | None, Json | None]:
-    """Return the metrics of these rows; the entered metric comes first."""
+    """Return the metric estimates of a model or an evaluation, the entered metric first; or the API's problem."""
     read = cast(
         Callable[..., Awaitable[ModelMetricEstimates | EvaluationMetricEstimates]],
         of.metric_estimates,
@@ -144,7 +144,7 @@ async def _metrics(
 
 
 def _gains_chart(rows: Sequence[Gain]) -> Markup:
-    """Draw the recall by the fraction of the list that is reviewed, through the sizes of the table."""
+    """Draw the recall over the reviewed fraction of the list, at the table's sizes."""
     sizes = [row for row in rows if row.recall.value is not None]
     points = [(0.0, 0.0), *((row.share, row.recall.value or 0.0) for row in sizes)]
     limits = [
@@ -162,14 +162,16 @@ def draw_reliability(
     cursor: tuple[float, float | None] | None = None,
     metrics: tuple[str, str | None] | None = None,
 ) -> Markup:
-    """Draw a reliability diagram with the region where its line lies if the probabilities are right."""
+    """Draw a reliability diagram, with the region that its line stays in if the probabilities are correct."""
     plot = plots.of_reliability(found, "Reliability diagram", cursor=cursor)
     return charts.square(plot, size=size, metrics=metrics)
 
 
 @router.get("/{ref}/top")
 async def read_top(page: PageDep, ref: str) -> Response:
-    """Show the positives in the top of the list, a guaranteed cutoff, and metrics with tests against random scores."""
+    """Show the top of a model's ranked list: its positives, a guaranteed cutoff, and metrics with tests against random
+    scores.
+    """
     model = await page.client.models[ref].read()
     objective = model.objective
     windows = []
@@ -181,13 +183,16 @@ async def read_top(page: PageDep, ref: str) -> Response:
 
 @router.get("/{ref}/calibration")
 async def read_calibration(page: PageDep, ref: str) -> Response:
-    """Show the calibration, and the quality of the probabilities."""
+    """Show the calibration of a model, and the quality of its probabilities."""
     return await _show_calibration(page, ref)
 
 
 async def _show_calibration(
     page: Page, ref: str, status: int = 200, problem: Json | None = None, chosen: str = ""
 ) -> Response:
+    """Return the part of the page with a model's calibration and the form that fits it again; with the API's problem
+    after an error.
+    """
     model = await page.client.models[ref].read()
     found, words = await read_or_error(page.client.models[model.id].read_calibration())
     evaluated = None if found is None else found.reliability

@@ -22,19 +22,19 @@ router = APIRouter(prefix="/console/train", include_in_schema=False, route_class
 
 @router.get("")
 async def read_form(page: PageDep) -> Response:
-    """Show the form; the address may set fields."""
+    """Show the training form; the address may set its fields."""
     return await _show(page, page.query)
 
 
 @router.post("/form")
 async def change_form(page: PageDep) -> Response:
-    """Return the form with the fields of the chosen options and the API's errors."""
+    """Return the training form with the fields of the chosen options and the API's errors."""
     return await _show(page, await _preset(page), check=True)
 
 
 @router.post("/check")
 async def check(page: PageDep) -> Response:
-    """Return the API's check of the job as a fragment."""
+    """Return the API's check of the training job as a fragment."""
     form, dataset = await _form(page, await _preset(page))
     checked = await _checked(page, form)
     return page.show("train_check.html", whole=False, dataset=dataset, **checked)
@@ -42,7 +42,7 @@ async def check(page: PageDep) -> Response:
 
 @router.post("")
 async def submit(page: PageDep) -> Response:
-    """Submit the job."""
+    """Submit the training job, and show it; or show the form with the API's errors."""
     given = await _preset(page)
     form, _ = await _form(page, given)
     try:
@@ -55,12 +55,13 @@ async def submit(page: PageDep) -> Response:
 
 
 async def _preset(page: Page) -> dict[str, str]:
+    """Return the fields of the submitted form, without the CSRF token."""
     form = await page.form()
     return {name: value for name, value in form.items() if name != CSRF_FIELD}
 
 
 async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset | None]:
-    """Return the form and the chosen dataset."""
+    """Return the training form with the given values, and the chosen dataset, or None if it does not exist."""
     dataset = None
     if given.get("dataset_id"):
         try:
@@ -125,6 +126,7 @@ async def _checked(page: Page, form: JobForm, error: ProblemError | None = None)
 async def _show(
     page: Page, given: Mapping[str, str], *, check: bool = False, error: ProblemError | None = None
 ) -> Response:
+    """Return the page of the training form, checked by the API if `check`."""
     chosen = [given.get("dataset_id", ""), given.get("validation.dataset_id", "")]
     offered = await offer_datasets(page, chosen)
     form, dataset = await _form(page, given)

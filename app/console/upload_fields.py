@@ -175,6 +175,7 @@ def upload_fields(app: FastAPI) -> dict[str, UploadField]:
 
 
 def _field(name: str, schema: Mapping[str, Any]) -> UploadField:
+    """Return the field of an upload for an API parameter and its JSON Schema."""
     plain = name.replace("_", " ").capitalize()
     words = WORDS.get(name, Words(plain, schema["description"]))
     choices = None
@@ -189,14 +190,14 @@ def form_fields(fields: Mapping[str, UploadField]) -> dict[str, FieldLabel]:
 
 
 def for_templates(app: FastAPI) -> dict[str, Any]:
-    """Return the variables of templates with fields of an upload."""
+    """Return the template variables of a page that has the fields of an upload."""
     fields = upload_fields(app)
     others = [name for name in fields if name not in (*MAIN_FIELDS, *ROLE_FIELDS)]
     return {"fields": fields, "main": MAIN_FIELDS, "roles": ROLE_FIELDS, "others": others}
 
 
 def said_of(dataset: Dataset, names: Iterable[str]) -> dict[str, str]:
-    """Return the known facts about a dataset's table as fields of an upload."""
+    """Return the fields of an upload, as texts, that describe the dataset's table as it was read."""
     known = dataset.to_json()
     known |= known["dialect"] or {}
     if known["labels"] is not None:
@@ -206,7 +207,7 @@ def said_of(dataset: Dataset, names: Iterable[str]) -> dict[str, str]:
 
 
 def _text_of(value: object) -> str:
-    """Return a value as the API's text; empty for no value, and for the default."""
+    """Return the value of an upload field as the API's text; empty for no value, and for the default."""
     if isinstance(value, list):
         return joined(value) or ","
     if value is None or value is False:
@@ -215,7 +216,9 @@ def _text_of(value: object) -> str:
 
 
 def joined(names: Iterable[str]) -> str:
-    """Write several names in one text as the API takes them: separated by commas; a name with a comma is quoted."""
+    """Return several names as one text, as the API expects them: separated by commas, and quoted if they
+    contain one.
+    """
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(list(names))
     return line.getvalue()

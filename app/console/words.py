@@ -214,8 +214,8 @@ class FieldLabel(NamedTuple):
 
 
 class FormFaults(NamedTuple):
-    """The API's errors for a form: the messages by field, the fields' labels, and the problem above the form if a part
-    of it belongs to no field, else None.
+    """The API's errors for a form: the messages by field, and the labels of these fields. `problem` is the one above
+    the form if a part of it belongs to no field, else None.
     """
 
     words: Mapping[str, Sequence[str]]
@@ -223,7 +223,7 @@ class FormFaults(NamedTuple):
     problem: Mapping[str, Any] | None
 
     def get(self, name: str) -> Sequence[str] | None:
-        """Return the errors of a field."""
+        """Return the error messages of a field."""
         return self.words.get(name)
 
 
@@ -262,6 +262,9 @@ def place_faults(problem: Mapping[str, Any] | None, fields: Mapping[str, FieldLa
 
 
 def _field_of(place: str, detail: str, fields: Mapping[str, FieldLabel]) -> FieldLabel | None:
+    """Return the field that an error belongs to: the one with the longest prefix of the pointer, or one below it that
+    the detail names.
+    """
     parts = place.split("/")
     for length in range(len(parts), 0, -1):
         if found := fields.get("/".join(parts[:length])):
@@ -293,6 +296,7 @@ def in_labels(
     known |= {part: known.get(part, label) for part in place.split("/")}
 
     def labelled(name: re.Match[str]) -> str:
+        """Return the label of a field that the sentence names."""
         return f"“{known[name[1]]}”" if name[1] in known else name[0]
 
     subject = re.sub(r"(\w+)(\[\d+\])?", labelled, found[0])
@@ -311,7 +315,9 @@ def state(name: str) -> str:
 
 
 def sentence(words: str) -> str:
-    """Return a remark of the service as a sentence: with a full stop, and a capital unless it begins with a name."""
+    """Return a remark in an API response as a sentence: with a full stop, and with a capital unless it begins with a
+    name.
+    """
     first = words.split(" ", 1)[0]
     if first.isalpha() and first.islower():
         words = words[0].upper() + words[1:]
@@ -319,7 +325,8 @@ def sentence(words: str) -> str:
 
 
 def slug(text: str) -> str:
-    """Return a name of models and aliases for a typed text; the text itself if nothing of it may stand in a name.
+    """Return a valid name of a model or alias made from the typed text; the text unchanged if it has no usable
+    character.
 
     Examples
     --------

@@ -25,7 +25,9 @@ CONTENT_ENCODINGS = ("gzip", "zstd")
 
 @dataclass(frozen=True)
 class Format:
-    """The format of an upload's bytes; `charset` is the character set of a text, from its Content-Type."""
+    """The format of an upload: media type, content encoding, and `charset`, the character set of a text, from its
+    Content-Type.
+    """
 
     content_type: str
     content_encoding: str | None
@@ -33,8 +35,8 @@ class Format:
 
 
 def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> TableFields:
-    """Validate the description of a table; raises Invalid with every error. `also` are more fields that an error may
-    suggest.
+    """Return the validated description of a table. Raises Invalid with every error. `also` are more fields that an
+    error may suggest.
     """
     errors = find_unknown(given, (*TableFields.model_fields, *also))
     fields, wrong = TableFields.read(given)
@@ -69,7 +71,7 @@ def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> TableFields:
 
 
 def describe_version(given: Mapping[str, str]) -> VersionFields:
-    """Validate the description of a version; raises Invalid with every error."""
+    """Return the validated description of a dataset version. Raises Invalid with every error."""
     why = "; a new version has the roles of its parent"
     errors = find_unknown(given, tuple(VersionFields.model_fields), why)
     fields, wrong = VersionFields.read(given)
@@ -80,8 +82,8 @@ def describe_version(given: Mapping[str, str]) -> VersionFields:
 
 
 def check_format(content_type: str, content_encoding: str | None, also: str = "a form") -> Format:
-    """Return the media type without parameters, and the encoding; raises if either is not supported. `also` are further
-    supported types.
+    """Return the format of an upload from its headers. Raises UnsupportedMedia for an unsupported one. `also` are more
+    supported types, for the message.
     """
     check_length(content_type)
     media_type = content_type.partition(";")[0].strip().lower()
@@ -110,7 +112,7 @@ def check_encoding(content_encoding: str | None) -> str | None:
 
 
 def refuse_foreign(dialect: Mapping[str, str] | None, table: Format) -> None:
-    """Raise Invalid for fields of a CSV if the table is no CSV."""
+    """Raise Invalid for fields that only a CSV can have, if the table is not a CSV."""
     if fields := foreign_fields(dialect or {}, table.content_type):
         detail = f"{', '.join(fields)} can be set only for {CSV}, got {table.content_type}"
         raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in fields])

@@ -1,5 +1,5 @@
-"""The fields of an upload. Each is declared here once. Everything else is made from the declaration: the parameters of
-every route that takes a table, the stored dataset, the payload of a reader, and the console's forms.
+"""The fields of an upload, each declared once. The parameters of every route for a table, the stored dataset, the
+payload of a reader, and the console's forms are derived from the declarations.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ _NO_ITEMS = dict.fromkeys((_BIPARTITE, _MULTILABEL, _GRADED), "items require kin
 
 
 class RoleFields(TextFields):
-    """The fields that are columns of the table of datasets: the reader completes some, and jobs use them."""
+    """The upload fields that are columns of the database table `datasets`: the reader completes some, and jobs use
+    them.
+    """
 
     name: Annotated[str, NameField()] = Field(
         default="table", description="Name of the dataset. Default: `table`."
@@ -96,7 +98,7 @@ class RoleFields(TextFields):
 
 
 class ReadingFields(TextFields):
-    """The fields that define how columns are read. A dataset stores them as one document."""
+    """The upload fields that define how columns are read. A dataset stores them as one JSON document."""
 
     categorical: Annotated[list[str] | None, ColumnsField()] = Field(
         default=None,
@@ -131,8 +133,8 @@ class TableFields(Dialect, ReadingFields, RoleFields):
 
     @classmethod
     def of(cls, dataset: Dataset) -> TableFields:
-        """Return the fields of a stored dataset. For a ready dataset they include the values that the service found
-        itself: label, positive value, item, order of dates.
+        """Return the fields of a stored dataset. For a ready dataset they include the values that the service detected:
+        label, positive value, item, order of dates.
         """
         roles = {name: getattr(dataset, name) for name in RoleFields.model_fields}
         if dataset.labels is not None:
@@ -140,18 +142,18 @@ class TableFields(Dialect, ReadingFields, RoleFields):
         return cls.model_construct(**roles, **dataset.reading, **(dataset.dialect or {}))
 
     def roles(self) -> dict[str, Any]:
-        """Return the columns of the dataset's row; several labels as documents."""
+        """Return the values for the columns of the dataset's database row; several labels as JSON documents."""
         roles = {name: getattr(self, name) for name in RoleFields.model_fields}
         if self.labels is not None:
             roles["labels"] = [{"name": name} for name in self.labels]
         return roles
 
     def reading(self) -> dict[str, Any]:
-        """Return the document that defines how columns are read."""
+        """Return the JSON document that defines how columns are read."""
         return {name: getattr(self, name) for name in ReadingFields.model_fields}
 
     def columns(self) -> Iterator[tuple[str, str]]:
-        """Yield the columns that fields name, each with its field."""
+        """Yield each table column that a field refers to: the field, and the column's name."""
         for field, type_ in type(self).types().items():
             value = getattr(self, field)
             if value is None or not isinstance(type_, ColumnField | ColumnsField):
@@ -161,7 +163,7 @@ class TableFields(Dialect, ReadingFields, RoleFields):
 
 
 class VersionFields(Dialect):
-    """The fields that describe another version; it takes all other fields from its parent."""
+    """The fields that describe another version of a dataset; all other fields are the parent's."""
 
     mode: Annotated[str, ChoiceField(words={mode: mode for mode in VersionMode})] = Field(
         default=VersionMode.APPEND,
@@ -171,5 +173,5 @@ class VersionFields(Dialect):
 
     @classmethod
     def unset(cls, choice: DialectChoice) -> str:
-        """Return the value of a field that is not given."""
+        """Return the value that a dialect field has if it is not given."""
         return "as in the dataset"

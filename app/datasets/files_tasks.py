@@ -1,4 +1,4 @@
-"""The job that makes a dataset from the files of an upload: it plans their reading, and joins their rows.
+"""The job that creates a dataset from the files of an upload: it plans how they are read, and joins their rows.
 
 Each file is read by a child job, see `part_tasks`.
 """
@@ -50,7 +50,9 @@ class PartFile(Bytes):
 
 
 class ReadPart(TypedDict):
-    """The files that the job of a part has made. Number 0 is the table that the parts are added to."""
+    """A finished child job: the files that it made from a part. Number 0 is the table that the parts are
+    appended to.
+    """
 
     number: int
     rows: int
@@ -60,7 +62,7 @@ class ReadPart(TypedDict):
 
 
 class PartsPayload(Described):
-    """The payload of the job that plans the reading of several files, and joins their rows."""
+    """The payload of the job that plans how several files are read, and joins their rows."""
 
     parts: list[PartFile]
     parent: ParentTable | None
@@ -71,7 +73,7 @@ class PartsPayload(Described):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> PartsPayload:
-    """Gather the files of the parts, and the results of the parts that have been read."""
+    """Return the payload: the files of the parts, and the results of the parts that have been read."""
     parent = find_parent_table(session, claim)
     dataset = DATASETS.find_to_make(session, claim)
     parts = files_of(session, settings, claim)
@@ -92,6 +94,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def _read_part(finished: Json) -> ReadPart:
+    """Return the part that a finished child job has read."""
     result = finished["result"]
     return {
         "number": finished["spec"]["number"] or 0,
@@ -108,7 +111,7 @@ def files_of(
     claim: Claim,
     number: int | None = None,
 ) -> list[PartFile]:
-    """Return the files of a job's upload of parts, in their order; or the one with this number."""
+    """Return the files of an upload's parts in the order of their numbers; with `number`, only that part's."""
     return [
         {
             "number": part.number,
@@ -138,7 +141,7 @@ def _path_of(settings: Settings, owner: str, part: UploadPart) -> str:
 
 
 def folder_of(files_dir: Path, owner: str) -> Path:
-    """Return the folder of an owner's files: no owner can name another owner's files."""
+    """Return the folder of an owner's files on the server. No owner can name another owner's files."""
     return files_dir / owner
 
 
@@ -151,8 +154,8 @@ def hash_of(parts: Sequence[str | None]) -> str | None:
 
 
 def run(payload: PartsPayload, callback: Callback) -> IngestResult | FanOutResult:
-    """Ask for child jobs that read all parts with the types of the first rows. Then join the parts, or have them read
-    again if the types were wrong.
+    """Return a request for child jobs that read all parts with the types of the first rows. Afterwards, join the parts,
+    or request that they are read again if the types were wrong.
     """
     from app.ingest.parts import assemble, plan
 

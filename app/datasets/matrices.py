@@ -1,6 +1,6 @@
-"""Ready tables as matrices.
+"""Tables of ready datasets as matrices.
 
-In a categorical column the matrix holds positions among the categories of the training rows. A value that occurs only
+In a categorical column, the matrix has positions in the list of the training rows' categories. A value that occurs only
 in other rows is missing, as it will be when the ranker scores new rows.
 """
 
@@ -65,7 +65,7 @@ class Table:
 
     @property
     def coded(self) -> CodedTable | ColumnTable:
-        """The features in the form that rankers take."""
+        """The features with their names and categories, as rankers accept them."""
 
         return CodedTable(self.X, self.names, self.categories)
 
@@ -79,15 +79,15 @@ class Table:
             yield self.with_features(self.X[start : start + rows], slice(start, start + rows))
 
     def take(self, rows: Rows) -> Table:
-        """Return a copy of some rows, in their order."""
+        """Return a copy of some rows, in the given order."""
         return self.with_features(take_rows(self.X, rows), rows)
 
     def part(self, rows: Rows) -> Table:
-        """Return some rows (ascending and unique) as a table of its own, for training or evaluation."""
+        """Return some rows (ascending and unique) as a separate table, for training or evaluation."""
         return self.take(rows)
 
     def with_features(self, X: Any, rows: Rows | slice) -> Table:
-        """Return a table with the features X."""
+        """Return the table of these rows with the features `X`."""
         return Table(
             X,
             self.y[rows],
@@ -100,7 +100,7 @@ class Table:
         )
 
     def known_to(self, rows: Rows | None = None) -> Table:
-        """Return the table with the categories that occur in some rows; all other categories become missing values.
+        """Return the table with only the categories that occur in some rows; other categories become missing values.
 
         By default these are the rows of weight above 0, which a ranker is trained on.
         """
@@ -111,7 +111,7 @@ class Table:
         return replace(self, X=X, categories=categories)
 
     def coded_as(self, other: Table) -> Table:
-        """Return the table with the categories of another table; all other categories become missing values."""
+        """Return the table coded with the categories of another table; other categories become missing values."""
 
         X, categories = to_matrix(self.coded, other.categories)
         return replace(self, X=X, categories=categories)
@@ -133,13 +133,13 @@ READ_AHEAD_BYTES = 1 << 24
 
 
 def max_bytes_taken(memory_bytes: int) -> int:
-    """Return how many bytes of a stored table's features a job may hold at once, by its memory."""
+    """Return the number of bytes of a stored table's features that a job with this memory may load at once."""
     return min(MAX_BYTES_TAKEN, memory_bytes // 8)
 
 
 @dataclass(frozen=True)
 class StoredTable(Table):
-    """A table whose features stay in their file: X is a `ColumnTable`, which is read by columns, or by a few rows.
+    """A table whose features stay in their file: `X` is a `ColumnTable`, which reads single columns or a few rows.
 
     A part of at most `max_bytes` of features is copied to memory.
     """
@@ -149,7 +149,7 @@ class StoredTable(Table):
 
     @property
     def coded(self) -> ColumnTable:
-        """The features in the form that rankers take if they read columns."""
+        """The features in the form that rankers accept if they read columns."""
         table: ColumnTable = self.X
         return table
 
@@ -165,7 +165,7 @@ class StoredTable(Table):
             yield block
 
     def take(self, rows: Rows) -> Table:
-        """Return a copy of some rows in memory, in their order."""
+        """Return a copy of some rows in memory, in the given order."""
         if are_ascending(rows):
             X = self.source.read_rows(self.source_rows(rows))
         else:
@@ -180,11 +180,13 @@ class StoredTable(Table):
         return self.with_features(X, rows)
 
     def source_rows(self, rows: Rows) -> Rows:
-        """Return the rows of the file that hold some rows of the table (ascending and unique)."""
+        """Return the positions in the file of some rows of the table (ascending and unique)."""
         return rows if self.coded.is_taken is None else find_nth(self.coded.is_taken, rows)
 
     def part(self, rows: Rows) -> Table:
-        """Return some rows (ascending and unique): in memory if they are few, else they stay in the file."""
+        """Return some rows (ascending and unique) as a table: in memory if it fits, else one that reads
+        from the file.
+        """
         if len(rows) <= self.max_rows:
             return self.take(rows)
         if not are_ascending(rows):
@@ -200,21 +202,22 @@ class StoredTable(Table):
         return self.max_bytes // (8 * len(self.names))
 
     def known_to(self, rows: Rows | None = None) -> Table:
-        """Return the table with the categories that occur in rows of weight above 0."""
+        """Return the table with only the categories that occur in rows of weight above 0."""
         if rows is not None:
             raise ValueError("a stored table knows the categories of its rows of weight above 0")
         learnt = self.coded if self.weight is None else self.coded.take(self.weight > 0)
         return self._coded_by(learnt.keep_present().categories)
 
     def coded_as(self, other: Table) -> Table:
-        """Return the table with the categories of another table; all other categories become missing values."""
+        """Return the table coded with the categories of another table; other categories become missing values."""
         return self._coded_by(other.categories)
 
     def _coded_by(self, categories: Categories) -> StoredTable:
+        """Return the table coded with these categories."""
         return replace(self, X=self.coded.with_categories(categories), categories=categories)
 
     def recode(self, X: Floats) -> None:
-        """Convert indices of the file's categories into indices of this table's categories."""
+        """Convert the file's category indices in `X`, in place, to the indices of this table's categories."""
         for feature in range(X.shape[1]):
             self.coded.recode(feature, X[:, feature])
 
@@ -235,7 +238,9 @@ def are_ascending(rows: Rows) -> bool:
 
 
 def blocks_of(tables: Sequence[StoredTable]) -> Iterator[list[Table]]:
-    """Yield the rows of several tables in one file, which is read once: each table's rows of each row group."""
+    """Yield, for each row group of the file, the rows of each of several tables that share it; the file is
+    read once.
+    """
     done = [0] * len(tables)
     for start, X in tables[0].source.read_groups():
         blocks = []
@@ -257,7 +262,7 @@ def store_table(
     memory_bytes: int,
     on_read: Callable[[str], None] | None = None,
 ) -> StoredTable:
-    """Return a typed table whose features are read when they are needed; its codes will be stored in `folder`.
+    """Return a typed table whose features are read from the file on demand; binned codes will be cached in `folder`.
 
     Labels, weights, groups and times are in memory. The file is named by its content.
 
@@ -353,6 +358,7 @@ def read_times(path: Path, name: str) -> Floats:
 
 
 def _no_times(name: str, found: str) -> Invalid:
+    """Return the error for a time column that cannot order the rows."""
     rule = "it must contain numbers or ISO 8601 dates, such as 2026-01-31 or 2026-01-31T12:00:00Z"
     detail = f"the time column {name!r} cannot order the rows: {found}; {rule}"
     return Invalid(
@@ -363,7 +369,7 @@ def _no_times(name: str, found: str) -> Invalid:
 
 
 class ParquetColumns(ColumnSource):
-    """The columns of a typed table in the form that rankers take. Each is read on demand.
+    """The columns of a typed table as float64, as rankers read them; each is read on demand.
 
     The file is opened once, and its metadata is read once. If columns are read in order, several are read ahead.
 
@@ -432,7 +438,7 @@ class ParquetColumns(ColumnSource):
         values[:] = self._ahead[:, place]
 
     def _read(self, first: int, X: Floats) -> None:
-        """Read the columns from `first` on into X, as many as X has."""
+        """Read as many columns into `X` as it has, beginning with column `first`."""
         names, start = self.names[first : first + X.shape[1]], 0
         for number in range(self._file.num_row_groups):
             part = self._file.read_row_group(number, columns=list(names), use_threads=False)
@@ -441,13 +447,14 @@ class ParquetColumns(ColumnSource):
         self._tell(f"column {first + X.shape[1]} of {len(self.names)}")
 
     def _write(self, part: pa.Table, names: Sequence[str], X: Floats) -> None:
+        """Write the columns `names` of a part of the table into `X`, with categories as numbers."""
         for feature, name in enumerate(names):
             book, column = self._books.get(name), part.column(name)
             X[:, feature] = column.to_numpy() if book is None else book.encode(column)
 
     def keep(self, rows: Rows) -> None:
-        """Read some rows (ascending and unique) into memory. `read_rows` then needs no file for them, until the next
-        call.
+        """Load some rows (ascending and unique) into memory. Until the next call, `read_rows` does not read the file
+        for them.
         """
         self._kept = rows, self.read_rows(rows)
 
@@ -464,8 +471,8 @@ class ParquetColumns(ColumnSource):
         return X
 
     def read_groups(self, rows: Rows | None = None) -> Iterator[tuple[int, Floats]]:
-        """Yield the row groups that hold at least one of some rows (ascending): the first row's number, and all
-        features.
+        """Yield each row group that contains at least one of some rows (ascending): the position of its first row, and
+        its features.
         """
         start = 0
         for number in range(self._file.num_row_groups):
@@ -481,18 +488,19 @@ class ParquetColumns(ColumnSource):
             start = stop
 
     def _tell(self, done: str) -> None:
+        """Call `on_read` with a line about the progress, if it is set."""
         if self._on_read is not None:
             self._on_read(done)
 
 
 class _CodeBook:
-    """Numbers the texts of a column in order of appearance."""
+    """Numbers the distinct texts of a column in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
 
     def encode(self, column: pa.ChunkedArray) -> Floats:
-        """Return the numbers of a row group's texts; NaN for a missing text."""
+        """Return the numbers of the texts in a row group; NaN for a missing text."""
         numbers = []
         for chunk in column.chunks:
             texts = chunk.dictionary.to_pylist()
@@ -502,13 +510,13 @@ class _CodeBook:
         return np.concatenate(numbers) if numbers else np.empty(0)
 
     def order(self) -> tuple[str, ...]:
-        """Return the texts in ascending order, and number them in this order from now on."""
+        """Return the texts in ascending order; from now on, number them in this order."""
         texts = sorted(self._numbers)
         self._numbers = {text: position for position, text in enumerate(texts)}
         return tuple(texts)
 
     def sort(self, codes: Floats) -> tuple[str, ...]:
-        """Return the texts in ascending order, and convert the numbers of the column into positions in it."""
+        """Return the texts in ascending order; convert the numbers in `codes`, in place, to positions in this order."""
         texts = sorted(self._numbers)
         position = np.empty(len(texts) + 1)
         position[[self._numbers[text] for text in texts]] = np.arange(len(texts))

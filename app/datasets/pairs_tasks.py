@@ -1,4 +1,4 @@
-"""The job that reads a dataset's pairs: the steps before and after the reader."""
+"""The job that reads a dataset's pairs: its steps before and after the reader."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.platform.tables import DatasetPairs, Job
 
 
 class PairsOutput(UploadOutput[DatasetPairs]):
-    """The pairs of a dataset."""
+    """The job output `pairs`: the pairs of a dataset."""
 
     def deleted(self, id_: str) -> Conflict:
         """Return the error for pairs that were deleted."""
@@ -61,7 +61,7 @@ class PairsResult(WrittenTable):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> PairsPayload:
-    """Gather what the reader needs to know about the upload and the table of items."""
+    """Return the payload of the reader: the upload and the table of items."""
     pairs = PAIRS.find_to_make(session, claim)
     dataset = repository.find(session, claim.owner, pairs.id)
     if dataset is None or dataset.table_key is None:
@@ -77,7 +77,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def run(payload: PairsPayload, callback: Callback) -> PairsResult:
-    """Read the upload and write the pairs by row number."""
+    """Read the uploaded pairs and write them as row numbers of the items."""
     from app.ingest.pairs import ingest_pairs
 
     found = ingest_pairs(payload, callback) | {"workdir": payload["workdir"]}
@@ -85,7 +85,7 @@ def run(payload: PairsPayload, callback: Callback) -> PairsResult:
 
 
 def publish(blobs: Publisher, claim: Claim, result: PairsResult) -> PublishedOutput:
-    """Publish the pairs."""
+    """Store the file of the pairs; returns the values of its row."""
     columns = publish_table(blobs, result)
     columns |= {
         "pairs": result["pairs"],
@@ -96,6 +96,7 @@ def publish(blobs: Publisher, claim: Claim, result: PairsResult) -> PublishedOut
 
 
 def _lock_inputs(session: Session, old: Job) -> None:
+    """Lock the dataset of a retried job, whose pairs the job will replace. Raises Conflict if it was deleted."""
     lock_inputs(session, old, to_change=True)
 
 

@@ -75,6 +75,7 @@ async def open_upload(
     given = query_fields(request)
 
     def open_one(session: Session) -> Json:
+        """Create the upload; returns its JSON."""
         upload = parts.open_upload(session, context.settings, caller.owner, given)
         return Upload.of_parts(upload, []).model_dump(mode="json")
 
@@ -159,7 +160,7 @@ async def put_part(
 
 
 def _refuse_fields(given: Mapping[str, str]) -> None:
-    """Raise Invalid for any field: what is said of the table is said when the upload is opened."""
+    """Raise Invalid for any field: the table is described when the upload is opened."""
     if given:
         detail = (
             f"a part has no fields; set them when you open the upload; got {', '.join(given)[:100]}"
@@ -168,11 +169,13 @@ def _refuse_fields(given: Mapping[str, str]) -> None:
 
 
 def _close(context: Context, owner: str, upload_id: str, n_parts: int) -> tuple[Json, bool]:
+    """Create the dataset of an upload's parts; returns its JSON, and True if it is new."""
     with context.blobs.writer("uploads") as writer:
         writer.write(context.db.reading(parts.manifest, owner, upload_id))
         writer.sync()  # the slow part, before the transaction
 
         def work(session: Session) -> tuple[Json, bool]:
+            """Close the upload in one transaction, which also commits the blob of the manifest."""
             dataset, is_new = parts.close(
                 session, context.settings, owner, upload_id, n_parts, writer
             )
@@ -184,11 +187,13 @@ def _close(context: Context, owner: str, upload_id: str, n_parts: int) -> tuple[
 def _add(
     context: Context, owner: str, upload_id: str, number: int, table: Received[None]
 ) -> tuple[int, Json]:
+    """Add a received file to an upload as a part; returns the status code and the part's JSON."""
     writer = table.writer
     writer.sync()  # the slow part, before the transaction
     received = datasets.StoredUpload.of(writer.blob, table.format)
 
     def work(session: Session) -> tuple[int, Json]:
+        """Add the part in one transaction, which also commits its blob if the part is new."""
         part, is_new = parts.add_part(session, context.settings, owner, upload_id, number, received)
         body = UploadPart.model_validate(part).model_dump(mode="json")
         if is_new:
@@ -217,6 +222,7 @@ async def add_files(
     files = await run_in_threadpool(parts.find_files, new.settings, new.owner, body.path)
 
     def add(session: Session) -> Json:
+        """Add the files on the server as parts; returns the upload's JSON."""
         found = parts.add_files(session, new.settings, new.owner, upload_id, files)
         return Upload.of_parts(*found).model_dump(mode="json")
 

@@ -39,7 +39,7 @@ class PartPayload(Described):
 
 
 class PieceFile(TypedDict):
-    """A file in the work folder."""
+    """A file in the work folder, and its SHA-256."""
 
     path: str
     sha256: str
@@ -54,7 +54,7 @@ class PartResult(TypedDict):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> PartPayload:
-    """Gather what the reader needs to know about the part and the types."""
+    """Return the payload of the reader: the part, and the types of the columns."""
     assert claim.parent_id is not None
     spec, part = claim.spec["parent"], claim.spec["part"]
     whole = replace(claim, spec=spec, job_id=claim.parent_id)
@@ -85,7 +85,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def _file_of(parent: ParentTable) -> PartFile:
-    """Return the table that the parts are added to, as part number 0."""
+    """Return the table that the parts are appended to, as part number 0."""
     return {
         "number": 0,
         "name": None,
@@ -98,14 +98,14 @@ def _file_of(parent: ParentTable) -> PartFile:
 
 
 def run(payload: PartPayload, callback: Callback) -> PartResult:
-    """Read the part, and write its rows and their statistics."""
+    """Read the part, and write its rows and their statistics to files."""
     from app.ingest.parts import read_part
 
     return cast(PartResult, read_part(payload, callback))
 
 
 def publish(blobs: Publisher, claim: Claim, result: PartResult) -> dict[str, str]:
-    """Publish the files, and return the key of each by its name."""
+    """Store the files of a part; returns the key of each by its name."""
     return {
         name: blobs.publish(Path(file["path"]), PIECES, file["sha256"]).key
         for name, file in result["files"].items()
@@ -113,7 +113,7 @@ def publish(blobs: Publisher, claim: Claim, result: PartResult) -> dict[str, str
 
 
 def complete(session: Session, claim: Claim, result: PartResult, published: dict[str, str]) -> None:
-    """End the child job; the table is put together after the last."""
+    """Complete the child job. The parent joins the parts after the last one."""
     found = {"rows": result["rows"], "sha256": result["sha256"], child_jobs.OWNED: True}
     child_jobs.finish(session, claim, found, published)
 

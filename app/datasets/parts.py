@@ -1,7 +1,7 @@
 """Uploads of several files, which become one dataset: open, add parts, close or delete.
 
-The parts are numbered from 1, and their order is the order of the rows. They may come in any order, also in parallel.
-Until the upload is closed there is no dataset: nobody sees an incomplete table.
+The parts are numbered from 1, and their order is the order of the rows. They may arrive in any order, also in parallel.
+There is no dataset until the upload is closed, so that nobody sees an incomplete table.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MAX_LISTED_FILES = 10 * MAX_PARTS
 def open_upload(
     session: Session, settings: Settings, owner: str, given: Mapping[str, str]
 ) -> Upload:
-    """Write an upload without parts. Raises Invalid for a wrong description of the table, NotFound or Conflict if it
+    """Create an upload without parts. Raises Invalid for a wrong description of the table, NotFound or Conflict if it
     cannot be a version of the other dataset, and TooMany.
     """
     if VERSION_OF in given or MODE in given:
@@ -77,8 +77,8 @@ def open_upload(
 
 
 def find(session: Session, owner: str, upload_id: str, *, lock: bool = False) -> Upload:
-    """Return the owner's upload; raises NotFound, for another owner's too. `lock` holds the row until the transaction
-    ends.
+    """Return the owner's upload; with `lock`, locked until the transaction ends. Raises NotFound, also for another
+    owner's upload.
     """
     upload = None
     if is_id(upload_id, "up"):
@@ -105,7 +105,7 @@ def list_page(
 
 
 def delete(session: Session, owner: str, upload_id: str) -> None:
-    """Delete an upload that is not closed. The sweeper later removes the bytes, which no row names any more."""
+    """Delete an upload that is not closed. The sweeper later removes the bytes, to which no row refers any more."""
     repository.delete_upload(session, owner, _find_open(session, owner, upload_id, lock=True).id)
 
 
@@ -118,8 +118,8 @@ def check_takes_part(
     format_: Format | None,
     size: int | None,
 ) -> bool:
-    """Raise NotFound, Conflict, Invalid or TooLarge unless the upload can take this part. This is checked before the
-    bytes come, as far as format and size are known. Returns True if a part of this number exists.
+    """Check that the upload can accept this part, before its bytes are received, as far as format and size are known.
+    Returns True if a part of this number exists. Raises NotFound, Conflict, Invalid or TooLarge.
     """
     upload = _find_open(session, owner, upload_id)
     if not 1 <= number <= MAX_PARTS:
@@ -138,7 +138,7 @@ def check_takes_part(
 def _check_bytes(
     session: Session, settings: Settings, upload: Upload, size: int, what: str
 ) -> None:
-    """Raise TooLarge if the upload cannot take so many bytes more."""
+    """Raise TooLarge if `size` more bytes would exceed the upload's limit. `what` names the part in the message."""
     most = settings.max_dataset_bytes
     _, there = repository.sizes_of(session, [upload.id]).get(upload.id, (0, 0))
     if there + size > most:
@@ -152,8 +152,8 @@ def _check_bytes(
 def _check_same(
     part: UploadPart, format_: Format, size: int | None, sha256: str | None = None
 ) -> None:
-    """Raise Conflict if the stored part has another format, size or hash than the new one, as far as these are
-    known.
+    """Raise Conflict if the stored part has another format, size or hash than the new one; unknown values are not
+    compared.
     """
     known = {
         "content type": (part.content_type, format_.content_type),
@@ -172,8 +172,8 @@ def _check_same(
 
 
 def _charset_of(part: UploadPart | Format) -> str:
-    """Return the character set of a text from its Content-Type. By default it is UTF-8, although the bytes may show
-    UTF-16.
+    """Return the character set in the Content-Type of a text. The default is UTF-8, although the bytes may
+    be UTF-16.
     """
     return part.charset or "utf-8"
 
@@ -186,7 +186,9 @@ def add_part(
     number: int,
     received: datasets.StoredUpload,
 ) -> tuple[UploadPart, bool]:
-    """Write a part; returns it, and True if it is new. The same bytes under the same number change nothing."""
+    """Add a part to an upload; returns its row, and True if it is new. The same bytes under the same number change
+    nothing.
+    """
     upload = _find_open(session, owner, upload_id, lock=True)
     there = repository.parts_of(session, upload.id, number)
     if there:
@@ -211,7 +213,9 @@ def add_part(
 
 @dataclass(frozen=True)
 class ServerFile:
-    """A table below the service's folder for files: its path there, its format, and its stamp when it was found."""
+    """A table below the service's folder for files: its path in that folder, its format, and its stamp (which changes
+    with the file).
+    """
 
     path: str
     format: Format
@@ -260,7 +264,9 @@ def find_files(settings: Settings, owner: str, path: str) -> list[ServerFile]:
 
 
 def _table_at(settings: Settings, at: Path, path: str) -> ServerFile:
-    """Return a file with its format, by its name; raises Invalid if it is no table, and OSError."""
+    """Return the file at a path with the format that its name implies. Raises Invalid if it is not a table, and
+    OSError.
+    """
     found = at.lstat()
     if not stat.S_ISREG(found.st_mode):
         raise _bad_path(
@@ -290,13 +296,14 @@ def _table_at(settings: Settings, at: Path, path: str) -> ServerFile:
 
 
 def _bad_path(detail: str, code: str) -> Invalid:
+    """Return the error for a bad path in the request's body."""
     return Invalid(detail, code=code, errors=[{"pointer": "/path", "detail": detail}])
 
 
 def add_files(
     session: Session, settings: Settings, owner: str, upload_id: str, files: Sequence[ServerFile]
 ) -> tuple[Upload, list[UploadPart]]:
-    """Add files of the service as the next parts of an upload; returns it with all its parts."""
+    """Add files on the server as the next parts of an upload; returns the upload with all its parts."""
     upload = _find_open(session, owner, upload_id, lock=True)
     there = repository.parts_of(session, upload.id)
     numbers = {part.path: part.number for part in there}
@@ -344,8 +351,8 @@ def add_files(
 
 
 def check_format(session: Session, upload: Upload, format_: Format, what: str) -> None:
-    """Raise Invalid if a part does not fit the upload: its format differs from the others, or the upload has a dialect
-    and the format has none.
+    """Raise Invalid if the format of a part differs from the other parts' format, or if it does not support the dialect
+    of the upload.
     """
     find_dialect(_description_of(session, upload, format_), format_)
     first = repository.first_part(session, upload.id)
@@ -364,7 +371,9 @@ def check_format(session: Session, upload: Upload, format_: Format, what: str) -
 
 
 def manifest(session: Session, owner: str, upload_id: str) -> bytes:
-    """Return the manifest of the parts so far, which `close` needs. Raises NotFound for an unknown upload."""
+    """Return the manifest of the parts received so far, which `close` requires. Raises NotFound for an
+    unknown upload.
+    """
     upload = find(session, owner, upload_id)
     return _manifest(repository.parts_of(session, upload.id))
 
@@ -377,10 +386,10 @@ def close(
     n_parts: int,
     written: BlobWriter,
 ) -> tuple[Dataset, bool]:
-    """Make a dataset of the parts and write the job that reads them. Returns the dataset, and True if it is new. If the
-    upload is already closed, returns its dataset.
+    """Create a dataset from the parts, and the job that reads them. Returns the dataset, and True if it is new; for an
+    upload that is already closed, its dataset.
 
-    `written` holds the `manifest` of before the transaction. It is published here, and raises Conflict if a part has
+    `written` contains the `manifest`, read before the transaction. It is published here. Raises Conflict if a part has
     been added since.
     """
     upload = find(session, owner, upload_id, lock=True)
@@ -419,6 +428,7 @@ def close(
 
 
 def _manifest(parts: Collection[UploadPart]) -> bytes:
+    """Return the parts (number, size, hash, path) as JSON."""
     return orjson.dumps(
         [
             {"number": part.number, "bytes": part.bytes, "sha256": part.sha256, "path": part.path}
@@ -438,12 +448,15 @@ def _check_complete(upload: Upload, parts: list[UploadPart], n_parts: int) -> No
 
 
 def _listed(numbers: Collection[int]) -> str:
+    """Return how many numbers these are, and the first of them, for a message."""
     shown = ", ".join(map(str, sorted(numbers)[:_MAX_NAMED]))
     return f"{len(numbers)}: {shown}" + (", …" if len(numbers) > _MAX_NAMED else "")
 
 
 def _description_of(session: Session, upload: Upload, format_: Format) -> TableFields:
-    """Return the description of the table; raises NotFound or Conflict for a version that can no longer be made."""
+    """Return the description of the upload's table. Raises NotFound or Conflict if it is a version that can no longer
+    be created.
+    """
     if VERSION_OF not in upload.fields:
         return describe(upload.fields)
     parent_id, new = _version_of(upload.fields)
@@ -452,7 +465,9 @@ def _description_of(session: Session, upload: Upload, format_: Format) -> TableF
 
 
 def _version_of(fields: Mapping[str, str]) -> tuple[str, VersionFields]:
-    """Return the dataset that an upload is a version of, and the description of the version; raises Invalid."""
+    """Return the id of the dataset that an upload is a version of, and the description of the version.
+    Raises Invalid.
+    """
     if VERSION_OF not in fields:
         detail = f"{MODE} requires {VERSION_OF}: the dataset that the files are a new version of"
         raise Invalid(detail, errors=[{"parameter": MODE, "detail": detail}])
@@ -461,6 +476,7 @@ def _version_of(fields: Mapping[str, str]) -> tuple[str, VersionFields]:
 
 
 def _find_open(session: Session, owner: str, upload_id: str, *, lock: bool = False) -> Upload:
+    """Return the owner's upload if it is open. Raises Conflict if it is closed."""
     upload = find(session, owner, upload_id, lock=lock)
     if upload.dataset_id is not None:
         raise Conflict(

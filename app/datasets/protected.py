@@ -1,4 +1,4 @@
-"""Columns that law often protects, such as sex and age: suggested by their names, in four languages."""
+"""Columns that are often protected by law, such as sex and age: recognized by their names, in four languages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ _PAIRS = (
 
 
 def is_protected(name: str) -> bool:
-    """Return True if a column's name says that law often protects what it holds. The age of a thing is no such thing.
+    """Return True if a column's name suggests an attribute of a person that is often protected by law. The age of an
+    object does not count.
 
     Examples
     --------

@@ -44,7 +44,7 @@ FIRST_VERSION = 1
 
 
 def insert_dataset(session: Session, **values: Any) -> Dataset:
-    """Insert a dataset that a job will read, created now by the database's clock. Its bytes are durable."""
+    """Insert a dataset that a job will read, created now by the database's clock. Its bytes must be durable already."""
     statement = (
         insert(Dataset)
         .values(
@@ -60,7 +60,9 @@ def insert_dataset(session: Session, **values: Any) -> Dataset:
 
 
 def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset | None:
-    """Return the owner's dataset with its pairs. `lock` holds the row until the transaction ends."""
+    """Return the owner's dataset with its pairs; with `lock`, locked until the transaction ends. None if it does not
+    exist.
+    """
     statement = select(Dataset).where(Dataset.id == dataset_id, Dataset.readable_by(owner))
     statement = statement.options(selectinload(Dataset.pairs))
     if lock:
@@ -89,7 +91,7 @@ def find_alone(session: Session, owner: str, dataset_id: str) -> Dataset | None:
 
 
 def mark_invalid(session: Session, table: type[UploadRow], job_id: str, errors: list[Json]) -> None:
-    """Mark the upload of a job as invalid."""
+    """Store the errors of the upload that this job reads, and set its status to invalid."""
     session.execute(
         update(table)
         .where(table.job_id == job_id, table.status == DatasetStatus.PROCESSING)
@@ -105,7 +107,9 @@ def mark_ready(
     job_id: str,
     columns: Mapping[str, Any],
 ) -> bool:
-    """Write the results of this job; return False if no upload waits for the job."""
+    """Store the results of this job and set the upload's status to ready; returns False if no upload is waiting for the
+    job.
+    """
     statement = (
         update(table)
         .where(
@@ -143,10 +147,9 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Dataset]:
-    """The owner's datasets with their pairs, newest first, without their large members.
+    """Return a page of the owner's datasets with their pairs, newest first, without their large members.
 
-    A name, a series or a filter may limit them. With `latest`, only the newest ready version of each series is
-    returned.
+    With `latest`, only the newest ready version of each series is returned.
     """
     statement = only.apply(select(Dataset).where(Dataset.readable_by(owner)), Dataset)
     if name is not None:
@@ -180,7 +183,7 @@ def list_page(
 
 
 def next_version(session: Session, owner: str, series_id: str) -> int:
-    """Return the number of a series' next version. Other callers wait until the transaction ends."""
+    """Increment and return the last version number of a series. Other callers wait until the transaction ends."""
     return next_number(
         session,
         DatasetSeries.last_version,
@@ -205,6 +208,7 @@ def newest_version(session: Session, owner: str, series_id: str) -> Dataset | No
 
 
 def _in_series(series_id: str) -> ColumnElement[bool]:
+    """Return the condition that a dataset belongs to the series."""
     return or_(Dataset.id == series_id, Dataset.first_id == series_id)
 
 
@@ -224,7 +228,7 @@ def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> list[str]:
 
 
 def profile_of(dataset_id: str, profile: Json) -> DatasetProfile:
-    """Return the row of a dataset's profile; `columns` by name become a list in their order."""
+    """Return a new row for a dataset's profile; `columns`, an object by name, becomes a list in the same order."""
     return DatasetProfile(
         dataset_id=dataset_id,
         rows=profile["rows"],
@@ -234,18 +238,18 @@ def profile_of(dataset_id: str, profile: Json) -> DatasetProfile:
 
 
 def find_profile(session: Session, dataset_id: str) -> DatasetProfile | None:
-    """Return the profile of a dataset. The caller has checked its owner."""
+    """Return the profile of a dataset. The caller must have checked the owner."""
     return session.get(DatasetProfile, dataset_id)
 
 
 def find_duplicates(session: Session, owner: str, dataset_id: str) -> Json | None:
-    """Return the counts of equal rows of the owner's dataset; None if it has no profile."""
+    """Return the counts of duplicate rows of the owner's dataset; None if it has no profile."""
     query = select(DatasetProfile.duplicates).join(Dataset)
     return session.scalar(query.where(Dataset.readable_by(owner), Dataset.id == dataset_id))
 
 
 def trash_dataset(session: Session, owner: str, dataset_id: str) -> None:
-    """Put the dataset into the trash."""
+    """Move the dataset to the trash."""
     session.execute(
         update(Dataset)
         .where(Dataset.readable_by(owner), Dataset.id == dataset_id)
@@ -254,12 +258,14 @@ def trash_dataset(session: Session, owner: str, dataset_id: str) -> None:
 
 
 def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
-    """Delete the dataset for good."""
+    """Delete the dataset permanently."""
     session.execute(delete(Dataset).where(Dataset.readable_by(owner), Dataset.id == dataset_id))
 
 
 def replace(session: Session, owner: str, dataset_id: str, **values: Any) -> None:
-    """Replace the pairs of the owner's dataset by new pairs, which a job will read. Their bytes are durable."""
+    """Replace the pairs of the owner's dataset by new ones, which a job will read. Their bytes must be
+    durable already.
+    """
     session.execute(
         delete(DatasetPairs).where(DatasetPairs.id == dataset_id, DatasetPairs.readable_by(owner))
     )
@@ -275,7 +281,7 @@ def replace(session: Session, owner: str, dataset_id: str, **values: Any) -> Non
 
 
 def copy(session: Session, pairs: DatasetPairs, dataset_id: str) -> None:
-    """Copy ready pairs to a dataset that begins with the items of their own dataset."""
+    """Copy ready pairs to another dataset, whose first rows are the items of the pairs' own dataset."""
     if pairs.status != DatasetStatus.READY:
         return
     same = [column.key for column in DatasetPairs.__table__.c if not column.primary_key]
@@ -284,7 +290,7 @@ def copy(session: Session, pairs: DatasetPairs, dataset_id: str) -> None:
 
 
 def insert_upload(session: Session, **values: Any) -> Upload:
-    """Add an upload without parts, created now by the database's clock."""
+    """Insert an upload without parts, created now by the database's clock."""
     statement = insert(Upload).values(created_at=db_now(), touched_at=db_now(), **values)
     return session.scalars(statement.returning(Upload)).one()
 
@@ -292,7 +298,7 @@ def insert_upload(session: Session, **values: Any) -> Upload:
 def find_upload(
     session: Session, owner: str, upload_id: str, *, lock: bool = False
 ) -> Upload | None:
-    """Return the owner's upload. `lock` holds the row until the transaction ends."""
+    """Return the owner's upload; with `lock`, locked until the transaction ends. None if it does not exist."""
     statement = select(Upload).where(Upload.id == upload_id, Upload.readable_by(owner))
     if lock:
         statement = statement.with_for_update()
@@ -300,7 +306,7 @@ def find_upload(
 
 
 def count_open_uploads(session: Session, owner: str) -> int:
-    """Return the number of the owner's uploads that are not closed."""
+    """Return the number of the owner's open uploads."""
     statement = select(func.count()).select_from(Upload)
     return session.execute(
         statement.where(Upload.readable_by(owner), Upload.dataset_id.is_(None))
@@ -314,7 +320,9 @@ def list_uploads(session: Session, owner: str, *, limit: int, after: str | None)
 
 
 def parts_of(session: Session, upload_id: str, number: int | None = None) -> list[UploadPart]:
-    """Return the parts of an upload in their order, or the one with this number. The caller has checked its owner."""
+    """Return the parts of an upload in their order, or only the one with this number. The caller must have checked the
+    owner.
+    """
     statement = select(UploadPart).where(UploadPart.upload_id == upload_id)
     if number is not None:
         statement = statement.where(UploadPart.number == number)
@@ -322,14 +330,14 @@ def parts_of(session: Session, upload_id: str, number: int | None = None) -> lis
 
 
 def first_part(session: Session, upload_id: str) -> UploadPart | None:
-    """Return the part with the lowest number; None without a part. The caller has checked its owner."""
+    """Return the part with the lowest number; None if there are no parts. The caller must have checked the owner."""
     statement = select(UploadPart).where(UploadPart.upload_id == upload_id)
     return session.scalars(statement.order_by(UploadPart.number).limit(1)).one_or_none()
 
 
 def sizes_of(session: Session, upload_ids: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """Return the number of parts of each upload with parts, and the sum of their bytes. The caller has checked the
-    owner.
+    """Return the number of parts and the sum of their bytes, by the id of the upload; uploads without parts are absent.
+    The caller must have checked the owner.
     """
     statement = select(
         UploadPart.upload_id, func.count(), func.coalesce(func.sum(UploadPart.bytes), 0)
@@ -341,7 +349,7 @@ def sizes_of(session: Session, upload_ids: Iterable[str]) -> dict[str, tuple[int
 def add_parts(
     session: Session, owner: str, upload_id: str, parts: Iterable[Mapping[str, Any]]
 ) -> None:
-    """Add parts to a locked upload, each with its number."""
+    """Insert parts, each with its number, into an upload that is locked."""
     rows = [
         {**part, "id": f"{upload_id}.{part['number']:06d}", "upload_id": upload_id}
         for part in parts
@@ -355,13 +363,13 @@ def add_parts(
 
 
 def upload_of(session: Session, owner: str, dataset_id: str) -> Upload | None:
-    """Return the upload of several files that became this dataset; None for a table from one body."""
+    """Return the upload of several files that became this dataset; None if the dataset was uploaded in one request."""
     statement = select(Upload).where(Upload.readable_by(owner), Upload.dataset_id == dataset_id)
     return session.scalars(statement).one_or_none()
 
 
 def copy_parts(session: Session, owner: str, upload_id: str, to_id: str) -> None:
-    """Add the parts of an upload to a new one, which names the same bytes."""
+    """Copy the parts of an upload to a new one, which refers to the same bytes."""
     same = [
         column.key
         for column in UploadPart.__table__.c
@@ -374,7 +382,7 @@ def copy_parts(session: Session, owner: str, upload_id: str, to_id: str) -> None
 
 
 def delete_upload(session: Session, owner: str, upload_id: str) -> None:
-    """Remove an upload that is not closed, and its parts."""
+    """Delete an open upload and its parts."""
     session.execute(
         delete(Upload).where(
             Upload.readable_by(owner), Upload.id == upload_id, Upload.dataset_id.is_(None)
@@ -383,7 +391,7 @@ def delete_upload(session: Session, owner: str, upload_id: str) -> None:
 
 
 def set_dataset(session: Session, owner: str, upload_id: str, dataset_id: str) -> None:
-    """Close an upload: its parts now belong to this dataset."""
+    """Close an upload: store the dataset that it has become."""
     session.execute(
         update(Upload)
         .where(Upload.id == upload_id, Upload.readable_by(owner))

@@ -1,4 +1,4 @@
-"""Read a stored table again with other fields: it becomes a new dataset, without a new upload."""
+"""Reading of a stored table again with other fields, into a new dataset, without a new upload."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _APART = (("group", "query"), ("query", "group"))
 
 
 def describe_again(dataset: Dataset, changes: Changes) -> tuple[TableFields, dict[str, str]]:
-    """Return the description and the fields of a table that will be read again; raises Invalid.
+    """Return the description of a table that will be read again, and its fields. Raises Invalid.
 
     An unchanged field stays unless it contradicts a changed field: `positive` belongs to its label, some fields belong
     to one kind, a column has one role, and rows have either groups or queries.
@@ -59,7 +59,7 @@ def describe_again(dataset: Dataset, changes: Changes) -> tuple[TableFields, dic
 
 
 def _columns(name: str, text: str) -> list[str]:
-    """Return the columns that a field names."""
+    """Return the columns that an upload field refers to; empty for a field that refers to none."""
     type_ = TableFields.types().get(name)
     if isinstance(type_, ColumnsField):
         return split_names(text)
@@ -67,7 +67,7 @@ def _columns(name: str, text: str) -> list[str]:
 
 
 def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:
-    """Return the owner's dataset; raises NotFound, and Conflict if its upload is not a whole table."""
+    """Return the owner's dataset. Raises NotFound, and Conflict if its upload is not a complete table."""
     dataset = datasets.find(session, owner, dataset_id)
     if dataset.mode == VersionMode.APPEND:
         raise Conflict(
@@ -86,7 +86,9 @@ def check(
     changes: Changes,
     n_parts: int,
 ) -> Json:
-    """Read the table as the worker would, and store nothing; raises BadTable with every error."""
+    """Read the table as the worker would, without storing anything; returns the result of the check. Raises BadTable
+    with every error.
+    """
     if n_parts:
         raise Invalid(
             f"only a table of one file can be checked; the upload of {dataset.id} has {n_parts} parts"
@@ -97,21 +99,22 @@ def check(
 
 
 def count_parts(session: Session, dataset: Dataset) -> int:
-    """Return the number of files that a dataset was made of; 0 for a table that came as one body."""
+    """Return the number of files in the dataset's upload; 0 for a table that was uploaded in one request."""
     upload = repository.upload_of(session, dataset.owner, dataset.id)
     return 0 if upload is None else len(repository.parts_of(session, upload.id))
 
 
 def _format_of(dataset: Dataset) -> Format:
+    """Return the format of the dataset's stored bytes."""
     return Format(dataset.content_type, dataset.content_encoding)  # the dialect has the charset
 
 
 def accept(
     session: Session, settings: Settings, owner: str, dataset_id: str, changes: Changes
 ) -> Dataset:
-    """Write a dataset of the same bytes, and the job that will read them, into the caller's transaction.
+    """Create a dataset of the same bytes, and the job that will read them, in the caller's transaction.
 
-    Both datasets then name the bytes, which are stored as long as one of the datasets exists.
+    Both datasets then refer to the bytes, which are stored as long as one of the datasets exists.
     """
     # lock it until a second row names the bytes
     repository.lock_shared(session, owner, [dataset_id])

@@ -1,4 +1,4 @@
-"""Datasets over HTTP."""
+"""JSON schemas of /v1/datasets and /v1/uploads."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class DatasetProfile(Resource):
 
     @classmethod
     def of_rows(cls, dataset: Any, profile: Any) -> DatasetProfile:
-        """Show what was found."""
+        """Return the response for a dataset and its profile, two database rows."""
         return cls.from_row(
             dataset,
             dataset_id=dataset.id,
@@ -461,11 +461,14 @@ class Dataset(DatasetSummary):
     @field_validator("columns", "errors", "warnings", mode="before")
     @classmethod
     def _absent_as_empty(cls, value: Any) -> Any:
+        """Return an empty list for null."""
         return value or []
 
 
 def _text_of(value: Any) -> Any:
-    """Take true and false as they are; every field may be a text, as in an upload."""
+    """Return the value of a field as text; true and false stay unchanged, because every field may also be given as a
+    text.
+    """
     return str(value).lower() if isinstance(value, bool) else value
 
 
@@ -474,7 +477,7 @@ _FieldText = Annotated[str, StringConstraints(max_length=MAX_LIST_LENGTH)]
 
 
 def _changed(type_: TextField, schema: dict[str, Any]) -> Any:
-    """Return a field of an upload as a member of a body."""
+    """Return the type of a member of the request body for an upload field, with its JSON Schema."""
     is_flag = isinstance(type_, FlagField)
     text = Annotated[_FieldText, BeforeValidator(_text_of)] if is_flag else _FieldText
     booleans = [{"type": "boolean"}] if is_flag else []
@@ -499,7 +502,7 @@ class TableReading(Body):
     )
 
     def changes(self) -> dict[str, str | None]:
-        """Return the fields that are given, as an upload has them."""
+        """Return the members that are present in the request, as upload fields."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
@@ -582,7 +585,7 @@ class Upload(Resource):
 
     @classmethod
     def of_parts(cls, upload: Any, parts: Sequence[Any]) -> Upload:
-        """Show an upload with its parts."""
+        """Return the response for an upload and its parts."""
         size = sum(part.bytes for part in parts)
         return cls.of_size(upload, len(parts), size, parts)
 
@@ -590,7 +593,9 @@ class Upload(Resource):
     def of_size(
         cls, upload: Any, n_parts: int, size: int, parts: Sequence[Any] | None = None
     ) -> Upload:
-        """Show an upload, by default without its parts."""
+        """Return the response for an upload with the number and the total size of its parts, by default without the
+        list of them.
+        """
         status = "open" if upload.dataset_id is None else "closed"
         return cls.from_row(upload, status=status, n_parts=n_parts, bytes=size, parts=parts)
 

@@ -1,9 +1,9 @@
-"""Datasets: accept, list, preview and delete; their versions and pairs; and the checks of jobs that use them.
+"""Datasets: accept, list, preview and delete them; their versions and pairs; and the checks of jobs that use them.
 
-A version of a dataset is another table of the same roles, or a table with rows added to it. No version ever changes.
-The versions of a table are its *series*, named by the first one. Numbers are assigned under a lock of the series, and
-never reused. Rows are added only to the newest version. If two callers add rows at once, the second gets an error. So
-every later version holds all accepted rows.
+A version of a dataset is another table with the same roles, or a table with more rows appended. No version ever
+changes. The versions of a table are its *series*, identified by the first one. Version numbers are assigned under a
+lock of the series, and never reused. Rows can be appended only to the newest version. If two callers append rows at the
+same time, the second gets an error, so that every later version has all accepted rows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ Fetch = Callable[[str], Path]
 
 @dataclass(frozen=True)
 class StoredUpload:
-    """Bytes in the blob store, and their format. `size` and `sha256` are those of the table, or of all its parts."""
+    """A table's bytes in the blob store, and their format. `size` and `sha256` are those of the whole table, or of the
+    manifest of its parts.
+    """
 
     blob: Blob
     size: int
@@ -66,7 +68,7 @@ class StoredUpload:
 
     @classmethod
     def of(cls, blob: Blob, format_: Format) -> StoredUpload:
-        """Return the upload of a table that is one blob."""
+        """Return the stored upload of a table that is one blob."""
         return cls(blob, blob.bytes or 0, blob.sha256, format_)
 
 
@@ -79,7 +81,7 @@ class VersionSource:
     appends: bool
 
     def columns(self, upload: StoredUpload) -> dict[str, Any]:
-        """The columns of the version's row that describe its origin."""
+        """Return the columns of the version's database row that describe its origin."""
         return {
             "first_id": self.parent.series_id,
             "version": self.version,
@@ -92,8 +94,8 @@ class VersionSource:
 
 
 def find(session: Session, owner: str, dataset_id: str, *, lock: bool = False) -> Dataset:
-    """Return the owner's dataset; raises NotFound, for another owner's too. `lock` holds the row until the
-    transaction ends.
+    """Return the owner's dataset; with `lock`, locked until the transaction ends. Raises NotFound, also for another
+    owner's dataset.
     """
     dataset = None
     if is_id(dataset_id, "ds"):
@@ -113,7 +115,7 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Dataset]:
-    """Return the owner's datasets, newest first. A name or a filter may limit them. With `latest`, only the newest
+    """Return a page of the owner's datasets, newest first, filtered by name and `only`. With `latest`, only the newest
     ready version of each series is returned.
     """
     if name is not None and (not 0 < len(name) <= MAX_TEXT_LENGTH or "\0" in name):
@@ -125,7 +127,9 @@ def list_page(
 
 
 def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, DatasetProfile]:
-    """Return the profile of a ready dataset: statistics of its columns, and counts of equal rows."""
+    """Return a ready dataset and its profile: statistics of its columns, and counts of duplicate rows. Raises Conflict
+    if there is none.
+    """
     dataset = find(session, owner, dataset_id)
     found = repository.find_profile(session, dataset.id)
     if found is None:
@@ -140,8 +144,8 @@ def profile(session: Session, owner: str, dataset_id: str) -> tuple[Dataset, Dat
 def describe_copies(
     dataset: Dataset, counts: Mapping[str, Any], *, by_time: bool = False
 ) -> dict[str, Any]:
-    """Return a profile's counts of equal rows. `in_splits` (one of `COPIES`) says whether equal rows stay together when
-    a job splits the rows.
+    """Return a profile's counts of duplicate rows. `in_splits` (one of `COPIES`) states whether duplicates stay
+    together when a job splits the rows.
 
     A split by time ignores equal rows. Otherwise the rows of a group, of a query, or else with equal features stay
     together (`app.training.splits.Units`), except in a table of two classes with few distinct rows. Null for pairs: a
@@ -170,7 +174,7 @@ def find_copies(session: Session, owner: str, dataset_id: str, *, by_time: bool)
 
 
 def preview(fetch: Fetch, dataset: Dataset, limit: int) -> dict[str, Any]:
-    """Return the first rows of a ready dataset, in the order of its columns."""
+    """Return the first rows of a ready dataset, with the columns in the dataset's order."""
     import pyarrow.parquet as pq
 
     if dataset.status != DatasetStatus.READY or dataset.table_key is None:
@@ -201,7 +205,7 @@ def preview(fetch: Fetch, dataset: Dataset, limit: int) -> dict[str, Any]:
 
 
 def _plain(column: pa.Array) -> list[Any]:
-    """Return values for JSON: NaN and infinity as null."""
+    """Return the values of a column for JSON; NaN and infinity become null."""
     import pyarrow as pa
 
     values = column.to_pylist()
@@ -216,11 +220,12 @@ def _plain(column: pa.Array) -> list[Any]:
 
 
 def _cut(text: str) -> str:
+    """Return a text shortened to the maximum length of a previewed value."""
     return text if len(text) <= MAX_TEXT_LENGTH else text[:MAX_TEXT_LENGTH] + "…"
 
 
 def delete(session: Session, owner: str, dataset_id: str) -> None:
-    """Put the dataset into the trash, unless a queued or running job uses it. Its models stay."""
+    """Move the dataset to the trash, unless a queued or running job uses it. Its models are kept."""
     dataset = _find_unused(session, owner, dataset_id)
     repository.trash_dataset(session, owner, dataset.id)
 
@@ -228,10 +233,10 @@ def delete(session: Session, owner: str, dataset_id: str) -> None:
 def delete_for_good(
     session: Session, owner: str, dataset_id: str, check: Callable[[Session], None]
 ) -> None:
-    """Delete the dataset, unless a queued or running job uses it. Its models stay.
+    """Delete the dataset permanently, unless a queued or running job uses it. Its models are kept.
 
-    The sweeper later removes the bytes, which no row names any more. `check` may refuse the deletion; it is called when
-    the dataset is locked.
+    The sweeper later removes the bytes, to which no row refers any more. `check` is called after the dataset is locked,
+    and may raise an error.
     """
     dataset = _find_unused(session, owner, dataset_id)
     check(session)
@@ -260,8 +265,8 @@ def accept(
     source: VersionSource | None = None,
     upload_id: str | None = None,
 ) -> Dataset:
-    """Write the dataset and the job that will read it in the caller's transaction. With `upload_id`, its bytes are the
-    parts of that upload, which the quota already counts.
+    """Create the dataset and the job that will read it, in the caller's transaction. With `upload_id`, the bytes are
+    the parts of that upload, which already count towards the quota.
     """
     dataset_id = new_id("ds")
     spec: dict[str, Any] = {"dataset_id": dataset_id}
@@ -305,7 +310,7 @@ def check_table(
     kind: Format,
     parent: ingest_job.ParentTable | None = None,
 ) -> dict[str, Any]:
-    """Read a table as the worker would, and store nothing; raises BadTable with every error.
+    """Read a table as the worker would, without storing anything; returns the result. Raises BadTable with every error.
 
     It runs in the API's process, so its limits are lower. The table, together with the table that it would be added to,
     may be as large as the largest ordinary body; decompressed, it may be as large as a table for scoring. Parquet is
@@ -347,8 +352,8 @@ def check_table(
 
 
 def find_parent(session: Session, owner: str, parent_id: str, mode: str) -> Dataset:
-    """Return the dataset that a version will be made from; raises NotFound, or Conflict if no version can be made
-    now.
+    """Return the dataset that a new version will be derived from. Raises NotFound, or Conflict if it cannot have a new
+    version now.
     """
     parent = find(session, owner, parent_id)
     _check_takes_version(session, parent, mode)
@@ -364,7 +369,7 @@ def accept_version(
     upload: StoredUpload,
     upload_id: str | None = None,
 ) -> Dataset:
-    """Write the version and the job that will read it in the caller's transaction. `upload_id` is as in `accept`."""
+    """Create the version and the job that will read it, in the caller's transaction. `upload_id` is as in `accept`."""
     parent = find(session, owner, parent_id, lock=True)
     number = repository.next_version(session, owner, parent.series_id)  # this locks the series
     _check_takes_version(session, parent, new.mode)
@@ -387,7 +392,9 @@ def check_version(
     upload: Path,
     kind: Format,
 ) -> dict[str, Any]:
-    """Read the version as the worker would, and store nothing."""
+    """Read the version's table as the worker would, without storing anything; returns the result. Raises BadTable with
+    every error.
+    """
     described = describe_as(parent, new, kind)
     append_to = None
     if new.mode == VersionMode.APPEND:
@@ -405,6 +412,7 @@ def list_versions(
 
 
 def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
+    """Raise Conflict unless the dataset is ready and, to append rows, is the newest version of its series."""
     if parent.status != DatasetStatus.READY:
         raise Conflict(
             f"dataset {parent.id} must be ready before a version can be added, but is {parent.status}",
@@ -415,7 +423,7 @@ def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
 
 
 def describe_as(parent: Dataset, new: VersionFields, kind: Format) -> TableFields:
-    """Return the fields of a version: the parent's fields, except the dialect of a CSV, which may differ."""
+    """Return the fields of a version: the parent's, except the dialect of a CSV, which may differ."""
     fields = TableFields.of(parent)
     own = fields.dialect or {}
     if kind.content_type == CSV:
@@ -430,7 +438,7 @@ def describe_as(parent: Dataset, new: VersionFields, kind: Format) -> TableField
 
 
 def refuse_pair_fields(given: Mapping[str, str]) -> None:
-    """Raise Invalid for any field of a table: the columns of pairs are always better, worse and weight."""
+    """Raise Invalid for any upload field: the columns of pairs are always better, worse and weight."""
     if given:
         detail = (
             "a table of pairs has no fields; its columns are better, worse and weight; got "
@@ -440,14 +448,16 @@ def refuse_pair_fields(given: Mapping[str, str]) -> None:
 
 
 def check_pairs_open(session: Session, owner: str, dataset_id: str) -> None:
-    """Raise NotFound or Conflict unless the dataset can take pairs now. This is checked before the bytes come."""
+    """Raise NotFound or Conflict unless the dataset can accept pairs now. Called before the bytes are received."""
     _check_takes_pairs(session, owner, find(session, owner, dataset_id))
 
 
 def accept_pairs(
     session: Session, settings: Settings, owner: str, dataset_id: str, upload: StoredUpload
 ) -> Dataset:
-    """Write the pairs, which replace any earlier pairs, and the job that will read them in the caller's transaction."""
+    """Replace the dataset's pairs, and submit the job that will read them, in the caller's transaction; returns the
+    dataset.
+    """
     dataset = find(session, owner, dataset_id, lock=True)
     _check_takes_pairs(session, owner, dataset)
     job = jobs.enqueue(
@@ -476,6 +486,7 @@ def accept_pairs(
 
 
 def _check_takes_pairs(session: Session, owner: str, dataset: Dataset) -> None:
+    """Raise Conflict unless the dataset is ready, compares items by pairs, and is used by no unfinished job."""
     if dataset.kind != DatasetKind.PREFERENCES:
         raise Conflict(
             f"pairs require a dataset of kind {DatasetKind.PREFERENCES}; {dataset.id} is of kind "
@@ -502,15 +513,17 @@ def count_features(dataset: Dataset) -> int:
 
 
 def lock_datasets(session: Session, owner: str, *ids: str | None) -> None:
-    """Lock the datasets that a new job will read until the job is written: in one statement, and before the checks."""
+    """Lock the datasets that a new job will read, until the transaction ends: in one statement, and before they are
+    checked.
+    """
     repository.lock_shared(session, owner, [id_ for id_ in ids if id_ and is_id(id_, "ds")])
 
 
 def ready_dataset(
     session: Session, owner: str, dataset_id: str, position: Mapping[str, str]
 ) -> Dataset:
-    """Return the owner's dataset; raises NotFound, and Conflict unless it is ready, with the position in the request,
-    such as `{"pointer": "/dataset_id"}`.
+    """Return the owner's ready dataset. Raises NotFound, and Conflict if it is not ready; the error has the `position`
+    in the request, such as `{"pointer": "/dataset_id"}`.
     """
     dataset = None
     if is_id(dataset_id, "ds"):
@@ -538,7 +551,7 @@ def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
 
 
 def find_misfit(dataset: Dataset, other: Dataset) -> str | None:
-    """Return a phrase that names the dataset's features that the other dataset lacks or has with another type; None if
+    """Return a phrase that lists the dataset's features that the other dataset lacks or has with another type; None if
     there are none.
     """
     return missing_features(
@@ -547,7 +560,9 @@ def find_misfit(dataset: Dataset, other: Dataset) -> str | None:
 
 
 def missing_features(features: Sequence[Mapping[str, Any]], other: Dataset) -> str | None:
-    """Return a phrase that names the features that a dataset lacks or has with another type; None if it has all."""
+    """Return a phrase that lists the given features that a dataset lacks or has with another type; None if there are
+    none.
+    """
     has = {c["name"]: c for c in other.columns if c["role"] in {"feature", "identifier"}}
     missing = [column["name"] for column in features if column["name"] not in has]
     if missing:
@@ -564,14 +579,18 @@ def missing_features(features: Sequence[Mapping[str, Any]], other: Dataset) -> s
 
 
 def label_values(dataset: Dataset | Model) -> list[tuple[str | None, ...]]:
-    """Return (negative, positive) of the label of a dataset or a model; for several labels also the names."""
+    """Return the (negative, positive) label values of a dataset or a model; for several labels, (negative, positive,
+    name) of each.
+    """
     if dataset.labels is None:
         return [(dataset.negative, dataset.positive)]
     return [(entry["name"], entry["negative"], entry["positive"]) for entry in dataset.labels]
 
 
 def show_labels(dataset: Dataset | Model) -> str:
-    """Return the values of the label, or of several labels in turn, for a message."""
+    """Return the label values of a dataset or a model as text for a message; for several labels, those of
+    each in turn.
+    """
     shown = []
     for *name, negative, positive in label_values(dataset):
         of = f" of {name[0]!r}" if name else ""
@@ -580,7 +599,9 @@ def show_labels(dataset: Dataset | Model) -> str:
 
 
 def table_dialect_of(dataset: Dataset | None) -> TableDialect | None:
-    """Return the dialect of a model's training table, which is the default of a table to be scored."""
+    """Return the dialect of a training table, the default for tables that its model scores; None for a
+    deleted dataset.
+    """
     if dataset is None:
         return None
     missing, dialect = dataset.reading["missing"], notation_fields(dataset.dialect)
@@ -599,8 +620,8 @@ def is_constant(column: Mapping[str, Any]) -> bool:
 
 
 def lineage_of(dataset: Dataset) -> DatasetLineage:
-    """Return a version and its content hash at the time when a job is submitted. `rows_from` is the version whose rows
-    it begins with: versions with the same `rows_from` share these rows.
+    """Return the version and content hash of a dataset, to store with a job that is submitted now. Versions with the
+    same `rows_from` share that version's rows.
     """
     assert dataset.sha256 is not None  # the dataset is ready
     return {
@@ -614,7 +635,8 @@ def lineage_of(dataset: Dataset) -> DatasetLineage:
 
 
 def shares_rows(one: DatasetLineage | None, other: DatasetLineage | None) -> bool:
-    """Return True if two versions are known to share rows: they have equal content, or rows added to the same version.
+    """Return True if two dataset versions are known to share rows: their content is equal, or their rows were appended
+    to the same version.
 
     Either may be None if it is unknown.
     """
@@ -624,7 +646,9 @@ def shares_rows(one: DatasetLineage | None, other: DatasetLineage | None) -> boo
 
 
 def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
-    """Yield the warnings about the data of a training job; `dataset` is None if it was deleted."""
+    """Yield the warnings about the data of a training job with this specification; `dataset` is None if it
+    was deleted.
+    """
     if dataset is not None:
         yield from _notes_on_split(spec["validation"], dataset)
     judge = spec.get("validation_dataset")  # jobs of earlier versions have no such entry
@@ -645,7 +669,7 @@ def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
 
 
 def _notes_on_split(validation: Mapping[str, Any], dataset: Dataset) -> Iterator[str]:
-    """Yield the warnings about rows of a dataset that are split at random."""
+    """Yield the warnings about duplicate rows, if the dataset is split at random."""
     if validation["method"] in ("none", "dataset") or validation.get("time_column") is not None:
         return
     dates = hints.date_columns(dataset.columns)

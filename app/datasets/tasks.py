@@ -1,4 +1,4 @@
-"""The ingest job: the steps before and after the reader."""
+"""The job that reads an uploaded dataset: its steps before and after the reader."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TABLES = "tables"
 
 
 class Limits(TypedDict):
-    """The bounds on a table."""
+    """The limits of a table."""
 
     rows: int
     columns: int
@@ -47,14 +47,14 @@ class Bytes(TypedDict):
 
 
 class BoundedBytes(Bytes):
-    """The bytes of a table, and the bounds on it."""
+    """The bytes of a table, and the limits that apply to it."""
 
     limits: Limits
 
 
 class ParentTable(TypedDict):
-    """A ready table that rows are added to. `pairs` has the negative value and the name of the positive class of each
-    label, followed by the values of a class of several values.
+    """A ready table to which rows are appended. `pairs` has, for each label, the negative value and the name of the
+    positive class, followed by the values of a class of several values.
     """
 
     path: str
@@ -81,8 +81,8 @@ class IngestPayload(Described, Bytes):
 
 
 class Found(TypedDict):
-    """The columns of the dataset's row that the reader has found; `dialect` is present if the reader found a part of
-    it.
+    """The columns of the dataset's database row that the reader determines; `dialect` is present if the reader detected
+    a part of it.
     """
 
     rows: int
@@ -115,16 +115,16 @@ class IngestResult(WrittenTable, Found):
 
 
 class UploadOutput(Output[Row]):
-    """The output of a job that reads an upload: the dataset itself."""
+    """The output of a job that reads an upload: the dataset, or its pairs."""
 
     @property
     def key(self) -> str:
-        """The name of the dataset's id in a job's spec."""
+        """The name of the dataset's id in the job's specification."""
         return "dataset_id"
 
     def find_to_make(self, session: Session, claim: Claim) -> Row:
-        """Return the row of the upload that a claimed job will read; raises Conflict if it does not wait for this
-        job.
+        """Return the row of the upload that a claimed job will read. Raises Conflict if the upload does not wait for
+        this job.
         """
         row = super().find_to_make(session, claim)
         if row.status != DatasetStatus.PROCESSING:
@@ -144,12 +144,12 @@ class UploadOutput(Output[Row]):
         return row
 
     def reassign(self, row: Row, job: Job) -> None:
-        """Assign the upload of a locked row to another job."""
+        """Set another job as the one that reads the upload of a locked row."""
         super().reassign(row, job)
         row.status, row.errors = DatasetStatus.PROCESSING, []
 
     def on_end(self, session: Session, job: Job, error: Json | None) -> None:
-        """Mark the upload of a job that ended without a result as invalid, so that nobody waits for it."""
+        """Set the upload of a job that ended without a result to invalid."""
         if error is None:
             errors = [{"detail": f"the upload's job was {job.state}"}]
         else:
@@ -157,7 +157,7 @@ class UploadOutput(Output[Row]):
         repository.mark_invalid(session, self.table, job.id, errors)
 
     def describe(self, id_: str) -> str:
-        """Return the words for one upload in messages."""
+        """Return the phrase for an upload in error messages."""
         return f"the upload of {id_}"
 
     def deleted(self, id_: str) -> Conflict:
@@ -165,10 +165,11 @@ class UploadOutput(Output[Row]):
         return Conflict(f"{self.describe(id_)} is not waiting to be read", code="dataset_deleted")
 
     def lost(self, claim: Claim) -> Conflict:
-        """Return the error for an upload that another job reads, or has read."""
+        """Return the error for an upload that another job reads or has read."""
         return self.deleted(claim.spec[self.key])
 
     def _update_row(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> bool:
+        """Store the columns in the row of the job's upload; returns False if the upload does not wait for this job."""
         id_ = claim.spec[self.key]
         return repository.mark_ready(session, self.table, claim.owner, id_, claim.job_id, columns)
 
@@ -177,7 +178,7 @@ DATASETS = UploadOutput(Dataset, "ds", "dataset")
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> IngestPayload:
-    """Gather what the reader needs to know about the upload."""
+    """Return the payload of the reader, with the parent table if rows are appended."""
     parent = find_parent_table(session, claim)
     dataset = DATASETS.find_to_make(session, claim)
     return {
@@ -190,14 +191,14 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def describe_columns(dataset: Dataset, settings: Settings, workdir: Path) -> Described:
-    """Return the description of a dataset's columns for a reader of tables."""
+    """Return the description of a dataset's columns for the reader of tables."""
     return describe_fields(TableFields.of(dataset), dataset.dialect, settings, workdir)
 
 
 def describe_fields(
     fields: TableFields, dialect: Json | None, settings: Settings, workdir: Path
 ) -> Described:
-    """Return the description of the columns for a reader of tables, from the fields of an upload."""
+    """Return the description of the columns in these upload fields for the reader of tables."""
     told = {
         **fields.model_dump(exclude={"name", "kind", *Dialect.model_fields}),
         "dataset_kind": fields.kind,
@@ -214,7 +215,7 @@ def hash_appended(before: str, added: str) -> str:
 
 
 def find_parent_table(session: Session, claim: Claim) -> ParentTable | None:
-    """Return the table to which rows will be added; None if the table is independent. Raises Conflict if it was
+    """Return the table to which the job will append rows; None for an independent table. Raises Conflict if it was
     deleted.
     """
     if (parent_id := claim.spec.get("append_to")) is None:
@@ -229,7 +230,7 @@ def find_parent_table(session: Session, claim: Claim) -> ParentTable | None:
 
 
 def parent_of(dataset: Dataset) -> ParentTable:
-    """Return the facts about a ready dataset that the reader of added rows needs."""
+    """Return what the reader of appended rows must know about a ready dataset."""
     assert dataset.table_key is not None
     labels = dataset.labels or [
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
@@ -255,7 +256,9 @@ def parent_of(dataset: Dataset) -> ParentTable:
 
 
 def several_positives(dataset: Dataset, label: str) -> list[str]:
-    """Return the values of a ready dataset's label that count as positive; empty if there is only one."""
+    """Return the label values of a ready dataset that count as positive, if there are several; empty if there is only
+    one.
+    """
     column = next(each for each in dataset.columns if each["name"] == label)
     found = [each["value"] for each in column.get("values") or () if each["positive"]]
     return found if len(found) > 1 else []
@@ -281,7 +284,7 @@ def read_file(payload: IngestPayload, callback: Callback) -> IngestResult:
 
 
 def publish(blobs: Publisher, claim: Claim, result: IngestResult) -> PublishedOutput:
-    """Publish the table, and read its profile."""
+    """Store the table's file, and return the values of its database row with its profile."""
     workdir = Path(result["workdir"])
     profile = orjson.loads((workdir / result["profile"]).read_bytes())
     found = {name: value for name, value in result.items() if name in Found.__annotations__}
@@ -292,13 +295,13 @@ def publish(blobs: Publisher, claim: Claim, result: IngestResult) -> PublishedOu
 
 
 def publish_table(blobs: Publisher, result: WrittenTable) -> Json:
-    """Publish the file that a reader has written; returns its columns in the upload's row."""
+    """Store the file that a reader has written; returns the columns of the upload's row."""
     table = blobs.publish(Path(result["workdir"]) / result["file"], TABLES, result["sha256"])
     return {"table_key": table.key, "table_bytes": table.bytes}
 
 
 def find_to_read(session: Session, owner: str, dataset_id: str | None) -> Dataset:
-    """Return the dataset that a job reads. It was ready when the job was submitted; it may have been deleted since."""
+    """Return the dataset that a job reads. Raises Conflict if it was deleted after the job was submitted."""
     dataset = repository.find(session, owner, dataset_id or "")
     if dataset is None:
         raise Conflict(
@@ -308,7 +311,7 @@ def find_to_read(session: Session, owner: str, dataset_id: str | None) -> Datase
 
 
 def table_of(dataset: Dataset) -> TableFile:
-    """Return the path of a dataset's table, and the roles of its columns."""
+    """Return the blob keys of a dataset's table and pairs, and the roles of the columns."""
     pairs = dataset.pairs
     return {
         "path": BlobKey(dataset.table_key or ""),
@@ -324,7 +327,7 @@ def table_of(dataset: Dataset) -> TableFile:
 def lock_inputs(
     session: Session, job: Job, *more: str | None, to_change: bool = False
 ) -> list[Dataset]:
-    """Lock and return the job's dataset and the datasets `more`, for a retry that reads them.
+    """Lock and return the job's dataset and the datasets `more`, which a retry of the job reads.
 
     Raises Conflict if one was deleted.
     """
@@ -343,7 +346,7 @@ def lock_inputs(
 
 
 def check_newest(session: Session, parent: Dataset) -> None:
-    """Raise Conflict unless rows may be added to this version: it must be the newest valid one."""
+    """Raise Conflict unless this is the newest valid version of its series, to which alone rows may be appended."""
     newest = repository.newest_version(session, parent.owner, parent.series_id)
     if newest is None or newest.id == parent.id:
         return
@@ -355,7 +358,9 @@ def check_newest(session: Session, parent: Dataset) -> None:
 
 
 def lock_tables(session: Session, old: Job) -> None:
-    """Lock the dataset; raises Conflict for added rows if there is a newer version."""
+    """Lock the datasets of a retried job. Raises Conflict if it appends rows to a version that is no longer
+    the newest.
+    """
     _, *parents = lock_inputs(session, old, old.spec.get("append_to"), to_change=True)
     for parent in parents:
         check_newest(session, parent)

@@ -1,4 +1,4 @@
-"""Receive a table: from the body of a request (raw bytes or a form) to bytes in the store."""
+"""Receipt of a table: from the body of a request (raw bytes or a form) to bytes in the blob store."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ class QuotaUse(Enum):
 
 @dataclass(frozen=True)
 class Received(Generic[Described]):
-    """Received bytes that are not yet in the store, and the caller's description; `file_name` is given by a form."""
+    """A received table that is not yet in the blob store, and the caller's description of it; a form also gives
+    `file_name`.
+    """
 
     writer: BlobWriter
     description: Described
@@ -83,8 +85,8 @@ def field_docs(schemas: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]
 
 
 def body_docs(title: str, example: str, schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the OpenAPI description of a body that is a table; the form has fields of these JSON Schemas. `title`
-    names the form.
+    """Return the OpenAPI description of a request body that is a table, raw or in a form. `title` is the form's name,
+    and `schemas` are its fields.
     """
     return {
         "required": True,
@@ -120,7 +122,8 @@ async def receive(
     check_only: bool = False,
     quota_use: QuotaUse = QuotaUse.JOB,
 ) -> Received[Described]:
-    """Stream the body to disk. Errors in the address or the headers are raised before the body is read.
+    """Stream a table from the request's body to disk; returns it with its description. Errors in the URL or the headers
+    are raised before the body is read.
 
     `describe` validates the fields of the address and the form. Free space and the owner's quota are checked before the
     body is read, and during the upload. `replays` is the route and the Idempotency-Key of a request that may be a
@@ -142,8 +145,8 @@ async def receive(
 
 
 class _AdmissionCheck:
-    """Checks the room for an upload: free space, and the owner's quota for all uploads that they are sending to this
-    process.
+    """Checks before and during an upload that there is free disk space, and that all uploads of its owner in this
+    process fit the owner's quota.
     """
 
     def __init__(self, context: Context, owner: str, permit: Permit, *, keeps: bool = True) -> None:
@@ -168,8 +171,8 @@ class _AdmissionCheck:
             self._keeps, self._permit.size = False, 0
 
     def grown_to(self, size: int) -> None:
-        """Check again from time to time during the upload: its length may be unknown, and other uploads take
-        room, too.
+        """Check again at intervals during the upload, now `size` bytes long: its length may be unknown, and other
+        uploads use space, too.
         """
         if self._keeps:
             self._permit.size = max(self._permit.size, size)
@@ -184,6 +187,9 @@ class _AdmissionCheck:
             raise
 
     def _check_quota(self) -> None:
+        """Raise TooMany if the owner's running uploads exceed the storage quota. Without a database nothing
+        is checked.
+        """
         if not self._keeps or self._settings.quota_bytes is None:
             return
         adds = self._context.uploads.size_of(self._owner)
@@ -195,7 +201,7 @@ class _AdmissionCheck:
 
 
 class SpoolFile:
-    """A body in a temporary file: the code that made its folder deletes it."""
+    """A temporary file for a request body. The code that created its folder deletes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -215,7 +221,9 @@ class SpoolFile:
 
 
 async def spool(request: Request, permit: Permit, body: AsyncIterator[bytes], path: Path) -> None:
-    """Stream a body to a temporary file. It needs free space as an upload does, but counts towards no quota."""
+    """Stream a body to a temporary file. Free disk space is checked as for an upload, but the file counts towards no
+    quota.
+    """
     context, owner = context_of(request), request.scope["caller"].owner
     length = request.headers.get("content-length", "")
     known = int(length) if length.isascii() and length.isdigit() else 0
@@ -235,6 +243,7 @@ async def _receive(
     writer: BlobWriter,
     describe: Callable[[Mapping[str, str]], Described],
 ) -> Received[Described]:
+    """Write the table in a raw body or a form to disk; returns it with its validated description."""
     given = query_fields(request)
     if not _is_form(request):
         description = describe(given)
@@ -251,18 +260,20 @@ async def _receive(
 
 
 def _is_form(request: Request) -> bool:
+    """Return True if the body is a multipart form."""
     media_type = request.headers.get("content-type", "").partition(";")[0]
     return media_type.strip().lower() == FORM
 
 
 def _stated_format(request: Request) -> Format:
+    """Return the format of the table that the headers of a raw body declare."""
     headers = request.headers
     return check_format(headers.get("content-type", ""), headers.get("content-encoding"))
 
 
 def stated(request: Request) -> tuple[Format | None, int | None]:
-    """Return the format and the size of a raw body, as far as the headers state them; both are unknown for a form's
-    file.
+    """Return the format and the size of a raw body as declared by the headers; None for undeclared ones, and both None
+    for a form.
 
     Raises UnsupportedMedia.
     """
@@ -275,7 +286,7 @@ def stated(request: Request) -> tuple[Format | None, int | None]:
 
 
 def query_fields(request: Request) -> dict[str, str]:
-    """Return the query parameters; raises Invalid if one is given twice."""
+    """Return the query parameters. Raises Invalid if one occurs twice."""
     given: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name in given:
@@ -285,14 +296,16 @@ def query_fields(request: Request) -> dict[str, str]:
 
 
 def _file_format(form: UploadForm) -> Format:
-    """Return the part's own content type, or the one of its file name if browser or curl sent only a generic type."""
+    """Return the format of a form's file: by the content type of its part, or by the file name if the part has only a
+    generic type.
+    """
     told, encoding = type_of_file(form.file_name or "")
     stated = (form.file_content_type or "").partition(";")[0].strip().lower()
     return Format(stated if stated in CONTENT_TYPES else told or stated, encoding)
 
 
 def told_by_bytes(path: Path, stated: Format) -> Format:
-    """Return the format that the bytes of a file show; raises UnsupportedMedia if they show none."""
+    """Return the actual format of a file, detected from its bytes. Raises UnsupportedMedia if none is detected."""
     content_type, encoding = find_format(path, stated.content_type, stated.content_encoding)
     if content_type == ZIP_ARCHIVE:
         raise UnsupportedMedia(
@@ -306,12 +319,13 @@ def told_by_bytes(path: Path, stated: Format) -> Format:
 async def _write(
     chunks: AsyncIterator[bytes], admission: _AdmissionCheck, writer: BlobWriter | SpoolFile
 ) -> None:
-    """Write in a thread, one piece while the next one is received: hashing and a slow disk must not block the event
-    loop.
+    """Write the chunks in a thread, each while the next one is received, so that hashing and a slow disk do not block
+    the event loop.
     """
     writing: asyncio.Task[None] | None = None
 
     def write(piece: bytes) -> None:
+        """Write a piece and check the space for the upload's new size."""
         writer.write(piece)
         admission.grown_to(writer.size)
 
@@ -332,7 +346,7 @@ async def _write(
 
 
 async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the same bytes in large pieces."""
+    """Yield the same bytes in larger pieces."""
     pending: list[bytes] = []
     size = 0
     async for chunk in chunks:
@@ -347,7 +361,7 @@ async def _pieces(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 @dataclass(frozen=True)
 class TableRequest:
-    """A request that uploads a table: its caller, its Idempotency-Key, and how it is answered."""
+    """A request that uploads a table: its caller, its Idempotency-Key, and options for the response."""
 
     request: Request
     context: Context
@@ -366,6 +380,7 @@ async def _table_request(
     wait: PreferWaitDep,
     validate: ValidateOnlyDep,
 ) -> TableRequest:
+    """Return the request of an upload with its options; the FastAPI dependency."""
     return TableRequest(request, context, caller.owner, key, wait, validate)
 
 
@@ -373,12 +388,12 @@ TableRequestDep = Annotated[TableRequest, Depends(_table_request)]
 
 
 def shown(dataset: DatasetRow) -> Json:
-    """A dataset as JSON."""
+    """Return a dataset row as the JSON of the API."""
     return Dataset.model_validate(dataset).model_dump(mode="json")
 
 
 def _read_shown(session: Session, owner: str, dataset_id: str) -> tuple[Json, bool]:
-    """Return a dataset as JSON, and whether its table has been read."""
+    """Return a dataset as JSON, and True if its table has been read."""
     dataset = datasets.find(session, owner, dataset_id)
     return shown(dataset), dataset.status != DatasetStatus.PROCESSING
 
@@ -389,9 +404,9 @@ DATASET = JobResource("/v1/datasets", "job_id", _read_shown)
 
 @dataclass(frozen=True)
 class UploadHandler(Generic[Described]):
-    """The functions of one kind of upload. `describe` reads its fields. `check` reads the table and stores nothing.
-    `accept` writes the resource (`made`), and `show` returns it as JSON. `of` holds the values that, beside the upload,
-    must be equal in a replay.
+    """The functions for one kind of upload. `describe` validates its fields. `check` reads the table and stores
+    nothing. `accept` creates the row, and `show` returns it as JSON. `of` has the values that must be equal in a
+    replay, in addition to the upload.
     """
 
     route: str
@@ -404,7 +419,9 @@ class UploadHandler(Generic[Described]):
 
 
 async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]) -> Response:
-    """Stream the table to disk, and answer with the new resource."""
+    """Stream the table to disk, then create its resource, or only check it for a path `…/validate`; returns the
+    response.
+    """
     context = sending.context
     with _alone(sending), context.blobs.writer("uploads") as writer:
         table = await receive(
@@ -425,7 +442,7 @@ async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]
 
 @contextmanager
 def _alone(sending: TableRequest) -> Iterator[None]:
-    """Refuse a second upload with the same key while the first one runs."""
+    """Raise an error if an upload with the same Idempotency-Key is running, until the block ends."""
     uploading, claim = sending.context.uploading, (sending.owner, sending.key)
     if sending.key is None:
         yield
@@ -444,10 +461,12 @@ def _alone(sending: TableRequest) -> Iterator[None]:
 def _accept(
     sending: TableRequest, handler: UploadHandler[Described], table: Received[Described]
 ) -> idempotency.Created:
+    """Create the resource of a received table once per Idempotency-Key, and wake a worker."""
     writer, context = table.writer, sending.context
     writer.sync()  # the slow part, before the transaction
 
     def work(session: Session) -> Json:
+        """Create the row and commit the blob, in the transaction of the key; returns the JSON."""
         upload = datasets.StoredUpload.of(writer.blob, table.format)
         body = handler.show(handler.accept(session, table, upload))
         catalogue.commit(

@@ -1,4 +1,4 @@
-"""Evaluations and comparisons by money: the column of amounts, the costs of errors, and the result as it is stored."""
+"""Evaluations and comparisons by money: the column of amounts, the costs of errors, and the result as stored JSON."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AmountSpec(TypedDict):
 
 
 def amounts_of(request: EvaluationRequest | ComparisonRequest) -> AmountSpec | None:
-    """Return what the job measures; None if the request names neither amounts nor costs."""
+    """Return the column of amounts and the costs of a request; None if it has neither."""
     costs = None if request.costs is None else request.costs.model_dump()
     if request.amount is None and costs is None:
         return None
@@ -50,7 +50,7 @@ def amounts_of(request: EvaluationRequest | ComparisonRequest) -> AmountSpec | N
 
 
 def check_amounts(dataset: Dataset, request: EvaluationRequest | ComparisonRequest) -> None:
-    """Raise Invalid for a column that holds no amounts, and for costs that decide nothing."""
+    """Raise Invalid for a column that does not contain amounts, or for costs that do not affect any decision."""
     asked = amounts_of(request)
     if asked is None:
         return
@@ -72,12 +72,13 @@ def check_amounts(dataset: Dataset, request: EvaluationRequest | ComparisonReque
 
 
 def costs_of(asked: Mapping[str, Any]) -> metrics.AmountCosts:
-    """Return the costs as core takes them; InvalidParameter as `AmountCosts`."""
+    """Return the costs as an object of `core`. Raises InvalidParameter as `AmountCosts` does."""
     prices = {name: metrics.Price(**asked[name]) for name in PRICES if asked.get(name) is not None}
     return metrics.AmountCosts(**prices, review=asked.get("review", 0.0))
 
 
 def _check_column(dataset: Dataset, name: str) -> None:
+    """Raise Invalid unless the column has a number between 0 and the maximum in every row."""
     from core.metrics.amounts import MAX_AMOUNT
 
     what = "a column of numbers"
@@ -96,7 +97,7 @@ def _check_column(dataset: Dataset, name: str) -> None:
 
 
 def read_amounts(path: str, spec: AmountSpec) -> Floats | None:
-    """Return the amounts of the rows of a typed table; None without a column."""
+    """Return the amounts of the rows of a typed table; None if the specification has no column."""
     import pyarrow.parquet as pq
 
     if spec["column"] is None:
@@ -114,7 +115,7 @@ def measure_amounts(
     threshold: float | None,
     probability: Floats | None,
 ) -> Json:
-    """Return the captured amount and the costs of errors, as they are stored. `path` is the file of the rows."""
+    """Return the captured amount and the costs of errors as stored JSON. `path` is the file of the rows."""
     from core.metrics.amounts import OVERS
 
     amounts = read_amounts(path, spec)
@@ -164,6 +165,7 @@ def measure_amounts(
 
 
 def _value(found: ValueCaught) -> Json:
+    """Return the captured amount at each reviewed fraction as JSON."""
     recalls = [
         {"share": each.share, "threshold": each.threshold, **document_of(each.recall)}
         for each in found.recalls
@@ -177,7 +179,9 @@ def _value(found: ValueCaught) -> Json:
 
 
 def _curve(found: Mapping[str, ValueCaught]) -> list[Json]:
-    """Return at most `MAX_CURVE_POINTS` points of the value curves, spread evenly along that over rows."""
+    """Return the value curves over rows and over amounts, thinned to at most `MAX_CURVE_POINTS` points that are evenly
+    spaced along the curve over rows.
+    """
     rows = found["rows"].curve
     length = rows.shares + rows.values
     marks = np.linspace(0.0, length[-1], MAX_CURVE_POINTS)

@@ -1,9 +1,9 @@
-"""Is a model ready for use? Five checks of what is stored about it; no row is read.
+"""Five checks whether a model is ready for use, from stored results; no row of a dataset is read.
 
-Each check passed, failed, or is unknown, and says so in a sentence with its values. `ranks` and `beats_baselines` pass
-if the data show it, and fail otherwise. The other three ask whether something is as it should be: they fail if a
-difference is statistically significant, pass if intervals exclude all differences beyond a margin, and are
-not known otherwise, with the number of rows that would decide.
+Each check has passed, has failed, or is unknown, with a sentence that has its values. `ranks` and `beats_baselines`
+pass if the data show it significantly, and fail otherwise. The other three test for a deviation: they fail if it is
+statistically significant, pass if intervals exclude every deviation beyond a margin, and are unknown otherwise, with
+the number of rows that would decide.
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class ModelCheck:
 
 
 def area_margin(value: float) -> float:
-    """Return the margin of an area that is one half by chance; 0 if it is not better than that."""
+    """Return the largest irrelevant difference of an area whose value by chance is 0.5; 0 if the area is not better
+    than chance.
+    """
     return max(0.0, min(AREA_MARGIN, EXCESS_FRACTION * (value - 0.5)))
 
 
@@ -108,6 +110,7 @@ def check_model(session: Session, owner: str, ref: str) -> tuple[Model, list[Mod
 
 
 def _ranks(session: Session, model: Model) -> ModelCheck:
+    """Return the check that the model ranks better than chance at its validation."""
     _, areas = validation_areas(session, model)
     comparable = [area for area in areas if area["of"] in _OF_CHANCE]
     if not comparable:
@@ -128,6 +131,7 @@ def _ranks(session: Session, model: Model) -> ModelCheck:
 
 
 def _beats_baselines(model: Model) -> ModelCheck:
+    """Return the check that the model is significantly better than its baselines."""
     words = {
         True: "The model ranks significantly better than each baseline.",
         False: "No significant improvement over the baselines. A baseline is easier to explain.",
@@ -139,6 +143,9 @@ def _beats_baselines(model: Model) -> ModelCheck:
 
 
 def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) -> ModelCheck:
+    """Return the check of the served probabilities, on the newest evaluation that tested them, else at
+    their own fit.
+    """
     served = calibrations.find_served(session, model)
     if served is None:
         return ModelCheck(
@@ -172,6 +179,9 @@ def check_reliability(
     evidence: EvidenceKind,
     evaluation_id: str | None = None,
 ) -> ModelCheck:
+    """Return the check of probabilities against outcomes, given the reliability `found` and its significant `errors`.
+    `where` names the rows.
+    """
     margin = LOG_ODDS_MARGIN
     if errors:
         words = f"{where}: {'; '.join(map(say_error, errors))}."
@@ -204,7 +214,9 @@ def check_reliability(
 
 
 def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
-    """Yield by which factors the rows must grow so that each metric of calibration is within the margin."""
+    """Yield the factors by which the number of rows must grow until the intervals of the calibration metrics fit the
+    margin; None if no number suffices.
+    """
     from core.metrics.equivalence import rows_factor
     from core.metrics.estimates import normal_quantile
     from core.probability.shape import DEGREES, information_needed
@@ -230,6 +242,7 @@ def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
 
 
 def check_stable(newest: Evaluation | None) -> ModelCheck:
+    """Return the check that nothing has changed since the validation, by the newest evaluation on new rows."""
     if newest is None:
         return ModelCheck("stable", None, "The model was not evaluated on newer rows.")
     drift: Json = newest.drift or {}
@@ -274,33 +287,39 @@ def check_stable(newest: Evaluation | None) -> ModelCheck:
 
 
 def _is_complete(area: Json) -> bool:
-    """Return True if the metric of both samples and its change have values and intervals."""
+    """Return True if the metric has a value and an interval before, after, and for its change."""
     found = (area[sample] for sample in ("before", "after", "change"))
     return not any(each[end] is None for each in found for end in ("value", "low", "high"))
 
 
 def _name_of(area: Json) -> str:
+    """Return the name of an area in a sentence."""
     label = f" of {area['label']}" if "label" in area else ""
     return f"{_OF_CHANCE.get(area['of'], 'metric')}{label}"
 
 
 def _distributions_of(drift: Json) -> list[Json]:
-    """Return the tests of scores, and those of features that matter to the model."""
+    """Return the drift tests of the scores, and of the features that matter to the model."""
     features = drift["features"] or ()
     return [*drift["scores"], *filter(matters_to_model, features)]
 
 
 def _is_untested(test: Json) -> bool:
+    """Return True if the test has no p-value."""
     return test["changed"] is None
 
 
 def _margin_of(area: Json) -> float:
+    """Return the largest irrelevant change of an area."""
     if area["of"] not in _OF_CHANCE:
         return AREA_MARGIN
     return area_margin(area["before"]["value"])
 
 
 def _factor_of_area(area: Json, margin: float, level: float) -> float | None:
+    """Return the factor by which the evaluated rows must grow until the interval of the change fits the margin; None if
+    no number suffices.
+    """
     from core.metrics.equivalence import rows_factor
 
     before, after = area["before"], area["after"]
@@ -311,7 +330,7 @@ def _factor_of_area(area: Json, margin: float, level: float) -> float | None:
 
 
 def _rows_of(evaluation: Evaluation) -> int | None:
-    """Return the number of rows of an evaluation, or of pairs; None if its metrics do not have it."""
+    """Return the number of rows, or of pairs, of an evaluation; None if its metrics do not contain it."""
     found = evaluation.metrics or {}
     if "labels" in found:
         found = found["labels"][0]
@@ -324,7 +343,9 @@ def _rows_of(evaluation: Evaluation) -> int | None:
 
 
 def _more_rows(n: int | None, factors: Iterable[float | None]) -> int | None:
-    """Return how many more rows decide, as the greatest factor says; None if no number does, or it is not known."""
+    """Return how many more rows are necessary for a conclusion, by the largest of the factors; None if unknown or
+    impossible.
+    """
     known = list(factors)
     if n is None or None in known or not known:
         return None
@@ -332,6 +353,7 @@ def _more_rows(n: int | None, factors: Iterable[float | None]) -> int | None:
 
 
 def _say_more(more: int | None) -> str:
+    """Return a sentence on the number of rows that a conclusion still needs; empty if it is unknown."""
     if more is None:
         return ""
     digits = 10 ** max(0, len(str(more)) - 2)
@@ -339,6 +361,9 @@ def _say_more(more: int | None) -> str:
 
 
 def _groups(evaluated: Sequence[Evaluation]) -> ModelCheck:
+    """Return the check that groups have equal metrics, by the newest evaluation with groups on rows that the model was
+    not trained on.
+    """
     for evaluation in evaluated:
         found = groups_of(evaluation)
         tests = [
@@ -365,7 +390,9 @@ def _groups(evaluated: Sequence[Evaluation]) -> ModelCheck:
 
 
 def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> ModelCheck:
-    """Return the check of groups of which no test differs: that all pairs are within the margins, or not known."""
+    """Return the check of groups when no test is significant: passed if the differences of all pairs of groups are
+    within the margins, else unknown.
+    """
     from core.metrics.equivalence import rows_factor
 
     margin = GROUP_MARGIN
@@ -405,7 +432,7 @@ def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Mo
 
 
 def _metrics_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[Any, Json]]]]:
-    """Yield the metrics that groups must have alike: the name, the margin, and each group's value."""
+    """Yield the metrics that should be equal in all groups: the name, the margin, and each group's value."""
     groups = grouping["groups"]
     for of, name in (("auc", "AUC"), ("tpr", "TPR"), ("fpr", "FPR")):
         if all(group[of] is not None for group in groups):
@@ -417,7 +444,9 @@ def _metrics_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[A
 
 
 def _difference(first: Json, second: Json) -> tuple[float, float]:
-    """Return the greatest absolute difference that the intervals of two groups allow, and the observed one."""
+    """Return the largest absolute difference of a metric between two groups that their intervals allow, and the
+    observed difference.
+    """
     from core.metrics.comparison import change
     from core.metrics.estimates import Interval
 
@@ -427,12 +456,13 @@ def _difference(first: Json, second: Json) -> tuple[float, float]:
 
 
 def groups_of(evaluation: Evaluation) -> list[Json]:
-    """Return the groupings of an evaluation: that of its request, then those by protected columns."""
+    """Return the groupings of an evaluation: the requested one first, then those by protected columns."""
     metrics = evaluation.metrics or {}
     asked = metrics.get(BY_GROUP)
     return [*([] if asked is None else [asked]), *metrics.get(PROTECTED, [])]
 
 
 def _named(evaluation: Evaluation) -> str:
+    """Return the dataset's name and version at the time of the evaluation."""
     version = evaluation.dataset_version
     return evaluation.dataset_name + ("" if version is None else f":{version}")

@@ -1,4 +1,6 @@
-"""The job that compares: several models' artifacts and a table in, differences with intervals and p-values out."""
+"""The job that compares models on one table: reads their artifacts, and returns differences with intervals and
+p-values.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ COMPARISONS_READ = 20
 
 
 class ComparisonSpec(TypedDict):
-    """The specification of the job."""
+    """The specification of a comparison job."""
 
     comparison_id: str
     dataset: DatasetLineage
@@ -64,13 +66,13 @@ class ComparisonSpec(TypedDict):
 
 
 class ComparedArtifact(EvaluatedModel):
-    """A model by its id."""
+    """A compared model, with its id."""
 
     model_id: str
 
 
 class ComparisonPayload(Work):
-    """The input of the fit process."""
+    """The input of a comparison in the fit process."""
 
     table: TableFile
     models: list[ComparedArtifact]
@@ -82,8 +84,8 @@ class ComparisonPayload(Work):
 
 
 class ComparisonOutcome(Work):
-    """The output of the fit process. `result` has the members of `schemas.ComparisonResult`, and `overlaps`: of each
-    model whether too many rows are equal to training rows.
+    """The output of a comparison in the fit process. `result` has the members of `schemas.ComparisonResult`; `overlaps`
+    states for each model whether too many rows are equal to its training rows.
     """
 
     warnings: list[str]
@@ -93,7 +95,7 @@ class ComparisonOutcome(Work):
 def submit(
     session: Session, settings: Settings, owner: str, request: ComparisonRequest
 ) -> Comparison:
-    """Check, and write the comparison and its job into the caller's transaction."""
+    """Check a request, and create the comparison and its job in the caller's transaction."""
     inputs, windows = check_comparison(session, owner, request, lock=True)
     models, dataset = inputs.models, inputs.dataset
     seen = {model.id: how_seen(model, dataset) for model in models}
@@ -136,9 +138,8 @@ def submit(
 def find_worse(
     session: Session, owner: str, pairs: Collection[tuple[str, str]]
 ) -> set[tuple[str, str]]:
-    """Return those of the pairs of ids of models whose newest comparison has shown the first to rank worse in one of
-    its windows, and better in none. A comparison shows nothing on rows that the other model was trained on, or may have
-    been.
+    """Return those pairs of model ids whose newest comparison showed that the first model ranks worse in one window and
+    better in none. Comparisons on rows that the other model was, or may have been, trained on are ignored.
     """
     evaluated: dict[tuple[str, str], bool] = {}
     if pairs:
@@ -150,8 +151,8 @@ def find_worse(
 
 
 def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:
-    """Return the greatest significant lead of a model before another; 0 if there is none, None if a comparison shows
-    nothing of them.
+    """Return the largest significant lead of a model over another; 0 if there is none, None if the comparison is no
+    evidence about them.
     """
     if row.result is None or seen_in(row, other_id) not in ("new", "validated"):
         return None
@@ -167,7 +168,7 @@ def _lead_in(row: Comparison, model_id: str, other_id: str) -> float | None:
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ComparisonPayload:
-    """Gather where the artifacts and the table lie."""
+    """Return the payload: the paths of the models' artifacts and of the table."""
     comparison = COMPARISONS.find_to_make(session, claim)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
     models = [
@@ -190,9 +191,9 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def run(payload: ComparisonPayload, callback: Callback) -> ComparisonOutcome:
-    """Score with each model and compare; pure computing on the files that the payload names.
+    """Score the table with each model and compare the scores. Only computes, on the files that the payload names.
 
-    The table is read once for all models that take the same features in the same order.
+    The table is read once for all models with the same features in the same order.
     """
     models, scores = payload["models"], []
     features: list[str] | None = None
@@ -269,7 +270,9 @@ def _doubt_areas(
     found: core_metrics.Comparison,
     rows: tuple[int, int],
 ) -> list[str]:
-    """Say where the intervals of the models' areas may miss; `rows` are the positives and the negatives."""
+    """Return warnings where the intervals of the models' areas may be unreliable; `rows` are the numbers of positives
+    and negatives.
+    """
     from core.metrics.groups import check_rows, effective_units
     from core.metrics.intervals import area_warnings
 
@@ -285,7 +288,7 @@ def _doubt_areas(
 
 
 def _curve(table: Table, scores: Floats) -> list[Json]:
-    """Return the ROC curve of scores of the compared rows, thinned: it is kept in the result."""
+    """Return the ROC curve of a model's scores of the compared rows, thinned for storage in the result."""
     shown = core_metrics.roc_curve(table.y, scores, table.weight).thin(CURVE_POINTS)
     ends = zip(shown.fpr.tolist(), shown.tpr.tolist(), strict=True)
     return [{"fpr": fpr, "tpr": tpr} for fpr, tpr in ends]
@@ -294,7 +297,9 @@ def _curve(table: Table, scores: Floats) -> list[Json]:
 def _compare_lists(
     table: Table, scores: Sequence[Floats], names: list[str], level: float
 ) -> list[Json]:
-    """Compare the scores within queries; an empty list without queries, or with too few of them."""
+    """Return the comparisons of the scores within queries, one for each metric; empty without queries, or
+    with too few.
+    """
     query = table.query
     if query is None or lists.count_informative(table.y, query, table.weight) < lists.MIN_QUERIES:
         return []
@@ -318,6 +323,7 @@ def _compared(
     of: core_metrics.WindowComparison | core_metrics.MetricComparison | core_metrics.ListComparison,
     names: list[str],
 ) -> Json:
+    """Return a comparison as JSON: the value of each model, the differences and the joint p-value."""
     return {
         "values": [
             {"model_id": name, **document_of(value)}
@@ -331,7 +337,7 @@ def _compared(
 def _compare_costs(
     payload: ComparisonPayload, table: Table, scores: list[Floats], names: list[str]
 ) -> Json | None:
-    """Return the cost of errors by each model, and the differences; None if not requested."""
+    """Return each model's cost of errors, and the differences; None if not requested."""
     amounts = payload["amounts"]
     if amounts is None or amounts["costs"] is None:
         return None
@@ -355,12 +361,13 @@ def _compare_costs(
 
 
 def publish(blobs: Publisher, claim: Claim, result: ComparisonOutcome) -> PublishedOutput:
-    """Return what was found; there are no files."""
+    """Return the result and warnings for the comparison's row; there are no files."""
     columns = {"result": result["result"], "warnings": result["warnings"]}
     return PublishedOutput(columns, messages=result["warnings"])
 
 
 def _routes() -> Routes:
+    """Return the HTTP routes of comparisons."""
     from app.evaluation.schemas import (
         Comparison,
         comparison_in_list,

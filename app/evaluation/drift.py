@@ -1,8 +1,9 @@
-"""The changes since a model's validation: how well it ranks, its probabilities, the fraction of positives, its features
-and its scores.
+"""The drift since a model's validation: of its metrics, its probabilities, the fraction of positives, its features and
+its scores.
 
-Each is one test, with its size and an interval. `changed` is true if a change is statistically significant, adjusted
-for all tests of an evaluation (Holm), and of a size that matters: with many rows every difference is significant.
+Each is tested, with the size of the change and an interval. `changed` is True if a change is statistically significant,
+adjusted for all tests of an evaluation (Holm), and of a relevant size, because with many rows every difference is
+significant.
 """
 
 from __future__ import annotations
@@ -60,9 +61,11 @@ _COMMON = 9  # categories that have a bin of their own
 
 
 class Remembered(TypedDict):
-    """The results of a model's validation; `curve` is a file, and `effective` the effective rows of either class.
+    """The results of a model's validation. `curve` is a file, and `effective` is the effective number of rows of each
+    class.
 
-    `prevalence` is the fraction of positives with its interval, and `importance` the share of each feature.
+    `prevalence` is the fraction of positives with its interval, and `importance` has each feature's fraction of the
+    importance.
     """
 
     level: float
@@ -81,7 +84,7 @@ def remember_validation(
 ) -> tuple[Remembered | None, list[str]]:
     """Return the results of the model's validation for the fit process; its curve is written into the folder.
 
-    They are None if there is nothing to compare with. The second value are warnings about what cannot be compared.
+    They are None if there is nothing to compare with. The second value has warnings about what cannot be compared.
     """
     level, areas = validation_areas(session, model)
     if level is None or not areas:
@@ -113,7 +116,7 @@ def remember_validation(
 
 
 def _shares_of_importance(session: Session, model: Model) -> dict[str, float]:
-    """The share of each feature in the importance of all; none where it was not measured."""
+    """Return each feature's fraction of the total importance; empty if importance was not measured."""
     row = model_rows.find_importance(session, model.id)
     if row is None:
         return {}
@@ -126,13 +129,13 @@ def _shares_of_importance(session: Session, model: Model) -> dict[str, float]:
 
 
 def _prevalence(totals: Sequence[float], effective: Sequence[float], level: float) -> Json:
-    """The fraction of positives with its interval."""
+    """Return the fraction of positives with its Wilson interval."""
     value = totals[0] / sum(totals)
     return metrics.wilson_interval(value, sum(effective), level)._asdict()
 
 
 def validation_areas(session: Session, model: Model) -> tuple[float | None, list[Json]]:
-    """The areas of the model's validation, and the level of their intervals."""
+    """Return the level of the intervals, and the areas, of the model's validation."""
     if model.kind == DatasetKind.PREFERENCES:
         pairs = model_rows.find_pair_metrics(session, model.id, VALIDATION)
         if pairs is None:
@@ -163,6 +166,7 @@ def validation_areas(session: Session, model: Model) -> tuple[float | None, list
 
 
 def _interval(row: ModelPairMetrics | ModelPartialAuc) -> Json:
+    """Return the value and interval of a stored metric."""
     return {"value": row.value, "low": row.low, "high": row.high}
 
 
@@ -175,7 +179,8 @@ def measure_drift(
     orders: Sequence[RowOrder],
     workdir: Path,
 ) -> Json:
-    """Compare an evaluation, at the same level, with what `remember_validation` returned.
+    """Return the drift between the validation, as `remember_validation` returned it, and an evaluation at the same
+    level.
 
     `reliability` is that of the model's probabilities on the rows, `table` is their file, and `orders` are those of the
     rows of the training table and of this one.
@@ -237,18 +242,18 @@ def measure_drift(
 
 
 def matters_to_model(feature: Json) -> bool:
-    """Return True if a change of this feature alone makes a model one that has changed."""
+    """Return True if a change of this feature is enough to call the model changed."""
     return feature["importance"] is None or feature["importance"] >= MATTERS
 
 
 def _by_weight(feature: Json) -> tuple[bool, float, float]:
-    """Return the key of the order: changed ones first, then by importance and size."""
+    """Return the sort key of a feature: changed ones first, then by importance and size of the change."""
     size = feature["distance"] if feature["psi"] is None else feature["psi"]["value"]
     return not feature["changed"], -size * (feature["importance"] or 0.0), -size
 
 
 def _matters(test: Json) -> bool:
-    """Return True if a change is of a size that matters; that of an area always is."""
+    """Return True if the size of a change exceeds the relevant minimum; areas have no minimum."""
     if "psi" in test:
         return bool(test["psi"]["value"] >= MODERATE)
     if test["of"] == "prevalence":
@@ -260,14 +265,17 @@ def _matters(test: Json) -> bool:
 
 
 def _log_odds(share: float) -> float:
+    """Return the log odds of a fraction."""
     return math.log(share / (1.0 - share))
 
 
 def _key(area: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return the key by which an area of the validation is matched with one of the evaluation."""
     return tuple(area.get(name) for name in ("of", "label", "metric", "fpr_min", "fpr_max"))
 
 
 def _change(before: Json, after: Json, level: float) -> Json:
+    """Return the test of the change of a metric between two independent samples."""
     from core.metrics.comparison import change
 
     ends = ("value", "low", "high")
@@ -287,8 +295,8 @@ _RIGHT = {"in_the_large": 0.0, "slope": 1.0, "shape": 0.0, "periods": 0.0}
 
 
 def _errors_of(found: Reliability, rows: float) -> list[Json]:
-    """Test how far the probabilities are from what has happened. `rows`: those here, for each one of the validation, on
-    which the calibration was fitted. Its error is that of so many rows, for which the tests allow.
+    """Return the tests of the probabilities against the outcomes. `rows` is the number of rows here divided by that of
+    the calibration's fit: the tests allow for the fit's own error.
     """
     from core.metrics.comparison import change
 
@@ -312,6 +320,9 @@ def _errors_of(found: Reliability, rows: float) -> list[Json]:
 
 
 def _p_value_of_shape(shape: CalibrationShape, rows: float) -> float:
+    """Return the p-value of the shape test, adjusted for the error of the calibration's fit on `rows` times
+    fewer rows.
+    """
     from scipy.special import chdtrc, chdtri
 
     statistic = float(chdtri(shape["degrees"], max(shape["p_value"], 1e-300)))
@@ -337,7 +348,7 @@ def _outside(points: Sequence[ReliabilityPoint]) -> list[Json]:
 
 
 def find_errors(found: Reliability) -> list[Json]:
-    """Return the metrics of a calibration's own reliability that are significantly wrong, by a size that matters."""
+    """Return the metrics of a calibration's own reliability that are wrong significantly and by a relevant size."""
     from core.metrics.estimates import holm
 
     tests = _errors_of(found, 1.0)  # each row was predicted by a calibration of about as many rows
@@ -358,7 +369,7 @@ def _moves(
     worth: float,
     level: float,
 ) -> list[Json]:
-    """Return the changes of the features between two tables: that of the training, and that of the evaluation."""
+    """Return the tests of the features between the training table and the evaluated table (`paths` in this order)."""
     from app.ingest.profile import TableReader
 
     found = []
@@ -382,7 +393,9 @@ def _move(
     worth: float,
     level: float,
 ) -> Json:
-    """How far a column has moved, and the bins: tenths of its numbers, or its most frequent words."""
+    """Return the test of how far a column's values have moved (PSI), and its bins: tenths of its numbers, or its most
+    frequent texts.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -429,12 +442,14 @@ def _move(
 
 
 def _no_test(distance: float, reason: str) -> Json:
+    """Return the result for a column that cannot be tested, with the reason."""
     return {"psi": None, "distance": distance, "p_value": None, "reason": reason}
 
 
 def _bin(
     of: str, low: float | None = None, high: float | None = None, category: str | None = None
 ) -> Json:
+    """Return one bin of a column."""
     return {"of": of, "low": low, "high": high, "category": category}
 
 
@@ -445,8 +460,8 @@ def _shifts(
     series: ScoreSeries,
     level: float,
 ) -> list[Json]:
-    """Return the changes of the scores of each class. It was not stored whether rows of the validation came in groups:
-    they are taken to have come in groups like these.
+    """Return the tests of the scores of each class. Whether the validation rows were grouped is not stored: they are
+    assumed to be grouped as these are.
     """
     from core.metrics.comparison import ScoreSample, score_shift
 
@@ -471,7 +486,7 @@ def _shifts(
 
 
 def _words(test: Json, level: float) -> str:
-    """Say a test in words: what, its size, and whether it counts."""
+    """Return a test as text: its name, the size of the change, and whether it is significant."""
     if test["p_value"] is None:
         name = test["name"] if "name" in test else f"scores of the {test['of']}"
         return f"{name}: distance {test['distance']:.3f}, no test: {test['reason']}"
@@ -514,7 +529,7 @@ def _words(test: Json, level: float) -> str:
 
 
 def say_error(test: Json) -> str:
-    """Say what is wrong with probabilities."""
+    """Return a phrase on how the probabilities are wrong, from a significant test."""
     if test["of"] == "periods":
         levels = ", ".join(f"{level:+.2f}" for level in test["levels"])
         return (
@@ -537,6 +552,7 @@ def say_error(test: Json) -> str:
 
 
 def _say_ranges(ranges: Sequence[Json]) -> str:
+    """Return the ranges of probabilities with too many or too few positives, as text."""
     sentences = []
     for side in ("more", "fewer"):
         where = [
@@ -552,14 +568,17 @@ def _say_ranges(ranges: Sequence[Json]) -> str:
 
 
 def _with_ends(interval: Mapping[str, float]) -> str:
+    """Return an interval as text."""
     return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
 
 
 def _percent(share: float) -> str:
+    """Return a fraction as a percentage."""
     return f"{100 * share:.1f} %"
 
 
 def _name(area: Json) -> str:
+    """Return the name of a metric in a sentence."""
     match area["of"]:
         case "prevalence":
             return "fraction of positives"
@@ -575,6 +594,7 @@ def _name(area: Json) -> str:
 
 
 def _shown(p_value: float) -> str:
+    """Return a p-value as text."""
     return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
 
 
@@ -585,7 +605,7 @@ def _sum_up(
     moved: Sequence[Json],
     shifts: Sequence[Json],
 ) -> str:
-    """Say in sentences what has changed, and whether the model ranks as before."""
+    """Return sentences on what has changed, and whether the model ranks as before."""
     worse = [area for area in areas if area["changed"] and area["change"]["value"] < 0]
     better = [area for area in areas if area["changed"] and area["change"]["value"] > 0]
     sentences = []
@@ -624,7 +644,7 @@ def _sum_up(
 
 
 def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:
-    """Say what could not be tested, and why."""
+    """Return a sentence on what could not be tested, and why; empty if there is nothing."""
     reasons = [each["reason"] for each in (*features, *shifts) if each["reason"] is not None]
     if not reasons:
         return ""
@@ -636,4 +656,5 @@ def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:
 
 
 def _sentence(words: str) -> str:
+    """Return the words as a sentence, with a capital and a full stop."""
     return f"{words[:1].upper()}{words[1:]}."

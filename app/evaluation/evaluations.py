@@ -1,4 +1,4 @@
-"""The job that evaluates: a model's artifact and a table in, metrics, curve and drift out."""
+"""The job that evaluates a model on a table: reads its artifact, and returns metrics, the curve and drift."""
 
 from __future__ import annotations
 
@@ -97,7 +97,9 @@ class AliasThreshold(TypedDict):
 
 
 class EvaluationSpec(TypedDict):
-    """The specification of the job; `independent` is false if the model has seen rows of the dataset; see `seen`."""
+    """The specification of an evaluation job. `independent` is false if the model has seen rows of the dataset; see
+    `seen`.
+    """
 
     evaluation_id: str
     independent: bool
@@ -111,7 +113,7 @@ class EvaluationSpec(TypedDict):
 
 
 class EvaluationPayload(Work):
-    """The input of the fit process."""
+    """The input of an evaluation in the fit process."""
 
     dataset_kind: str
     table: TableFile
@@ -129,7 +131,7 @@ class EvaluationPayload(Work):
 
 
 class EvaluationResult(Work):
-    """The output of the fit process; `curve` is a file."""
+    """The output of an evaluation in the fit process; `curve` is a file."""
 
     metrics: Json
     drift: Json | None
@@ -141,7 +143,7 @@ class EvaluationResult(Work):
 def submit(
     session: Session, settings: Settings, owner: str, request: EvaluationRequest
 ) -> Evaluation:
-    """Check, and write the evaluation and its job into the caller's transaction."""
+    """Check a request, and create the evaluation and its job in the caller's transaction."""
     inputs, windows = check_evaluation(session, owner, request, lock=True)
     (model,), (cutoff,), dataset = inputs.models, inputs.cutoffs, inputs.dataset
     seen = how_seen(model, dataset)
@@ -191,7 +193,7 @@ def submit(
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> EvaluationPayload:
-    """Gather where artifact and table lie, and what the model's validation has said."""
+    """Return the payload: the paths of artifact and table, and the results of the model's validation."""
     evaluation = EVALUATIONS.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, evaluation.model_id)
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
@@ -235,7 +237,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 def _threshold(
     session: Session, model: Model, spec: EvaluationSpec
 ) -> tuple[float | None, list[str]]:
-    """Return the threshold that the rows are evaluated at, None if there is none, and warnings about it."""
+    """Return the threshold for the rates in the metrics (None if there is none), and warnings about it."""
     at, of_alias = spec.get("at"), spec.get("alias_cutoff")
     if at is not None and "threshold" in at:
         return at["threshold"], []
@@ -260,7 +262,7 @@ def _threshold(
 
 
 def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
-    """Score and measure; pure computing on the files that the payload names."""
+    """Score the table and compute metrics and drift. Only computes, on the files that the payload names."""
     workdir = Path(payload["workdir"])
     model = payload["model"]
     measured = MEASURES[payload["dataset_kind"]]
@@ -321,12 +323,13 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
 
 
 def _windows_of(before: Remembered) -> list[Window]:
+    """Return the windows of FPRs of the validation's partial AUCs."""
     found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
     return sorted(set(found))
 
 
 def publish(blobs: Publisher, claim: Claim, result: EvaluationResult) -> PublishedOutput:
-    """Pack the curve, where there is one."""
+    """Return the evaluation's columns, with the curve packed into its own row if there is one."""
     columns = {
         "metrics": result["metrics"],
         "drift": result["drift"],
@@ -348,7 +351,9 @@ def publish(blobs: Publisher, claim: Claim, result: EvaluationResult) -> Publish
 def roc(
     session: Session, owner: str, evaluation_id: str
 ) -> tuple[Evaluation, RocCurve, core_metrics.ClassTotals]:
-    """The full ROC curve of an evaluation that has one, with what intervals at its points need."""
+    """Return an evaluation, its full ROC curve, and the class totals from which intervals are computed. Raises NotFound
+    if it has no curve.
+    """
     evaluation = EVALUATIONS.find(session, owner, evaluation_id)
     row = repository.find_curve(session, evaluation.id)
     if row is None or evaluation.metrics is None:
@@ -359,7 +364,7 @@ def roc(
 
 @dataclass(frozen=True)
 class GuaranteedGroup:
-    """The guaranteed cutoff of one group, with its rates on the group's rows; None where it has none."""
+    """The guaranteed cutoff of one group, with its rates on the group's rows; None if it cannot be guaranteed."""
 
     value: str | None
     found: GroupGuarantee
@@ -369,8 +374,8 @@ class GuaranteedGroup:
 
 @dataclass(frozen=True)
 class CutoffOfEvaluation:
-    """An operating point of an evaluation; with a confidence its guarantee, and the guarantees of the groups if they
-    are requested.
+    """An operating point of an evaluation; with a confidence also its guarantee, and the guarantees of the groups if
+    requested.
     """
 
     evaluation: Evaluation
@@ -388,15 +393,16 @@ def prepare_operating_point(
     *,
     together: bool | None,
 ) -> Callable[[], CutoffOfEvaluation]:
-    """Read what an operating point of an evaluation is computed from; return what computes it, and reads nothing.
-    `asked` are the keywords of `core.metrics.operating_point`. `together`: also the guarantees of the groups, all at
-    once or each separately; None: without them.
+    """Read the data of an operating point from the database; return a function that computes it without the database.
+    `asked` are the keywords of `core.metrics.operating_point`. `together`: whether the guarantees of all groups hold at
+    once, or each separately; None for no groups.
     """
     evaluation, curve, totals = roc(session, owner, evaluation_id)
     independent = evaluation.job.spec["independent"]
     scores = None if together is None else repository.find_group_scores(session, evaluation.id)
 
     def compute() -> CutoffOfEvaluation:
+        """Compute the operating point and its guarantees."""
         point, guarantee = _cutoff_on(evaluation, curve, totals, independent, confidence, asked)
         groups = None
         if together is not None:
@@ -414,6 +420,9 @@ def _cutoff_on(
     confidence: float | None,
     asked: Json,
 ) -> tuple[OperatingPoint, Guarantee | None]:
+    """Return an operating point of the evaluation's curve; with a confidence, its guarantee. Raises Invalid if nothing
+    can be guaranteed.
+    """
     if confidence is None:
         return core_metrics.operating_point_on_curve(
             curve, totals, level=evaluation.level, **asked
@@ -435,7 +444,7 @@ def _cutoff_on(
 def _guarantees_by_group(
     evaluation: Evaluation, stored: bytes | None, guarantee: Guarantee | None, *, together: bool
 ) -> tuple[GroupGuarantees, list[GuaranteedGroup]]:
-    """Return a cutoff for each group of an evaluation with the same guarantee there; raises Invalid."""
+    """Return a cutoff for each group of an evaluation with the same guarantee in the group. Raises Invalid."""
     from core.metrics.guarantees import counts_alike
 
     if guarantee is None:
@@ -462,6 +471,9 @@ def _guarantees_by_group(
     )
 
     def flagged(name: str, scores: Floats, threshold: float | None) -> Interval | None:
+        """Return the flagged fraction of a group's rows of one class, with its interval; None without a threshold or
+        countable rows.
+        """
         alike = counts_alike(metrics["totals"][f"{name}_effective"], metrics[f"{name}s"])
         if threshold is None or not scores.size or not alike:
             return None
@@ -481,6 +493,7 @@ def _guarantees_by_group(
 
 
 def _no_curve(evaluation: Evaluation) -> NotFound:
+    """Return the error for an evaluation without a ROC curve, with the reason."""
     if evaluation.metrics is None:
         why = f"its job {evaluation.job_id} has {evaluation.job.state}"
         if status_of(evaluation) == PROCESSING:
@@ -491,12 +504,13 @@ def _no_curve(evaluation: Evaluation) -> NotFound:
 
 
 def _read_field(request: EvaluationRequest) -> str | None:
-    """Return the field of a request that makes the result contain values of a column."""
+    """Return the field of a request because of which the result contains values of a column; None if there is none."""
     fields = ("group_by", "protected", "amount")
     return next((name for name in fields if getattr(request, name)), None)
 
 
 def _routes() -> Routes:
+    """Return the HTTP routes of evaluations."""
     from app.evaluation.schemas import (
         Evaluation,
         evaluation_in_list,

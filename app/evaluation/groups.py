@@ -1,4 +1,4 @@
-"""An evaluation by groups: what may be asked for, the column that names the groups, and the result as it is stored."""
+"""Evaluations by groups: the check of a request, the columns that define the groups, and the result as stored JSON."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _FEW = 8  # values of a number that are groups of their own
 
 
 class Grouping(TypedDict):
-    """What a job measures by group: the column with its type, and how the cutoffs of the groups are chosen, at a rate
-    if one is given. With `bands` the column has many numbers, and the groups are bands of them.
+    """A column whose groups a job measures, with its type; how the groups' cutoffs are chosen, and the rate if one is
+    given. With `bands` the column has many numbers, and its groups are ranges of them.
     """
 
     column: str
@@ -59,8 +59,8 @@ class Grouping(TypedDict):
 def check_groups(
     session: Session, model: Model, dataset: Dataset, asked: EvaluationRequest, *, has_cutoff: bool
 ) -> None:
-    """Raise Invalid for a column that makes no groups, and for cutoffs that nothing chooses. `has_cutoff` says that the
-    model was named by an alias with a guarantee.
+    """Raise Invalid for a column that does not define groups, or if nothing determines the requested cutoffs.
+    `has_cutoff`: the model was referred to by an alias with a guarantee.
     """
     if not (asked.group_by or asked.at or asked.cutoffs or asked.protected):
         return
@@ -94,6 +94,7 @@ def check_groups(
 
 
 def _check_at(session: Session, model: Model, at: Mapping[str, float]) -> None:
+    """Raise Invalid unless `at` has one member, and the model has a curve if the member is a rate."""
     if len(at) != 1:
         got = ", ".join(at) or "none"
         raise invalid("/at", f"at must have exactly one of fpr, tpr and threshold, got {got}")
@@ -107,10 +108,12 @@ def _check_at(session: Session, model: Model, at: Mapping[str, float]) -> None:
 
 
 def _has_curve(session: Session, model: Model) -> bool:
+    """Return True if the model has a validation curve."""
     return model_rows.has_curve(session, model.id, VALIDATION)
 
 
 def _check_column(dataset: Dataset, name: str) -> None:
+    """Raise Invalid unless the column has few enough distinct values to define groups."""
     what = "a column of categories, booleans or few numbers"
     column = usable_column(dataset, name, "group_by", what)
     if column["type"] == "datetime":
@@ -124,6 +127,7 @@ def _check_column(dataset: Dataset, name: str) -> None:
 
 
 def _check_protected(dataset: Dataset, name: str, index: int) -> None:
+    """Raise Invalid unless the protected column defines groups. `index` is its position in the request."""
     what = "a column of categories, booleans or numbers"
     column = usable_column(dataset, name, f"protected/{index}", what)
     if not _makes_groups(column):
@@ -135,7 +139,7 @@ def _check_protected(dataset: Dataset, name: str, index: int) -> None:
 
 
 def _makes_groups(column: Mapping[str, Any]) -> bool:
-    """Return True if a protected column has groups: few values, or numbers, which are put into bands."""
+    """Return True if a protected column defines groups: it has few values, or numbers, which are divided into bands."""
     if column["role"] in ("label", "dropped") or not column.get("distinct"):
         return False
     few = column["distinct"] + (1 if column["missing"] else 0) <= MAX_GROUPS
@@ -143,8 +147,8 @@ def _makes_groups(column: Mapping[str, Any]) -> bool:
 
 
 def protected_groupings(dataset: Dataset, asked: EvaluationRequest) -> list[Grouping]:
-    """Return the groupings by protected columns: those of the request, or those whose names suggest it. `check_groups`
-    has accepted them. The column of the request's own groups is not measured twice.
+    """Return the groupings by protected columns: the requested ones, or those whose names suggest it. The column of
+    `group_by` is left out. `check_groups` must have accepted the request.
     """
     if dataset.kind != DatasetKind.BIPARTITE:
         return []
@@ -167,9 +171,10 @@ def protected_groupings(dataset: Dataset, asked: EvaluationRequest) -> list[Grou
 
 
 def usable_column(dataset: Dataset, name: str, field: str, what: str) -> Mapping[str, Any]:
-    """Return the profile of a column that a field of a request names.
+    """Return the profile of a column that a request's field refers to.
 
-    Raise Invalid for one that is unknown, empty, dropped or the label; `what` says which columns the field may name.
+    Raises Invalid for a column that is unknown, empty, dropped or the label. `what` describes the allowed columns in
+    the message.
     """
     column = find_column(dataset, name)
     if column is None:
@@ -192,12 +197,12 @@ def usable_column(dataset: Dataset, name: str, field: str, what: str) -> Mapping
 
 
 def find_column(dataset: Dataset, name: str) -> Mapping[str, Any] | None:
-    """Return the profile of a column; None if there is none."""
+    """Return the profile of a column; None if the dataset has no such column."""
     return next((column for column in dataset.columns if column["name"] == name), None)
 
 
 def grouping_of(dataset: Dataset, asked: EvaluationRequest) -> Grouping | None:
-    """Return what the job measures; None without groups. `check_groups` has accepted it."""
+    """Return the requested grouping; None without `group_by`. `check_groups` must have accepted the request."""
     if asked.group_by is None:
         return None
     column = find_column(dataset, asked.group_by)
@@ -214,9 +219,9 @@ def grouping_of(dataset: Dataset, asked: EvaluationRequest) -> Grouping | None:
 
 
 def read_groups(path: str, grouping: Grouping) -> tuple[Floats, list[str] | None]:
-    """Return the groups of the rows of a typed table as numbers, NaN for a missing value, and the text of each number.
+    """Return the group of each row of a typed table as a number (NaN for a missing value), and the text of each number.
 
-    There is no text where the numbers are the values themselves.
+    The texts are None if the numbers are the values themselves.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -238,7 +243,7 @@ def read_groups(path: str, grouping: Grouping) -> tuple[Floats, list[str] | None
 
 
 def _bands(values: Floats) -> tuple[Floats, list[str]]:
-    """Return the band of each value as a number, NaN for a missing one, and the text of each band."""
+    """Return the band of each value as a number (NaN for a missing value), and the text of each band."""
     known = values[~np.isnan(values)]
     shares = np.arange(1, _BANDS) / _BANDS
     edges = np.unique(np.quantile(known, shares, method="inverted_cdf"))
@@ -256,7 +261,7 @@ def _bands(values: Floats) -> tuple[Floats, list[str]]:
 
 
 def adjust_together(found: Sequence[Json], level: float) -> None:
-    """Adjust the p-values of the tests of several columns for their number, by Holm."""
+    """Adjust the p-values of the tests of several columns, in place, by Holm's method."""
     from core.metrics.estimates import holm
 
     tests = [
@@ -277,8 +282,8 @@ def measure_groups(
     threshold: float | None,
     probability: Floats | None,
 ) -> Json:
-    """Return the metrics by group as they are stored; with the probabilities of the rows also their calibration.
-    `path` is the file of the rows.
+    """Return the metrics by group as stored JSON; with the probabilities of the rows also their calibration. `path` is
+    the file of the rows.
     """
     from core.metrics.fairness import IN_SAMPLE, number_groups
 
@@ -338,9 +343,7 @@ def _calibration(
     probability: Floats,
     level: float,
 ) -> Json | None:
-    """Return the calibration of the rows of one group; its diagram at some quantiles of them, none for a small
-    group.
-    """
+    """Return the calibration in one group, with the points of its diagram at quantiles; None for a small group."""
     found = one.calibration
     if found is None:
         return None
@@ -365,7 +368,7 @@ def _calibration(
 
 
 def scores_by_group(rows: Table, scores: Floats, path: str, grouping: Grouping) -> Floats:
-    """Return the scores of the rows of weight above 0, in the order that `split_scores` reads, shape (n_rows,)."""
+    """Return the scores of the rows of weight above 0, shape (n_rows,), in the order that `split_scores` expects."""
     from core.metrics.fairness import number_groups
 
     codes, _ = number_groups(read_groups(path, grouping)[0], len(rows.y))
@@ -374,17 +377,21 @@ def scores_by_group(rows: Table, scores: Floats, path: str, grouping: Grouping) 
 
 
 def split_scores(stored: bytes, groups: Sequence[Mapping[str, Any]]) -> list[tuple[Floats, Floats]]:
-    """Return the ascending scores of the positives and of the negatives of each group of a result."""
+    """Return, for each group of a result, the ascending scores of its positives and of its negatives, from the stored
+    bytes.
+    """
     sizes = [group[of] for group in groups for of in ("positives", "negatives")]
     parts = np.split(np.frombuffer(stored, dtype="<f8"), np.cumsum(sizes)[:-1])
     return list(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _value(one: GroupQuality, texts: Sequence[str] | None) -> str | None:
+    """Return the text of a group; None for missing values."""
     return one.value if texts is None or one.value is None else texts[int(one.value)]
 
 
 def _group(one: GroupQuality, value: str | None, windows: Sequence[Window]) -> Json:
+    """Return the metrics of one group as JSON."""
     return {
         "value": value,
         "rows": one.rows,
@@ -404,22 +411,25 @@ def _group(one: GroupQuality, value: str | None, windows: Sequence[Window]) -> J
 
 
 def _metric(metric: GroupMetric) -> Json:
+    """Return the value and interval of a group's metric, or the reason why it has none, as JSON."""
     interval = document_of(metric.interval) or {"value": None, "low": None, "high": None}
     return {**interval, "reason": metric.reason}
 
 
 def _tested_metric(one: GroupTest | WorstGroup) -> Json:
+    """Return which metric was tested, with its window of FPRs, as JSON."""
     low, high = one.window or (None, None)
     return {"of": one.of, "fpr_min": low, "fpr_max": high}
 
 
 def _test(test: GroupTest, level: float) -> Json:
+    """Return a test of equal groups as JSON."""
     shown = _tested_metric(test) | {"groups": test.groups, "p_value": test.p_value}
     return shown | _evaluated(shown, test.adjusted_p_value, level)
 
 
 def _evaluated(test: Json, adjusted: float | None, level: float) -> Json:
-    """Return the adjusted p-value of a test, whether the groups differ by it, and this as a sentence."""
+    """Return the adjusted p-value of a test, whether it shows that the groups differ, and a sentence on it."""
     names = {
         "auc": "AUC",
         "tpr": "TPR",

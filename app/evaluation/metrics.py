@@ -1,6 +1,4 @@
-"""How good a ranker is on a table, by the metrics of its kind of dataset; and rows of the table that it was trained
-on.
-"""
+"""The metrics of a ranker on a table, for each kind of dataset; and the overlap of the table with the training rows."""
 
 from __future__ import annotations
 
@@ -39,8 +37,8 @@ if TYPE_CHECKING:
 
 
 class EvaluatedModel(TypedDict):
-    """Where a model's artifact is, its SHA-256, the features that it takes, in its order, and where the table is that
-    it was trained on: None if that was deleted, or is the one that evaluates.
+    """A model to evaluate: the path and SHA-256 of its artifact, its features in the model's order, and the path of its
+    training table (None if that was deleted or is the evaluated table).
     """
 
     name: str
@@ -51,7 +49,8 @@ class EvaluatedModel(TypedDict):
 
 
 class Measure(Protocol):
-    """A ranker's scores of a table, to be measured in several ways.
+    """A ranker's scores of a table, from which metrics are computed. `notes` are warnings about the table for the owner
+    of the evaluation.
 
     `notes` is what the owner of the evaluation should know about the table.
     """
@@ -59,14 +58,14 @@ class Measure(Protocol):
     notes: list[str]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """Return the metrics of an evaluation: areas and counts, and the rates at the threshold, if there is one."""
+        """Return the metrics of an evaluation: areas and counts, and the rates at the threshold, if given."""
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """The areas alone, each named as `remember_validation` names those of the validation."""
+        """Return only the areas, with the names that `remember_validation` uses for those of the validation."""
 
 
 class BipartiteMeasure:
-    """Rows with one label: a ROC curve, and all that is read off it."""
+    """The scores of rows with one label: their ROC curve, and metrics computed from it."""
 
     def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
         from core.metrics.groups import check_rows, effective_units
@@ -81,27 +80,27 @@ class BipartiteMeasure:
 
     @property
     def curve(self) -> RocCurve:
-        """A point per distinct score."""
+        """The ROC curve with a point for each distinct score."""
         return self._summary.curve
 
     @property
     def rows(self) -> tuple[float, float]:
-        """Effective number of rows of either class, positives first, as if each were drawn alone."""
+        """The number of positives and negatives as independent rows of equal weight (effective numbers)."""
         totals = self._summary.totals
         return totals.positive_effective, totals.negative_effective
 
     @property
     def totals(self) -> tuple[float, float]:
-        """Weight of either class, positives first."""
+        """The total weight of the positives and of the negatives."""
         return self._summary.totals.positive, self._summary.totals.negative
 
     @property
     def worth(self) -> float:
-        """How many independent observations a row is."""
+        """The number of independent observations that one row counts as, at most 1."""
         return min(1.0, sum(self.effective) / sum(self.rows))
 
     def decision_curve(self, calibration: ServedCalibration, level: float) -> list[Json]:
-        """The net benefit of acting on a calibration's probabilities, by threshold."""
+        """Return the net benefit of decisions by a calibration's probabilities, by threshold."""
         curve = metrics.decision_curve(
             self.table.y,
             calibration.calibration.probability(self.scores),
@@ -116,7 +115,7 @@ class BipartiteMeasure:
         return score_series(self.table.y, self.scores, path, order)
 
     def calibrate(self, workdir: Path, seed: int) -> CalibrationRecord:
-        """Learn a calibration from these rows."""
+        """Fit a calibration on these rows, with its files in `workdir`."""
         return calibrations.learn(
             workdir,
             calibrations.LEARNT_ON_DATASET,
@@ -128,7 +127,7 @@ class BipartiteMeasure:
         )
 
     def reliability(self, calibration: ServedCalibration, level: float) -> Reliability:
-        """How good a calibration's probabilities are on these rows."""
+        """Return how well a calibration's probabilities match the outcomes of these rows."""
         found = core_probability.reliability(
             self.table.y,
             calibration.calibration.probability(self.scores),
@@ -139,13 +138,14 @@ class BipartiteMeasure:
         return calibrations.reliability_record(found)
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """The AUC, the partial AUC of each window, and of rows with queries the metrics of lists."""
+        """Return the AUC, the partial AUC of each window and, for rows with queries, the list metrics."""
         areas = _areas(
             self.table.y, self.scores, self.table.weight, self.table.group, windows, level
         )
         return [*areas, *list_areas(self._lists(level))]
 
     def _lists(self, level: float) -> ListMetrics | None:
+        """Return the metrics within queries; None without queries."""
         return lists.measure(
             self.table.y,
             self.scores,
@@ -156,7 +156,7 @@ class BipartiteMeasure:
         )
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """Return the metrics, and the number of groups."""
+        """Return the areas, counts, rates at the threshold and list metrics of the rows, and the number of groups."""
         auc, *partial = _areas(
             self.table.y, self.scores, self.table.weight, self.table.group, windows, level
         )
@@ -198,8 +198,8 @@ class BipartiteMeasure:
         }
 
     def group_scores(self, path: str, grouping: Grouping) -> Floats | None:
-        """Return the scores of each group in turn: its positives', ascending, then its negatives'. None if neither
-        class has rows of equal weight that were drawn independently: guarantees need them.
+        """Return the scores of each group in turn: those of its positives, ascending, then those of its negatives. None
+        unless the rows of a class were drawn independently with equal weight, as guarantees require.
         """
         from core.metrics.guarantees import counts_alike
 
@@ -210,7 +210,7 @@ class BipartiteMeasure:
 
 
 class PreferenceMeasure:
-    """Items that pairs compare: the weighted fraction of pairs in order."""
+    """The scores of items that pairs compare: the weighted fraction of correctly ordered pairs."""
 
     def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
         items, self._pairs = read_items(table, features)
@@ -218,18 +218,18 @@ class PreferenceMeasure:
         self.notes: list[str] = []
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """The fraction of pairs in order."""
+        """Return the fraction of correctly ordered pairs."""
         summary = metrics.summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
         return [{"of": "pair_order", **summary.order._asdict()}]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """The same with its counts."""
+        """Return the fraction of correctly ordered pairs, and the counts of the pairs."""
         summary = metrics.summarise_pairs(self._scores, self._pairs.rows, self._pairs.weight, level)
         return {"pair_order": summary.order._asdict(), **pair_counts(summary)}
 
 
 class GradedMeasure:
-    """Rows with grades: metrics within queries, or of one list."""
+    """The scores of rows with grades: metrics within queries, or over one list."""
 
     def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
         self._rows = lists.read_graded(table, features)
@@ -239,18 +239,18 @@ class GradedMeasure:
         self.notes: list[str] = []
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """Return the metrics of lists, or of one list."""
+        """Return the metrics within queries, or those of one list."""
         found = lists.measure_graded_rows(self._rows, self._scores, level)
         return [*list_areas(found["lists"]), *order_areas(found["order"])]
 
     def metrics(self, windows: Sequence[Window], level: float, threshold: float | None) -> Json:
-        """Return the metrics."""
+        """Return the counts of the grades and the metrics within queries, or those of one list."""
         found = lists.measure_graded_rows(self._rows, self._scores, level)
         return {name: found[name] for name in ("grades", "lists", "order")}
 
 
 class MultilabelMeasure:
-    """Rows with several labels: areas label by label, and their means."""
+    """The scores of rows with several labels: the areas of each label, and their means."""
 
     def __init__(self, ranker: Ranker, table: TableFile, features: Sequence[str]) -> None:
         self._labels: list[str] = table["labels"]
@@ -261,7 +261,7 @@ class MultilabelMeasure:
         self.notes = self._part.notes(self._labels, "the dataset and so no AUC")
 
     def areas(self, windows: Sequence[Window], level: float) -> list[Json]:
-        """The AUC of each label, and its partial AUCs."""
+        """Return the AUC and the partial AUCs of each label."""
         return [
             {**area, "label": label}
             for k, label in enumerate(self._labels)
@@ -301,18 +301,19 @@ class MultilabelMeasure:
         }
 
     def _of_label(self, k: int, windows: Sequence[Window], level: float) -> list[Json]:
+        """Return the AUC and the partial AUCs of label number `k`."""
         rows = self._part.table
         has, scores = self._part.has[:, k], self._scores[:, k]
         return _areas(has, scores, rows.weight, rows.group, windows, level)
 
 
 def load_ranker(model: EvaluatedModel) -> Ranker:
-    """Load what `model_of` names."""
+    """Load the ranker from a model's artifact, and check its SHA-256."""
     return artifacts.load_ranker(Path(model["path"]), model["sha256"])[0]
 
 
 def read_rows(table: TableFile, features: Sequence[str]) -> Table:
-    """Read a table whose rows have one label; raises Invalid where a class has too few."""
+    """Return a table whose rows have one label. Raises Invalid if a class has too few rows."""
     columns = Columns(
         features, table["label"], table["weight"], table["group"], query=table.get("query")
     )
@@ -334,7 +335,7 @@ _COMPARED_METRICS = ("auc", "ndcg@10")
 
 
 def list_areas(found: ListMetrics | None) -> list[Json]:
-    """Return the metrics of lists that are compared, named as areas are."""
+    """Return the list metrics that drift compares, in the form of areas."""
     return [
         {"of": "list", **{name: each[name] for name in ("metric", "value", "low", "high")}}
         for each in cast(list[Json], [] if found is None else found["metrics"])
@@ -343,6 +344,7 @@ def list_areas(found: ListMetrics | None) -> list[Json]:
 
 
 def order_areas(found: GradedOrder | None) -> list[Json]:
+    """Return the metrics of one graded list in the form of areas; empty without them."""
     return [] if found is None else [{"of": "grades", "metric": "c_index", **found["c_index"]}]
 
 
@@ -354,9 +356,10 @@ def _areas(
     windows: Sequence[Window],
     level: float,
 ) -> list[Json]:
-    """The AUC and the partial AUCs; rows of a group are drawn together."""
+    """Return the AUC and the partial AUCs with intervals, in which the rows of a group are resampled together."""
 
     def area(window: Window) -> Interval:
+        """Return the partial AUC of a window with its interval."""
         return metrics.partial_auc_interval(
             y, scores, *window, level=level, sample_weight=weight, group=group
         )
@@ -371,7 +374,9 @@ def _areas(
 def warnings_of_areas(
     areas: Sequence[Json], rows: tuple[int, int], effective: tuple[float, float]
 ) -> list[str]:
-    """What the owner should know of the intervals of `_areas`; see `core.metrics.intervals.area_warnings`."""
+    """Return warnings where the intervals of these areas may be unreliable; see
+    `core.metrics.intervals.area_warnings`.
+    """
     from core.metrics.intervals import area_warnings
 
     windows = [(area.get("fpr_min", 0.0), area.get("fpr_max", 1.0)) for area in areas]
@@ -380,15 +385,17 @@ def warnings_of_areas(
 
 
 def _metrics(area: Mapping[str, Any]) -> Json:
+    """Return an area without its name, for the metrics."""
     return {name: value for name, value in area.items() if name != "of"}
 
 
 def _mean(values: Sequence[float]) -> float:
+    """Return the mean of the values."""
     return sum(values) / len(values)
 
 
 def model_of(session: Session, model: Model, dataset: Dataset) -> EvaluatedModel:
-    """Return what the fit process needs of a model that is judged on this dataset."""
+    """Return what the fit process needs to evaluate the model on this dataset."""
     trained = dataset_rows.find(session, model.owner, model.dataset_id)
     is_other = trained is not None and trained.sha256 != dataset.sha256
     return {
@@ -415,7 +422,7 @@ Features = tuple[str, ...]
 
 
 class Overlap:
-    """Says of models whether a table holds rows that they were trained on; reads each table once."""
+    """Measures how many rows of a table are in the training tables of models; reads each training table once."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -423,8 +430,8 @@ class Overlap:
         self._shares: dict[tuple[str, Features], tuple[float, float]] = {}
 
     def describe(self, model: EvaluatedModel) -> tuple[bool | None, list[str]]:
-        """Return whether too many rows are also in the model's training table, None if that is gone, and a sentence
-        if they are.
+        """Return whether too many rows are also in the model's training table (None if that was deleted), and a warning
+        if so.
         """
         if model["trained_on"] is None:
             return None, []
@@ -437,7 +444,9 @@ class Overlap:
         ]
 
     def _measure(self, trained_on: str, features: Features) -> tuple[float, float]:
-        """Return the fraction of the rows here that are in training, and of those that occur there again."""
+        """Return the fraction of the rows that are also training rows, and the fraction that duplicates alone would
+        explain.
+        """
         which = (trained_on, features)
         if which not in self._shares:
             known, counts = np.unique(self._hashes(trained_on, features), return_counts=True)
@@ -447,6 +456,7 @@ class Overlap:
         return self._shares[which]
 
     def _hashes(self, path: str, features: Features) -> Hashes:
+        """Return a hash of the features of each row of a table."""
         from app.ingest.profile import hash_rows
 
         if (path, features) not in self._rows:

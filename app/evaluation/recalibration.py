@@ -1,4 +1,4 @@
-"""The job that fits a model's calibration again, on a later dataset: scores in, a new version out."""
+"""The job that fits a model's calibration again on a later dataset: scores the rows, and adds a new version."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CALIBRATE = "calibrate"
 
 
 class CalibrationSpec(TypedDict):
-    """The specification of the job."""
+    """The specification of a calibration job."""
 
     calibrates: str
     dataset: DatasetLineage
@@ -39,7 +39,7 @@ class CalibrationSpec(TypedDict):
 
 
 class CalibrationPayload(Work):
-    """The input of the fit process."""
+    """The input of a calibration in the fit process."""
 
     table: TableFile
     model: EvaluatedModel
@@ -47,14 +47,14 @@ class CalibrationPayload(Work):
 
 
 class CalibrationResult(Work):
-    """The output of the fit process."""
+    """The output of a calibration in the fit process."""
 
     calibration: CalibrationRecord
 
 
 def check(session: Session, owner: str, ref: str, dataset_id: str, *, lock: bool = False) -> Inputs:
-    """Check that a dataset can calibrate a model; raises NotFound, Conflict or Invalid. `lock` holds both until a job
-    on them is written.
+    """Return the model and the dataset, after a check that the dataset can calibrate the model. Raises NotFound,
+    Conflict or Invalid. `lock` locks both until the transaction ends.
     """
     inputs = find_inputs(session, owner, [ref], [""], dataset_id, lock=lock)
     (model,), dataset = inputs.models, inputs.dataset
@@ -72,7 +72,7 @@ def check(session: Session, owner: str, ref: str, dataset_id: str, *, lock: bool
 
 
 def submit(session: Session, settings: Settings, owner: str, ref: str, dataset_id: str) -> Job:
-    """Check, and write the job into the caller's transaction."""
+    """Check a request, and create the calibration job in the caller's transaction."""
     inputs = check(session, owner, ref, dataset_id, lock=True)
     (model,), dataset = inputs.models, inputs.dataset
     spec: CalibrationSpec = {
@@ -94,7 +94,7 @@ def submit(session: Session, settings: Settings, owner: str, ref: str, dataset_i
 def prepare(
     session: Session, settings: Settings, claim: Claim, workdir: Path
 ) -> CalibrationPayload:
-    """Gather the paths of artifact and table."""
+    """Return the payload: the paths of artifact and table."""
     spec = cast(CalibrationSpec, claim.spec)
     model = models.find_to_read(session, claim.owner, spec["calibrates"])
     dataset = find_to_read(session, claim.owner, claim.dataset_id)
@@ -107,7 +107,7 @@ def prepare(
 
 
 def run(payload: CalibrationPayload, callback: Callback) -> CalibrationResult:
-    """Score and fit; pure computing on the files that the payload names."""
+    """Score the table and fit the calibration. Only computes, on the files that the payload names."""
     model = payload["model"]
     measure = BipartiteMeasure(metrics.load_ranker(model), payload["table"], model["features"])
     callback(1, 2, {})
@@ -117,7 +117,7 @@ def run(payload: CalibrationPayload, callback: Callback) -> CalibrationResult:
 
 
 def publish(blobs: Publisher, claim: Claim, result: CalibrationResult) -> ModelCalibration:
-    """Return the row, without its version."""
+    """Return the row of the new calibration, without its version number."""
     spec = cast(CalibrationSpec, claim.spec)
     return calibrations.row_of(
         spec["calibrates"],

@@ -1,4 +1,4 @@
-"""Queries on evaluations and comparisons."""
+"""Queries for evaluations and comparisons."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def insert_models(session: Session, comparison_id: str, models: Sequence[Json]) 
 
 
 def find_curve(session: Session, evaluation_id: str) -> EvaluationCurve | None:
-    """The ROC curve. The caller has seen that the evaluation is the owner's."""
+    """Return the ROC curve of an evaluation. The caller must have checked the owner."""
     return session.get(EvaluationCurve, evaluation_id)
 
 
 def find_group_scores(session: Session, evaluation_id: str) -> bytes | None:
-    """Return the scores by group of an evaluation that has a curve, if they are kept."""
+    """Return the stored scores by group of an evaluation's curve; None if there are none."""
     statement = select(EvaluationCurve.group_scores).where(
         EvaluationCurve.evaluation_id == evaluation_id
     )
@@ -56,8 +56,8 @@ def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Se
 
 
 def _ranked_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
-    """Return the ids of the owner's ready evaluations, each with its `place` among those of its model: the newest has
-    1.
+    """Return the ids of the owner's ready evaluations, with `place`, the rank of each among those of its model: the
+    newest has 1.
     """
     place = func.row_number().over(
         partition_by=Evaluation.model_id,
@@ -71,7 +71,7 @@ def _ranked_ready(owner: str, *conditions: ColumnElement[bool]) -> Subquery:
 def newest_of_models(
     session: Session, owner: str, model_ids: Collection[str]
 ) -> Sequence[Evaluation]:
-    """Return the newest ready evaluation of each of the models, with its job."""
+    """Return the newest ready evaluation of each model, with its job."""
     ready = _ranked_ready(owner, Evaluation.model_id.in_(model_ids))
     statement = (
         select(Evaluation)
@@ -83,7 +83,7 @@ def newest_of_models(
 
 
 def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
-    """Return the owner's models whose newest ready evaluation found a change, at most `limit`, the last evaluated
+    """Return up to `limit` of the owner's models whose newest ready evaluation found a change, the last evaluated
     first, without deleted models. Each has the members of `operations.overview.DriftedModel`.
     """
     ready = _ranked_ready(owner)
@@ -111,7 +111,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
 def find_comparisons_of_pairs(
     session: Session, owner: str, pairs: Collection[tuple[str, str]], limit: int
 ) -> Sequence[tuple[tuple[str, str], Comparison]]:
-    """Return each of the pairs of models with the owner's comparisons of both, the newest `limit` of a pair, newest
+    """Return each pair of models with the owner's comparisons of both: at most the newest `limit` of a pair, newest
     first.
     """
     first, second = _FIRST, _SECOND

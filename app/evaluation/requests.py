@@ -1,4 +1,4 @@
-"""The requests for evaluations and comparisons."""
+"""Request bodies of evaluations and comparisons."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Whether the rows of a table are a time series: tests of drift that take them as independent would then mislead.
+"""Serial dependence of the rows of a table: tests of drift that assume independent rows would be misleading for a time
+series.
 
-Rows with a column of times are tested as a series, with the serial dependence that they show. Without one, a column or
-a class whose neighbouring rows are evidently alike has no test: the order of the table may or may not be that of time.
+Rows with a column of times are tested as a series, with the serial dependence that they show. Without times, a column
+or a class whose neighbouring rows are significantly similar is not tested, because the order of the table may or may
+not be that of time.
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ NO_TIME = (
 
 
 class RowOrder(TypedDict):
-    """How the rows of a table follow each other.
+    """The order of a table's rows: by time or not.
 
     `time` is the column of times, if there is one. `label` is the column within whose values neighbouring rows are
-    compared, since tables are often sorted by it. `grouped`: a column says which rows belong together, and tests allow
-    for that.
+    compared, because tables are often sorted by it. `grouped` is True if a column groups the rows, which tests then
+    take into account.
     """
 
     time: str | None
@@ -51,7 +53,7 @@ class RowOrder(TypedDict):
 
 
 def row_order(model: Model, dataset: Dataset) -> RowOrder:
-    """Return the order of a dataset's rows; the time is the model's, else the one that the columns suggest."""
+    """Return the order of a dataset's rows. The time column is the model's, else one that the columns suggest."""
     columns = dataset.columns or []
     named = model.validation.get("time_column")
     known = any(
@@ -69,7 +71,7 @@ def row_order(model: Model, dataset: Dataset) -> RowOrder:
 
 
 def read_order_times(path: str, order: RowOrder) -> Floats | None:
-    """Return the times of a table's rows; None if a row has none."""
+    """Return the times of a table's rows; None if there is no time column, or a row has no time."""
     if order["time"] is None:
         return None
     try:
@@ -79,7 +81,7 @@ def read_order_times(path: str, order: RowOrder) -> Floats | None:
 
 
 class ScoreSeries(NamedTuple):
-    """The scores of each class, in the order of time or of the table."""
+    """The scores of each class, in the order of time, or of the table if there is no time."""
 
     positives: Floats
     negatives: Floats
@@ -99,7 +101,7 @@ def score_series(
 
 
 def scores_alike(scores: Floats) -> bool:
-    """Return True if neighbouring scores are evidently alike."""
+    """Return True if neighbouring scores are significantly more similar than in random order."""
     from core.metrics.drift import bin_edges
     from core.metrics.serial import order_matters
 
@@ -108,7 +110,7 @@ def scores_alike(scores: Floats) -> bool:
 
 
 class Sampled:
-    """The sampled rows of a table in their order."""
+    """Sampled rows of a table, in their order."""
 
     def __init__(self, table: TableReader, path: str, order: RowOrder) -> None:
         self._by_time: npt.NDArray[np.intp] | None = None
@@ -121,20 +123,22 @@ class Sampled:
 
     @property
     def has_times(self) -> bool:
-        """Whether the rows are ordered by time."""
+        """True if the rows are ordered by time."""
         return self._by_time is not None
 
     def dependence(
         self, bins: Bins, n_bins: int, *, ordered: bool, worth: float
     ) -> SerialDependence | None:
-        """Return how dependent the rows are in time; None if they are too few for it."""
+        """Return the serial dependence of the rows over time; None if there are too few rows."""
         from core.metrics.serial import serial_dependence
 
         assert self._by_time is not None
         return serial_dependence(bins[self._by_time], n_bins, ordered=ordered, worth=worth)
 
     def are_alike(self, bins: Bins, n_bins: int, *, ordered: bool) -> bool:
-        """Return True if neighbouring rows of the table are evidently alike, beyond what groups account for."""
+        """Return True if neighbouring rows of the table are significantly more similar than in random order; never for
+        grouped rows.
+        """
         from core.metrics.serial import order_matters
 
         if self._grouped:
@@ -145,7 +149,9 @@ class Sampled:
 def depend(
     samples: Sequence[Sampled], bins: Sequence[Bins], n_bins: int, *, ordered: bool, worth: float
 ) -> tuple[tuple[SerialDependence, SerialDependence] | None, str | None]:
-    """Return the dependence of the rows of two samples, None if they are independent, and why there can be no test."""
+    """Return the serial dependences of two samples (None if independent), and the reason why there can be no test, if
+    any.
+    """
     if all(each.has_times for each in samples):
         old, new = (
             each.dependence(own, n_bins, ordered=ordered, worth=worth)

@@ -1,4 +1,4 @@
-"""Evaluations and comparisons over HTTP."""
+"""Response bodies of evaluations and comparisons."""
 
 from __future__ import annotations
 
@@ -796,6 +796,7 @@ _METRICS: dict[str, type[EvaluatedCurve | EvaluatedPairs | EvaluatedLabels | Eva
 
 
 def _cutoff_of(row: EvaluationRow) -> EvaluationCutoff | None:
+    """Return the cutoff of an evaluation and its source; None if no rates at a cutoff were computed."""
     point = (row.metrics or {}).get("operating_point")
     if point is None:
         return None
@@ -808,7 +809,7 @@ def _cutoff_of(row: EvaluationRow) -> EvaluationCutoff | None:
 
 
 def evaluation_of(row: EvaluationRow) -> Evaluation:
-    """Show a row with the state of its job."""
+    """Return the response for an evaluation's row, with the state of its job."""
     spec, metrics = row.job.spec, row.metrics or {}
     grouping, money = spec.get("grouping") or {}, spec.get("amounts") or {}
     return Evaluation.from_row(
@@ -830,7 +831,7 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
 
 
 def evaluation_in_list(row: EvaluationRow) -> Evaluation:
-    """Show a row as a list does: without the points of its curves."""
+    """Return the response for an evaluation in a list: without the points of its curves."""
     shown = evaluation_of(row)
     if isinstance(shown.metrics, EvaluatedCurve) and shown.metrics.calibration is not None:
         shown.metrics.calibration.points = []
@@ -1060,7 +1061,9 @@ class Comparison(Resource):
 
 
 def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
-    """Show a row with the state of its job; its curves only if they are asked for."""
+    """Return the response for a comparison's row, with the state of its job; `curves`: with the points of
+    its curves.
+    """
     money, result = row.job.spec.get("amounts") or {}, row.result
     return Comparison.from_row(
         row,
@@ -1074,5 +1077,5 @@ def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
 
 
 def comparison_in_list(row: ComparisonRow) -> Comparison:
-    """Show a row as a list does: without the points of the curves."""
+    """Return the response for a comparison in a list: without the points of its curves."""
     return comparison_of(row, curves=False)

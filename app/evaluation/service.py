@@ -53,7 +53,7 @@ TRAINED_HERE = "was trained on rows of this dataset"
 
 @dataclass(frozen=True)
 class Inputs:
-    """Models on a dataset, as the check found them, and the cutoffs of the aliases that they were named by."""
+    """The models and the dataset of a request after the check, and the cutoffs of the aliases that the request used."""
 
     models: Sequence[Model]
     cutoffs: Sequence[AliasCutoff | None]
@@ -69,8 +69,8 @@ def find_inputs(
     *,
     lock: bool,
 ) -> Inputs:
-    """Find models and dataset, and see that the one fits the others; raises NotFound, Conflict or Invalid. `lock` holds
-    them until a job on them is written.
+    """Return the models and the dataset of a request, after a check that they fit each other. Raises NotFound, Conflict
+    or Invalid. `lock` locks them until the transaction ends.
     """
     find_model = find_to_use if lock else find_named
     found = [
@@ -88,7 +88,7 @@ def find_inputs(
 
 
 def _check_fits(model: Model, dataset: Dataset) -> None:
-    """The dataset must be of the model's kind, have its features, and the two values of its label."""
+    """Raise Invalid unless the dataset has the model's kind, its features, and its two label values."""
     if (misfit := _find_misfit(model, dataset)) is not None:
         code, words = misfit
         detail = f"dataset {dataset.id} does not fit {model.name}:{model.version}: it {words}"
@@ -96,7 +96,9 @@ def _check_fits(model: Model, dataset: Dataset) -> None:
 
 
 def _find_misfit(model: Model, dataset: Dataset, use: Use = "evaluation") -> tuple[str, str] | None:
-    """Return why a dataset cannot be used with a model: a code, and what the dataset must have; None if it can be."""
+    """Return why a dataset cannot be used with a model: a code, and a phrase on what the dataset must have. None if it
+    can be used.
+    """
     if use != "scoring" and dataset.kind != model.kind:
         return "wrong_kind", f"must be of kind {model.kind}, but is of kind {dataset.kind}"
     if use in ("comparison", "calibration") and dataset.kind != DatasetKind.BIPARTITE:
@@ -123,7 +125,7 @@ class ModelFit(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Whether it can be used."""
+        """True if the dataset can be used with the model."""
         return self.reason is None
 
 
@@ -131,7 +133,7 @@ def find_fits(
     session: Session, owner: str, refs: Sequence[str], dataset_ids: Sequence[str], use: Use
 ) -> list[ModelFit]:
     """Return for each of the models and each of the datasets whether they can be used together. Raises NotFound for one
-    that is not there, and Invalid for more than MAX_FITS pairs.
+    that does not exist, and Invalid for more than MAX_FITS pairs.
     """
     if len(refs) * len(dataset_ids) > MAX_FITS:
         detail = (
@@ -156,25 +158,27 @@ def find_fits(
 
 
 def seen_of(row: Evaluation) -> str | None:
-    """Return what the model has seen of the rows of an evaluation; None if that is not known yet."""
+    """Return how the model already knows the rows of an evaluation, one of `Seen`; None if that is not known yet."""
     return _seen(row.job.spec["seen"], (row.metrics or {}).get(OVERLAPS))
 
 
 def seen_in(row: Comparison, model_id: str) -> str | None:
-    """Return what a model has seen of the rows of a comparison; None if that is not known."""
+    """Return how a model already knows the rows of a comparison, one of `Seen`; None if that is not known."""
     seen = row.job.spec.get("seen", {}).get(model_id)
     return _seen(seen, (row.result or {}).get("overlaps", {}).get(model_id))
 
 
 def _seen(before: str | None, overlaps: bool | None) -> str | None:
-    """Return what a model has seen, given what was known before the job and whether the job found equal rows."""
+    """Return how a model knows the rows, from what was known before the job, and from whether the job found
+    equal rows.
+    """
     if before != "new":
         return before
     return None if overlaps is None else "overlaps" if overlaps else "new"
 
 
 def check_windows(asked: Sequence[NewWindow]) -> list[Json]:
-    """Return the windows as they are stored; raises Invalid for one that is empty, or that occurs twice."""
+    """Return the windows as stored JSON. Raises Invalid for an empty window, or one that occurs twice."""
     windows = [(window.fpr_min, window.fpr_max) for window in asked]
     for number, window in enumerate(windows):
         try:
@@ -188,11 +192,12 @@ def check_windows(asked: Sequence[NewWindow]) -> list[Json]:
 
 
 def _stored(windows: Sequence[Window]) -> list[Json]:
+    """Return windows as stored JSON."""
     return [{"fpr_min": fpr_min, "fpr_max": fpr_max} for fpr_min, fpr_max in windows]
 
 
 def refuse_windows(dataset: Dataset) -> None:
-    """Raise Invalid for windows that were asked for where rows have no false positive rate."""
+    """Raise Invalid for windows in a request on a dataset whose rows have no false positive rate."""
     if dataset.kind == DatasetKind.PREFERENCES:
         raise invalid("/windows", "pairs have no false positive rate: omit windows")
     if dataset.kind == DatasetKind.GRADED:
@@ -200,13 +205,15 @@ def refuse_windows(dataset: Dataset) -> None:
 
 
 def was_trained_on(model: Model, dataset: Dataset) -> bool:
-    """Return True if the model was trained on rows of the dataset: equal content, or rows that versions share."""
+    """Return True if the model was trained on rows of the dataset: its content is equal, or its versions share rows."""
     # By id, too: during an upgrade, a worker of a version without lineage knows only the id.
     return model.dataset_id == dataset.id or shares_rows(model.dataset, lineage_of(dataset))
 
 
 def how_seen(model: Model, dataset: Dataset) -> Seen:
-    """Return what the model has to do with the dataset already: equal content, or rows that versions have in common."""
+    """Return whether the model was trained or validated on rows of the dataset, by equal content or shared rows of
+    versions; else "new".
+    """
     if was_trained_on(model, dataset):
         return "trained"
     validated_on = model.validation.get("dataset_id")
@@ -216,7 +223,7 @@ def how_seen(model: Model, dataset: Dataset) -> Seen:
 
 
 def say_seen(model: Model, seen: Seen) -> list[str]:
-    """Return it as warnings, if it matters."""
+    """Return the warnings about rows that the model was trained or validated on; empty for new rows."""
     name = f"{model.name}:{model.version}"
     match seen:
         case "trained":
@@ -231,7 +238,9 @@ def say_seen(model: Model, seen: Seen) -> list[str]:
 def check_evaluation(
     session: Session, owner: str, request: EvaluationRequest, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
-    """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
+    """Check a request for an evaluation; returns the model and dataset, and the windows. Raises as `find_inputs` does,
+    to which `lock` is passed.
+    """
     given = None if request.windows is None else check_windows(request.windows)
     inputs = find_inputs(session, owner, [request.model], ["/model"], request.dataset_id, lock=lock)
     has_cutoff = inputs.cutoffs[0] is not None
@@ -248,7 +257,9 @@ def check_evaluation(
 def check_comparison(
     session: Session, owner: str, request: ComparisonRequest, *, lock: bool = False
 ) -> tuple[Inputs, list[Json]]:
-    """Check everything; returns models and dataset, and the windows. Raises as `find_inputs`, which `lock` is for."""
+    """Check a request for a comparison; returns the models and dataset, and the windows. Raises as `find_inputs` does,
+    to which `lock` is passed.
+    """
     windows = check_windows(request.windows)
     metrics = metrics_named(request.metrics, "/metrics")
     pointers = [f"/models/{number}" for number in range(len(request.models))]

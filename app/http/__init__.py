@@ -1,1 +1,1 @@
-"""HTTP only: routes, schemas, dependencies, problem+json."""
+"""Code about HTTP only: server, middleware, dependencies, base schemas, problem+json."""

@@ -9,15 +9,15 @@ from starlette.types import Scope
 
 
 def client_address(scope: Scope) -> str | None:
-    """Return the caller's address, which a trusted proxy forwards; else the address of the connection. None if it is no
-    network address.
+    """Return the caller's address, as forwarded by a trusted proxy, else the address of the connection. None if it is
+    not an IP address.
     """
     client = scope.get("client")
     return None if client is None else _address(client[0])
 
 
 def network_of(client: tuple[str, int] | None) -> str:
-    """Return the caller's address; for IPv6 the /64 network, which belongs to one host."""
+    """Return the caller's address; for IPv6 its /64 network, which usually belongs to one host."""
     try:
         address = ip_address(client[0] if client else "")
     except ValueError:
@@ -29,6 +29,7 @@ def network_of(client: tuple[str, int] | None) -> str:
 
 @lru_cache(maxsize=1024)
 def _address(host: str) -> str | None:
+    """Return an IP address in its canonical form; None for other text."""
     try:
         return str(ip_address(host))
     except ValueError:

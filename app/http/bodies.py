@@ -27,9 +27,10 @@ class BodyLimit(NamedTuple):
 
 
 def takes_body(*names: str) -> Callable[[Endpoint], Endpoint]:
-    """Declare which settings limit the body of an endpoint; the largest of them counts."""
+    """Declare the settings that limit the body of an endpoint; the largest of them applies."""
 
     def mark(endpoint: Endpoint) -> Endpoint:
+        """Attach the settings to the endpoint function, for `BodyLimits`, and return the function."""
         endpoint.body_settings = names  # type: ignore[attr-defined]  # read back by `BodyLimits`
         return endpoint
 
@@ -37,7 +38,9 @@ def takes_body(*names: str) -> Callable[[Endpoint], Endpoint]:
 
 
 def limit_of(settings: Settings, *names: str) -> BodyLimit:
-    """Return the largest of these settings. Without `MAX_BODY`, the endpoint writes the body to disk as it comes."""
+    """Return the largest of these settings as a limit. Without `MAX_BODY` among them, the endpoint streams the body to
+    disk.
+    """
     prefix = settings.model_config["env_prefix"]
     held = settings.max_body_bytes if MAX_BODY in names else 0
     return max(
@@ -46,7 +49,7 @@ def limit_of(settings: Settings, *names: str) -> BodyLimit:
 
 
 class BodyLimits:
-    """The maximum size of a body for each path of an application, as its endpoints declare it."""
+    """The maximum body size for each path of an application, as declared by its endpoints."""
 
     def __init__(self, settings: Settings, routes: Iterable[BaseRoute]) -> None:
         self._default = limit_of(settings, MAX_BODY)
@@ -65,7 +68,7 @@ class BodyLimits:
 
 
 def body_too_large(limit: BodyLimit) -> HTTPException:
-    """Return the error for a body that is over the limit."""
+    """Return the error for a body that exceeds the limit."""
     # An HTTPException because FastAPI lets only these through while it reads a body.
     return HTTPException(
         413,

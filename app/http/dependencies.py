@@ -48,7 +48,7 @@ MAX_TABLES = 2
 
 @dataclass(frozen=True)
 class Context:
-    """What every endpoint may use: settings, database, blobs, broker, and limits.
+    """The objects of a process that every endpoint may use: settings, database, blobs, broker, and limits.
 
     Objects of a single domain are in `app.state`; a dependency of that domain passes them to an endpoint.
     """
@@ -81,14 +81,14 @@ class Context:
         return self.blobs.fetch(self.db.reading(catalogue.find, key))
 
     def occupy(self, scope: MutableMapping[str, Any], owner: str) -> None:
-        """Take one of the owner's permits for a request (given by its ASGI scope), and release it when the request
-        ends. Raises the error of `FairSemaphore.refusal`.
+        """Acquire one of the owner's permits for a request (given by its ASGI scope), released when the request ends.
+        Raises the error of `FairSemaphore.refusal`.
         """
         permit = self.requests.acquire(owner)
         release_at_end(scope, partial(self.requests.release, owner, permit))
 
     async def compute(self, owner: str, work: Callable[[], Found]) -> Found:
-        """Run a long computation in a thread when it is the owner's turn; the wait occupies no thread.
+        """Run a long computation in a thread, as soon as the owner has a permit; the wait does not occupy a thread.
 
         Raises TooMany if others take too long.
         """
@@ -103,21 +103,25 @@ def context_of(request: Request) -> Context:
 
 
 async def _context(request: Request) -> Context:
+    """Return the context of this process; the FastAPI dependency."""
     return context_of(request)  # not in a thread: health must not wait for one
 
 
 async def _caller(request: Request) -> Caller:
+    """Return the authenticated caller; the FastAPI dependency."""
     caller: Caller = request.scope["caller"]
     return caller
 
 
 def from_query(shape: type) -> Any:
-    """Return a dependency that makes a dataclass of query parameters: each field is one, or another dependency.
+    """Return a dependency that constructs a dataclass from query parameters: each field is a parameter, or another
+    dependency.
 
     It is a coroutine function, because FastAPI would call the class itself in a thread.
     """
 
     async def make(**parameters: Any) -> Any:
+        """Return the dataclass of these query parameters."""
         return shape(**parameters)
 
     hints = get_type_hints(shape, include_extras=True)
@@ -129,7 +133,7 @@ def from_query(shape: type) -> Any:
 
 @dataclass(frozen=True)
 class Paging:
-    """Which page of a list."""
+    """The page of a list: its size, and the cursor after which it begins."""
 
     limit: Annotated[
         int, Query(ge=1, le=200, description="Maximum number of items on the page.")
@@ -152,7 +156,7 @@ class ListFilter:
 
 
 def preferences(request: Request) -> dict[str, str]:
-    """Return the preferences of the Prefer header by name (RFC 7240). The first of two with the same name counts."""
+    """Return the preferences of the Prefer header by name (RFC 7240). Of two with the same name, the first counts."""
     found: dict[str, str] = {}
     for header in request.headers.getlist("prefer"):
         for part in header.split(","):
@@ -166,9 +170,9 @@ MAX_UNKNOWN = 20
 
 
 def refuse_unknown(given: Iterable[str], known: Sequence[str]) -> None:
-    """Raise Invalid for unknown query parameters: a misspelt one would count as absent.
+    """Raise Invalid for unknown query parameters; otherwise a misspelt one would be ignored.
 
-    The first `MAX_UNKNOWN` are named, each with the most similar known one.
+    The error lists the first `MAX_UNKNOWN`, each with the most similar known parameter.
     """
     unknown = [name for name in given if name not in known]
     errors = []
@@ -184,11 +188,12 @@ MAX_TAGS = 10
 
 
 def query_of(fields: type[FieldsModel]) -> Callable[..., Awaitable[FieldsModel]]:
-    """Return a dependency that reads a model's fields from the query: FastAPI sees one parameter for each, as the model
-    describes it.
+    """Return a dependency that reads a model's fields from the query. In OpenAPI each field is one parameter, as the
+    model describes it.
     """
 
     async def read(**given: str | None) -> FieldsModel:
+        """Return the fields that are present in the query."""
         return fields.parse({name: text for name, text in given.items() if text is not None})
 
     parameters = []
@@ -213,7 +218,7 @@ _RFC_3339 = re.compile(
 
 
 def _refuse_numbers(value: object) -> object:
-    """Refuse a number: pydantic would read it as seconds since 1970."""
+    """Raise an error for a number: pydantic would accept it as seconds since 1970."""
     if isinstance(value, str) and not _RFC_3339.fullmatch(value):
         raise PydanticCustomError("rfc_3339", "must be a time in RFC 3339")
     return value
@@ -237,6 +242,7 @@ async def _times(
         ),
     ] = None,
 ) -> Times:
+    """Return the range of creation times of the query; the FastAPI dependency."""
     return Times(
         None if created_after is None else earliest_shown(created_after),
         None if created_before is None else earliest_shown(created_before),
@@ -260,6 +266,7 @@ async def _row_filter(
         ),
     ] = None,
 ) -> RowFilter:
+    """Return the filter of a list by time and by text; the FastAPI dependency."""
     return RowFilter(search, *times)
 
 
@@ -279,6 +286,7 @@ async def _tagged_filter(
         ),
     ] = None,
 ) -> RowFilter:
+    """Return the filter of a list by time, text and tags; the FastAPI dependency."""
     return replace(only, tags=tuple(tag or ()))
 
 

@@ -1,4 +1,4 @@
-"""Read forms of browsers and of curl within bounds: a form with a table is streamed, a small form is read whole."""
+"""Bounded reading of multipart and urlencoded forms: one with a table is streamed, a small one is read into memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def media_type_of(request: Request) -> str:
 
 
 async def read_fields(request: Request, max_bytes: int) -> Fields:
-    """Return the fields of a small form, all of them text. A body without a media type is not read.
+    """Return the fields of a small form as text. A body without a media type is not read.
 
     Raises UnsupportedMedia, TooLarge, or Malformed for more than `MAX_FIELDS` fields.
     """
@@ -58,7 +58,7 @@ MAX_PARTS = 32
 
 @dataclass
 class UploadForm:
-    """The fields beside the file. Complete once all chunks of the file are read."""
+    """The fields of a form other than its file. Complete after all chunks of the file are read."""
 
     fields: dict[str, str] = field(default_factory=dict)
     file_content_type: str | None = None
@@ -66,7 +66,7 @@ class UploadForm:
 
 
 class FormReader:
-    """Read a form with one part named `file`, and yield the file's bytes as they come."""
+    """Reads a form with one part named `file`, and yields the file's bytes as they arrive."""
 
     def __init__(self, content_type: str) -> None:
         check_length(content_type)
@@ -103,7 +103,7 @@ class FormReader:
             raise Malformed(f"the form could not be read: {error}") from error
 
     async def file(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Yield the chunks of the part named `file`; the other parts go to `form.fields`."""
+        """Yield the chunks of the part named `file`; store the other parts in `form.fields`."""
         try:
             async for chunk in body:
                 self._parser.write(chunk)
@@ -119,6 +119,7 @@ class FormReader:
             raise Malformed("the form must have a part named 'file', with a filename")
 
     def _begin(self) -> None:
+        """Begin a part. The parser calls this and the following methods."""
         self._parts += 1
         if self._parts > MAX_PARTS:
             raise TooLarge(f"a form can have at most {MAX_PARTS} parts")
@@ -126,16 +127,20 @@ class FormReader:
         self._value.clear()
 
     def _on_header_name(self, data: bytes, start: int, end: int) -> None:
+        """Collect a piece of a header's name."""
         self._header_name += data[start:end]
 
     def _on_header_value(self, data: bytes, start: int, end: int) -> None:
+        """Collect a piece of a header's value."""
         self._header_value += data[start:end]
 
     def _on_header_end(self) -> None:
+        """Store a complete header of the part."""
         self._headers[self._header_name.decode("latin-1").lower()] = self._header_value
         self._header_name, self._header_value = b"", b""
 
     def _on_headers(self) -> None:
+        """Read the name of the part from its headers. Raises Malformed or TooLarge."""
         disposition, options = parse_options_header(
             self._headers.get("content-disposition", b"").decode("latin-1")
         )
@@ -155,6 +160,7 @@ class FormReader:
         self.form.file_name = options.get(b"filename", b"").decode("utf-8", "replace") or None
 
     def _data(self, data: bytes, start: int, end: int) -> None:
+        """Collect a piece of the part's content. Raises TooLarge for a long field."""
         if self._name == "file":
             self._chunks.append(data[start:end])
             return
@@ -165,6 +171,7 @@ class FormReader:
             )
 
     def _end(self) -> None:
+        """Store a complete field. Raises Malformed if it is not UTF-8."""
         if self._name is not None and self._name != "file":
             try:
                 self.form.fields[self._name] = self._value.decode("utf-8")
@@ -172,12 +179,13 @@ class FormReader:
                 raise Malformed(f"the form field {self._name!r} is not UTF-8") from error
 
     def _on_end(self) -> None:
+        """Note that the form is complete."""
         self._ended = True
 
 
 def number_or_text(text: str, dialect: Mapping[str, str] | None = None) -> float | str | None:
-    """Return a field as a number, read by the rules of `dialect`. Returns None if the field is empty. Returns the text
-    itself if it is no finite number: then the API says what is wrong.
+    """Return a field as a number, read by the rules of `dialect`; None if it is empty. Text that is not a finite number
+    stays text, so that the API reports the error.
     """
     text = text.strip()
     if dialect:

@@ -1,6 +1,7 @@
-"""The guide of this version, below /guide: the site of `make docs`, which the wheel and the image of a release have.
+"""The documentation of this version, below /guide: the site of `make docs`, which is part of the wheel and the image of
+a release.
 
-A checkout has none, unless somebody copies its folder `site` to `app/guide`.
+A checkout has none, unless its folder `site` is copied to `app/guide`.
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ POLICY = (
 
 
 def is_here() -> bool:
-    """Return True if this installation has the guide."""
+    """Return True if this installation has the documentation."""
     return (FOLDER / "index.html").is_file()
 
 
 def routes() -> list[Route]:
-    """Return the routes of the guide; none if this installation has no guide."""
+    """Return the routes of the documentation; empty if this installation has none."""
     if not is_here():
         return []
     files = StaticFiles(directory=FOLDER, html=True)
 
     async def read_file(request: Request) -> Response:
+        """Return a file of the documentation."""
         path = request.path_params["path"]
         answer = await files.get_response(os.path.normpath(path), request.scope)
         if isinstance(
@@ -41,10 +43,11 @@ def routes() -> list[Route]:
         ):  # to a folder's own page: by path alone, whatever the Host
             return RedirectResponse(f"/guide/{quote(path)}/")
         answer.headers["Content-Security-Policy"] = POLICY
-        answer.headers["Cache-Control"] = "no-cache"  # asked for again after an upgrade
+        answer.headers["Cache-Control"] = "no-cache"  # revalidated, because an upgrade changes it
         return answer
 
     async def go_to_start(request: Request) -> Response:
+        """Redirect to the first page of the documentation."""
         return RedirectResponse("/guide/")
 
     return [

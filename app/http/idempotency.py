@@ -1,4 +1,6 @@
-"""Requests that create something. An Idempotency-Key replays the first answer; the path `…/validate` only checks."""
+"""Requests that create something. A repeated Idempotency-Key returns the first response again; the path `…/validate`
+only checks the request.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +40,7 @@ async def _idempotency_key(
         ),
     ] = None,
 ) -> str | None:
+    """Return the Idempotency-Key of the request; the FastAPI dependency. Raises Invalid for a bad key."""
     if idempotency_key is None:
         return None
     fits = 0 < len(idempotency_key) <= MAX_KEY_LENGTH
@@ -60,8 +63,8 @@ def add_validation(
     more: str = "",
     **described: Any,
 ) -> None:
-    """Route `POST {path}/validate` to the endpoint of `path`. There the endpoint creates nothing: it answers with
-    `answer`.
+    """Add the route `POST {path}/validate` for the endpoint of `path`. On that route the endpoint creates nothing and
+    responds with `answer`.
 
     `method` is that of `path`. `more` is added to the description.
     """
@@ -81,9 +84,12 @@ def add_validation(
 def validated(
     router: APIRouter, path: str, name: str, answer: type[Resource] = Valid, **options: Any
 ) -> Callable[[Endpoint], Endpoint]:
-    """Decorate the endpoint that creates something at `path`: `add_validation`, with the same arguments."""
+    """Return a decorator for the endpoint that creates something at `path`, which calls `add_validation` with these
+    arguments.
+    """
 
     def add(endpoint: Endpoint) -> Endpoint:
+        """Add the validating route and return the endpoint."""
         add_validation(router, path, name, endpoint, answer, **options)
         return endpoint
 
@@ -91,6 +97,7 @@ def validated(
 
 
 def _only_validates(request: Request) -> bool:
+    """Return True if the request came by the path `…/validate`; the FastAPI dependency."""
     found: bool = request.scope["route"].path.endswith(VALIDATE)
     return found
 
@@ -100,14 +107,14 @@ ValidateOnlyDep = Annotated[bool, Depends(_only_validates)]
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The body of the response to a request that created something: made now, or stored from the first time."""
+    """The response body of a request that created something: new, or stored by the first request with its key."""
 
     body: Json
     replayed: bool
 
     @property
     def headers(self) -> dict[str, str]:
-        """The header that says whether the body was stored."""
+        """The response header that states whether the body is a stored one."""
         return {"Idempotent-Replayed": "true"} if self.replayed else {}
 
 
@@ -120,7 +127,8 @@ def run_once(
     create: Callable[..., Json],
     *args: Any,
 ) -> Created:
-    """Call `create(session, *args)` in the transaction that stores the key, or return what the same key got before.
+    """Call `create(session, *args)` in the transaction that stores the key, or return the stored response of the same
+    key.
 
     Equal requests at the same moment wait for the first one. If it fails, nothing is stored and the next one runs.
     Raises Invalid if the key was used with another `fingerprint` (a hash of the request). Without a key, `create` is
@@ -144,14 +152,14 @@ def run_once(
 
 
 def is_known(session: Session, owner: str, route: str, key: str) -> bool:
-    """Return True if an answer is stored under the key: the request may be a replay, which creates nothing."""
+    """Return True if a response is stored under the key. The request may then be a replay, which creates nothing."""
     return repository.find(session, owner, route, key) is not None
 
 
 @dataclass(frozen=True)
 class Creation:
-    """A request that creates something: its route, owner, Idempotency-Key, hash of the request, and whether it is only
-    checked (the path `…/validate`).
+    """A request that creates something: its route, owner, Idempotency-Key and hash, and whether it is only to be
+    checked (path `…/validate`).
     """
 
     context: Context
@@ -184,7 +192,9 @@ class Creation:
     async def rehearse(
         self, create: Callable[Concatenate[Session, P], object], *args: P.args, **kwargs: P.kwargs
     ) -> Response:
-        """Call `create(session, *args)` in a transaction that is rolled back, and answer that the request is valid."""
+        """Call `create(session, *args)` in a transaction that is rolled back; return the response that the request is
+        valid.
+        """
         with suppress(_RollBack):
             await run_in_threadpool(self.context.db.writing, _run_and_roll_back, create, *args)
         return JSONResponse({"valid": True})
@@ -195,6 +205,7 @@ class _RollBack(Exception):
 
 
 def _run_and_roll_back(session: Session, create: Callable[..., object], *args: Any) -> None:
+    """Call `create`, make the checks that precede a commit, and raise `_RollBack`."""
     create(session, *args)
     audit.before_commit(session)
     raise _RollBack
@@ -207,6 +218,7 @@ async def _creation(
     key: IdempotencyKeyDep,
     only_check: ValidateOnlyDep,
 ) -> Creation:
+    """Return the request that creates something; the FastAPI dependency."""
     same = hashlib.sha256(request.scope["path"].encode("utf-8", "surrogatepass"))
     same.update(b"\0" + await request.body())
     route = f"{request.method} {request.scope['route'].path}"

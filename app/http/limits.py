@@ -1,6 +1,4 @@
-"""Limits of one API process: a request rate for each key or address, and a fair number of open requests for each
-owner.
-"""
+"""Limits of one API process: the request rate of each key or address, and each owner's number of open requests."""
 
 from __future__ import annotations
 
@@ -19,10 +17,10 @@ MAX_BUCKETS = 10_000
 
 
 class RateLimiter:
-    """A token bucket for each name: a request takes a token; `per_second` tokens come back, up to `burst`.
+    """A token bucket for each name. A request takes one token; `per_second` tokens are refilled, up to `burst`.
 
-    If there are too many buckets, full ones are dropped; if that is not enough, all are. It has no lock: only the
-    event loop uses it. `rule` and `code` are the sentence and the code of a refusal.
+    If there are too many buckets, full ones are dropped; if that is not enough, all are. There is no lock, because only
+    the event loop uses it. `rule` and `code` are the message and the code of the error.
     """
 
     def __init__(
@@ -41,7 +39,7 @@ class RateLimiter:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str) -> None:
-        """Take a token from a bucket. Raises TooMany, which says when to come back."""
+        """Take a token from a name's bucket. Raises TooMany with the time of the next token if it is empty."""
         now = self._clock()
         tokens, at = self._buckets.get(name, (self._burst, now))
         tokens = min(self._burst, tokens + (now - at) * self._per_second)
@@ -53,12 +51,13 @@ class RateLimiter:
         self._buckets[name] = (tokens - 1.0, now)
 
     def give_back(self, name: str) -> None:
-        """Put a token back, because the request does not count."""
+        """Return a token to a name's bucket, because the request does not count."""
         if name in self._buckets:
             tokens, at = self._buckets[name]
             self._buckets[name] = (tokens + 1.0, at)
 
     def _forget_full(self, now: float) -> None:
+        """Drop the full buckets, and all of them if there are still too many."""
         refilled_in = self._burst / self._per_second
         self._buckets = {
             name: bucket for name, bucket in self._buckets.items() if now - bucket[1] < refilled_in
@@ -71,10 +70,10 @@ RETRY_SECONDS = 5
 
 
 class MemoryBudget:
-    """Bytes of request bodies and of waiting responses that a process holds at once. Only the event loop uses it.
+    """The bytes of request bodies and waiting responses in the memory of a process. Used only on the event loop.
 
-    An owner may hold at most as many bytes as are free: so one owner, however many requests it sends, leaves room for
-    the next. `show` is called with the difference whenever the number of bytes changes.
+    An owner may occupy at most as many bytes as are free, so that one owner always leaves space for the next one.
+    `show` is called with the difference whenever the number of bytes changes.
     """
 
     def __init__(self, most: int, show: Callable[[int], object] = lambda change: None) -> None:
@@ -84,7 +83,7 @@ class MemoryBudget:
         self.held = 0
 
     def add(self, owner: str, size: int) -> None:
-        """Count more bytes. Raises Unavailable, and counts nothing, if the owner may hold no more of them now."""
+        """Count more bytes of an owner. Raises Unavailable, and counts nothing, if the owner may not have more now."""
         free = self._most - self.held
         held = self._held.get(owner, 0)
         if held + size > free:
@@ -104,6 +103,7 @@ class MemoryBudget:
         self._change(owner, -size)
 
     def _change(self, owner: str, change: int) -> None:
+        """Change the count of an owner's bytes and the total."""
         self._held[owner] += change
         if not self._held[owner]:
             del self._held[owner]
@@ -112,10 +112,11 @@ class MemoryBudget:
 
 
 def release_at_end(scope: MutableMapping[str, Any], release: Callable[[], object]) -> None:
-    """Have `release` called once when the request of an ASGI scope has ended, however it ends."""
+    """Register `release` to be called once when the request of an ASGI scope has ended, however it ends."""
     earlier = scope.get("release")
 
     def release_all() -> None:
+        """Call `release`, then those registered before."""
         try:
             release()
         finally:
@@ -127,21 +128,24 @@ def release_at_end(scope: MutableMapping[str, Any], release: Callable[[], object
 
 @dataclass(eq=False)
 class Permit:
-    """A permit, and the size of its upload in bytes: as announced, or as received if that is more."""
+    """A permit of a `FairSemaphore`, and the size of its upload in bytes: the announced or the received one, whichever
+    is larger.
+    """
 
     size: int = 0
 
 
 class FairSemaphore:
-    """A semaphore that never blocks: it raises if no permit is free, at once or after a wait. Only the event loop uses
-    it.
+    """A semaphore with permits per owner that never blocks a thread: it raises an error if no permit is free, at once
+    or after a wait. Used only on the event loop.
 
-    An owner may hold at most as many permits as are free: half of all if alone, a third beside another owner with as
-    many, and so on. So no owner can take the last permit from all others while many are left, but few permits may all
-    be taken: two owners can hold all of three, and a third one is refused, or waits. Owners who wait take turns.
+    An owner may have at most as many permits as are free: half of all permits if alone, a third next to another owner
+    with as many, and so on. So no owner can exhaust a large number of permits, but a small number may be exhausted: two
+    owners can have all of three permits. Waiting owners take turns.
 
-    `what` names the limited thing, and `whose` names who shares it. `full` is the class of the error that is raised
-    when all permits are taken. `show` is called with the number of permits taken whenever it changes.
+    `what` is the name of the limited resource, and `whose` the name of those who share it, for messages. `full` is the
+    class of the error when all permits are in use. `show` is called with the number of permits in use whenever it
+    changes.
     """
 
     def __init__(
@@ -165,7 +169,7 @@ class FairSemaphore:
         self.taken = 0
 
     def refusal(self, owner: str) -> ServiceError | None:
-        """Return the error for one more permit; None if the owner may have it."""
+        """Return the error that a request for one more permit gets; None if the owner may have one."""
         has, free = len(self._permits.get(owner, ())), self._most - self.taken
         if 0 < free > has:
             return None
@@ -181,7 +185,7 @@ class FairSemaphore:
 
     @contextmanager
     def hold(self, owner: str) -> Iterator[Permit]:
-        """Hold a permit for the length of a block. Raises the error of `refusal`."""
+        """Hold a permit of the owner during a block. Raises the error of `refusal`."""
         permit = self.acquire(owner)
         try:
             yield permit
@@ -190,7 +194,9 @@ class FairSemaphore:
 
     @asynccontextmanager
     async def turn(self, owner: str, seconds: float) -> AsyncIterator[Permit]:
-        """Hold a permit for the length of a block, after a wait of at most `seconds`. Raises the error of `refusal`."""
+        """Wait at most `seconds` for a permit of the owner, and hold it during a block. Raises the error of
+        `refusal`.
+        """
         permit = await self._wait(owner, seconds)
         try:
             yield permit
@@ -198,6 +204,7 @@ class FairSemaphore:
             self.release(owner, permit)
 
     async def _wait(self, owner: str, seconds: float) -> Permit:
+        """Return a permit as soon as the owner may have one, at most after `seconds`. Raises the error of `refusal`."""
         if self.refusal(owner) is None:
             return self.acquire(owner)
         given: asyncio.Future[Permit] = asyncio.get_running_loop().create_future()
@@ -216,7 +223,7 @@ class FairSemaphore:
         return given.result() if given.done() else self.acquire(owner)
 
     def _serve_next(self) -> None:
-        """Give free permits to those who wait: to each owner in turn."""
+        """Give the free permits to waiting owners, one owner after the other."""
         while eligible := [each for each in self._waiting if self.refusal(each) is None]:
             owner = eligible[0]
             queue = self._waiting.pop(owner)
@@ -225,7 +232,7 @@ class FairSemaphore:
                 self._waiting[owner] = queue  # to the end of the order
 
     def acquire(self, owner: str) -> Permit:
-        """Take a permit until `release`. Raises the error of `refusal`."""
+        """Return a permit, which must be given back by `release`. Raises the error of `refusal`."""
         if (refusal := self.refusal(owner)) is not None:
             raise refusal
         permit = Permit()
@@ -235,7 +242,7 @@ class FairSemaphore:
         return permit
 
     def release(self, owner: str, permit: Permit) -> None:
-        """Return a permit."""
+        """Give a permit back."""
         self._permits[owner].remove(permit)
         self.taken -= 1
         self._show(self.taken)
@@ -244,5 +251,5 @@ class FairSemaphore:
         self._serve_next()
 
     def size_of(self, owner: str) -> int:
-        """Return the bytes of the uploads that the owner is sending. Any thread may call it."""
+        """Return the total size of the uploads that the owner is sending. May be called from any thread."""
         return sum(permit.size for permit in tuple(self._permits.get(owner, ())))

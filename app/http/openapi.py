@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI generates, completed with examples, scopes, errors and meanings."""
+"""The OpenAPI document: FastAPI's own, completed with examples, scopes, errors and descriptions."""
 
 from __future__ import annotations
 
@@ -127,14 +127,16 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
 def names_resources(endpoint: Endpoint) -> Endpoint:
-    """Declare that a request names other resources, in its body or query: the answer is 404 if one is missing."""
+    """Declare that the body or query of a request refers to other resources, so that OpenAPI lists a 404 for a missing
+    one.
+    """
     endpoint.names_resources = True  # type: ignore[attr-defined]  # read back by `_add_problems`
     return endpoint
 
 
 @dataclass(frozen=True)
 class DomainDocs:
-    """What the domains add to the document.
+    """The domains' additions to the OpenAPI document.
 
     `scope_of` returns an endpoint's scope. `operations` are the operations that FastAPI does not serve, by path and
     method, and `schemas` are their schemas. `algorithms` returns every algorithm with the JSON Schema of its
@@ -148,10 +150,11 @@ class DomainDocs:
 
 
 def install(app: FastAPI, docs: DomainDocs, build: str) -> None:
-    """Make the application serve the completed document, which is built once and names version and build."""
+    """Make the application serve the completed document, which is built once and contains version and build."""
     made: dict[str, Any] = {}
 
     def document() -> dict[str, Any]:
+        """Return the completed document, built at the first call."""
         if not made:
             made.update(_complete(app, docs))
             made["info"]["x-build"] = build
@@ -166,7 +169,9 @@ MAX_PREFIXES = 8
 
 
 class _WrittenOnce:
-    """The document as it is sent. Written and compressed once for each path prefix, because that takes seconds."""
+    """The OpenAPI document as bytes, serialized and compressed once for each path prefix, because that
+    takes seconds.
+    """
 
     def __init__(self, document: Callable[[], dict[str, Any]]) -> None:
         self._document = document
@@ -174,7 +179,7 @@ class _WrittenOnce:
         self._writing = asyncio.Lock()
 
     async def read(self, root: str) -> StoredText:
-        """Return the document that names this service, under the path prefix `root`, as its server."""
+        """Return the OpenAPI document with the path prefix `root` as the service's URL."""
         async with self._writing:
             if root not in self._written:
                 if len(self._written) >= MAX_PREFIXES:
@@ -183,11 +188,13 @@ class _WrittenOnce:
             return self._written[root]
 
     def _write(self, root: str) -> StoredText:
+        """Return the serialized document with the prefix as its server."""
         document = {**self._document(), "servers": [{"url": root or "/"}]}
         return StoredText(bytes(JSONResponse(document).body), "application/json")
 
 
 def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
+    """Return the completed OpenAPI document of an application."""
     document = get_openapi(
         title=app.title,
         version=app.version,
@@ -262,7 +269,7 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
 
 
 def _name_bodies(paths: Mapping[str, Any], schemas: dict[str, Any]) -> None:
-    """Move JSON bodies that are alternatives to a table to the named schemas: some generators cannot handle a schema
+    """Move JSON bodies that are alternatives to a table into named schemas: some generators cannot handle a schema
     without a name.
     """
     for operations in paths.values():
@@ -275,7 +282,7 @@ def _name_bodies(paths: Mapping[str, Any], schemas: dict[str, Any]) -> None:
 
 
 def _show_pages(schemas: Mapping[str, Any]) -> None:
-    """Add an example to each list whose items have one: a page with one item, the last."""
+    """Add an example to each schema of a page whose items have examples: a last page with one item."""
     for schema in schemas.values():
         members = schema.get("properties", {})
         item = members.get("data", {}).get("items", {}).get("$ref", "").removeprefix(_PREFIX)
@@ -286,9 +293,8 @@ def _show_pages(schemas: Mapping[str, Any]) -> None:
 
 
 def _describe_parts(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
-    """Describe the parts of the address, and the responses that have only FastAPI's own description: a 200 by what its
-    JSON is. Remove what generated clients cannot use: null as the type of a parameter, as an address or a header cannot
-    hold it, and the titles that FastAPI gives to unnamed responses, of which generators would make class names.
+    """Describe the path parameters, and the responses that have only FastAPI's default description: a 200 by its JSON
+    schema.
     """
     for parameter in operation.get("parameters", ()):
         name, schema = parameter["name"], parameter["schema"]
@@ -315,8 +321,8 @@ DEFAULT = "x-default"
 
 
 def _write_for_generators(node: Any) -> None:
-    """Mark each union of objects as `oneOf`, as a value is exactly one of them, and write the default of each member of
-    an object as `x-default` and in words.
+    """Mark each union of objects as `oneOf`, and move the default of each member of an object to `x-default` and to its
+    description.
 
     Generated clients treat a member with a `default` as always present: their types refuse a body without it, hide
     that an answer may lack it, and they support no default that is an object.
@@ -345,7 +351,9 @@ def _add_problems(
     endpoint: Callable[..., Any] | None,
     scope: str | None,
 ) -> None:
-    """Add the refusals of an operation: those of its scope, its body, its headers, and of the resources it names."""
+    """Add the error responses of an operation: those of its scope, body, headers, and the resources that it
+    refers to.
+    """
     responses = operation["responses"]
     responses.pop("422", None)
     statuses = ["422"]
@@ -367,11 +375,12 @@ def _add_problems(
     for status in [*statuses, "default"]:
         if (
             status == "406" or status not in responses
-        ):  # a route lists 406 to say that it negotiates the media type
+        ):  # a route that negotiates the media type lists 406
             responses[status] = {"$ref": f"#/components/responses/{_problem_name(status)}"}
 
 
 def _problem_name(status: str) -> str:
+    """Return the name of the component for the problem with this status."""
     return f"Problem{status.capitalize()}"
 
 
@@ -410,6 +419,7 @@ _PAGE = Path(__file__).with_name("docs.html")
 
 @cache
 def _page() -> str:
+    """Return the HTML of the documentation page with the addresses of its style sheet and script."""
     page = _PAGE.read_text(encoding="utf-8")
     for name in ("docs.css", "docs.js"):
         page = page.replace("{{" + name + "}}", STATIC.url(name).removeprefix("/"))

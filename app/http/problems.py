@@ -1,4 +1,4 @@
-"""Write every refusal as problem+json (RFC 9457). Only this module maps errors to HTTP."""
+"""Conversion of every error to problem+json (RFC 9457). Only this module maps errors to HTTP."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ _ABOUT_ROWS = (400, 413, 415, 422)
 
 
 def is_terse(request: Request, status: int) -> bool:
-    """Return True if a request to score rows was refused, and a setting hides the values of rows in refusals."""
+    """Return True if a request with rows to score was rejected, and a setting hides row values in error messages."""
     state = request.app.state
     if status not in _ABOUT_ROWS or not _is_one_of(request, state.paths_of_rows):
         return False
@@ -87,6 +87,7 @@ def is_terse(request: Request, status: int) -> bool:
 
 
 def _is_one_of(request: Request, paths: Iterable[re.Pattern[str]]) -> bool:
+    """Return True if the path of the request matches one of the patterns."""
     path = request.scope["path"]
     return any(pattern.fullmatch(path) for pattern in paths)
 
@@ -101,8 +102,8 @@ def problem(
     errors: Sequence[Mapping[str, Any]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return the response. `instance` is the path without its query, which may hold personal data; null for a path that
-    would be longer than all else.
+    """Return the problem as a response. `instance` is the path without its query, which may contain personal data; null
+    for a very long path.
     """
     request.scope["error_code"] = code  # for the access log
     if is_terse(request, status):
@@ -154,8 +155,8 @@ _ASKS_FOR_NUMBER = re.compile(r"\b(number|above|between|greater than|less than)\
 
 
 def _advise(detail: str) -> str:
-    """If a message refuses a number in another notation, add how to write it. The error may come from `core`, pydantic
-    or a service.
+    """Return the message; if it rejects a number in another notation, with advice on how to write it. The error may
+    come from `core`, pydantic or a service.
     """
     rule, _, value = detail.rpartition(", got '")
     if value[-1:] == "'" and _ASKS_FOR_NUMBER.search(rule):
@@ -164,7 +165,7 @@ def _advise(detail: str) -> str:
 
 
 def of_service_error(request: Request, error: ServiceError) -> Response:
-    """Return the response for an error of a service."""
+    """Return the response for a `ServiceError`."""
     return problem(
         request,
         status=error.status,
@@ -264,7 +265,7 @@ def _error(found: Mapping[str, Any], body: Any) -> dict[str, str]:
 
 
 def _name(path: Sequence[Any]) -> str:
-    """Return the name of the last field of a path, with the index of an item: `windows[0]`."""
+    """Return the name of the last field of pydantic's path, with the index of an item: `windows[0]`."""
     last = next((depth for depth, part in enumerate(path[::-1]) if isinstance(part, str)), None)
     if last is None:
         return "".join(f"[{part}]" for part in path) or "the body"
@@ -273,8 +274,8 @@ def _name(path: Sequence[Any]) -> str:
 
 
 def _pointer(path: Sequence[Any], body: Any) -> str:
-    """Return a JSON Pointer into the body. pydantic's path also names the member of a union, which the body does not
-    have.
+    """Return pydantic's path as a JSON Pointer into the body: without the names of union members, which the body does
+    not have.
     """
     pointer, here = "", body
     for depth, part in enumerate(path):
@@ -304,7 +305,7 @@ def of_recursion(request: Request, error: RecursionError) -> Response:
 
 
 def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
-    """Return a response for a caller who disconnected while sending: only the log shows it."""
+    """Return the response for a caller who disconnected while sending. Only the access log shows it."""
     return problem(
         request,
         status=400,
@@ -315,7 +316,7 @@ def of_disconnect(request: Request, error: ClientDisconnect) -> Response:
 
 
 def of_crash(request: Request) -> Response:
-    """Return the response for an error of the service. The log has the trace under the request id; the answer has
+    """Return the response for an unexpected exception. The log has the traceback with the request id; the response has
     only the id.
     """
     return problem(
@@ -343,6 +344,7 @@ def _wants_page(request: Request) -> bool:
 
 
 async def _as_page(request: Request, response: Response, *, plain: bool = False) -> Response:
+    """Return the problem as an HTML page, with the status and headers of the response."""
     shown: Response = await request.app.state.page_of_problem(
         request, json.loads(bytes(response.body)), plain=plain
     )
@@ -352,8 +354,8 @@ async def _as_page(request: Request, response: Response, *, plain: bool = False)
 
 
 async def of_address(request: Request, error: ServiceError) -> Response:
-    """Return the response for an address that no route can take. Below /console it is a page. The database is not
-    queried, because such requests are refused before the rate limit counts them.
+    """Return the response for an address that is rejected before routing; below /console an HTML page. It does not
+    query the database, because such requests are not counted by the rate limit.
     """
     response = of_service_error(request, error)
     of_console = request.scope["path"].startswith("/console/")
@@ -380,13 +382,17 @@ def install(
     app.state.paths_of_rows = rows
 
     async def of_routing(request: Request, error: HTTPException) -> Response:
+        """Return the response for an unknown path or method: a page for a browser."""
         response = of_http_exception(request, error)
         if error.status_code not in (404, 405) or not _wants_page(request):
             return response
         return await _as_page(request, response)
 
     def register(kind: type[Exception], make: Any) -> None:
+        """Register `make` as the handler of an exception class."""
+
         async def handle(request: Request, error: Exception) -> Response:
+            """Return the response that `make` returns."""
             response: Response = make(request, error)
             return response
 

@@ -1,4 +1,6 @@
-"""uvicorn's HTTP protocol with limits: the only module that extends uvicorn's internals, which a release may change."""
+"""uvicorn's HTTP protocol with limits. This is the only module that extends uvicorn's internals, which a release may
+change.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ FLOW = "rankwright.flow"
 
 
 class JoiningTransport:
-    """A transport that sends the head of an answer together with the first bytes of its body: one system call.
+    """A transport that sends the head of a response together with the first bytes of its body, in one system call.
 
     Only a head that announces the length of its body waits for the body: a stream may be slow to begin.
     """
@@ -44,7 +46,7 @@ class JoiningTransport:
         self._begun = False  # until the head of the answer was written
 
     def write(self, data: bytes) -> None:
-        """Send bytes. A head is held back until the first bytes of its body come."""
+        """Send bytes. The head of a response is held back until the first bytes of its body are written."""
         if not self._begun and not data.startswith(b"HTTP/1.1 100"):
             self._begun = True
             if b"\r\ncontent-length: " in data:
@@ -59,7 +61,7 @@ class JoiningTransport:
         self._transport.write(data)
 
     def end_answer(self) -> None:
-        """Send a head without a body. The next bytes belong to another answer."""
+        """Send a held-back head without a body. The next bytes belong to another response."""
         if self._held:
             self._transport.write(self._held)
             self._held = b""
@@ -72,7 +74,7 @@ class JoiningTransport:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's HTTP protocol, with limits on the size and the duration of heads. uvicorn itself has none.
+    """uvicorn's HTTP protocol, with limits on the size and the duration of request heads, which uvicorn does not have.
 
     The request line, headers, chunk sizes, chunk extensions and trailers all count as head. A byte of a body, or a
     complete head, resets the count.
@@ -95,7 +97,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._clock: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Prepare for answers, and start the timer of a head. Refuse the connection if its address has too many."""
+        """Prepare for responses and start the timer of a head, or refuse the connection if its address has too many."""
         super().connection_made(transport)
         self._joining = JoiningTransport(transport)
         network = network_of(self.client)
@@ -107,7 +109,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._start_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
+        """Stop the timer and release the place of the connection's address."""
         self._stop_clock()
         if self._place is not None:
             self._places.release(*self._place)
@@ -130,6 +132,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._start_clock()
 
     def _parse(self, data: bytes) -> None:
+        """Feed bytes to the parser; refuse invalid ones, and continue after an Upgrade header that is ignored."""
         while True:  # one round for each Upgrade header, however many requests come at once
             try:
                 self.parser.feed_data(data)
@@ -145,10 +148,13 @@ class BoundedProtocol(HttpToolsProtocol):
             return
 
     def _declines_upgrade(self) -> bool:
-        """Return True for a request with an Upgrade header: Java's client and `curl --http2` offer HTTP/2 so."""
+        """Return True for a request with an Upgrade header, with which Java's client and `curl --http2`
+        offer HTTP/2.
+        """
         return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
 
     def _head_without_upgrade(self) -> bytes:
+        """Return the head of the request without its Upgrade header."""
         version = self.parser.get_http_version().encode()
         lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
         lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
@@ -178,7 +184,9 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def _abort(self, cycle: RequestResponseCycle) -> None:
-        """End the connection, and tell all its requests; uvicorn itself tells only the last one."""
+        """End the connection, and signal the disconnect to all its requests; uvicorn itself signals it only to the last
+        one.
+        """
         cycle.disconnected = True
         self.transport.abort()
 
@@ -204,21 +212,24 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(400, "malformed", msg)
 
     def _start_clock(self) -> None:
+        """Start the timer for the head of a request."""
         self._clock = self.loop.call_later(self._head_seconds, self._too_slow)
 
     def _stop_clock(self) -> None:
+        """Stop the timer for the head of a request."""
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
 
     def _too_slow(self) -> None:
+        """Refuse a request whose head took too long."""
         seconds = self._head_seconds
         self._refuse(
             408, "timeout", f"the head of a request must arrive within {seconds:g} seconds"
         )
 
     def _refuse(self, status: int, code: str, detail: str, headers: Mapping[str, str] = {}) -> None:
-        """Send a problem, unless an answer has begun, and close the connection."""
+        """Send a problem, unless a response has begun, and close the connection."""
         if self.transport.is_closing():
             return
         cycle = self.cycle

@@ -1,6 +1,6 @@
-"""A path prefix in front of the service, and the headers of a trusted proxy.
+"""The service behind a path prefix, and the headers of a trusted proxy.
 
-Inside the service there is no prefix: it is removed from a request's path, and added to each address in an answer.
+Code inside the service sees no prefix: it is removed from a request's path, and added to each address in a response.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ def root_path_of(scope: Scope) -> str:
 
 
 def take_off_prefix(scope: Scope, set_root: str) -> None:
-    """Set the prefix of a request, and remove it from the path if the proxy has not. Raises Malformed.
+    """Store the path prefix of a request in its scope, and remove it from the path unless the proxy has done so. Raises
+    Malformed.
 
-    The setting comes first; without one, `X-Forwarded-Prefix` of a trusted proxy.
+    The setting takes precedence over the header `X-Forwarded-Prefix` of a trusted proxy.
     """
     try:
         root = set_root or checked_root_path(scope.get(_SAID, ""))
@@ -47,10 +48,11 @@ def take_off_prefix(scope: Scope, set_root: str) -> None:
 
 
 def put_prefix_before(message: Message, root: str) -> None:
-    """Add the prefix to the addresses in an answer's headers."""
+    """Add the path prefix to the addresses in a response's headers, in place."""
     prefix = root.encode()
 
     def moved(name: bytes, value: bytes) -> bytes:
+        """Return a header's value with the prefix before its addresses."""
         if name in _ADDRESSES and value.startswith(b"/"):
             return prefix + value
         return value.replace(b"</", b"<" + prefix + b"/") if name == b"link" else value
@@ -59,11 +61,13 @@ def put_prefix_before(message: Message, root: str) -> None:
 
 
 class ProxiedConfig(uvicorn.Config):
-    """uvicorn's configuration, which also accepts two more headers from the proxies in `FORWARDED_ALLOW_IPS`."""
+    """uvicorn's configuration, which also accepts the headers `X-Forwarded-Prefix` and `X-Forwarded-Host` from the
+    proxies in `FORWARDED_ALLOW_IPS`.
+    """
 
     def load(self) -> None:
-        """Load the application inside `_Proxied`, which sees the address of the peer; the application sees that of
-        the caller.
+        """Load the application inside `_Proxied`, where the proxy's address is still known; the application sees the
+        caller's address.
         """
         super().load()
         if self.proxy_headers:
@@ -71,6 +75,8 @@ class ProxiedConfig(uvicorn.Config):
 
 
 class _Proxied:
+    """ASGI middleware that reads the proxy's headers if the connection comes from a trusted proxy."""
+
     def __init__(self, app: Any, trusted: list[str] | str) -> None:
         self._app: ASGIApp = app
         self._trusted = ProxyHeadersMiddleware(app, trusted).trusted_hosts
@@ -85,6 +91,7 @@ class _Proxied:
 
 
 def _believe(scope: Scope) -> None:
+    """Store the prefix and the host that the proxy's headers give in the scope."""
     said = dict(scope["headers"])
     if _PREFIX in said:
         scope[_SAID] = said[_PREFIX].decode("latin-1").strip()

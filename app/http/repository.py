@@ -1,4 +1,4 @@
-"""Queries on the first answers to creating POSTs, by owner, route and key."""
+"""Queries for the stored responses of creating requests, by owner, route and Idempotency-Key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reserve(session: Session, owner: str, route: str, key: str, fingerprint: str
 
 
 def answer(session: Session, owner: str, route: str, key: str, *, response: Json) -> None:
-    """Complete the row that this transaction reserved."""
+    """Store the response in the row that this transaction reserved."""
     session.execute(
         update(Idempotency)
         .where(Idempotency.readable_by(owner), Idempotency.route == route, Idempotency.key == key)
@@ -40,7 +40,7 @@ def answer(session: Session, owner: str, route: str, key: str, *, response: Json
 
 
 def find(session: Session, owner: str, route: str, key: str) -> Idempotency | None:
-    """Return the answer that is stored under the key; None if there is none."""
+    """Return the row that is stored under the key; None if there is none."""
     return session.scalars(
         select(Idempotency).where(
             Idempotency.readable_by(owner), Idempotency.route == route, Idempotency.key == key
@@ -49,6 +49,6 @@ def find(session: Session, owner: str, route: str, key: str) -> Idempotency | No
 
 
 def prune(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` answers that are older than `age_seconds`; returns their number."""
+    """Delete up to `limit` stored responses that are older than `age_seconds`; returns their number."""
     old = Idempotency.created_at < db_now() - age_seconds
     return delete_some(session, Idempotency, old, limit=limit)

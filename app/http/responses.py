@@ -1,4 +1,6 @@
-"""Choose a media type (RFC 9110, §12.5.1), serve files in ranges, write texts that a spreadsheet can open safely."""
+"""Content negotiation (RFC 9110, §12.5.1), compressed and ranged responses, and tables that are safe to open in a
+spreadsheet.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,10 @@ _SHOWN = 100
 
 
 def choose_media_type(request: Request, offers: Sequence[str]) -> str:
-    """Return the offer that the Accept header prefers; the first one if several are equal, or without a header.
+    """Return the offered media type that the Accept header prefers; the first one if several are equal, or without a
+    header.
 
-    Raises NotAcceptable, which names the offers, if none is accepted.
+    Raises NotAcceptable with the offers if none is accepted.
     """
     accept = ",".join(request.headers.getlist("accept"))
     ranges = _ranges(accept)
@@ -72,7 +75,7 @@ def _quality(offer: str, ranges: dict[str, float]) -> float:
 
 
 def _read_quality(text: str) -> float:
-    """Return a number from 0 to 1. Anything else counts as 0: that range is not accepted."""
+    """Return a q value from 0 to 1. Invalid text counts as 0, so that the range is not accepted."""
     try:
         quality = float(text)
     except ValueError:
@@ -119,7 +122,7 @@ class CompressedPage(CompressedResponse, HTMLResponse):
 
 
 class StoredText:
-    """A text that is sent again and again, and compressed once."""
+    """A text that is sent many times, and compressed only once."""
 
     def __init__(self, content: bytes, media_type: str) -> None:
         self.content = content
@@ -127,7 +130,7 @@ class StoredText:
         self._media_type = media_type
 
     def answer(self, request: Request, **headers: str) -> Response:
-        """Return the answer: by gzip to a caller that accepts it."""
+        """Return the response with the text, compressed by gzip for a caller that accepts it."""
         content, headers = self.content, {"Vary": "Accept-Encoding", **headers}
         if accepts_gzip(",".join(request.headers.getlist("accept-encoding"))):
             content, headers["Content-Encoding"] = self._compressed, "gzip"
@@ -135,7 +138,9 @@ class StoredText:
 
 
 def json_response(answer: object) -> Response:
-    """Return an answer as FastAPI writes it. The calling thread writes it: a large one would hold up the event loop."""
+    """Return an object as FastAPI's JSON response, serialized in the calling thread, so that a large one does not block
+    the event loop.
+    """
     content = to_json(answer, by_alias=True, inf_nan_mode="null")
     return Response(content, media_type="application/json")
 
@@ -167,6 +172,9 @@ class StoredFile(FileResponse):
         await super().__call__(scope, receive, send)
 
     async def _can_serve(self, asked: str, conditional: bool) -> bool:
+        """Return True if the Range header is a single range of bytes within the file. Raises RangeNotSatisfiable for
+        one beyond its end, unless the request is conditional.
+        """
         found = _ONE_RANGE.fullmatch(asked.strip().lower())
         if found is None:
             return False
@@ -187,8 +195,7 @@ _PIECE_BYTES = 1 << 18
 
 
 class FilesResponse(Response):
-    """A body of bytes and open files. The files are closed when the body is sent. If the caller disconnects, reading
-    stops.
+    """Yield the bytes of all parts in pieces; files are read in a thread.
 
     `done` is called when everything is read, before the last piece is sent, or when the caller has disconnected. It may
     be called twice.
@@ -253,12 +260,12 @@ _BEGINS_ONE = rf"^[{re.escape(''.join(_FORMULA))}]"
 
 
 def escape_formula(text: str) -> str:
-    """Put an apostrophe before a text that a spreadsheet would take for a formula."""
+    """Return a text with an apostrophe before it if a spreadsheet would interpret it as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def escape_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Escape formulas in every text of a batch. Dictionary columns become plain text."""
+    """Return a batch with the formulas in every text column escaped. Dictionary columns become plain text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -276,7 +283,7 @@ def escape_formulas(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def csv_header(names: Sequence[str], delimiter: str = ",") -> bytes:
-    """Return the first line of a CSV; names that look like formulas are escaped."""
+    """Return the header line of a CSV; names that look like formulas are escaped."""
     line = io.StringIO()
     writer = csv.writer(line, delimiter=delimiter, lineterminator="\n")
     writer.writerow(map(escape_formula, names))
@@ -284,8 +291,8 @@ def csv_header(names: Sequence[str], delimiter: str = ",") -> bytes:
 
 
 def parquet_as_csv(path: Path, *, comma: bool = False) -> Iterator[bytes]:
-    """Yield the rows of a Parquet file as CSV, with a header; texts that look like formulas are escaped. With `comma`
-    decimals have a comma and values a semicolon between them, as many countries' spreadsheets read it.
+    """Yield the rows of a Parquet file as CSV, with a header; texts that look like formulas are escaped. With `comma`,
+    decimals have a comma and columns are separated by semicolons, as spreadsheets in many countries expect.
     """
     import pyarrow as pa
     import pyarrow.csv as pa_csv
@@ -303,7 +310,7 @@ def parquet_as_csv(path: Path, *, comma: bool = False) -> Iterator[bytes]:
 
 
 def _with_commas(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch whose decimal numbers are texts with a comma."""
+    """Return the batch with its decimal numbers as texts with a decimal comma."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -363,11 +370,13 @@ def parquet_as_xlsx(path: Path) -> bytes:
 
 
 def _sheet_too_large(limit: str) -> Invalid:
+    """Return the error for a table that exceeds a limit of spreadsheets."""
     detail = f"a spreadsheet can have at most {limit}: use csv"
     return Invalid(detail, errors=[{"parameter": "format", "detail": detail}])
 
 
 def _write_cell(sheet: Worksheet, row: int, column: int, value: Any) -> None:
+    """Write a value into a cell as a boolean, a number or a text; an empty or non-finite one is left out."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return
     if isinstance(value, bool):
@@ -379,7 +388,7 @@ def _write_cell(sheet: Worksheet, row: int, column: int, value: Any) -> None:
 
 
 def etag_matches(if_none_match: str | None, tag: str) -> bool:
-    """Return True if the caller already has the answer with this tag (RFC 9110, weak comparison)."""
+    """Return True if the If-None-Match header contains this tag (RFC 9110, weak comparison)."""
     if if_none_match is None:
         return False
     held = [entry.strip().removeprefix("W/") for entry in if_none_match.split(",")]

@@ -41,8 +41,8 @@ class Body(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _few_unknown(cls, data: Any) -> Any:
-        """Drop unknown members beyond the number that a refusal lists: the error for each takes a hundred times its
-        bytes.
+        """Drop unknown members beyond the number that an error lists, because pydantic's error for each takes a hundred
+        times its bytes.
         """
         if not isinstance(data, dict) or len(data) <= len(cls.model_fields) + MAX_ERRORS:
             return data
@@ -70,6 +70,7 @@ ALL_MEMBERS = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
 def _rfc3339(seconds: float) -> str:
+    """Return a time as RFC 3339 in UTC, to the millisecond."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -103,9 +104,10 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=PL
 
 
 def at_most(most: int) -> BeforeValidator:
-    """Refuse an object with more members, before any member is validated."""
+    """Return a validator that rejects an object with more than `most` members before any of them is validated."""
 
     def check(value: Any) -> Any:
+        """Raise an error for an object with too many members."""
         if isinstance(value, dict) and len(value) > most:
             said = {"field_type": "Dictionary", "max_length": most, "actual_length": len(value)}
             raise PydanticKnownError("too_long", said)
@@ -145,7 +147,7 @@ LABELS = "x-enum-descriptions"
 
 
 def one_of(values: Iterable[str] | Mapping[str, str]) -> WithJsonSchema:
-    """Describe a string of an answer that is always one of `values`; a mapping also gives a phrase for each value."""
+    """Return the JSON Schema of a string that is one of `values`; a mapping also gives a phrase for each value."""
     schema: dict[str, Any] = {"type": "string", "enum": [str(value) for value in values]}
     if isinstance(values, Mapping):
         schema[LABELS] = list(values.values())
@@ -157,9 +159,10 @@ Kind = Annotated[str, one_of(DatasetKind)]
 
 
 def with_members(members: Mapping[str, tuple[Any, Any]]) -> Callable[[type[Model]], type[Model]]:
-    """Add members to a schema. Each is declared elsewhere, by its type and its field."""
+    """Return a decorator that adds members to a schema. `members` has the type and the field of each."""
 
     def add(schema: type[Model]) -> type[Model]:
+        """Return the schema with the members."""
         return create_model(
             schema.__name__,
             __base__=schema,
@@ -270,7 +273,7 @@ NULL_IF_TOO_FEW = (
 
 
 def bytes_of(*media_types: str) -> dict[str, Any]:
-    """Describe a body of tables in these formats: bytes, for a client that is made from the document.
+    """Return the OpenAPI description of a body of tables in these formats, as binary data.
 
     No format has an example: a generated client would have to write the example in that format.
     """
@@ -286,10 +289,11 @@ def bytes_of(*media_types: str) -> dict[str, Any]:
 
 
 def tables_of(example: str, *others: str) -> dict[str, Any]:
-    """Describe a body that is a table: CSV, like the example, or one of the `others`.
+    """Return the OpenAPI description of a body that is a table: CSV, like the example, or one of the media types
+    `others`.
 
-    CSV is first and last. Generated clients that know only files send a file as the first media type, or as the last
-    one (openapi-python-client). The first one names no encoding: the caller chooses it.
+    CSV is both the first and the last media type: generated clients send a file as the first one, or as the last one
+    (openapi-python-client). The first one has no charset, so that the caller chooses it.
     """
     csv = {"schema": {"type": "string", "format": "binary"}, "example": example}
     return {CSV: csv, **bytes_of(*others), f"{CSV}; charset=utf-8": csv}

@@ -1,5 +1,5 @@
-"""The HTTP server and the middleware of every request: limits, request ids, security headers, access log, the last
-error handler, and the shutdown.
+"""The HTTP server and the middleware of every request: limits, request ids, security headers, access log, handling of
+unexpected exceptions, and the shutdown.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def server_config(
 
 
 class Drain:
-    """Whether this process is shutting down. Code that keeps requests open registers a listener."""
+    """The state of the shutdown of this process. Code that keeps requests open registers a listener."""
 
     def __init__(self) -> None:
         self.begun = False
@@ -97,7 +97,9 @@ class Drain:
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn that keeps answering for `seconds` after a signal to end, so that a proxy can choose another process."""
+    """uvicorn that keeps responding for `seconds` after a signal to end, so that a proxy can switch to
+    another process.
+    """
 
     def __init__(
         self,
@@ -114,15 +116,15 @@ class DrainingServer(uvicorn.Server):
         self._until = 0.0
 
     def end(self, *_: object) -> None:
-        """Handle a signal: the first begins the shutdown, the second ends the process."""
+        """Handle a termination signal: the first begins the shutdown, the second ends the process."""
         self._asked += 1
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Replace uvicorn's signal handler, which closes at once."""
+        """Replace uvicorn's signal handler, which would close at once."""
         self.end()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer, then call `on_start`."""
+        """Start to accept connections, then call `on_start`."""
         await super().startup(sockets=sockets)
         if self.started and self._on_start is not None:
             self._on_start()
@@ -169,7 +171,7 @@ class HeadersTooLarge(ServiceError):
 
 
 class RequestMiddleware:
-    """The outermost layer of the service, as plain ASGI: it serves `app`, the layers of FastAPI's application
+    """The outermost layer of the service, as plain ASGI. It wraps `app`, the layers of the FastAPI application
     `service`.
     """
 
@@ -218,6 +220,7 @@ class RequestMiddleware:
         status = 0
 
         async def send_with_headers(message: Message) -> None:
+            """Send a message, with the headers of every response added to its start."""
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -234,6 +237,7 @@ class RequestMiddleware:
             await send(message)
 
         def wait_for_reader(size: int) -> None:
+            """Count the response as held in memory, under a permit, because its reader is slow."""
             self._occupy(scope)
             self._hold(scope, size)
 
@@ -262,7 +266,7 @@ class RequestMiddleware:
                 return
             log.exception("unexpected error on %s %s", method, scope["path"])
             if status:
-                raise  # the answer has begun: only closing the connection can tell the caller
+                raise  # the response has begun: only closing the connection can signal the error
             await problems.of_crash(Request(scope))(scope, receive, send_with_headers)
         finally:
             if (release := scope.get("release")) is not None:  # releases the request's permit
@@ -272,8 +276,8 @@ class RequestMiddleware:
             trace.current.reset(trace_token)
 
     def _outage(self, scope: Scope, status: int) -> list[tuple[bytes, bytes]]:
-        """If the key was checked from the cache because the database is away, count the request and return the header
-        that says so; else none.
+        """Return the header of a response during an outage of the database, when the key was checked from the cache,
+        and count the request; else an empty list.
         """
         away = self._memory.away_seconds
         if away is None or status >= 400 or "caller" not in scope:
@@ -282,10 +286,10 @@ class RequestMiddleware:
         return [(b"x-database-away", b"%.0f" % away)]
 
     def _occupy(self, scope: Scope) -> None:
-        """Take a permit for a request that waits for its caller, until the request ends. It is a permit of the caller's
-        address, unless the request already holds one of an owner. Raises the error of `FairSemaphore.refusal`.
+        """Acquire a permit for a request that waits for its caller, until the request ends. It is a permit of the
+        caller's address, unless the request already has one of an owner. Raises the error of `FairSemaphore.refusal`.
 
-        So callers without a key, however many, take no permits from callers with a key.
+        Callers without a key therefore use no permits of callers with a key.
         """
         if "release" not in scope:
             name = _holder_of(scope)
@@ -293,7 +297,7 @@ class RequestMiddleware:
             release_at_end(scope, partial(self._strangers.release, name, permit))
 
     def _hold(self, scope: Scope, size: int) -> None:
-        """Count bytes that a request holds in memory until it ends. Raises the error of `MemoryBudget.add`."""
+        """Count bytes that a request occupies in memory until it ends. Raises the error of `MemoryBudget.add`."""
         budget = self._budget if "caller" in scope else self._anonymous_budget
         name = _holder_of(scope)
         budget.add(name, size)
@@ -301,6 +305,7 @@ class RequestMiddleware:
             scope[HELD] = held = defaultdict[tuple[MemoryBudget, str], int](int)
 
             def release() -> None:
+                """Stop counting the bytes of the request."""
                 for (of, holder), bytes_held in held.items():
                     of.remove(holder, bytes_held)
 
@@ -308,8 +313,8 @@ class RequestMiddleware:
         scope[HELD][budget, name] += size
 
     def _in_place(self, receive: Receive, scope: Scope, most_held: int) -> Receive:
-        """Return a `receive` for a request's body that takes a permit, and counts up to `most_held` bytes as held in
-        memory.
+        """Return a `receive` for a request's body that acquires a permit, and counts up to `most_held` bytes as
+        occupied memory.
 
         A caller without a key must send the whole body within the time limit of a head.
         """
@@ -317,6 +322,7 @@ class RequestMiddleware:
         left = most_held
 
         async def receive_in_place() -> Message:
+            """Receive a message of the body under a permit, and count its bytes."""
             nonlocal left
             self._occupy(scope)
             message = await receive_in_time()
@@ -326,6 +332,7 @@ class RequestMiddleware:
             return message
 
         async def receive_in_time() -> Message:
+            """Receive a message; raise a 408 if a body without a key exceeds its time."""
             if "caller" in scope:
                 return await receive()
             try:
@@ -341,6 +348,7 @@ class RequestMiddleware:
         return receive_in_place
 
     def _note(self, scope: Scope, method: str, status: int, seconds: float) -> None:
+        """Record a finished request in the metrics and the access log."""
         route = scope.get("route")
         template = getattr(route, "path", "") or UNROUTED
         self._metrics.observe_request(method, template, status, seconds)
@@ -348,7 +356,7 @@ class RequestMiddleware:
             return
         caller = scope.get("caller")  # set as soon as the key is known, whatever its scopes
         key_id, owner = (None, None) if caller is None else (caller.key_id, caller.owner)
-        # Never the query string: it may hold people's data.
+        # Never the query string: it may contain personal data.
         path = shorten(scope["path"])
         client = client_address(scope)
         code = scope.get("error_code") if status >= HTTPStatus.BAD_REQUEST else None
@@ -369,13 +377,13 @@ class RequestMiddleware:
 
 
 def _holder_of(scope: Scope) -> str:
-    """Return whose permits and bytes a request takes: the owner's, else those of the caller's address."""
+    """Return the name under which a request's permits and bytes are counted: its owner, else the caller's address."""
     caller = scope.get("caller")
     return network_of(scope.get("client")) if caller is None else f"owner {caller.permit_holder}"
 
 
 def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:
-    """Return the error if no route can take this request; else None."""
+    """Return the error for a request that is rejected before routing, by its headers or its address; else None."""
     count = len(scope["headers"])
     if count > MAX_HEADERS or head.size > MAX_HEADER_BYTES:
         return HeadersTooLarge(
@@ -407,12 +415,13 @@ def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:
 
 
 def _ending() -> ServiceError:
+    """Return the error of a process that is shutting down."""
     return Unavailable("this process is stopping and could not respond in time", code="draining")
 
 
 class _Head(NamedTuple):
-    """Values from the headers: request id, trace, announced length of the body, size of all headers, size of
-    the Cookie headers, and number of Host headers.
+    """Values from the headers: request id, trace, announced length of the body, size of all headers, size of the Cookie
+    headers, and number of Host headers.
     """
 
     request_id: str
@@ -424,6 +433,7 @@ class _Head(NamedTuple):
 
 
 def _read_headers(scope: Scope) -> _Head:
+    """Return the values of the request's headers that the middleware needs."""
     request_id, length = None, None
     size = cookie_size = hosts = 0
     traces: list[bytes] = []
@@ -445,9 +455,10 @@ def _read_headers(scope: Scope) -> _Head:
 
 
 def _head_alone(send: Send, scope: Scope) -> Send:
-    """Return a `send` for a HEAD request: it sends only the head, and ends a streamed answer."""
+    """Return a `send` for a HEAD request: it sends only the head, and stops a streamed response."""
 
     async def send_head(message: Message) -> None:
+        """Send the head with an empty body. Raises ClientDisconnect to stop a stream."""
         if message["type"] != "http.response.body":
             await send(message)
             return
@@ -460,10 +471,11 @@ def _head_alone(send: Send, scope: Scope) -> Send:
 
 
 def _limited(receive: Receive, limit: BodyLimit, length: int | None, seconds: float) -> Receive:
-    """Return a `receive` that raises if the body is too slow or over the limit, even if no length was announced."""
+    """Return a `receive` that raises if the body is too slow or exceeds the limit, even if no length was announced."""
     seen, seconds_left, complete = 0, seconds, False
 
     async def receive_within_limit() -> Message:
+        """Receive a message of the body. Raises if it is too slow or too long."""
         nonlocal seen, seconds_left, complete
         if length is not None and length > limit.bytes:
             raise body_too_large(limit)
@@ -496,10 +508,10 @@ def paced_send(
     occupy: Callable[[int], None] = lambda size: None,
     note_cut_off: Callable[[str], object] = lambda reason: None,
 ) -> Send:
-    """Return a `send` that ends the connection and raises ClientDisconnect if the caller reads an answer too slowly.
-    The minimum rate is that of request bodies. Before it waits it calls `occupy` with the bytes of the body that were
-    not counted before; if `occupy` raises a ServiceError, the connection ends as well. `note_cut_off` is called with
-    the reason: `TOO_SLOW`, or the code of that error.
+    """Return a `send` that ends the connection and raises ClientDisconnect if the caller reads a response too slowly.
+    The minimum rate is that of request bodies. Before a wait, `occupy` is called with the bytes of the body that were
+    not counted before; if it raises a ServiceError, the connection ends as well. `note_cut_off` is called with the
+    reason: `TOO_SLOW`, or the code of that error.
 
     Long bodies are sent in pieces, so that the connection never buffers more than one piece. A body that the connection
     cannot take at once is complete only when most of it was read: until then its bytes stay counted.
@@ -509,6 +521,7 @@ def paced_send(
     flow: FlowControl | None = scope.get(FLOW)
 
     async def send_within_time(message: Message) -> None:
+        """Send a message; a long body in pieces, the last of which waits until the others were read."""
         nonlocal waiting
         body = message.get("body", b"")
         waiting = len(body)
@@ -523,6 +536,7 @@ def paced_send(
             await send_piece({"type": message["type"], "body": b""})  # waits until it was read
 
     async def send_piece(message: Message) -> None:
+        """Send a piece, and wait until the connection accepts more. Ends the connection of a slow reader."""
         nonlocal seen, seconds_left, counted
         if ABORTED in scope:
             raise ClientDisconnect
@@ -561,7 +575,7 @@ def paced_send(
 
 def min_body_rate(seen: int) -> float:
     """Return the minimum rate of a body, in bytes per second, after `seen` bytes. It grows with the square root of
-    `seen`.
+    `seen`, so that a body of 4 GiB occupies its slot for at most nine hours instead of 48 days.
 
     So a body of 4 GiB occupies its slot for nine hours at most, not for 48 days.
     """
@@ -569,6 +583,7 @@ def min_body_rate(seen: int) -> float:
 
 
 def _too_slow(seconds: float, seen: int) -> HTTPException:
+    """Return the error for a body that is sent too slowly."""
     return HTTPException(
         408,
         detail=f"after {seen} bytes a body must arrive at {min_body_rate(seen):.0f} or more bytes per second, "

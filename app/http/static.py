@@ -22,6 +22,8 @@ _YEAR = 31_536_000
 
 
 class _File(StoredText):
+    """A static file with its compressed form, and a version derived from its content."""
+
     def __init__(self, path: Path) -> None:
         super().__init__(path.read_bytes(), _TYPES[path.suffix])
         self.version = hashlib.sha256(self.content).hexdigest()[:12]
@@ -42,6 +44,7 @@ class StaticFiles:
         return f"{self._path}/{self._found()[name].version}/{name}"
 
     def _found(self) -> dict[str, _File]:
+        """Return the files of the folder by name, read at the first call."""
         if not self._files:
             self._files = {
                 path.name: _File(path) for path in self._folder.iterdir() if path.suffix in _TYPES
@@ -49,6 +52,7 @@ class StaticFiles:
         return self._files
 
     async def _read(self, version: str, name: str, request: Request) -> Response:
+        """Return a file as a response that browsers cache permanently if the version in the address is its own."""
         file = self._found().get(name)
         if file is None:
             raise NotFound(f"there is no file {name[:100]!r}")

@@ -1,1 +1,1 @@
-"""Scores by the protocols of other servers: Open Inference Protocol, MLflow, SageMaker, KServe."""
+"""Scoring by the protocols of other servers: Open Inference Protocol, MLflow, SageMaker, KServe."""

@@ -54,6 +54,7 @@ router = APIRouter(
 
 
 def _json(content: dict[str, Any] | list[dict[str, Any]]) -> Response:
+    """Return the content as a JSON response."""
     return Response(orjson.dumps(content), media_type="application/json")
 
 
@@ -127,6 +128,9 @@ async def infer(
     served = await turns.find_model(models, caller.owner, full)
 
     def score(*, in_turn: bool) -> Response | None:
+        """Score the rows and return the response; None if that takes long and the request does not have its
+        turn yet.
+        """
         plain = protocol.decompress(body, encoding, settings.max_score_bytes)
         bounds = bounds_of(settings, len(body))
         asked = protocol.read_request(
@@ -158,18 +162,19 @@ async def infer(
 
 
 def _names_header(names: Iterable[str]) -> str:
-    """Return the names, quoted and comma-separated: as many as fit into 4,096 characters."""
+    """Return the names as a header's value, quoted and comma-separated: as many as fit into 4,096 characters."""
     listed = ",".join(quote(name, safe="") for name in names)
     return listed if len(listed) <= 4096 else listed[:4097].rpartition(",")[0]
 
 
 def _full(ref: str, version: str | None) -> str:
+    """Return the reference of a model with its version, if one is given."""
     return ref if version is None else f"{ref}:{version}"
 
 
 def _compressed(request: Request, content: bytes, headers: dict[str, str]) -> bytes:
-    """Compress the answer for a client that asks for one coding by name, as Triton's does on request; clients that
-    list all codings that they can read get an uncompressed answer, which is faster on usual networks.
+    """Return the response's content, compressed if the client names exactly one coding, as Triton's client does on
+    request. Clients that list all codings that they can read get it uncompressed, which is faster on usual networks.
     """
     asked = request.headers.get("accept-encoding", "").strip().lower()
     if asked not in ("gzip", "deflate"):
@@ -197,7 +202,7 @@ invocations_router = APIRouter(
 
 
 def _served_model(context: Context) -> str:
-    """Return the model that the paths at the root serve. NotFound: if no setting names one."""
+    """Return the reference of the model that the paths at the root serve. Raises NotFound if no setting names one."""
     ref = context.settings.served_model
     if ref is None:
         raise NotFound(
@@ -212,7 +217,7 @@ def _served_model(context: Context) -> str:
 @keyless
 @needs("score")
 async def ping(context: ContextDep, models: ModelsDep, caller: CallerDep) -> Response:
-    """Whether the model that a setting names can be loaded."""
+    """Whether the model of the setting `RANKWRIGHT_SERVED_MODEL` can be loaded."""
     await turns.find_model(models, caller.owner, _served_model(context))
     return Response(b"\n", media_type="text/plain")
 
@@ -268,8 +273,8 @@ async def _invoke(
     ref: str,
     id: str | None,
 ) -> Response:
-    """Answer `{"predictions": [score, …]}`, or the scores one a line where CSV is asked for alone. With probabilities,
-    each prediction is an object, or a line of several values.
+    """Return `{"predictions": [score, …]}`, or one score per line if only CSV is accepted. With probabilities, each
+    prediction is an object, or a line of several values.
     """
     media_type = media_type_of(request) or JSON
     if media_type not in (JSON, CSV):
@@ -282,6 +287,7 @@ async def _invoke(
     served = await turns.find_model(models, caller.owner, ref)
 
     def work() -> Response:
+        """Parse the body, score its rows and return the response's content."""
         is_csv = media_type == CSV
         most = settings.max_score_bytes if is_csv else settings.max_body_bytes
         plain = protocol.decompress(body, encoding, most)
@@ -308,13 +314,13 @@ async def _invoke(
 
 
 def _read_attributes(text: str) -> dict[str, str]:
-    """Return which probabilities custom attributes ask for; others are the caller's own affair."""
+    """Return the parameters for probabilities in the custom attributes; other attributes are ignored."""
     pairs = (each.partition("=") for each in text.split(","))
     return {name.strip(): value.strip() for name, _, value in pairs if name.strip() in NAMES}
 
 
 def _read_parameters(given: Any) -> dict[str, str]:
-    """Return which probabilities the parameters of a JSON body ask for."""
+    """Return the parameters for probabilities in the `parameters` of a JSON body."""
     if not isinstance(given, dict):
         return {}
     stated: dict[str, str] = {}
@@ -332,7 +338,7 @@ def _read_parameters(given: Any) -> dict[str, str]:
 
 
 def _write_json(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes:
-    """Return the scores as predictions, with the ids; with columns, one object for each row."""
+    """Return the scores as JSON predictions, with the ids; with more columns, as one object for each row."""
     predictions: Any = found.scores
     if columns:
         rows = ScoresResponse({}, {"score": found.scores, **columns}).lines().splitlines()
@@ -342,15 +348,15 @@ def _write_json(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes:
 
 
 def _write_csv(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes:
-    """Return one line for each row: its id, its scores, and then the columns."""
+    """Return the scores as CSV, one line for each row: its id, its scores, and then the columns."""
     ids = {} if found.ids is None else {"ids": found.ids}
     scores = enumerate(found.scores.reshape(len(found.scores), -1).T)
     return ScoresResponse({}, {**ids, **{str(k): each for k, each in scores}, **columns}).csv_rows()
 
 
 def _rows_of_csv(served: Served, body: bytes, beside: IdAndIgnored, bounds: Bounds) -> RowScores:
-    """Score a CSV. Its first line has the columns' names if one of them is a feature; else it has the features' values
-    in the model's order, as SageMaker sends them.
+    """Return the scores of the rows of a CSV. Its first line has the columns' names if one of them is a feature; else
+    it has values in the order of the model's features, as SageMaker sends them.
     """
     names = served.features.names
     line = re.split(rb"[\r\n]", body, maxsplit=1)[0].decode("utf-8", "replace")
@@ -371,7 +377,7 @@ def _rows_of_csv(served: Served, body: bytes, beside: IdAndIgnored, bounds: Boun
 
 
 def _rows_of_json(served: Served, given: Any, beside: IdAndIgnored, bounds: Bounds) -> RowScores:
-    """Score the rows of one of the `FORMS`; columns that are no feature are passed over."""
+    """Return the scores of the rows of a JSON body in one of the `FORMS`; columns that are not features are ignored."""
     there = [form for form in FORMS if isinstance(given, dict) and form in given]
     if len(there) != 1:
         raise Invalid(f"the body must be a JSON object with exactly one of {', '.join(FORMS)}")
@@ -401,7 +407,7 @@ def _rows_of_json(served: Served, given: Any, beside: IdAndIgnored, bounds: Boun
 def _rows_of_columns(
     columns: dict[str, Any], wanted: Sequence[str | None], max_rows: int
 ) -> tuple[list[str], list[list[Any]]]:
-    """Return the names of those columns that are wanted, and the rows of their values."""
+    """Return the names of the columns that are in `wanted`, and the rows of their values."""
     lengths = {len(values) if isinstance(values, list) else -1 for values in columns.values()}
     if len(lengths) != 1 or -1 in lengths:
         raise Invalid("inputs must be lists of equal length, one for each feature")

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol, version 2, over HTTP: scores for the clients of Triton and KServe, as they are.
+"""The Open Inference Protocol, version 2, over HTTP: scoring for unmodified clients of Triton and KServe.
 
 The protocol is https://github.com/kserve/open-inference-protocol (`inference_rest.md`), with the extension for binary
 tensors of Triton Inference Server. A model takes its features as tensors in one of three forms: one tensor per feature
@@ -73,7 +73,7 @@ BATCH_ROWS = 65_536
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input: its elements are a flat numpy array of its dtype, or a flat list of JSON's values or of bytes."""
+    """An input tensor. Its elements are a flat numpy array of its dtype, or a flat list of JSON values or of bytes."""
 
     name: str
     datatype: str
@@ -82,13 +82,13 @@ class Tensor:
 
     @property
     def n_columns(self) -> int:
-        """How many columns it has."""
+        """The number of columns of the tensor."""
         return self.shape[1] if len(self.shape) == 2 else 1
 
 
 @dataclass(frozen=True)
 class RequestedOutput:
-    """An output that is asked for."""
+    """A requested output: its name, and whether its data are binary."""
 
     name: str
     binary: bool
@@ -96,7 +96,7 @@ class RequestedOutput:
 
 @dataclass(frozen=True)
 class InferRequest:
-    """What a client asks: `outputs` is empty where it names none."""
+    """A parsed inference request. `outputs` is empty if the client names none."""
 
     id: str | None
     inputs: list[Tensor]
@@ -107,17 +107,17 @@ class InferRequest:
 
     @property
     def rows(self) -> int:
-        """How many rows the inputs have, as they state it."""
+        """The number of rows of the inputs, as their shapes state it."""
         return max(tensor.shape[0] for tensor in self.inputs)
 
     @property
     def asks_for_reasons(self) -> bool:
-        """Whether the rows' scores are to be explained."""
+        """True if reasons for the scores are requested."""
         return any(output.name == "reasons" for output in self.outputs)
 
 
 def decompress(body: bytes, encoding: str | None, max_bytes: int) -> bytes:
-    """Return a body without its Content-Encoding: gzip or deflate, as Triton's client sends them.
+    """Return a body decompressed by its Content-Encoding: gzip or deflate, as Triton's client sends them.
 
     UnsupportedMedia: for another one. Malformed: if it is damaged. TooLarge: if it takes more than `max_bytes`.
     """
@@ -147,12 +147,12 @@ def read_request(
     max_rows: int,
     row_id: str | None = None,
 ) -> InferRequest:
-    """Return what a body asks; `row_id` names the tensor of the rows' ids, unless the body's parameters do. Malformed
-    and Invalid name the part that breaks the protocol.
+    """Return the parsed inference request; `row_id` names the tensor of the rows' ids, unless the body's parameters do.
+    Raises Malformed and Invalid with the part that violates the protocol.
 
-    Nothing is allocated by what the body claims: shapes are checked against the values that came. TooLarge: if JSON and
-    the texts of BYTES tensors take more than `max_text` bytes. Each of their values becomes an object, which takes many
-    times the memory of its bytes.
+    Memory is never allocated by the sizes that the body states: shapes are checked against the values received. Raises
+    TooLarge if JSON and the texts of BYTES tensors exceed `max_text` bytes, because each of their values becomes an
+    object that needs many times its bytes.
     """
     end = _end_of_json(body, header_length)
     _check_text(end, max_text)
@@ -189,7 +189,9 @@ def read_request(
 
 
 def _row_ids(parameters: Any, name: str | None, tensors: Sequence[Tensor]) -> Tensor | None:
-    """Return the tensor of the ids. Invalid: if there is none of this name, or not an id for each row."""
+    """Return the tensor of the rows' ids; None if not named. Raises Invalid if there is no such tensor, or not one id
+    for each row.
+    """
     if isinstance(parameters, dict) and "id" in parameters:
         if name is not None:
             raise _wrong("/parameters/id", "id must be given once: in the query or in the body")
@@ -216,6 +218,7 @@ def _row_ids(parameters: Any, name: str | None, tensors: Sequence[Tensor]) -> Te
 
 
 def _is_id(value: Any) -> bool:
+    """Return True if a tensor's element can be an id."""
     if isinstance(value, bytes):
         try:
             value.decode()
@@ -226,6 +229,7 @@ def _is_id(value: Any) -> bool:
 
 
 def _check_text(size: int, most: int) -> None:
+    """Raise TooLarge for more than `most` bytes of JSON and strings."""
     if size > most:
         raise TooLarge(
             f"JSON and the strings of tensors can have at most {most} bytes after decompression, got "
@@ -234,6 +238,9 @@ def _check_text(size: int, most: int) -> None:
 
 
 def _end_of_json(body: bytes, header_length: str | None) -> int:
+    """Return the length of the JSON part of the body: as the header states it, by default the whole body. Raises
+    Malformed.
+    """
     if header_length is None:
         return len(body)
     if not (header_length.isascii() and header_length.isdigit() and len(header_length) < 19):
@@ -246,10 +253,11 @@ def _end_of_json(body: bytes, header_length: str | None) -> int:
 
 
 def parse_json(text: bytes, max_rows: int) -> Any:
-    """Return the parsed JSON. It may have the bare NaN that Triton's clients send for a gap: it is read as null.
-    Raises Invalid for more lists and objects than `max_rows` rows have.
+    """Return the parsed JSON. A bare NaN, which Triton's clients send for a missing value, is read as null. Raises
+    Invalid for more lists and objects than `max_rows` rows have.
 
-    One parser reads both, so that what it refuses (text that is no Unicode, too many levels) is refused either way.
+    Both forms are parsed by the same parser, so that it rejects the same texts in both (invalid Unicode, too deep
+    nesting).
     """
     check_brackets(text, max_rows)
     try:
@@ -269,10 +277,12 @@ _TEXT_OR_NAN = re.compile(rb'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^"N]++|N(?!aN))++|
 
 
 def _null_for_nan(found: re.Match[bytes]) -> bytes:
+    """Return null for a bare NaN, and a string unchanged."""
     return b"null" if found[0] == b"NaN" else found[0]
 
 
 def _objects(given: Mapping[str, Any], name: str, *, required: bool) -> list[dict[str, Any]]:
+    """Return a member that is a list of objects; empty if it is absent and not required. Raises Invalid."""
     found = given.get(name)
     if found is None and not required:
         return []
@@ -287,6 +297,7 @@ def _objects(given: Mapping[str, Any], name: str, *, required: bool) -> list[dic
 
 
 def _name(given: Mapping[str, Any], of: str, i: int) -> str:
+    """Return the name of an input or output. Raises Invalid."""
     name = given.get("name")
     if not isinstance(name, str) or not name:
         raise _wrong(f"/{of}/{i}/name", f"the name of {of}[{i}] must be a string")
@@ -296,7 +307,9 @@ def _name(given: Mapping[str, Any], of: str, i: int) -> str:
 def _read_tensor(
     given: Mapping[str, Any], pointer: str, body: bytes, position: int, size: int | None
 ) -> Tensor:
-    """Return a tensor, of `size` binary bytes at this position of the body, or of JSON if that is None."""
+    """Return an input as a tensor: from `size` binary bytes at this position of the body, or from its JSON data if
+    `size` is None.
+    """
     name, datatype = given["name"], given.get("datatype")
     if not isinstance(datatype, str) or (datatype not in DTYPES and datatype != BYTES):
         known = ", ".join([*DTYPES, BYTES])
@@ -334,6 +347,7 @@ def _read_tensor(
 
 
 def _binary_size(parameters: Any, pointer: str) -> int | None:
+    """Return the size of a tensor's binary data from its parameters; None for data in JSON. Raises Invalid."""
     if parameters is None:
         return None
     if not isinstance(parameters, dict):
@@ -348,7 +362,7 @@ def _binary_size(parameters: Any, pointer: str) -> int | None:
 
 
 def _flat(data: Any, shape: Sequence[int], name: str, pointer: str) -> list[Any]:
-    """Return the values of a tensor in JSON, row by row: they may come flat, or as a list per row."""
+    """Return the values of a tensor's JSON data, row by row. The data may be a flat list, or a list of rows."""
     if not isinstance(data, list):
         raise _wrong(pointer, f"the data of {shown(name)} must be a list")
     if data and isinstance(data[0], list):
@@ -365,6 +379,7 @@ def _flat(data: Any, shape: Sequence[int], name: str, pointer: str) -> list[Any]
 
 
 def _check_count(count: int, shape: Sequence[int], name: str, pointer: str) -> None:
+    """Raise Invalid unless the number of values fits the shape."""
     if count != math.prod(shape):
         raise _wrong(
             pointer,
@@ -375,6 +390,7 @@ def _check_count(count: int, shape: Sequence[int], name: str, pointer: str) -> N
 def _read_numbers(
     part: bytes, datatype: str, count: int, name: str, pointer: str
 ) -> npt.NDArray[Any]:
+    """Return the numbers of a binary tensor as an array. Raises Invalid for a wrong number of bytes."""
     kind = np.dtype(DTYPES[datatype])
     if len(part) != count * kind.itemsize:
         raise _wrong(
@@ -388,7 +404,7 @@ def _read_numbers(
 
 
 def _split_bytes(part: bytes, datatype: str, count: int, name: str, pointer: str) -> list[bytes]:
-    """Return the elements of a BYTES tensor: each is its length as a little-endian uint32, then so many bytes."""
+    """Return the elements of a binary BYTES tensor. Each is preceded by its length as a little-endian uint32."""
     found: list[bytes] = []
     position = 0
     while position < len(part):
@@ -405,6 +421,7 @@ def _split_bytes(part: bytes, datatype: str, count: int, name: str, pointer: str
 
 
 def _read_outputs(given: Mapping[str, Any], binary: bool) -> list[RequestedOutput]:
+    """Return the requested outputs; `binary` is the default of `binary_data`. Raises Invalid."""
     found: list[RequestedOutput] = []
     for i, each in enumerate(_objects(given, "outputs", required=False)):
         name = _name(each, "outputs", i)
@@ -421,6 +438,7 @@ def _read_outputs(given: Mapping[str, Any], binary: bool) -> list[RequestedOutpu
 
 
 def _flag(parameters: Any, name: str, pointer: str) -> bool | None:
+    """Return a parameter that is true or false; None if absent. Raises Invalid."""
     if parameters is None:
         return None
     if not isinstance(parameters, dict):
@@ -432,6 +450,7 @@ def _flag(parameters: Any, name: str, pointer: str) -> bool | None:
 
 
 def _wrong(pointer: str, detail: str) -> Invalid:
+    """Return the error for the part of the body that the pointer names."""
     return Invalid(detail, errors=[{"pointer": pointer, "detail": detail}])
 
 
@@ -439,7 +458,7 @@ def _wrong(pointer: str, detail: str) -> Invalid:
 
 
 class TensorTable(Source):
-    """Tensors as a table that a `RowReader` reads: a column for each feature that they have."""
+    """A table whose columns are the features in tensors, for a `RowReader`."""
 
     def __init__(self, inputs: Sequence[Tensor], names: Sequence[str], bounds: Bounds) -> None:
         import pyarrow as pa
@@ -486,18 +505,18 @@ class TensorTable(Source):
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows, some at a time."""
+        """Yield the rows in batches."""
         chosen = self._batch if columns is None else self._batch.select(list(columns))
         for start in range(0, chosen.num_rows, BATCH_ROWS):
             yield Rows(chosen.slice(start, BATCH_ROWS), start)
 
     def progress(self) -> tuple[int, int]:
-        """Return that all is here."""
+        """Return that everything is read."""
         return 1, 1
 
 
 def _columns(tensor: Tensor, names: Sequence[str]) -> dict[str, pa.Array]:
-    """Return the columns of a tensor that has all features."""
+    """Return the columns of a tensor that contains all features."""
     width = len(names)
     if isinstance(tensor.values, np.ndarray):
         table = tensor.values.reshape(tensor.shape[0], width)
@@ -506,7 +525,7 @@ def _columns(tensor: Tensor, names: Sequence[str]) -> dict[str, pa.Array]:
 
 
 def _column(tensor: Tensor, values: Any, i: int) -> pa.Array:
-    """Return the values of one column as an Arrow array; NaN and null are missing."""
+    """Return the values of a tensor's column as an Arrow array; NaN and null are missing."""
     import pyarrow as pa
 
     if isinstance(values, np.ndarray):
@@ -531,6 +550,7 @@ def _column(tensor: Tensor, values: Any, i: int) -> pa.Array:
 
 
 def _text(value: Any) -> str | None:
+    """Return an element of a tensor as text; None if it is missing."""
     if isinstance(value, bytes):
         return value.decode()
     if value is None or isinstance(value, str):
@@ -547,7 +567,9 @@ def _text(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class InferResponse:
-    """The body of an answer, the length of its JSON if binary tensors follow it, and the inputs that had no use."""
+    """The body of a response, the length of its JSON part if binary tensors follow, and the names of the ignored
+    inputs.
+    """
 
     body: bytes
     header_length: int | None
@@ -562,7 +584,7 @@ def infer(
     bounds: Bounds,
     explained: Callable[[Served, int], Estimates | None],
 ) -> InferResponse:
-    """Return the scores of the rows that a request has. Invalid and BadTable name each value that breaks a rule.
+    """Return the response with the scores of a request's rows. Raises Invalid and BadTable with each invalid value.
 
     `explained` is called with the number of rows that are to be explained; see `service.check_explained`.
     """
@@ -626,6 +648,7 @@ def infer(
 
 @lru_cache(maxsize=64)
 def _missing_tokens(tokens: tuple[str, ...] | None) -> MissingTokens:
+    """Return the texts for missing values that a model's tokens define, cached."""
     from app.ingest.value_columns import MissingTokens
 
     return MissingTokens(tokens)
@@ -634,8 +657,8 @@ def _missing_tokens(tokens: tuple[str, ...] | None) -> MissingTokens:
 def _matrix_of_numbers(
     served: Served, inputs: Sequence[Tensor], missing: MissingTokens, max_rows: int
 ) -> Floats | None:
-    """Return the rows if they are at most `max_rows`, of binary floats for all features of a model of numbers alone;
-    None for all else.
+    """Return the rows as a matrix if they are at most `max_rows` rows of binary floats for all features of a model
+    without other features; None otherwise.
 
     If it is None, a `RowReader` reads the rows through a table, and reports errors. For a few rows that takes twice the
     time of all the rest.
@@ -663,7 +686,7 @@ def _matrix_of_numbers(
 
 
 def _check_outputs(served: Served, wanted: Sequence[RequestedOutput]) -> None:
-    """Refuse outputs that the model does not have, before a row is scored."""
+    """Raise Invalid for outputs that the model does not have, before a row is scored."""
     for output in wanted:
         if output.name in ("fpr", "tpr") and served.curve is None:
             raise Invalid(f"the model has no {output.name}: it has no ROC curve of held-out rows")
@@ -678,7 +701,7 @@ def check_probability(served: Served) -> None:
 
 
 def _write(output: RequestedOutput, values: Any) -> tuple[dict[str, Any], bytes]:
-    """Return an output's description, with its data unless it is binary, and its binary data."""
+    """Return an output's description, with its data unless they are binary; and its binary data."""
     if output.name == "reasons":
         described: dict[str, Any] = {"name": output.name, "datatype": BYTES, "shape": [len(values)]}
         if not output.binary:
@@ -693,7 +716,7 @@ def _write(output: RequestedOutput, values: Any) -> tuple[dict[str, Any], bytes]
 
 
 def _write_ids(ids: Tensor, binary: bool) -> tuple[dict[str, Any], bytes]:
-    """Return the output `id`: the tensor as it came. Values that came in JSON go out in JSON."""
+    """Return the output `id` with the tensor of ids unchanged. Values that came as JSON are returned as JSON."""
     described: dict[str, Any] = {"name": "id", "datatype": ids.datatype, "shape": [*ids.shape]}
     texts = [each.decode() if isinstance(each, bytes) else each for each in ids.values]
     if isinstance(ids.values, np.ndarray):
@@ -709,13 +732,14 @@ def _write_ids(ids: Tensor, binary: bool) -> tuple[dict[str, Any], bytes]:
 
 
 def describe_config(served: Served, name: str) -> dict[str, Any]:
-    """Return a model's metadata as Triton's client asks for a configuration. Without batches of Triton's own, so that
-    the dimensions are those of the tensors.
+    """Return a model's metadata in the form of a Triton configuration. It declares no batching, so that the dimensions
+    are those of the tensors.
     """
     types = {"FP64": "TYPE_FP64", "BOOL": "TYPE_BOOL", BYTES: "TYPE_STRING"}
     described = describe_model(served, name, [])
 
     def tensors(part: str) -> list[dict[str, Any]]:
+        """Return the tensors of the inputs or of the outputs in the form of Triton."""
         return [
             {"name": each["name"], "data_type": types[each["datatype"]], "dims": each["shape"]}
             for each in described[part]

@@ -1,4 +1,5 @@
-"""From an uploaded file to a typed table: read in streams, types settled over all rows, written as Parquet or refused.
+"""Reading of an uploaded file into a typed Parquet table: files are streamed, types are determined from all rows, and a
+table with errors is rejected.
 
 stream     plain bytes: decompressed, counted, limited
 formats    which reader reads a file: csv, arrow (Parquet, Arrow), ndjson; how a CSV is written

@@ -1,4 +1,4 @@
-"""ZIP archives: of one table, which they compress, and those that are spreadsheets."""
+"""ZIP archives: those that compress one table, and those that are spreadsheets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ DAMAGE = (
 """Exceptions that `zipfile` raises for damaged, encrypted and unknown members."""
 WORKBOOK = "xl/workbook.xml"
 _END = struct.Struct("<4s4H2LH")
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others take memory as the file says
+_METHODS = (
+    zipfile.ZIP_STORED,
+    zipfile.ZIP_DEFLATED,
+)  # others allocate the memory that the file states
 _ENCRYPTED = 0x1
 _PIECE = 1 << 20
 _OF_SYSTEMS = ("__MACOSX/", ".DS_Store", "Thumbs.db")
@@ -31,7 +34,7 @@ _OF_SYSTEMS = ("__MACOSX/", ".DS_Store", "Thumbs.db")
 
 @contextmanager
 def open_archive(file: Any) -> Iterator[zipfile.ZipFile]:
-    """Open an archive in a seekable file. Raises BadTable for one that is damaged, or lists too many members."""
+    """Open an archive in a seekable file. Raises BadTable for a damaged one, or one that lists too many members."""
     try:
         size = file.seek(0, io.SEEK_END)
         tail_bytes = min(size, _END.size + 0xFFFF)
@@ -54,7 +57,7 @@ def open_archive(file: Any) -> Iterator[zipfile.ZipFile]:
 
 
 def only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    """Return the one file of an archive. Raises BadTable if it has several, or cannot be read."""
+    """Return the only file of an archive. Raises BadTable if there are several, or if it cannot be read."""
     files = [
         each
         for each in archive.infolist()
@@ -69,7 +72,7 @@ def only_member(archive: zipfile.ZipFile) -> zipfile.ZipInfo:
 
 
 def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
-    """Yield the plain bytes of a member in pieces. Raises BadTable."""
+    """Yield the decompressed bytes of an archive's member in pieces. Raises BadTable."""
     check_member(member)
     try:
         with archive.open(member) as opened:
@@ -97,7 +100,7 @@ def is_workbook(archive: zipfile.ZipFile) -> bool:
 
 
 class Member(io.RawIOBase):
-    """The plain bytes of an archive's only file."""
+    """The decompressed bytes of an archive's only file, as a stream."""
 
     def __init__(self, file: Any) -> None:
         super().__init__()
@@ -109,7 +112,7 @@ class Member(io.RawIOBase):
             raise _damaged(error) from error
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return up to `size` bytes. Raises BadTable for damage."""
+        """Return up to `size` bytes. Raises BadTable for a damaged archive."""
         try:
             return self._member.read(size)
         except DAMAGE as error:
@@ -117,4 +120,5 @@ class Member(io.RawIOBase):
 
 
 def _damaged(error: Exception) -> BadTable:
+    """Return the error for a damaged archive."""
     return BadTable(f"the ZIP archive is damaged: {error}"[:300])

@@ -1,5 +1,5 @@
-"""Read Parquet files, and Arrow streams and files with their messages. They have typed columns and no lines: an error
-names the number of its row.
+"""Readers of Parquet files, and of Arrow streams and files. Their columns have types, but their rows have no line
+numbers: an error has the number of its row.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from app.ingest.value_columns import is_text
 BATCH_ROWS = 65_536
 _BATCH_CELLS = 1 << 22
 PART_BYTES = 1 << 28  # of texts that are in memory at once
-_VIEW_BYTES = 16  # of which the first four say how long the text is
+_VIEW_BYTES = 16  # of which the first four are the length of the text
 
 
 def _batch_rows(columns: int) -> int:
+    """Return the number of rows of a batch with so many columns."""
     return max(1, min(BATCH_ROWS, _BATCH_CELLS // max(1, columns)))
 
 
@@ -57,11 +58,11 @@ class ParquetTable(Source):
             self._file = _open_parquet(path, texts)
 
     def progress(self) -> tuple[int, int]:
-        """Return the rows read so far, and all of them."""
+        """Return the number of rows read so far, and of all rows."""
         return self._done, self.rows
 
     def is_empty(self, name: str) -> bool:
-        """Return True if the file's statistics say that a column has no value."""
+        """Return True if the file's statistics state that a column has no value."""
         found = self._file.metadata
         if found.num_columns != len(self.names):  # there are nested ones
             return False
@@ -100,7 +101,7 @@ class ParquetTable(Source):
 
 
 def _open_parquet(path: Path, as_words: Sequence[str] = ()) -> pq.ParquetFile:
-    """Open a Parquet file; the columns of `as_words` are read as dictionaries."""
+    """Open a Parquet file; the columns `as_words` are read as dictionaries."""
     return pq.ParquetFile(
         path,
         memory_map=False,
@@ -111,7 +112,7 @@ def _open_parquet(path: Path, as_words: Sequence[str] = ()) -> pq.ParquetFile:
 
 
 def _delta_columns(metadata: pq.FileMetaData) -> set[str]:
-    """Return the paths of columns with pages of deltas, which Arrow does not read as dictionaries."""
+    """Return the paths of the columns with delta-encoded pages, which Arrow cannot read as dictionaries."""
     return {
         chunk.path_in_schema
         for group in range(metadata.num_row_groups)
@@ -123,7 +124,9 @@ def _delta_columns(metadata: pq.FileMetaData) -> set[str]:
 def _write_out(
     arrays: list[pa.Array], types: Sequence[pa.DataType], texts: _Texts
 ) -> Iterator[list[pa.Array]]:
-    """Yield the columns in their own types, in one part unless their texts are long when written out row by row."""
+    """Yield the columns in their declared types: as one part, or in slices if their texts are long when decoded from a
+    dictionary.
+    """
     as_words = [
         is_text(kind) and pa.types.is_dictionary(array.type)
         for array, kind in zip(arrays, types, strict=True)
@@ -167,7 +170,7 @@ class ArrowTable(Source):
         self._done = 0
 
     def progress(self) -> tuple[int, int]:
-        """Return the bytes of the upload read so far, and all of them."""
+        """Return the number of bytes of the upload read so far, and of all bytes."""
         return self._done, self._upload.size
 
     def batches(
@@ -178,6 +181,7 @@ class ArrowTable(Source):
         return _read_batches(self._whole_batches(), self.names, columns, texts)
 
     def _whole_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the record batches of the stream. Raises BadTable for bytes after its end."""
         with _opened(self._upload) as (file, position):
             for whole in pa.ipc.open_stream(file):
                 yield whole
@@ -192,7 +196,7 @@ def _read_batches(
     columns: Sequence[str] | None,
     texts: _Texts,
 ) -> Iterator[Rows]:
-    """Yield the rows of batches that have columns of these names; large batches are divided."""
+    """Yield the rows of batches whose columns have these names; large batches are divided."""
     wanted = names if columns is None else columns
     indices = _indices_of(wanted, names)
     known = Dictionaries()
@@ -210,8 +214,8 @@ def _read_batches(
 
 
 class _Texts:
-    """Counts the bytes of a table's texts: a page of Parquet may repeat one any number of times, many views may point
-    at the same bytes, and buffers of Arrow may be compressed. So a small file can hold a large table.
+    """Counts the bytes of a table's texts when they are written out. A small file can contain a large table: a page of
+    Parquet may repeat a text many times, views may point to the same bytes, and Arrow's buffers may be compressed.
     """
 
     def __init__(self, most: int, most_at_once: int | None = None) -> None:
@@ -220,10 +224,10 @@ class _Texts:
         self._size = 0
 
     def add(self, columns: Sequence[pa.Array]) -> None:
-        """Count a batch. Raises BadTable if its texts are over the limit of a batch, or all so far over that of a
-        table.
+        """Count the texts of a batch. Raises BadTable if they exceed the limit for a batch, or all texts so far that
+        for a table.
 
-        The texts of a dictionary are not added to the sum: later batches may share them.
+        The texts of a dictionary are not added to the table's sum, because later batches may share the dictionary.
         """
         sizes = list(map(_text_bytes, columns))
         size, most = sum(sizes), self._most_at_once
@@ -242,14 +246,16 @@ class _Texts:
         self._size -= shared
 
     def add_bytes(self, size: int) -> None:
-        """Count texts of so many bytes. Raises BadTable if all so far are over the limit of a table."""
+        """Count `size` bytes of texts. Raises BadTable if all so far exceed the limit for a table."""
         self._size += size
         if self._size > self._most:
             raise too_long(self._most)
 
 
 def _text_bytes(column: pa.Array) -> int:
-    """Return the bytes of the texts of a column, those of a dictionary only if it has views; 0 for other types."""
+    """Return the bytes of the texts of a column; for a dictionary column those of its dictionary if that has views,
+    else 0; 0 for other types.
+    """
     if pa.types.is_dictionary(column.type):
         return _viewed_bytes(column.dictionary)
     if pa.types.is_string_view(column.type):
@@ -267,9 +273,7 @@ def _text_bytes(column: pa.Array) -> int:
 
 
 def _viewed_bytes(column: pa.Array) -> int:
-    """Return the bytes of the texts of a string-view column, by the lengths that its views state; 0 for other
-    columns.
-    """
+    """Return the bytes of the texts of a string-view column, by the lengths in its views; 0 for other columns."""
     if not pa.types.is_string_view(column.type) or not len(column):
         return 0
     views = column.buffers()[1]
@@ -279,8 +283,8 @@ def _viewed_bytes(column: pa.Array) -> int:
 
 @contextmanager
 def _opened(upload: TableBytes) -> Iterator[tuple[pa.NativeFile, Callable[[], int]]]:
-    """Open an upload for Arrow's reader; yields the file and a function that returns its position. Plain bytes in
-    memory are not copied.
+    """Open an upload for Arrow's reader; yields the file, and a function that returns the position in it. Uncompressed
+    bytes in memory are not copied.
     """
     if (
         not isinstance(upload.stored, Path)
@@ -309,7 +313,7 @@ class ArrowFile(Source):
         self._done = 0
 
     def progress(self) -> tuple[int, int]:
-        """Return the batches read so far, and all of them."""
+        """Return the number of batches read so far, and of all batches."""
         return self._done, max(self._reader.num_record_batches, 1)
 
     def batches(
@@ -320,18 +324,20 @@ class ArrowFile(Source):
         return _read_batches(self._whole_batches(), self.names, columns, texts)
 
     def _whole_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the record batches of the file."""
         for number in range(self._reader.num_record_batches):
             yield self._reader.get_batch(number)
             self._done = number + 1
 
 
 def _indices_of(wanted: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Return the positions of the wanted names."""
     index = {name: i for i, name in enumerate(names)}
     return [index[name] for name in wanted]
 
 
 def _check_schema(schema: pa.Schema, max_columns: int) -> list[str]:
-    """Return the names of the columns. Raises BadTable for names that `check_names` refuses or that are not UTF-8."""
+    """Return the names of the columns. Raises BadTable for invalid names."""
     try:
         names = schema.names
     except UnicodeDecodeError as error:
@@ -340,11 +346,12 @@ def _check_schema(schema: pa.Schema, max_columns: int) -> list[str]:
 
 
 def _find_indices(names: Sequence[str]) -> frozenset[str]:
-    """Return the columns that are an index without a name, which pandas writes as a column."""
+    """Return the columns that are an unnamed index which pandas has written as a column."""
     return frozenset(filter(re.compile("__index_level_[0-9]+__").fullmatch, names))
 
 
 def _unreadable_name(error: UnicodeDecodeError) -> BadTable:
+    """Return the error for a column name that is not UTF-8."""
     rule = f"a column name must be at most {MAX_NAME_LENGTH} printable UTF-8 characters"
     return BadTable(f"{rule}, got {show(error.object.decode('latin-1'))}")
 
@@ -352,7 +359,7 @@ def _unreadable_name(error: UnicodeDecodeError) -> BadTable:
 def _cut(
     arrays: list[pa.Array], names: Sequence[str], first: int, known: Dictionaries
 ) -> Iterator[Rows]:
-    """Yield the columns of a batch, in slices of a bounded number of cells."""
+    """Yield the columns of a batch as rows, in slices of a bounded number of cells."""
     batch = _sound(arrays, names, first, known)
     size = _batch_rows(len(names))
     for start in range(0, batch.num_rows, size):
@@ -360,8 +367,8 @@ def _cut(
 
 
 def _with_own_words(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows with no more words in a dictionary than there are rows: what is done for each word of it costs
-    in proportion to the rows.
+    """Return the batch with no more words in each dictionary than rows, because work for each word must cost no more
+    than for each row.
     """
     columns = [
         drop_unused_words(column)
@@ -373,7 +380,7 @@ def _with_own_words(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def drop_unused_words(column: pa.Array) -> pa.Array:
-    """Return the same values, of a dictionary column with only the words of its rows in the dictionary."""
+    """Return the column unchanged, or for a dictionary column with only the words that its rows use."""
     if not pa.types.is_dictionary(column.type):
         return column
     used = column.indices.unique().drop_null()
@@ -383,13 +390,15 @@ def drop_unused_words(column: pa.Array) -> pa.Array:
 
 
 class Dictionaries:
-    """The dictionaries of a table's columns: each is checked once, however many batches share it."""
+    """The validated dictionaries of a table's columns. Each dictionary is validated once, even if many batches share
+    it.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[Hashable, pa.Array, pa.Array]] = {}
 
     def sound(self, column: pa.Array, name: str) -> pa.Array:
-        """Return a dictionary column after checking its words, and that each code has one; views become plain texts.
+        """Return a dictionary column after a check of its words and of its codes; views become plain texts.
 
         Raises pa.ArrowInvalid.
         """
@@ -399,14 +408,18 @@ class Dictionaries:
         if name not in self._known or self._known[name][0] != key:
             words.validate(full=True)
             plain = words.cast(pa.string()) if pa.types.is_string_view(words.type) else words
-            self._known[name] = key, words, plain  # held, or others might get its address
+            self._known[name] = (
+                key,
+                words,
+                plain,
+            )  # referenced, so that no other object gets its address
         column.indices.validate(full=True)
         plain = self._known[name][2]
         return pa.DictionaryArray.from_arrays(column.indices, plain, ordered=column.type.ordered)
 
 
 def _check_lengths(arrays: Sequence[pa.Array], names: Sequence[str], first: int) -> None:
-    """Raise BadTable for a dictionary of a length that none can have: `len` would fail."""
+    """Raise BadTable for a dictionary with an invalid length, for which `len` would fail."""
     for name, array in zip(names, arrays, strict=True):
         if pa.types.is_dictionary(array.type):
             try:
@@ -418,7 +431,7 @@ def _check_lengths(arrays: Sequence[pa.Array], names: Sequence[str], first: int)
 def _sound(
     arrays: list[pa.Array], names: Sequence[str], first: int, known: Dictionaries
 ) -> pa.RecordBatch:
-    """Return a batch after checking that its text is UTF-8 and that every dictionary code has a value. Raises
+    """Return the columns as a batch after a check that text is UTF-8 and that every dictionary code has a value. Raises
     BadTable.
     """
     found = []
@@ -435,7 +448,9 @@ def _sound(
 
 
 def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowException) -> BadTable:
-    """Return the error for a damaged column: the row of the first text that is not UTF-8, or else what Arrow found."""
+    """Return the error for a damaged column: with the row of the first text that is not UTF-8, else with Arrow's
+    message.
+    """
     if (binary := _as_binary(array)) is not None:
         for row, value in enumerate(binary.to_pylist(), start=first + 1):
             try:
@@ -448,7 +463,7 @@ def _damaged(array: pa.Array, name: str, first: int, error: pa.ArrowException) -
 
 
 def _as_binary(array: pa.Array) -> pa.Array | None:
-    """Return a text column as binary; None for other types, and for a column whose offsets are wrong."""
+    """Return a text column as binary; None for other types, and for a column with invalid offsets."""
     if not is_text(array.type):
         return None
     kind = pa.binary() if pa.types.is_string(array.type) else pa.large_binary()
@@ -473,10 +488,10 @@ _ID, _DATA, _IS_DELTA = 0, 1, 2  # of a DictionaryBatch
 
 @dataclass(frozen=True)
 class Claims:
-    """Size of a stream as its messages state it: rows, decompressed bytes, and values of dictionaries.
+    """The size of an Arrow stream as its messages state it: rows, decompressed bytes, and values of dictionaries.
 
-    Bytes and values of a dictionary count once for each batch that refers to it, because each batch is checked with
-    it. `held` is the most that one batch takes beside the bytes as they were sent: decompressed, with its dictionaries.
+    Bytes and values of a dictionary count once for each batch that refers to it, because each batch is checked with it.
+    `held` is the largest memory of one batch in addition to the bytes received: decompressed, with its dictionaries.
     """
 
     rows: int
@@ -489,7 +504,7 @@ Whole = TypeVar("Whole", bytes, pa.Buffer)
 
 
 def stream_of(file: Whole) -> Whole:
-    """Return the stream that an Arrow file contains. The footer is not used."""
+    """Return the stream inside an Arrow file. The footer is not used."""
     begin, end = bytes(file[: len(_MAGIC)]), bytes(file[max(0, len(file) - len(_END)) :])
     for says, what in ((begin == _MAGIC, "begin"), (end == _END, "end")):
         if not says:
@@ -506,8 +521,8 @@ def stream_of(file: Whole) -> Whole:
 
 
 def read_claims(stream: bytes | pa.Buffer, max_messages: int = MAX_MESSAGES) -> Claims:
-    """Return the sums of what the messages of a stream state. Raises BadTable for bytes that are no stream, and for
-    too many messages.
+    """Return the sums of the sizes that the messages of a stream state. Raises BadTable for bytes that are not a
+    stream, and for too many messages.
     """
     rows = size = values = held = 0
     dictionaries: dict[int, tuple[int, int]] = {}  # values and bytes
@@ -542,13 +557,14 @@ def read_claims(stream: bytes | pa.Buffer, max_messages: int = MAX_MESSAGES) -> 
 
 
 def _natural(length: int) -> int:
+    """Return a length. Raises BadTable for a negative one."""
     if length < 0:
         raise BadTable(f"a batch of an Arrow stream must have at least 0 values, got {length}")
     return length
 
 
 def _decompressed(batch: _Table, body: pa.Buffer) -> int:
-    """Return the size that the compressed buffers of a batch state for their decompressed bytes."""
+    """Return the decompressed size that the compressed buffers of a batch state."""
     if not batch.has(_COMPRESSION):
         return 0
     claimed = 0
@@ -565,25 +581,27 @@ def _decompressed(batch: _Table, body: pa.Buffer) -> int:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of a FlatBuffer at a position in its bytes. An offset that leads outside raises struct.error."""
+    """A FlatBuffer table at a position in its bytes. An offset outside the bytes raises struct.error."""
 
     data: bytes
     position: int
 
     @classmethod
     def root(cls, metadata: pa.Buffer) -> _Table:
+        """Return the root table of a message's metadata."""
         data = metadata.to_pybytes()
         return cls(data, cls._read(data, "<I", 0))
 
     @staticmethod
     def _read(data: bytes, form: str, position: int) -> int:
+        """Return the integer of this format at a position."""
         if position < 0:  # which would count from the end
             raise struct.error("an offset points before the start of the message")
         (value,) = struct.unpack_from(form, data, position)
         return int(value)
 
     def _field(self, number: int) -> int:
-        """Return the position of a field; 0 if it is left out."""
+        """Return the position of a field; 0 if it is absent."""
         listed = self.position - self._read(self.data, "<i", self.position)
         size = self._read(self.data, "<H", listed)
         at = 4 + 2 * number
@@ -591,21 +609,23 @@ class _Table:
         return self.position + offset if offset else 0
 
     def has(self, field: int) -> bool:
+        """Return True if a field is present."""
         return self._field(field) != 0
 
     def number(self, field: int, form: str) -> int:
-        """Return a number; 0 if it is left out."""
+        """Return an integer field; 0 if it is absent."""
         position = self._field(field)
         return self._read(self.data, form, position) if position else 0
 
     def table(self, field: int) -> _Table:
+        """Return a field that is a table. Raises struct.error if it is absent."""
         position = self._field(field)
         if not position:
             raise struct.error("a message has no header")
         return _Table(self.data, position + self._read(self.data, "<I", position))
 
     def pairs(self, field: int) -> list[tuple[int, int]]:
-        """Return a vector of structs of two int64."""
+        """Return a field that is a vector of structs of two int64; empty if it is absent."""
         position = self._field(field)
         if not position:
             return []

@@ -1,5 +1,5 @@
-"""Build the typed table from an upload: reader, roles, label, rows, Parquet file, profile. Also: append an upload to
-a table.
+"""Construction of the typed table from an upload: reader, roles, label, rows, Parquet file, profile; and appending of
+an upload to a table.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ Callback = Callable[[int, int, Mapping[str, float]], None]
 
 
 class FoundOrder(TypedDict, total=False):
-    """The order of dates with slashes, if the values have shown it."""
+    """The order of day and month in dates with slashes, if the values have shown it."""
 
     dates: str
 
@@ -95,11 +95,11 @@ def ingest(
 ) -> dict[str, Any]:
     """Read the upload that the payload describes and write the typed table and its profile into its work folder.
 
-    The payload names path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight,
-    group, query, categorical, numeric, drop, missing, strict, dialect (None, or the arguments of `Dialect`), workdir
-    and limits (rows, columns, bytes, categories, category_length). Returns what the dataset row needs; raises BadTable
-    with every error, line and column. Pure: it reads and writes only the files named. `attempt` is how it is built, if
-    not as a table of its own.
+    The payload has path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight, group,
+    query, categorical, numeric, drop, missing, strict, dialect (None, or the arguments of `Dialect`), workdir and
+    limits (rows, columns, bytes, categories, category_length). Returns the columns of the dataset's row. Raises
+    BadTable with every error, line and column. It reads and writes only the files in the payload. `attempt` is the
+    class that builds the table, by default `Build`.
     """
     missing = MissingTokens(payload["missing"])
     with system_memory(), ExitStack() as stack:
@@ -109,8 +109,8 @@ def ingest(
 
 @contextmanager
 def system_memory() -> Iterator[None]:
-    """Have Arrow take memory from the system: its own pools would return their pages after each batch, and ask for new
-    ones.
+    """Make Arrow allocate from the system during the block: its own pools return their pages after each batch and
+    request new ones.
     """
     before = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
@@ -121,7 +121,7 @@ def system_memory() -> Iterator[None]:
 
 
 def describe_table(build: Build, found: dict[str, Any]) -> dict[str, Any]:
-    """Return what was found in a table that is built, with its hash, its queries and the file of its profile."""
+    """Return the description of a built table: `found`, its hash, its queries, and the file of its profile."""
     features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
     table = build.path
     # Everything is read; only the survey is left.
@@ -143,7 +143,7 @@ def hash_file(path: Path) -> str:
 
 
 class Build:
-    """Build the typed table from one source.
+    """Builds the typed table from one source.
 
     The types of the columns are guessed from the first rows. After all rows are read, the types and the frequent
     words are known; if a guess was wrong or a column has too many words, the table is read again.
@@ -195,8 +195,8 @@ class Build:
         )
 
     def _name_label(self, given: Mapping[str, Any]) -> str | None:
-        """Return the label that is named. Without a name, or a column that is called as one, the last column is it. But
-        a running number there counts rows: then it is the last column of two values, if there is one.
+        """Return the label column: the declared one; by default a column with a usual name of labels, else the last
+        column. If that is a running number, the last column of two values is preferred.
         """
         if given[LABEL] or given[LABELS] or self._payload["dataset_kind"] != BIPARTITE:
             return cast(str | None, given[LABEL])
@@ -207,7 +207,7 @@ class Build:
         return next(iter(suggest_labels(None, free[:-1], self._first_values())), None)
 
     def _is_running(self, name: str) -> bool:
-        """Return True if a column's first rows are whole numbers that only rise."""
+        """Return True if a column's first rows are strictly increasing whole numbers."""
         rows = next(iter(self.source.batches(Errors(), [name])), None)
         if rows is None or rows.batch.num_rows < _MIN_RUNNING:
             return False
@@ -219,16 +219,16 @@ class Build:
 
     @property
     def query(self) -> str | None:
-        """The column of the queries."""
+        """The query column, if there is one."""
         return self._roles.query
 
     def report(self, rows: int, *, is_read: bool = False) -> None:
-        """Report how far the source is read; `is_read`: to its end."""
+        """Report the progress of reading; `is_read`: the source is read to its end."""
         done, total = self.source.progress()
         self._callback(total if is_read else done, total, {"rows": rows})
 
     def run(self) -> dict[str, Any]:
-        """Build the table; raises BadTable."""
+        """Build the table and return its description. Raises BadTable."""
         if self.source.schema is not None:
             self._check_types(self.source.schema)
         pairs = self._find_pairs()
@@ -256,7 +256,7 @@ class Build:
         return self._conclude(converter)
 
     def _conclude(self, converter: Converter) -> dict[str, Any]:
-        """Check what was read as a whole, and return what the table is; raises BadTable."""
+        """Check everything that was read, and return the description of the table. Raises BadTable."""
         if self._roles.item:
             converter.items.report_repeated(self._roles.item, self._errors)
         self._check_value_errors(converter)
@@ -274,7 +274,9 @@ class Build:
         return self._result(converter, identifiers)
 
     def _known_types(self) -> dict[str, str]:
-        """Return the types of the features that do not depend on values: declared ones and typed columns."""
+        """Return the types of the features that do not depend on values: those that are declared, and those of typed
+        columns.
+        """
         roles, schema = self._roles, self.source.schema
         types = dict.fromkeys(roles.categorical, CATEGORICAL) | dict.fromkeys(
             roles.numeric, NUMERIC
@@ -292,7 +294,7 @@ class Build:
         return types
 
     def _settle_types(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
-        """Return the types of features, by all rows that were read."""
+        """Return the types of features, determined from all rows that were read."""
         known = self._known_types()
         return {
             name: known[name] if name in known else self._type_of(converter.evidence(name))
@@ -300,24 +302,26 @@ class Build:
         }
 
     def _type_of(self, evidence: Evidence) -> str:
-        """Return the type of a column by its values. In a typed file, text is never a number, even if it is digits."""
+        """Return the type of a column, determined from its values. In a typed file, text is never a number, even if it
+        consists of digits.
+        """
         read = evidence.type if self.source.schema is None else evidence.text_type
         return read(self.notation.dates)
 
     def _settle_order(self, converter: Converter) -> None:
-        """Find the order of dates with slashes by all rows that were read."""
+        """Determine the order of day and month in dates with slashes from all rows that were read."""
         known = self._known_types()
         names = (name for name in self._roles.features if name not in known)
         self._take_order(map(converter.evidence, names))
 
     def _take_order(self, evidences: Iterable[Evidence]) -> None:
-        """Take the order of dates with slashes that values show, unless it is said: a table has one."""
+        """Use the order of day and month that the values show, unless one is declared. A table has one order."""
         if self.source.notation.dates is None:
             shown = {orders[0] for each in evidences if len(orders := each.orders()) == 1}
             self.notation = replace(self.notation, dates=shown.pop() if len(shown) == 1 else None)
 
     def _first_types(self, rows: Rows, types: Mapping[str, str]) -> dict[str, str]:
-        """Return the types of all features; those not known yet are guessed from the first rows."""
+        """Return the types of all features; those that are unknown are guessed from the first rows."""
         found: dict[str, Evidence] = {}
         for name in self._roles.features:
             if name in types:
@@ -340,7 +344,9 @@ class Build:
         types: Mapping[str, str],
         kept: Mapping[str, pa.Array],
     ) -> Converter:
-        """Read all rows. Write the typed table until it is clear that it must be written again."""
+        """Read all rows; returns the converter with their statistics. Writes the typed table, until it is clear that it
+        must be written again.
+        """
         count = 0
         converter: Converter | None = None
         with ExitStack() as stack:
@@ -380,19 +386,20 @@ class Build:
         return converter
 
     def _batches(self, types: Mapping[str, str]) -> Iterator[Rows]:
-        """Yield the rows, with the columns that the table has."""
+        """Yield the rows in batches, with the columns that are not dropped."""
         columns = [name for name in self.source.names if name not in self._roles.dropped]
         numeric = [name for name in self._roles.features if types.get(name, NUMERIC) == NUMERIC]
         return self.source.batches(self._errors, columns, numeric)
 
     def _check_rows(self, count: int) -> None:
+        """Raise BadTable if the upload has no rows."""
         if count == self.rows_before:
             raise BadTable("the table has a header but no rows", code="no_rows")
 
     def _is_void(
         self, converter: Converter, types: Mapping[str, str], kept: Mapping[str, pa.Array]
     ) -> bool:
-        """Return True if the rows so far show that the table must be read again."""
+        """Return True if the rows so far show that the table must be read again with other types or categories."""
         doubted = [name for name in converter.odd if name not in types]
         return any(
             kind != converter.types[name]
@@ -409,6 +416,7 @@ class Build:
         types: Mapping[str, str],
         kept: Mapping[str, pa.Array],
     ) -> Converter:
+        """Return a converter of rows to these types, label values and kept categories."""
         return self.converter(
             self._roles,
             pairs,
@@ -424,19 +432,21 @@ class Build:
         )
 
     def _make_survey(self, converter: Converter) -> Survey:
+        """Return a survey of the features that are not identifiers."""
         return self._survey_of(self._surveyed(converter), self.source.rows)
 
     def _surveyed(self, converter: Converter) -> list[str]:
-        """Return the features that are no identifiers."""
+        """Return the names of the features that are not identifiers."""
         identifiers = self._identifiers(converter)
         return [name for name in self._roles.features if name not in identifiers]
 
     def _survey_of(self, features: Sequence[str], rows: int | None) -> Survey:
+        """Return a survey of features; with the label if there is a single one with two values."""
         alone = self._payload[LABELS] is None and not self._roles.graded and self._roles.labels
         return Survey(features, self._roles.labels[0] if alone else None, rows)
 
     def _fields(self, converter: Converter) -> list[pa.Field]:
-        """Return the fields of the typed table, in order."""
+        """Return the Arrow fields of the typed table, in order."""
         roles = self._roles
         special = (
             *((label, LABEL, pa.int8()) for label in roles.labels),
@@ -451,11 +461,11 @@ class Build:
         ] + [pa.field(name, kind, metadata={"role": role}) for name, role, kind in special if name]
 
     def _takes_rest(self) -> bool:
-        """Return True if every value of the label other than the positive one is negative."""
+        """Return True if every label value other than the positive one is negative."""
         return self._payload["positive"] is not None and not self._strict
 
     def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the values of each label, the negative one first; fewer than two values if the file has no two."""
+        """Return the values of each label, the negative one first; fewer than two if the file does not have two."""
         positive = self._payload["positive"]
         if self._roles.graded:
             return {}
@@ -465,7 +475,9 @@ class Build:
         }
 
     def _order(self, values: Sequence[str], positive: str | None) -> tuple[str, ...]:
-        """Return the negative value and the name of the positive class; then the values of a class of several."""
+        """Return the negative value and the name of the positive class, followed by the values of a class
+        of several.
+        """
         if len(values) < 2:
             return tuple(values)
         if positive is None:
@@ -500,6 +512,7 @@ class Build:
         return found
 
     def _check_types(self, schema: pa.Schema) -> None:
+        """Raise BadTable for a typed column whose type cannot be read in its role."""
         types = dict(zip(self.source.names, schema.types, strict=True))
         wrong: list[BadTable] = []
         undeclared = [n for n in self._roles.features if n not in self._roles.categorical]
@@ -541,11 +554,13 @@ class Build:
             self._errors.add_all(converter.unlabelled)
 
     def _identifiers(self, converter: Converter) -> list[str]:
-        """Return the text columns that are not features."""
+        """Return the text columns that are identifiers and therefore not features."""
         return [name for name, column in converter.text.items() if column.is_identifier()]
 
     def _refusal(self, converter: Converter) -> BadTable:
-        """Return the refusal, with a suggestion of fields that would make the table valid."""
+        """Return the error for the collected errors, with a suggestion of fields with which the table would
+        be valid.
+        """
         refusal = self._errors.summarise()
         for encoding in ("windows-1252", "latin-1"):  # which has no letters of its own
             about = f"encoding={encoding}"
@@ -557,7 +572,7 @@ class Build:
             for name in dict.fromkeys(error.get("column") for error in refusal.errors)
             if name is not None and converter.propose_notations(name)
         ]
-        for more in (converter.text, ()):  # numbers with marks that are read as words have a say
+        for more in (converter.text, ()):  # includes numbers with separators that are read as words
             if wrong and (
                 said := self._number_notation(converter.propose_notations(*wrong, *more))
             ):
@@ -590,7 +605,7 @@ class Build:
         return refusal
 
     def _suggest_label(self, refusal: BadTable, wanted: str | None, taken: str = "") -> None:
-        """Add to a refusal which other columns may be the label."""
+        """Add to an error the other columns that may be the label."""
         names = [name for name in self.source.names if name != taken]
         likely = suggest_labels(wanted, names, self._first_values())
         if likely:
@@ -598,11 +613,12 @@ class Build:
             refusal.suggest(f"; likely labels are {listed}", {"label": likely[0]})
 
     def _label_values(self) -> dict[str, dict[str, None]]:
-        """Return the first values of each label in the file: two, or as many as come before the positive one."""
+        """Return the first values of each label in the file: two, or as many as precede the positive one."""
         labels, positive = self._roles.labels, self._payload["positive"]
         seen: dict[str, dict[str, None]] = {label: {} for label in labels}
 
         def settled(values: Mapping[str, None]) -> bool:
+            """Return True if enough values of a label are known."""
             if positive is None:
                 return len(values) >= 2
             chosen = find_positives(values, positive)
@@ -623,6 +639,7 @@ class Build:
         return seen
 
     def _check_label_text(self, label: str, value: str) -> None:
+        """Raise BadTable for a label value that is too long or contains NUL."""
         if len(value) > MAX_NAME_LENGTH or "\0" in value:
             raise BadTable(
                 f"a label must be at most {MAX_NAME_LENGTH} characters without NUL, got {show(value)}",
@@ -630,6 +647,9 @@ class Build:
             )
 
     def _check_whole(self, converter: Converter) -> None:
+        """Raise BadTable unless the whole table has a label with two values, or two grades, and a positive sum of
+        weights.
+        """
         for label, pair in converter.pairs.items():
             if len(pair) < 2:
                 only = f"only the value {show(pair[0])}" if pair else "no value"
@@ -656,6 +676,7 @@ class Build:
             )
 
     def _result(self, converter: Converter, identifiers: Collection[str]) -> dict[str, Any]:
+        """Return the columns of the dataset's row that describe the built table."""
         labels = [
             {
                 "name": label,
@@ -688,20 +709,21 @@ class Build:
         }
 
     def _found_dialect(self) -> dict[str, Any]:
-        """Return the dialect with the order of dates, if the values have shown it."""
+        """Return the dialect with the order of day and month, if the values have shown it."""
         order = self._found_order()
         return {"dialect": {**(self._payload["dialect"] or {}), **order}} if order else {}
 
     def _found_order(self) -> FoundOrder:
+        """Return the order of day and month if the values have shown it; else empty."""
         order = self.notation.dates
         return {} if order is None or order == self.source.notation.dates else {"dates": order}
 
     def _number_notation(self, notations: Sequence[Notation]) -> dict[str, str]:
-        """Return the fields of the upload that say the only notation of numbers that may be meant."""
+        """Return the upload fields that declare the number notation, if only one is possible."""
         return changes(notations[0], self.notation) if len(notations) == 1 else {}
 
     def _negative(self, converter: Converter, label: str) -> str:
-        """Return the name of the negative class: its value, or "not" the positive one."""
+        """Return the name of the negative class: its value, or "not" followed by the positive class."""
         positive, *several = converter.pairs[label][1:]
         positives = {positive, *several}
         others = [value for value in converter.label_values[label] if value not in positives]
@@ -710,14 +732,16 @@ class Build:
         )
 
     def _describe_label(self, converter: Converter, label: str) -> dict[str, Any]:
-        """Return the values of a label in the upload, and whether the positive one was guessed."""
+        """Return the values of a label in the upload, and whether the positive one was guessed, for the column's
+        profile.
+        """
         negative, *positives = converter.pairs[label]
         guessed = self._payload["positive"] is None and not is_certain(negative, positives[0])
         values = count_values(converter.label_values[label], positives[1:] or positives)
         return {"values": values, "guessed": guessed}
 
     def _warnings(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
-        """Return the warnings: how values that did not fit were handled, and which field changes that."""
+        """Return the warnings: how values that did not fit were handled, and which upload field changes that."""
         found = []
         for label in self._roles.labels:
             if converter.unlabelled.total:
@@ -821,7 +845,9 @@ class Build:
     def _propose_group(
         self, columns: Sequence[Mapping[str, Any]], rows: int
     ) -> list[dict[str, Any]]:
-        """Return the warning that rows seem to belong together and no column was said to tell which."""
+        """Return the warning that a column seems to group the rows, if no group column is declared; else an
+        empty list.
+        """
         if self._roles.group is not None or self._roles.query is not None:
             return []
         name = group_column(columns, rows)
@@ -835,7 +861,7 @@ class Build:
         return [_warning("rows_of_groups", name, detail, rows, GROUP, None, {GROUP: name})]
 
     def _stray_words(self, converter: Converter) -> dict[str, UnreadableWords]:
-        """Return the columns that are read as words because of a few words among numbers or dates."""
+        """Return the columns that became categorical because of a few words among numbers or dates."""
         of_text = self.source.schema is not None
         found = {
             name: column.stray_words(of_text=of_text) for name, column in converter.text.items()
@@ -845,8 +871,9 @@ class Build:
     def _warn_of_words(
         self, name: str, odd: UnreadableWords, all_odd: Iterable[UnreadableWords]
     ) -> dict[str, Any]:
-        """Return the warning of a column of stray words. A word with a digit, as "16+", says something: it is not
-        proposed as one of a missing value. A table has one list of these, so all columns' warnings propose the same.
+        """Return the warning for a column with a few words among numbers. It suggests to declare them as missing
+        values, except words with a digit such as "16+". A table has one list of such words, so the warnings of all
+        columns suggest the same.
         """
         words = {word for each in all_odd for word in each.words}
         missing = sorted(word for word in words if not re.search("[0-9]", word))
@@ -868,6 +895,7 @@ class Build:
         return _warning("words_among_numbers", name, detail, odd.rows, field, None, said)
 
     def _columns(self, converter: Converter, identifiers: Collection[str]) -> list[dict[str, Any]]:
+        """Return the description of each column: name, type, role and profile."""
         roles = self._roles
         columns = []
         for name in self.source.names:
@@ -905,7 +933,7 @@ class Build:
 def count_values(
     counts: Mapping[str, int], positives: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return a label's values with their rows: the positive ones, and the most frequent others."""
+    """Return a label's values with their numbers of rows: the positive ones, and the most frequent others."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     # What is longer than a name cannot be named, and NUL cannot be kept.
     others = [
@@ -930,6 +958,7 @@ def _warning(
     line: int | None = None,
     suggestion: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
+    """Return a warning about a column; `parameter` is the upload field that changes the handling."""
     suggested = {"suggestion": dict(suggestion)} if suggestion else {}
     return {
         "code": code,
@@ -943,13 +972,12 @@ def _warning(
 
 
 def _spelled(fields: Mapping[str, str]) -> str:
+    """Return upload fields as text, for a message."""
     return " and ".join(f"{field}={value}" for field, value in fields.items())
 
 
 def _describe_row(error: RowError) -> str:
-    """Return the line or column of an error in words, as the first of several; without lines the description names
-    the row.
-    """
+    """Return the line or row of an error in words, as the first of several."""
     of_part = f" of part {error.part}" if error.part else ""
     if error.line:
         return f"in line {error.line}{of_part}"
@@ -957,11 +985,13 @@ def _describe_row(error: RowError) -> str:
 
 
 def _is_boolean(kind: pa.DataType) -> bool:
+    """Return True for Arrow's boolean type, also in a dictionary."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_boolean(kind))
 
 
 def _no_features(identifiers: Sequence[str]) -> BadTable:
+    """Return the error for a table whose possible features are all identifiers."""
     shown = ", ".join(map(show, identifiers[:10])) + (", …" if len(identifiers) > 10 else "")
     return BadTable(
         "a table must have at least one feature column, but nearly every row has a different value in "
@@ -972,7 +1002,7 @@ def _no_features(identifiers: Sequence[str]) -> BadTable:
 
 
 def _grades(converter: Converter) -> list[dict[str, int]]:
-    """Return the grades that occur, the least first, each with its number of rows."""
+    """Return the occurring grades, in ascending order, each with its number of rows."""
     counts = enumerate(converter.grade_counts)
     return [{"grade": grade, "rows": count} for grade, count in counts if count]
 
@@ -982,8 +1012,7 @@ _DROPPED, _IDENTIFIER, _FEATURE, _WEIGHT = "dropped", "identifier", "feature", "
 
 
 def append(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
-    """Write a table that has the rows of `payload["parent"]` and then those of the upload. The rest is as in
-    `ingest`.
+    """Write a table of the rows of `payload["parent"]` followed by those of the upload; returns the same as `ingest`.
 
     The parent has `path` (its typed table), `rows`, `columns` (name, type, role) and `pairs` (for each label its
     negative and its positive value).
@@ -992,13 +1021,13 @@ def append(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
 
 
 class NoRows(Source):
-    """An upload that adds nothing to a typed table, which has these columns."""
+    """A source without rows, with the columns of a typed table."""
 
     def __init__(self, parent: Mapping[str, Any]) -> None:
         self.names = [column["name"] for column in parent["columns"]]
 
     def progress(self) -> tuple[int, int]:
-        """Return that all is read."""
+        """Return that everything is read."""
         return 1, 1
 
     def batches(
@@ -1009,7 +1038,7 @@ class NoRows(Source):
 
 
 class Extended(Source):
-    """Rows of a typed table, followed by the rows of an upload; or these alone, as the table has them."""
+    """The rows of a typed table followed by those of an upload; or only the latter, in the table's columns."""
 
     schema = None  # the types are those of the table, whatever the upload's are
     has_parent = True
@@ -1040,6 +1069,7 @@ class Extended(Source):
         yield from self._upload.batches(errors, wanted, numeric)
 
     def _parents_rows(self, wanted: list[str]) -> Iterator[Rows]:
+        """Yield the rows of the parent table, converted to the form of an upload."""
         self._rows_read = 0
         with pq.ParquetFile(self._parent["path"]) as file:
             for number in range(file.num_row_groups):
@@ -1051,8 +1081,8 @@ class Extended(Source):
                     self._rows_read += batch.num_rows
 
     def _as_uploaded(self, name: str, column: pa.Array) -> pa.Array:
-        """Return a column of the typed table in the form that the converter reads: labels as text, true and false as
-        booleans.
+        """Return a column of the typed table in the form that the converter reads: labels as text, booleans as true and
+        false.
         """
         if (pair := self._parent["pairs"].get(name)) is not None:
             return pa.DictionaryArray.from_arrays(column.cast(pa.int32()), pa.array(pair))
@@ -1062,11 +1092,12 @@ class Extended(Source):
 
 
 class _AppendingConverter(Converter):
-    """A converter for a source that begins with typed rows."""
+    """A converter for a source whose first rows are already typed."""
 
     hint = "; a column keeps its type with mode=append, and can change it with mode=replace"
 
     def _feature(self, rows: Rows, name: str) -> Floats:
+        """Return the values of a feature; dates of the typed rows are numbers already."""
         column = rows.batch.column(name)
         # The check of types accepts no uploaded number as a date, so this one was read before.
         if self.types[name] != DATETIME or not pa.types.is_floating(column.type):
@@ -1077,7 +1108,7 @@ class _AppendingConverter(Converter):
 
 
 class Appending(Build):
-    """Build a table from a parent and an upload."""
+    """Builds a table from a parent table and an upload."""
 
     converter = _AppendingConverter
 
@@ -1109,34 +1140,41 @@ class Appending(Build):
         super().__init__(Extended(parent, source), missing, options, callback)
 
     def _names(self, which: Callable[[Mapping[str, Any]], bool]) -> list[str]:
+        """Return the names of the parent's columns that satisfy a condition."""
         return [name for name, column in self._features.items() if which(column)]
 
     def _make_converter(self, *args: Any) -> Converter:
+        """Return a converter that knows how many rows the parent has."""
         converter = super()._make_converter(*args)
         converter.items.rows_before = self.rows_before
         return converter
 
     def _takes_rest(self) -> bool:
+        """Return True if the parent's negative class is everything other than the positive one."""
         positive = self._payload["positive"]
         negatives = [pair[0] for pair in self._parent["pairs"].values()]
         return positive is not None and negatives == [f"not {positive}"[:MAX_NAME_LENGTH]]
 
     def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the parent's label values."""
         pairs: Mapping[str, tuple[str, ...]] = self._parent["pairs"]
         return pairs
 
     def _describe_label(self, converter: Converter, label: str) -> dict[str, Any]:
-        """Return the values as of one table; where the parent's rows have only their class, those that are positive."""
+        """Return the values of the label of the combined table; if the parent's rows have only classes, the positive
+        values without counts.
+        """
         several = converter.pairs[label][2:]
         if not several and not self._takes_rest():
             return super()._describe_label(converter, label)
         return {"values": [{"value": value, "count": None, "positive": True} for value in several]}
 
     def _known_types(self) -> dict[str, str]:
+        """Return the parent's types of the features."""
         return {name: column["type"] for name, column in self._features.items()}
 
     def _settle_types(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
-        """Keep the type of each column; a column without values so far may become boolean."""
+        """Return the parent's types; a column without values in the parent may become boolean."""
         kinds = {name: converter.types[name] for name in names}
         for name, kind in kinds.items():
             found = converter.evidence(name)
@@ -1145,12 +1183,12 @@ class Appending(Build):
         return kinds
 
     def _identifiers(self, converter: Converter | None = None) -> list[str]:
-        """Keep identifiers and features as they are in the parent."""
+        """Return the identifiers of the parent."""
         return self._names(lambda column: column["role"] == _IDENTIFIER)
 
 
 def _check_names(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:
-    """Raise BadTable unless the upload has the columns of the table, in any order. Dropped columns may be missing."""
+    """Raise BadTable unless the upload has the parent's columns, in any order. Dropped columns may be absent."""
     known = [column["name"] for column in columns]
     errors = Errors()
     for column in columns:
@@ -1173,7 +1211,7 @@ def _check_names(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> 
 def _check_types(
     columns: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType], *, graded: bool
 ) -> None:
-    """Raise BadTable for an upload's column whose type cannot hold values of the table's type."""
+    """Raise BadTable for an uploaded column whose type cannot contain values of the parent's type."""
     errors = Errors()
     checked = (_FEATURE, _WEIGHT, LABEL) if graded else (_FEATURE, _WEIGHT)
     for column in columns:
@@ -1189,6 +1227,7 @@ def _check_types(
 
 
 def _may_hold(type_: pa.DataType, kind: str) -> bool:
+    """Return True if values of an Arrow type may be read as a column of this kind."""
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     if pa.types.is_null(type_):

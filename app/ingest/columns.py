@@ -1,4 +1,5 @@
-"""Find the type of a column by its values, and convert batches to float64, categories, label codes and group text.
+"""Detection of the type of a column from its values, and conversion of batches to float64, categories, label codes and
+group texts.
 
 A value of a feature that does not fit its column is a value error: it counts as missing, and is reported. In a label,
 an item, a weight, a group or a query it is an error of the table.
@@ -85,11 +86,12 @@ _MIXED = "[0-9].*[A-Za-z]|[A-Za-z].*[0-9]"
 
 @dataclass
 class Evidence:
-    """Counts of a column's known values, by rows and by distinct values: numbers, booleans, dates and words.
+    """Counts of a column's values that are not missing, by rows and by distinct values: numbers, booleans, dates and
+    words.
 
-    Dates with slashes count apart, for one may say which order it has: 31/01/2026 is `day_first`, 01/31/2026
-    `month_first`, 03/04/2026 `either`. `mixed` counts distinct words of letters and digits; `whole` is True if no
-    number has a sign, a point or an exponent.
+    Dates with slashes are counted separately, because each may determine the order of day and month: 31/01/2026 is
+    `day_first`, 01/31/2026 `month_first`, 03/04/2026 `either`. `mixed` counts distinct words of letters and digits;
+    `whole` is True if no number has a sign, a point or an exponent.
     """
 
     notation: Notation = USUAL
@@ -107,8 +109,8 @@ class Evidence:
     whole: bool = True
 
     def weigh(self, values: pa.Array, counts: npt.NDArray[np.int64]) -> None:
-        """Add distinct tidy texts, each with the number of its rows, but for those that are missing in a column of a
-        type.
+        """Count distinct normalized texts, each with its number of rows, except those that are missing in a column of
+        numbers, booleans or dates.
         """
         known = to_mask(pc.invert(may_be_missing(values)))
         values, counts = values.filter(pa.array(known)), counts[known]
@@ -142,17 +144,17 @@ class Evidence:
         self.mixed += int(np.count_nonzero(mixed))
 
     def add_numbers(self, rows: int, distinct: int, *, whole: bool) -> None:
-        """Add values that are known to be numbers."""
+        """Count values that are already known to be numbers."""
         self.numbers += rows
         self.distinct_numbers += distinct
         self.whole = self.whole and whole
 
     def state(self) -> dict[str, Any]:
-        """Return the counts as JSON, for `absorb`."""
+        """Return the counts as JSON, which `absorb` reads."""
         return {name: value for name, value in vars(self).items() if name != "notation"}
 
     def absorb(self, state: Mapping[str, Any]) -> None:
-        """Add the counts of further rows."""
+        """Add the counts of further rows, from `state`."""
         for name, value in state.items():
             own = getattr(self, name)
             setattr(self, name, own and value if name == "whole" else own + value)
@@ -163,18 +165,20 @@ class Evidence:
 
     @property
     def known(self) -> int:
-        """Number of values that are not missing."""
+        """The number of values that are not missing."""
         slashed = self.day_first + self.month_first + self.either
         return self.numbers + self.booleans + self.dates + slashed + self.words
 
     def has_dates(self, order: str | None) -> bool:
-        """Return True if more than nine in ten values are dates, those with slashes in this order."""
+        """Return True if more than nine in ten values are dates; those with slashes count if they have this order."""
         slashed = {DAY_FIRST: self.day_first, MONTH_FIRST: self.month_first}
         dates = self.dates + (self.either + slashed[order] if order is not None else 0)
         return dates > TYPE_FRACTION * self.known
 
     def orders(self) -> list[str]:
-        """Return the orders in which this is a column of dates with slashes, of those that no value speaks against."""
+        """Return the possible orders of day and month of this column; empty if it is not a column of dates with
+        slashes.
+        """
         found = [order for order in (DAY_FIRST, MONTH_FIRST) if self.has_dates(order)]
         if self.has_dates(None):
             return []
@@ -198,10 +202,11 @@ class Evidence:
         )
 
     def text_type(self, order: str | None = None) -> str:
-        """Return the type of a column that is text by its declared type, even if all values are digits."""
+        """Return the type of a column that is declared as text by the file, even if all values are digits."""
         return DATETIME if self.has_dates(order) else CATEGORICAL
 
     def _has_codes(self) -> bool:
+        """Return True if enough values are not numbers, so that the column has codes and not numbers with errors."""
         others = self.known - self.numbers
         many = self.distinct_others >= MANY_WORDS
         often = others > _SHARE_OF_ROWS * self.known and others > self.distinct_others
@@ -212,7 +217,7 @@ class Evidence:
 
 
 def weigh(counts: Mapping[str, int], notation: Notation) -> Evidence:
-    """Return the evidence for distinct texts, each with its number of rows."""
+    """Return the evidence for the type of a column with these distinct texts and numbers of rows."""
     evidence = Evidence(notation)
     rows = np.fromiter(counts.values(), np.int64, len(counts))
     evidence.weigh(pa.array(list(counts), pa.string()), rows)
@@ -231,7 +236,7 @@ _MAX_STRAY = 5
 
 @dataclass(frozen=True)
 class CategoryLimits:
-    """Most categories of a column, and most characters of a category."""
+    """The maximum number of categories of a column, and of characters of a category."""
 
     number: int
     length: int
@@ -239,7 +244,9 @@ class CategoryLimits:
 
 @dataclass(frozen=True)
 class UnreadableWords:
-    """The few words of a column that otherwise holds `what`, the number of their rows, and of all distinct values."""
+    """The few words of a column that otherwise contains `what` (numbers or dates), the number of their rows, and the
+    number of all distinct values.
+    """
 
     what: str
     words: list[str]
@@ -248,9 +255,9 @@ class UnreadableWords:
 
 
 class DistinctCounter:
-    """Counts distinct texts in bounded memory: exactly up to 16,384, beyond within some percent.
+    """Counts distinct texts in bounded memory: exactly up to 16,384, above that within a few percent.
 
-    Adaptive sampling (Wegman; Flajolet 1990): of the hashes only those with `level` trailing zeros are kept.
+    Adaptive sampling (Wegman; Flajolet 1990): only hashes with `level` trailing zeros are stored.
     """
 
     ROOM = 1 << 14
@@ -269,11 +276,11 @@ class DistinctCounter:
             self._kept = self._sample(self._kept)
 
     def state(self) -> dict[str, Any]:
-        """Return all as JSON, for `absorb`."""
+        """Return the state as JSON, which `absorb` reads."""
         return {"level": self._level, "kept": as_json(self._kept)}
 
     def absorb(self, state: Mapping[str, Any]) -> None:
-        """Add the texts that another counter has counted."""
+        """Add the texts that another counter has counted, from its `state`."""
         self._level = max(self._level, state["level"])
         both = np.union1d(self._kept, from_json(state["kept"], np.uint64))
         self._kept = self._sample(both)
@@ -283,16 +290,19 @@ class DistinctCounter:
 
     @property
     def count(self) -> int:
-        """Number of distinct texts."""
+        """The (estimated) number of distinct texts."""
         return len(self._kept) << self._level
 
     def _sample(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """Return the hashes that are in the current sample."""
         sampled: npt.NDArray[np.uint64] = hashes[hashes & np.uint64((1 << self._level) - 1) == 0]
         return sampled
 
 
 class TextColumn:
-    """A text column, read batch by batch. If `kept` is given, all other words are pooled."""
+    """A text column, read batch by batch. With `kept`, only these words remain categories; all others are pooled as
+    missing.
+    """
 
     def __init__(
         self,
@@ -322,7 +332,9 @@ class TextColumn:
         self._beyond: DistinctCounter | None = None
 
     def take(self, rows: Rows, missing: MissingTokens, value_errors: Errors) -> pa.DictionaryArray:
-        """Return the column of a batch as it is stored, and count its words; texts that are no category are errors."""
+        """Return a batch of the column as it is stored, and count its words. Texts that are too long for a category are
+        reported as errors.
+        """
         coded = encode(rows.batch.column(self._name), missing)
         counts = count_codes(coded)
         unfit = find_unfit(coded.dictionary, self._limits.length) & (counts > 0)
@@ -346,12 +358,12 @@ class TextColumn:
 
     @property
     def distinct(self) -> int:
-        """Number of distinct words: exact up to 2¹⁸."""
+        """The number of distinct words: exact up to 2¹⁸."""
         self._merge()
         return len(self._words) if self._beyond is None else self._beyond.count
 
     def evidence(self) -> Evidence:
-        """Return the evidence of the words."""
+        """Return the evidence of the words for the column's type."""
         self._merge()
         found = Evidence(self._notation)
         found.weigh(self._words, self._counts)
@@ -366,9 +378,9 @@ class TextColumn:
         )
 
     def grouped_number(self) -> tuple[str, list[Notation]] | None:
-        """Return the least number with marks between thousands (1.234,56), and the notations by which all values that
-        look like numbers are some, if nearly all do and one has such marks; None otherwise, for a column that was
-        declared to have words, and where the caller has said what stands between thousands.
+        """Return the smallest number with thousands separators (1.234,56) and its possible notations, if nearly all
+        values are such numbers and one has a separator. None otherwise, for a column declared categorical, and if the
+        caller has declared the separator.
         """
         self._merge()
         if self._notation.thousands:
@@ -385,8 +397,8 @@ class TextColumn:
         return None if least is None else (least, propose_notations(words, self._notation))
 
     def unread_date(self) -> tuple[str, list[str]] | None:
-        """Return the least date with slashes and the orders that it may have, if nearly all values are such dates;
-        None otherwise, and for a column that was declared to have words.
+        """Return the smallest date with slashes and its possible orders of day and month, if nearly all values are such
+        dates. None otherwise, and for a column declared categorical.
         """
         self._merge()
         slashed = pc.match_substring_regex(self._words[:1000], _SLASHED)
@@ -400,8 +412,8 @@ class TextColumn:
         return pc.min(self._words.filter(dates)).as_py(), orders
 
     def stray_words(self, *, of_text: bool) -> UnreadableWords | None:
-        """Return the few words of a column whose distinct values are otherwise numbers or dates; None if there are no
-        such, or many, and for a column that was declared to have words. `of_text`: numbers would be words, too.
+        """Return the few words among a column's distinct values that are otherwise numbers or dates. None if there are
+        no words or many, and for a column declared categorical. `of_text`: numbers count as words, too.
         """
         self._merge()
         known = to_mask(pc.invert(may_be_missing(self._words)))
@@ -421,20 +433,22 @@ class TextColumn:
         return None
 
     def most_frequent(self) -> pa.Array | None:
-        """Return the most frequent words if some must be pooled; None if all words can stay."""
+        """Return the most frequent words, if the others must be pooled; None if all words can be categories."""
         if (self.distinct <= self._limits.number and not self._unfit) or self.is_identifier():
             return None
         return self._ordered()[: self._limits.number].column("word").combine_chunks()
 
     def pool(self, coded: pa.DictionaryArray, kept: pa.Array) -> pa.DictionaryArray:
-        """Return a batch of the column with all words but the kept ones missing, and count the rows of those."""
+        """Return a batch of the column in which all words but the kept ones are missing, and count the
+        affected rows.
+        """
         others = ~pc.is_in(coded.dictionary, kept).to_numpy(zero_copy_only=False)
         fit = ~find_unfit(coded.dictionary, self._limits.length)
         self.pooled += int(count_codes(coded)[others & fit].sum())
         return _without(coded, others)
 
     def state(self) -> dict[str, Any]:
-        """Return all as JSON, for `absorb`."""
+        """Return the state as JSON, which `absorb` reads."""
         self._merge()
         return {
             "rows": self._rows,
@@ -446,7 +460,7 @@ class TextColumn:
         }
 
     def absorb(self, state: Mapping[str, Any]) -> None:
-        """Add the words of further rows."""
+        """Add the words of further rows, from `state`."""
         # Of the first rows the words that are counted are the same, and later ones would not be counted either way.
         self.undercounted |= state["beyond"] is not None and self._rows > 0
         self._rows += state["rows"]
@@ -461,7 +475,7 @@ class TextColumn:
             self._beyond.absorb(state["beyond"])
 
     def recount(self, batches: Iterable[pa.DictionaryArray]) -> None:
-        """Count the words of all rows anew, and forget what was absorbed of them."""
+        """Count the words of all rows again, and discard the counts that were absorbed."""
         self._waiting, self._n_waiting = [], 0
         self._words, self._counts = pa.array([], pa.string()), np.empty(0, dtype=np.int64)
         self._beyond, self.undercounted = None, False
@@ -472,13 +486,13 @@ class TextColumn:
             self._count(coded.dictionary.take(pa.array(used[order])), counts[order])
 
     def _ordered(self) -> pa.Table:
-        """Return the words that may be categories, the most frequent first."""
+        """Return the words that may be categories with their numbers of rows, the most frequent first."""
         table = pa.table({"word": self._words, "rows": self._counts})
         fit = table.filter(pa.array(~find_unfit(self._words, self._limits.length)))
         return fit.sort_by([("rows", "descending"), ("word", "ascending")])
 
     def summary(self) -> dict[str, Any]:
-        """Return the members of the column's profile that come from its values."""
+        """Return the part of the column's profile that is computed from its values."""
         summary: dict[str, Any] = {
             "missing": self._rows - self._known,
             "distinct": min(self.distinct, self._limits.number),
@@ -500,9 +514,11 @@ class TextColumn:
         unfit: npt.NDArray[np.bool_],
         value_errors: Errors,
     ) -> None:
+        """Report the rows whose text is too long for a category."""
         codes = coded.indices.fill_null(len(unfit)).to_numpy()
 
         def detail(row: int) -> str:
+            """Return the message for one row."""
             value = coded.dictionary[int(codes[row])].as_py()
             rule = f"at most {self._limits.length} characters (RANKWRIGHT_MAX_CATEGORY_LENGTH) without NUL"
             return f"a category must have {rule}, got {len(value)}: {show(value)}"
@@ -510,6 +526,7 @@ class TextColumn:
         rows.report(value_errors, self._name, np.append(unfit, False)[codes], detail)
 
     def _count(self, words: pa.Array, counts: npt.NDArray[np.int64]) -> None:
+        """Add the counts of a batch, which are merged later."""
         self._waiting.append((words, counts))
         self._n_waiting += len(words)
         if self._n_waiting > MAX_WAITING:
@@ -539,16 +556,16 @@ class TextColumn:
 
 
 def _without(coded: pa.DictionaryArray, which: npt.NDArray[np.bool_]) -> pa.DictionaryArray:
-    """Return a dictionary column in which the values of the mask are missing."""
+    """Return a dictionary column in which the values selected by the mask are missing."""
     codes = coded.indices.fill_null(len(which)).to_numpy()
     away = np.append(which, True)[codes]
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32(), mask=away), coded.dictionary)
 
 
 class ItemNames:
-    """Collect item names batch by batch, and find repeated ones at the end.
+    """Collects item names batch by batch, and finds repeated ones at the end.
 
-    The first `rows_before` names are those of the parent table; only later ones have lines.
+    The first `rows_before` names are those of the parent table; only later ones have line numbers.
     """
 
     def __init__(self) -> None:
@@ -565,7 +582,7 @@ class ItemNames:
             self._lines.append(rows.lines)
 
     def report_repeated(self, column: str, errors: Errors) -> None:
-        """Add an error for every name that an earlier row has."""
+        """Report an error for every name that an earlier row has, too."""
         names = pa.chunked_array(self._texts, pa.large_string())
         coded = names.combine_chunks().dictionary_encode()
         code = coded.indices.to_numpy()
@@ -592,6 +609,7 @@ class ItemNames:
         errors.add_many(column, len(at), described)
 
     def _describe_row(self, row: int, lines: npt.NDArray[np.int64] | None) -> str:
+        """Return where a row is, in words: its line, or its row of a part or of the upload."""
         number = row - self.rows_before
         if number < 0:
             return "the version before"
@@ -600,11 +618,11 @@ class ItemNames:
         return f"row {number + 1}" if lines is None else f"line {int(lines[number])}"
 
     def _part_of(self, number: int) -> tuple[int, int] | None:
-        """Return number and first row of the part that has a row; None for a table of one file."""
+        """Return the number and the first row of the part that contains a row; None for a table of one file."""
         return next((part for part in reversed(self.parts) if part[1] <= number), None)
 
     def summary(self) -> dict[str, object]:
-        """Return the members of the column's profile; every name occurs once."""
+        """Return the profile of the item column, in which every name occurs once."""
         count = sum(map(len, self._texts))
         return {
             "missing": 0,
@@ -627,7 +645,7 @@ _MAX_LABELS = 1000
 
 
 def holds_text(kind: pa.DataType) -> bool:
-    """Return True if the type of a typed column makes it categorical."""
+    """Return True if columns of this Arrow type are categorical."""
     return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
@@ -653,11 +671,11 @@ def check_type(name: str, kind: pa.DataType, *, text: bool) -> None:
 
 
 class Converter:
-    """Convert batches to rows of the typed table, and update the profile of every column.
+    """Converts batches to rows of the typed table, and updates the profile of every column.
 
-    `types` has the type of every feature. `kept` has, for each column with too many words, the words that are not
-    pooled. `pairs` has the negative value and the name of the positive class of each label, and after them the values
-    of a class of several. With `rest`, every other value of the label is negative.
+    `types` has the type of every feature. For each column with too many words, `kept` has the words that are not
+    pooled. `pairs` has for each label the negative value and the name of the positive class, followed by the values of
+    a class of several. With `rest`, every other value of the label is negative.
     """
 
     hint = _HINT
@@ -692,7 +710,7 @@ class Converter:
         }
         self._missing = missing
         self._notation = notation
-        # What comes first in dates is a guess by the first rows: all others may speak against it.
+        # The order of day and month is a guess from the first rows, which later rows may contradict.
         self._dated = {
             name: Evidence(notation)
             for name in roles.features
@@ -716,7 +734,7 @@ class Converter:
         self._odd: dict[str, Counter[str]] = {}
 
     def evidence(self, name: str) -> Evidence:
-        """Return the evidence of a feature, value errors included."""
+        """Return the evidence for the type of a feature, value errors included."""
         if name in self.text:
             return self.text[name].evidence()
         if name in self._dated and not self._dated[name].is_empty():
@@ -733,12 +751,12 @@ class Converter:
 
     @property
     def odd(self) -> Mapping[str, int]:
-        """Return the features that have value errors, each with the number of distinct ones."""
+        """The features with value errors, each with the number of distinct erroneous values."""
         return {name: len(values) for name, values in self._odd.items() if name in self.types}
 
     def propose_notations(self, *names: str) -> list[Notation]:
-        """Return the notations by which the value errors of columns are numbers, and words that look like numbers; none
-        where the caller has said how thousands are written.
+        """Return the notations in which the value errors and number-like words of columns would be numbers; empty if
+        the caller has declared the thousands separator.
         """
         if self._notation.thousands:
             return []
@@ -753,7 +771,7 @@ class Converter:
         return propose_notations(pa.array(texts, pa.string()), self._notation)
 
     def state(self) -> dict[str, Any]:
-        """Return what was found in all rows as JSON, for `absorb`; but for the names of items."""
+        """Return the statistics of all rows as JSON, which `absorb` reads; without the names of items."""
         return {
             "rows": self.rows,
             "weight_sum": min(self.weight_sum, sys.float_info.max),  # JSON has no infinity
@@ -772,7 +790,7 @@ class Converter:
         }
 
     def absorb(self, state: Mapping[str, Any], part: int) -> None:
-        """Add what was found in the rows of the next file of the table, by a converter to the same types."""
+        """Add the statistics of the rows of the table's next file, which a converter with the same types has read."""
         self.rows += state["rows"]
         self.weight_sum += state["weight_sum"]
         self.grade_counts = [
@@ -798,7 +816,7 @@ class Converter:
             column.absorb(state["text"][name])
 
     def convert(self, rows: Rows) -> list[pa.Array]:
-        """Return the columns of the typed table, in its order. After an error the result has no meaning."""
+        """Return the columns of the typed table for a batch, in order. After an error the result is undefined."""
         if len(self.roles.labels) == 1 and not self._strict:
             rows = self._labelled(rows, self.roles.labels[0])
         self.rows += rows.batch.num_rows
@@ -821,7 +839,7 @@ class Converter:
         return arrays
 
     def _labelled(self, rows: Rows, label: str) -> Rows:
-        """Return the rows that have a label."""
+        """Return the rows that have a label; the others are counted."""
         text = as_text(rows.batch.column(label), self._missing)
         if not text.null_count:
             return rows
@@ -841,6 +859,7 @@ class Converter:
         if bad.any():
 
             def detail(row: int) -> str:
+                """Return the message for the value error in one row."""
                 if kind == DATETIME:
                     text = as_text(column.slice(row, 1), self._missing)[0].as_py()
                     unsaid = self._notation.dates is None and re.match(_SLASHED, text)
@@ -858,13 +877,14 @@ class Converter:
     def _slip(
         self, rows: Rows, name: str, bad: Mask, detail: Callable[[int], str], errors: Errors
     ) -> None:
-        """Count the errors of a column's values, and add them to its evidence."""
+        """Report the erroneous values of a column, and add them to the evidence for its type."""
         rows.report(errors, name, bad, detail)
         texts = as_text(rows.batch.column(name).filter(pa.array(bad)), self._missing)
         odd = self._odd.setdefault(name, Counter())
         _add_counts(odd, _counts_of(texts), _MAX_DISTINCT_ERRORS)
 
     def _label(self, rows: Rows, name: str) -> pa.Array:
+        """Return the codes of a label: 0 for negative, 1 for positive. Reports other values."""
         pair = self.pairs[name]
         text = as_text(rows.batch.column(name), self._missing)
         if self._rest and len(pair) >= 2:
@@ -879,6 +899,7 @@ class Converter:
             beside = " and ".join(show(value) for value in pair[:2])
 
             def detail(row: int) -> str:
+                """Return the message for the label of one row."""
                 value = text[row].as_py()
                 if value is None:
                     return "the label is missing"
@@ -891,7 +912,7 @@ class Converter:
         return pa.array(labels)
 
     def _grade(self, rows: Rows, name: str) -> pa.Array:
-        """Return a label of grades: whole numbers from 0 to `MAX_GRADE`."""
+        """Return a label of grades, whole numbers from 0 to `MAX_GRADE`. Reports other values."""
         column = rows.batch.column(name)
         values, unread = read_column(column, NUMERIC, self._missing, self._notation)
         fits = (values >= 0) & (values <= MAX_GRADE)  # False for NaN
@@ -900,6 +921,7 @@ class Converter:
         if bad.any():
 
             def detail(row: int) -> str:
+                """Return the message for the grade of one row."""
                 value = as_text(column.slice(row, 1), self._missing)[0].as_py()
                 if value is None:
                     return "the label is missing"
@@ -912,14 +934,17 @@ class Converter:
         return pa.array(grades)
 
     def _note_values(self, name: str, text: pa.Array) -> None:
+        """Count the values of a label."""
         _add_counts(self.label_values[name], _counts_of(text.drop_null()), _MAX_LABELS)
 
     def _weight(self, rows: Rows, name: str) -> pa.Array:
+        """Return the weights of a batch. Reports missing and invalid ones."""
         column = rows.batch.column(name)
         values, reported = read_column(column, NUMERIC, self._missing, self._notation)
         if reported.any():
 
             def odd(row: int) -> str:
+                """Return the message for a text that is not a number."""
                 return _what_is_wrong(column[row].as_py(), False, "", self._notation)
 
             self._slip(rows, name, reported, odd, self.errors)
@@ -929,6 +954,7 @@ class Converter:
         if bad.any():
 
             def detail(row: int) -> str:
+                """Return the message for the weight of one row."""
                 return (
                     "a weight must not be missing"
                     if np.isnan(values[row])
@@ -940,11 +966,13 @@ class Converter:
         return pa.array(values)
 
     def _item(self, rows: Rows, name: str) -> pa.Array:
+        """Return the item names of a batch, and collect them."""
         text = self._names(rows, name, "item")
         self.items.add(rows, text)
         return text
 
     def _names(self, rows: Rows, name: str, role: str) -> pa.Array:
+        """Return the texts of a column of names. Reports missing and overlong ones."""
         text = as_text(rows.batch.column(name), self._missing)
         bad = to_mask(pc.is_null(text))
         rows.report(self.errors, name, bad, lambda _row: f"the {role} must not be missing")
@@ -954,6 +982,7 @@ class Converter:
         return text
 
     def _counted_names(self, rows: Rows, name: str, role: str, profile: TextProfile) -> pa.Array:
+        """Return the texts of a group or query column, and count them in its profile."""
         text = self._names(rows, name, role)
         profile.update(_counts_of(text.drop_null()))
         return text
@@ -966,13 +995,14 @@ def _counts_of(texts: pa.Array) -> dict[str, int]:
 
 
 def _add_counts(counts: Counter[str], more: Mapping[str, int], most: int) -> None:
-    """Add counts of texts, without new ones beyond `most`."""
+    """Add counts of texts; new texts are ignored once there are `most`."""
     for value, count in more.items():
         if value in counts or len(counts) < most:
             counts[value] += count
 
 
 def _what_is_wrong(value: object, boolean: bool, hint: str, notation: Notation) -> str:
+    """Return the message for a value that is not a number or a boolean."""
     text = str(value).strip(SPACES)
     if boolean:
         return f"{show(text)} is neither true nor false, unlike nearly all other values"

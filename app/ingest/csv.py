@@ -1,9 +1,9 @@
-"""CSV: its header, and its rows, by Arrow's reader in blocks of whole lines that are parsed side by side.
+"""CSV tables: the header, and the rows, which Arrow's reader parses in blocks of whole lines in parallel.
 
-Arrow's reader knows no lines, and is not asked where a block is not plain: a row that is too short or too long, bytes
-that are not UTF-8, quotes that stand where none may. Such a block is read by Python's csv module, which is slower and
-right about everything; so both agree on every row. A quote that is left open at the end of a block, or a row longer
-than a block, leaves all that comes behind it to Python's.
+Arrow's reader has no line numbers, and is not used for irregular blocks: a row that is too short or too long, bytes
+that are not UTF-8, misplaced quotes. Such a block is parsed by Python's csv module, which is slower but handles all
+cases; both agree on every row. From a quote that is still open at the end of a block, or a row longer than a block, the
+rest of the file is parsed by Python.
 """
 
 from __future__ import annotations
@@ -78,9 +78,9 @@ csv.field_size_limit(MAX_LINE_LENGTH)
 
 
 class _Lines:
-    """Iterate over the lines of a stream with their ends (LF, CRLF or CR), counted from 1.
+    """Iterates over the lines of a stream with their ends (LF, CRLF or CR), numbered from 1.
 
-    Bytes that are not UTF-8 become surrogates, so that the cell can be named.
+    Bytes that are not UTF-8 become surrogates, so that an error can point to the cell.
     """
 
     def __init__(self, stream: io.RawIOBase | io.BytesIO, before: int = 0) -> None:
@@ -107,10 +107,10 @@ class _Lines:
 
 
 class _HeaderLines(_Lines):
-    """The blank lines above a header, and the lines of the header. They count their bytes, to find its end.
+    """Iterates over the blank lines above a header and the lines of the header, and counts their bytes to find its end.
 
-    The header may have at most `most` characters: it is not read any further, because what its names take in memory
-    may be a thousand times what was sent.
+    Reading stops after `most` characters of the header, because its names may need a thousand times the memory of their
+    bytes.
     """
 
     def __init__(self, stream: io.RawIOBase, most: int) -> None:
@@ -133,12 +133,14 @@ class _HeaderLines(_Lines):
 
 
 class _OverlongHeader(Exception):
-    """Raised with the beginning of a line at which the header is too long."""
+    """Raised with the beginning of the line at which the header exceeds its maximum length."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the header says: the names, those that were made up, the position of the first row, and the delimiter."""
+    """The result of reading the header: the names, which of them were generated, the position of the first row, and the
+    delimiter.
+    """
 
     names: list[str]
     unnamed: frozenset[str]
@@ -160,7 +162,7 @@ def find_codec(upload: TableBytes, dialect: Dialect) -> TableBytes:
 
 
 def read_layout(upload: TableBytes, dialect: Dialect, max_columns: int) -> Layout:
-    """Read the header. Raises BadTable when there is none, or when its names cannot be used."""
+    """Return the layout of a CSV, from its header. Raises BadTable if there is no header, or for unusable names."""
     with upload.open() as stream:
         head = stream.read(len(BOM))
     with upload.open() as stream:
@@ -206,6 +208,7 @@ def read_layout(upload: TableBytes, dialect: Dialect, max_columns: int) -> Layou
 
 
 def _no_header(lines: _HeaderLines) -> BadTable:
+    """Return the error for a file without a header."""
     if lines.ended:
         return BadTable("the file has only blank lines: it must have a header and rows", line=1)
     return BadTable(f"the header must be within the first {MAX_LINES_ABOVE} lines", line=1)
@@ -223,8 +226,8 @@ def _overlong_header(
 
 
 def _foreign_letters(names: Sequence[str], line: int) -> BadTable | None:
-    """Return the error for a header that is not UTF-8, with the encoding by which its names are text; None if it is
-    UTF-8, or no text.
+    """Return the error for a header that is not UTF-8, with the encoding in which its names are text; None for a valid
+    header.
     """
     name = next((name for name in names if any(_is_foreign(sign) for sign in name)), None)
     if name is None:
@@ -244,7 +247,7 @@ def _is_foreign(sign: str) -> bool:
 
 
 def _describe_bytes(text: str) -> tuple[str, str]:
-    """Return what is wrong with a text that is not UTF-8, and the encoding that may be meant.
+    """Return the message for a text that is not UTF-8, and its likely encoding.
 
     Windows-1252 has letters where Latin-1 has control signs.
     """
@@ -259,17 +262,19 @@ def _describe_bytes(text: str) -> tuple[str, str]:
 
 
 def _overlong(line: int) -> BadTable:
+    """Return the error for a value that is too long."""
     rule = f"a value in the row that starts here has more than {MAX_LINE_LENGTH} characters"
     return BadTable(f"{rule}; is a closing quote missing?", line=line)
 
 
 def _delimiter_of(header: str, dialect: Dialect, max_columns: int) -> str:
+    """Return the delimiter: the declared one, else the one that the header suggests."""
     return DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(header, max_columns)
 
 
 def _sniff(header: str, max_columns: int) -> str:
-    """Return the delimiter: a comma if the header has one outside quotes, else the most frequent of the others, of
-    which no more are counted than separate `max_columns` names.
+    """Return the most likely delimiter: a comma if the header has one outside quotes, else the most frequent of the
+    others. At most as many are counted as separate `max_columns` names.
     """
     if count_delimiters(header, ",", 1):
         return ","
@@ -279,7 +284,7 @@ def _sniff(header: str, max_columns: int) -> str:
 
 @dataclass(frozen=True)
 class _Block:
-    """A block of whole lines: its bytes, its offset, the number of lines above it, and whether it has quotes."""
+    """A block of whole lines: its bytes, its offset, the number of lines before it, and whether it has quotes."""
 
     text: bytes
     offset: int
@@ -289,7 +294,7 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Parsed:
-    """The rows of a block, the errors of rows that were left out, and the line of each row where known."""
+    """The rows of a parsed block, the errors of the rows that were left out, and the line of each row if known."""
 
     batch: pa.RecordBatch
     lines: Numbers | None = None
@@ -315,7 +320,7 @@ class CsvTable(Source):
         self._stream: Stream | None = None
 
     def progress(self) -> tuple[int, int]:
-        """Return the bytes of the upload read so far, and all of them."""
+        """Return the number of bytes of the upload read so far, and of all bytes."""
         return (self._stream.position if self._stream else 0), self._upload.size
 
     def batches(
@@ -324,7 +329,9 @@ class CsvTable(Source):
         columns: Sequence[str] | None = None,
         numeric: Collection[str] = (),
     ) -> Iterator[Rows]:
-        """Yield the valid rows; rows of another length and bytes that are not UTF-8 go to `errors`."""
+        """Yield the valid rows. Rows with a wrong number of values and bytes that are not UTF-8 are added
+        to `errors`.
+        """
         wanted = list(self.names if columns is None else columns)
         first = 0
         with self._upload.open() as stream:
@@ -346,13 +353,14 @@ class CsvTable(Source):
         yield from self._rest(block, first, wanted, errors)
 
     def _block_bytes(self) -> int:
+        """Return the size of a block in bytes."""
         return max(BLOCK_BYTES, min(_MAX_BLOCK_BYTES, len(self.names) * COLUMN_BYTES))
 
     def _side_by_side(
         self, blocks: Iterator[_Block], wanted: list[str], numeric: set[str]
     ) -> Iterator[tuple[_Block, _Parsed | None]]:
-        """Parse the blocks in threads, the first one in this thread, so that a caller who needs only the first rows
-        does not wait.
+        """Parse the blocks in threads, except the first, so that a caller who needs only the first rows need not wait.
+        Yields each block with its rows, in order.
 
         Columns that are not numeric after all are removed from `numeric`, and are not tried again. Yields None for a
         block that does not end with a row.
@@ -373,11 +381,14 @@ class CsvTable(Source):
                 yield done, parsed.result()
 
     def parse(self, block: _Block, wanted: list[str], numeric: set[str]) -> _Parsed | None:
+        """Return the rows of a block, parsed by Arrow if possible, else by Python's csv module; None if the block ends
+        inside a row.
+        """
         # The mark of the byte order is taken away by Arrow's reader, whatever block begins with it.
         if not block.text or block.text.startswith(BOM):
             return self.parse_exactly(block, wanted)
         tried = numeric.intersection(wanted)
-        try:  # Arrow's reader knows no marks between thousands
+        try:  # Arrow's reader does not support thousands separators
             batch = self._by_arrow(block, wanted, () if self.notation.thousands else tried)
         except pa.ArrowInvalid:
             try:  # as text any value is valid; a wrong number of values is not
@@ -401,7 +412,9 @@ class CsvTable(Source):
     def _by_arrow(
         self, block: _Block, wanted: list[str], numeric: Collection[str]
     ) -> pa.RecordBatch:
-        """Read a block as text and numbers with Arrow. Raises ArrowInvalid if a value or a row does not fit."""
+        """Return the rows of a block, as text and numbers, parsed by Arrow. Raises ArrowInvalid if a value or a row
+        does not fit.
+        """
         table = pyarrow.csv.read_csv(
             pa.BufferReader(block.text),
             read_options=pyarrow.csv.ReadOptions(
@@ -427,7 +440,7 @@ class CsvTable(Source):
         return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
     def parse_exactly(self, block: _Block, wanted: list[str]) -> _Parsed | None:
-        """Read a block with Python's csv module; None if the block ends inside a row."""
+        """Return the rows of a block, parsed by Python's csv module; None if the block ends inside a row."""
         errors = Errors()
         if not block.text:
             return None
@@ -440,7 +453,7 @@ class CsvTable(Source):
         return _Parsed(batch, at, errors)
 
     def _count_lines(self, block: _Block, n_rows: int) -> Numbers:
-        """Return the line of each row of a block that Arrow has read."""
+        """Return the line number of each row of a block that Arrow has parsed."""
         if block.quoted:
             lines = _Lines(io.BytesIO(block.text), block.lines_above)
             at = [line for line, _ in self.records(lines, Errors(), whole=True)]
@@ -451,7 +464,7 @@ class CsvTable(Source):
         return np.array(at, dtype=np.int64)
 
     def _rest(self, block: _Block, first: int, wanted: list[str], errors: Errors) -> Iterator[Rows]:
-        """Read the rest of the file, from this block on, with Python's csv module."""
+        """Yield the remaining rows of the file, from this block on, parsed by Python's csv module."""
         with self._upload.open() as stream:
             self._stream = stream
             stream.skip(block.offset)
@@ -465,19 +478,23 @@ class CsvTable(Source):
     def records(
         self, lines: _Lines, errors: Errors, *, whole: bool
     ) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows with their lines. An unclosed quote at the end is an error if `whole`, else raises `_Open`."""
+        """Yield the rows with their line numbers. An unclosed quote at the end is reported as an error if `whole`, else
+        raises `_Open`.
+        """
         delimiter, width = self._layout.delimiter, len(self.names)
         most = width + MAX_SURPLUS
         begun: str | None = None  # the first line of a row, whose separators are counted roughly
         at_start, separators = True, 0
 
         def counted() -> Iterator[str]:
-            """Yield the lines. Raises BadTable for a row of so many values that they take much memory."""
+            """Yield the lines. Raises BadTable for a row with so many values that parsing it would need too much
+            memory.
+            """
             nonlocal at_start, begun, separators
             for text in lines:
                 if at_start:
                     at_start, begun, separators = False, text, text.count(delimiter)
-                else:  # a row goes on only inside quotes
+                else:  # a row continues only inside quotes
                     if begun is not None:
                         separators, begun = count_delimiters(begun, delimiter, most + 1), None
                     separators += count_delimiters(text, delimiter, most + 1, in_quotes=True)
@@ -508,6 +525,7 @@ class CsvTable(Source):
                     return
 
     def _unclosed(self, record: list[str], line: int) -> BadTable:
+        """Return the error for an unclosed quote, with its line and column."""
         breaks = sum(len(_LINE_END.findall(value)) for value in record[:-1])
         column = self.names[len(record) - 1] if len(record) <= len(self.names) else None
         return BadTable("a quote is opened here but not closed", line=line + breaks, column=column)
@@ -515,6 +533,7 @@ class CsvTable(Source):
     def _table_of(
         self, chunk: list[tuple[int, list[str]]], wanted: list[str], errors: Errors
     ) -> tuple[pa.RecordBatch, Numbers]:
+        """Return the batch of some parsed rows and their lines; rows that are not UTF-8 are reported and left out."""
         try:
             return self._build(chunk, wanted)
         except UnicodeEncodeError:
@@ -525,6 +544,7 @@ class CsvTable(Source):
     def _build(
         self, chunk: list[tuple[int, list[str]]], wanted: list[str]
     ) -> tuple[pa.RecordBatch, Numbers]:
+        """Return the batch of some parsed rows and their lines. Raises UnicodeEncodeError."""
         lines = np.array([line for line, _ in chunk], dtype=np.int64)
         values = list(zip(*(record for _, record in chunk), strict=True)) or [()] * len(self.names)
         cells = dict(zip(self.names, values, strict=True))
@@ -534,6 +554,7 @@ class CsvTable(Source):
     def _report_bytes(
         self, line: int, record: list[str], wanted: Collection[str], errors: Errors
     ) -> bool:
+        """Report the values of a row that are not UTF-8; returns True if there are any."""
         found = False
         for name, value in zip(self.names, record, strict=True):
             if name not in wanted:
@@ -545,11 +566,11 @@ class CsvTable(Source):
 
 
 def _blocks(stream: Stream, layout: Layout, size: int) -> Iterator[_Block]:
-    """Split the text into blocks, after line ends outside quotes. A row longer than a block is the last block,
-    without text.
+    """Yield the text in blocks that end at line ends outside quotes. A row that is longer than a block is the last
+    block, without text.
     """
     offset, lines, returned = layout.header_bytes, layout.header_lines, False
-    rest, before = b"", stream.quotes  # what is to be handed out, and the quotes before it
+    rest, before = b"", stream.quotes  # the text to yield next, and the number of quotes before it
     while piece := stream.read(size):
         quotes = stream.quotes - before
         end = _end_of_lines(piece, closed=quotes % 2 == 0)
@@ -583,8 +604,8 @@ def _count_ends(text: bytes) -> int:
 
 
 def _end_of_lines(piece: bytes, *, closed: bool) -> int:
-    """Return the end of the last line that ends outside quotes; 0 if there is none. `closed` is True if the block
-    ends outside quotes.
+    """Return the end of the last line in a piece that ends outside quotes; 0 if there is none. `closed` is True if the
+    piece itself ends outside quotes.
     """
     stop = len(piece)
     while True:
@@ -599,7 +620,7 @@ def _end_of_lines(piece: bytes, *, closed: bool) -> int:
 
 
 def _as_numbers(text: pa.Array, notation: Notation) -> pa.Array:
-    """Return texts as numbers if all are plain finite numbers; else unchanged."""
+    """Return texts as numbers if all are finite numbers in the notation; else unchanged."""
     try:
         values = pc.cast(plain_numbers(text, notation), pa.float64())
     except pa.ArrowInvalid:
@@ -614,7 +635,7 @@ def _holds_quote(batch: pa.RecordBatch) -> bool:
 
 
 def _is_regular(block: _Block, delimiter: str) -> bool:
-    """Return True if every quote surrounds a whole value or is doubled inside one: then all readers agree."""
+    """Return True if every quote encloses a whole value or is doubled inside one, so that all parsers agree."""
     mark = re.escape(delimiter.encode())
     value = rb'(?:(?<=[\r\n%b])|\A)"[^"]*(?:""[^"]*)*"(?=[\r\n%b]|\Z)' % (mark, mark)
     return b'"' not in re.sub(value, b"", block.text)

@@ -1,4 +1,4 @@
-"""Count what separates values before a text is parsed: each value takes up to thirty times its bytes in memory."""
+"""Counts of the delimiters of a text before it is parsed: each value needs up to thirty times its bytes in memory."""
 
 from __future__ import annotations
 
@@ -19,15 +19,18 @@ only at the beginning of a value.
 
 @cache
 def _json_pattern(delimiters: str) -> re.Pattern[bytes]:
+    """Return the pattern that matches strings, and as a group the delimiters outside them."""
     return re.compile(_NEXT_IN_JSON.format(re.escape(delimiters)).encode(), re.DOTALL)
 
 
 @cache
 def _csv_pattern(delimiter: str) -> re.Pattern[str]:
+    """Return the pattern that matches quoted values, and as a group the delimiters outside them."""
     return re.compile(_FIELD_OF_CSV.format(re.escape(delimiter)))
 
 
 def _count(pattern: re.Pattern[AnyStr], text: AnyStr, most: int) -> int:
+    """Return the number of group matches, counted among the first `most` matches."""
     found = islice(pattern.finditer(text), most)
     return sum(match.lastindex is not None for match in found)
 
@@ -43,7 +46,7 @@ def has_more_delimiters(text: bytes, most: int, delimiters: str) -> bool:
 
 
 def count_delimiters(text: str, delimiter: str, most: int, *, in_quotes: bool = False) -> int:
-    """Return the number of delimiters of a line of CSV outside quotes, counted up to `most`; with `in_quotes` the line
+    """Return the number of delimiters outside quotes in a line of CSV, counted up to `most`; with `in_quotes` the line
     begins inside a quoted value.
     """
     if delimiter not in text or (in_quotes and '"' not in text):

@@ -1,4 +1,6 @@
-"""What the bytes of an upload are. They decide, not the ending of a file's name or what the sender says of them."""
+"""Detection of the format of an upload from its bytes, which take precedence over the file name and the
+declared type.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,10 @@ _NO_TEXT = re.compile(rb"[\0-\x08\x0e-\x1f]")
 
 
 def find_format(path: Path, said: str, encoding: str | None) -> tuple[str, str | None]:
-    """Return the content type and the encoding of a file. What the bytes leave open is as `said`.
+    """Return the content type and the encoding of a file, detected from its bytes; what the bytes do not determine is
+    as declared (`said`, `encoding`).
 
-    Bytes that are damaged are left to the reader of the format that was said, which names the damage.
+    Damaged bytes are left to the reader of the declared format, which reports the damage.
     """
     from app.ingest.stream import Stream, find_compression  # pyarrow, which an API imports later
 
@@ -51,6 +54,7 @@ def find_format(path: Path, said: str, encoding: str | None) -> tuple[str, str |
 
 
 def _type_of(head: bytes, said: str) -> str:
+    """Return the content type for the first decompressed bytes of a file."""
     if head.startswith(archives.MAGIC):
         return XLSX
     if found := next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None):

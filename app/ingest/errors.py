@@ -1,4 +1,4 @@
-"""Errors of a table: the first hundred, and how many there are."""
+"""Errors of a table: the first hundred, and the number of all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RowError:
     part: int | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the known members, as they are stored with the dataset."""
+        """Return the members that are not None, as the dataset stores them."""
         known = {
             "part": self.part,
             "line": self.line,
@@ -44,12 +44,12 @@ class RowError:
 
     @property
     def place(self) -> tuple[int, int]:
-        """The place in the table, for the order of errors."""
+        """The position in the table, by which errors are sorted."""
         return self.part or 0, self.line or self.row
 
 
 class BadTable(Invalid):
-    """The upload is not a table that a ranker can be trained on."""
+    """The upload is not a table on which a ranker can be trained."""
 
     code = "invalid_table"
     title = "Invalid table"
@@ -67,7 +67,7 @@ class BadTable(Invalid):
         self.total = 1
 
     def of_part(self, part: int) -> BadTable:
-        """Return the same errors as those of one file of a table of several."""
+        """Return the same errors as those of one file in a table of several files."""
         refusal = BadTable(f"part {part}: {self.detail}", code=self.code)
         refusal.errors = [{"part": part, **error} for error in self.errors]
         refusal.total = self.total
@@ -81,8 +81,8 @@ class BadTable(Invalid):
         values: Sequence[Mapping[str, Any]] = (),
         column: str | None = None,
     ) -> None:
-        """Add a hint to the first error (of `column`) that contains `about`: the upload's fields with which the table
-        would be valid, and the values of the label with their rows.
+        """Add a hint to the first error (of `column`) that contains `about`: the upload fields with which the table
+        would be valid, and the label's values with their numbers of rows.
         """
         error = next(
             error
@@ -98,7 +98,7 @@ class BadTable(Invalid):
 
 
 class Errors:
-    """Collect errors over the whole table, in the order of its lines."""
+    """Collects the errors of a whole table, in the order of its lines."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -107,7 +107,7 @@ class Errors:
         self.counts: Counter[str | None] = Counter()
 
     def add(self, error: RowError) -> None:
-        """Count an error; keep it if it is among the first of its column."""
+        """Count an error; store it if it is among the first of its column."""
         self.add_many(error.column, 1, [error])
 
     def add_many(self, column: str | None, count: int, first: Iterable[RowError]) -> None:
@@ -121,35 +121,35 @@ class Errors:
                 self._by_column[column] += 1
 
     def add_all(self, other: Errors) -> None:
-        """Add the errors that were collected further down the file."""
+        """Add the errors that were collected in later lines of the file."""
         for column, count in other.counts.items():
             self.add_many(column, count, other.of(column))
 
     def state(self) -> list[Any]:
-        """Return all as JSON, for `absorb`."""
+        """Return the state as JSON, which `absorb` reads."""
         return [
             [column, count, [[e.detail, e.line, e.row] for e in self.of(column)]]
             for column, count in self.counts.items()
         ]
 
     def absorb(self, state: Sequence[Any], part: int) -> None:
-        """Add the errors of another file of the table."""
+        """Add the errors of another file of the table, from `state`."""
         for column, count, first in state:
             errors = [RowError(detail, line, column, row, part) for detail, line, row in first]
             self.add_many(column, count, errors)
 
     def of(self, column: str | None) -> list[RowError]:
-        """Return the kept errors of a column, in the order of the file."""
+        """Return the stored errors of a column, in the order of the file."""
         kept = [error for error in self._kept if error.column == column]
         return sorted(kept, key=lambda error: error.place)
 
     def wanted(self, column: str | None) -> int:
-        """Return how many more errors of this column would be kept."""
+        """Return how many more errors of this column would be stored."""
         room = MAX_ERRORS if column is None else MAX_ERRORS_PER_COLUMN
         return room - self._by_column[column]
 
     def summarise(self) -> BadTable:
-        """Return the error that summarises them."""
+        """Return one error that summarizes the collected ones."""
         kept = sorted(self._kept, key=lambda error: error.place)
         refusal = BadTable(self._detail(kept[0]))
         refusal.errors = [error.as_json() for error in kept[:MAX_ERRORS]]
@@ -157,6 +157,7 @@ class Errors:
         return refusal
 
     def _detail(self, first: RowError) -> str:
+        """Return the message of the summary: the first error with its place, and the number of the others."""
         where = [f"part {first.part}"] if first.part else []
         where += [f"line {first.line}"] if first.line else []
         where += [f"column {show(first.column)}"] if first.column else []
@@ -165,7 +166,7 @@ class Errors:
 
 
 def brief(message: object) -> str:
-    """Return a library's message or type name on one line, cut to a readable length."""
+    """Return a library's message on one line, shortened to a readable length."""
     text = " ".join(str(message).split())
     if isinstance(message, MemoryError):
         text = f"it needs more memory than is available ({text})"
@@ -173,7 +174,7 @@ def brief(message: object) -> str:
 
 
 def show(value: str) -> str:
-    """Return a value in quotes, cut to a readable length."""
+    """Return a value in quotes, shortened to a readable length."""
     return repr(value if len(value) <= _SHOWN else value[:_SHOWN] + "…")
 
 
@@ -184,7 +185,7 @@ MAX_ROWS = "RANKWRIGHT_MAX_ROWS"
 def too_many_columns(
     most: int, count: int, line: int | None = None, *, at_least: bool = False
 ) -> BadTable:
-    """Return the error for a table with too many columns; with `at_least` it may have more than `count`."""
+    """Return the error for a table with too many columns; `at_least`: `count` is a lower bound."""
     got = f"at least {count}" if at_least else count
     return BadTable(
         f"a table can have at most {most} columns (RANKWRIGHT_MAX_COLUMNS), got {got}",
@@ -194,8 +195,8 @@ def too_many_columns(
 
 
 def too_many_rows(most: int, count: int | None = None, *, setting: str = "") -> BadTable:
-    """Return the error for a table with too many rows; `count` is how many, where that is known, and `setting` the
-    setting that says how many there may be.
+    """Return the error for a table with too many rows. `count` is their number, if known, and `setting` the setting of
+    the limit.
     """
     found, named = "more" if count is None else count, f" ({setting})" if setting else ""
     return BadTable(

@@ -1,5 +1,5 @@
-"""Fields of a table that callers fill with text, in a query or a form. A model declares each field once: its type, its
-description and its default. From it come how a text is read and written, what is wrong with it, and its JSON Schema.
+"""Text fields that describe a table, in a query or a form. A model declares each field once, with type, description and
+default; parsing, formatting, error messages and the JSON Schema are derived from it.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _SHOWN = 100
 
 
 def split_names(text: str) -> list[str]:
-    """Divide at the commas; a name that holds one stands in quotes, as in CSV."""
+    """Return the names in a comma-separated text; a name with a comma must be quoted, as in CSV."""
     line = " ".join(text.splitlines())
     return [name.strip() for name in next(csv.reader([line], skipinitialspace=True)) or [""]]
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Write names as `split_names` reads them."""
+    """Return names as the comma-separated text that `split_names` reads."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(list(names))
     return line.getvalue()
@@ -49,7 +49,9 @@ def join_names(names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class TextField:
-    """The type of a field: a text. `not_for` has the kinds of tables for which the field means nothing, and why."""
+    """The type of a text field. `not_for` has the kinds of tables to which the field does not apply, with
+    the reason.
+    """
 
     not_for: Mapping[str, str] = field(default_factory=dict)
     max_length: int = MAX_TEXT_LENGTH
@@ -57,13 +59,13 @@ class TextField:
     """What the description of the text adds to that of the value."""
 
     def read(self, name: str, text: str) -> Any:
-        """Return the value that a text means; raises ValueError with the field's name."""
+        """Return the value of a text. Raises ValueError with the field's name."""
         if not 0 < len(text) <= self.max_length or "\0" in text:
             raise ValueError(f"{name} must have 1 to {self.max_length} characters without NUL")
         return text
 
     def write(self, value: Any) -> str:
-        """Return the text that means a value."""
+        """Return the text of a value."""
         return str(value)
 
     @property
@@ -75,6 +77,7 @@ class TextField:
         """Have pydantic read the text."""
 
         def read(value: Any, info: core_schema.ValidationInfo) -> Any:
+            """Return the value of a text, for pydantic."""
             return self.read(info.field_name or "", value) if isinstance(value, str) else value
 
         return core_schema.with_info_before_validator_function(read, handler(source))
@@ -88,7 +91,7 @@ class NameField(TextField):
     """A name that the caller chooses, without control characters."""
 
     def read(self, name: str, text: str) -> Any:
-        """Return the name."""
+        """Return the validated name."""
         if not is_plain(text):
             raise ValueError(f"{name} {PATTERN_RULES[PLAIN_PATTERN]}, got {shown(text)}")
         return super().read(name, text)
@@ -100,7 +103,7 @@ class NameField(TextField):
 
 
 class ColumnField(TextField):
-    """The name of a column, which no other field may name."""
+    """The name of a table column, to which no other field may refer."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +118,7 @@ class NamesField(TextField):
     )
 
     def read(self, name: str, text: str) -> list[str]:
-        """Return the names."""
+        """Return the list of names."""
         names = self._tidy(split_names(super().read(name, text)))
         if not all(names):
             raise ValueError(f"{name} must list {self.what}, for example {name}=a,b,c")
@@ -130,34 +133,36 @@ class NamesField(TextField):
         return join_names(value)
 
     def _tidy(self, names: list[str]) -> list[str]:
+        """Return the names without surrounding spaces."""
         return names
 
 
 class ColumnsField(NamesField):
-    """Names of columns, which no other field may name."""
+    """Names of table columns, to which no other field may refer."""
 
 
 class TokensField(NamesField):
-    """Texts that mean a missing value. The empty one does so anyway."""
+    """Texts that denote a missing value, in addition to the empty text."""
 
     hint: ClassVar[str] = "Several are separated by commas."
 
     def write(self, value: Any) -> str:
-        """Return the list as text; a comma is the list without any."""
+        """Return the list as text; a comma denotes the empty list."""
         return join_names(value) or ","
 
     def _tidy(self, names: list[str]) -> list[str]:
+        """Return the texts without surrounding spaces and empty ones."""
         return [name for name in names if name]
 
 
 @dataclass(frozen=True)
 class ChoiceField(TextField):
-    """One of a few words. `words` has what each means to the reader."""
+    """One of a few words. `words` maps each to its meaning for the reader."""
 
     words: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, name: str, text: str) -> Any:
-        """Return the word."""
+        """Return the validated word."""
         if text not in self.words:
             known = ", ".join(self.words)
             raise ValueError(f"{name} must be one of {known}, got {text[:_SHOWN]!r}")
@@ -171,18 +176,18 @@ class ChoiceField(TextField):
 
 @dataclass(frozen=True)
 class FlagField(ChoiceField):
-    """True or false."""
+    """A boolean field."""
 
     words: Mapping[str, Any] = field(default_factory=lambda: {"true": True, "false": False})
 
     def read(self, name: str, text: str) -> bool:
-        """Return what the word means."""
+        """Return the boolean."""
         if text not in self.words:
             raise ValueError(f"{name} must be true or false, got {text[:_SHOWN]!r}")
         return bool(self.words[text])
 
     def write(self, value: Any) -> str:
-        """Return the word."""
+        """Return the boolean as text."""
         return str(value).lower()
 
 
@@ -211,7 +216,7 @@ class WholeField(TextField):
 
 @dataclass(frozen=True)
 class NumberField(TextField):
-    """A finite number, strictly between two bounds."""
+    """A finite number strictly between two bounds."""
 
     above: float = -math.inf
     below: float = math.inf
@@ -236,7 +241,7 @@ class NumberField(TextField):
 
 
 class TextFields(BaseModel):
-    """A model of such fields. A field is declared as `Annotated[type of its value, Text()]`, with a default."""
+    """A model whose fields are texts. Each is declared as `Annotated[type of its value, Text()]`, with a default."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -251,7 +256,7 @@ class TextFields(BaseModel):
 
     @classmethod
     def schemas(cls) -> dict[str, dict[str, Any]]:
-        """Return the JSON Schema of each field's text, with its description."""
+        """Return the JSON Schema of each field's text, with its description, by name."""
         found = {}
         for name, type_ in cls.types().items():
             own = cls.model_fields[name]
@@ -263,8 +268,8 @@ class TextFields(BaseModel):
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> tuple[Self, list[dict[str, str]]]:
-        """Return the fields by their texts, and what is wrong with some: these have their defaults. Texts of other
-        fields are left out.
+        """Return the fields parsed from texts, and the errors; fields with errors have their defaults. Unknown fields
+        are ignored.
         """
         given = {name: given[name] for name in cls.types() if name in given}
         try:
@@ -280,13 +285,13 @@ class TextFields(BaseModel):
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
-        """Return the fields by their texts; raises Invalid with everything that is wrong."""
+        """Return the fields parsed from texts. Raises Invalid with all errors."""
         fields, errors = cls.read(given)
         refuse_all(errors)
         return fields
 
     def texts(self) -> dict[str, str]:
-        """Return the texts of all fields that say something."""
+        """Return the texts of all fields that are set."""
         types = type(self).types()
         return {
             name: types[name].write(value) for name, value in self if value not in (None, False)
@@ -294,7 +299,9 @@ class TextFields(BaseModel):
 
 
 class QueryFields(TextFields):
-    """Fields in a query beside the features of a model. A feature with the name of a field takes precedence."""
+    """Fields that may be in a query together with the features of a model. A feature with the same name takes
+    precedence.
+    """
 
     marks: ClassVar[tuple[bytes, ...]] = ()
     """A query without any of these has none of the fields. By default: their names."""
@@ -306,12 +313,12 @@ class QueryFields(TextFields):
 
     @classmethod
     def may_be_in(cls, query: bytes) -> bool:
-        """Return True if a query may have one of the fields. It is a quick test, because most queries have none."""
+        """Return True if a query may contain one of the fields. A quick test, because most queries contain none."""
         return any(mark in query for mark in cls.marks)
 
     @classmethod
     def take(cls, query: bytes, features: Collection[str]) -> tuple[bytes, dict[str, str]]:
-        """Return a query without the fields, and their texts; raises Invalid for a field that is repeated."""
+        """Return a query without the fields, and the texts of the fields. Raises Invalid for a repeated field."""
         left: list[bytes] = []
         taken: dict[str, str] = {}
         for pair in query.split(b"&"):
@@ -328,7 +335,7 @@ class QueryFields(TextFields):
 
 
 def find_unknown(given: Iterable[str], names: Sequence[str], why: str = "") -> list[dict[str, str]]:
-    """Return the errors for fields that are none of these, each with the one that may have been meant."""
+    """Return the errors for unknown fields, each with the most similar known name."""
     unknown = [field for field in given if field not in names][:MAX_ERRORS]
     return [
         {

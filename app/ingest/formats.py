@@ -1,4 +1,6 @@
-"""The formats of tables: content types, file endings, and how text is written: encoding, delimiter, numbers, dates."""
+"""The formats of tables: content types, file endings, and the dialect of texts (encoding, delimiter,
+numbers, dates).
+"""
 
 from __future__ import annotations
 
@@ -46,8 +48,8 @@ CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON, JSON_ARRAY, XLSX)
 
 @dataclass(frozen=True)
 class DialectChoice(ChoiceField):
-    """A choice of how text is written. `formats` are those for which it means something; None: any. `unset` is what
-    holds if it is not given. A model's table `passes_on` the choice to the tables that the model scores.
+    """A choice in the dialect of a text. `formats` are those to which it applies (None: all). `unset` describes the
+    behaviour without it. A model `passes_on` the choice of its training table to the tables that it scores.
     """
 
     formats: Collection[str] | None = (CSV,)
@@ -55,12 +57,12 @@ class DialectChoice(ChoiceField):
     passes_on: bool = False
 
     def means_something(self, content_type: str) -> bool:
-        """Return True if a table of this format may say it."""
+        """Return True if the choice applies to tables of this format."""
         return self.formats is None or content_type in self.formats
 
 
 class Dialect(TextFields):
-    """How the text of a table is written; None: as usual, or as the reader finds it."""
+    """How the text of a table is written; None means the usual form, or the one that the reader detects."""
 
     encoding: Annotated[str | None, DialectChoice(words=ENCODINGS, unset="UTF-8 or UTF-16")] = (
         Field(
@@ -106,7 +108,7 @@ class Dialect(TextFields):
 
     @classmethod
     def schemas(cls) -> dict[str, dict[str, Any]]:
-        """Return the JSON Schemas, with what holds if a field is not given."""
+        """Return the JSON Schemas of the fields by name, with the default in the description."""
         found = super().schemas()
         for name, each in cls.choices().items():
             found[name]["description"] += f" Default: {cls.unset(each)}."
@@ -114,25 +116,25 @@ class Dialect(TextFields):
 
     @classmethod
     def unset(cls, choice: DialectChoice) -> str:
-        """Return what holds if a field is not given."""
+        """Return the description of the behaviour if a field is not given."""
         return choice.unset
 
     @property
     def dialect(self) -> dict[str, str] | None:
-        """The fields of a dialect that are given; None if none is."""
+        """The dialect fields that are set; None if none is."""
         given = {name: getattr(self, name) for name in self.choices()}
         return {name: word for name, word in given.items() if word is not None} or None
 
     @property
     def notation(self) -> Notation:
-        """How numbers and dates are written."""
+        """The notation of numbers and dates."""
         thousands = "" if self.thousands is None else THOUSANDS[self.thousands]
         return Notation(DECIMALS[self.decimal or "point"], thousands, self.dates)
 
     def codec(self, head: bytes) -> str | None:
-        """Return Python's codec for a file that begins so; None for UTF-8, which needs none.
+        """Return Python's codec for a file with this beginning; None for UTF-8, which needs none.
 
-        The zero bytes of commas and line ends tell which of UTF-16's two orders it is.
+        The position of the zero bytes in commas and line ends determines the byte order of UTF-16.
         """
         codec = ENCODINGS[self.encoding] if self.encoding else _sniff_codec(head)
         if codec == "utf-16" and not head.startswith(_UTF16_MARKS):
@@ -141,7 +143,7 @@ class Dialect(TextFields):
 
 
 def fields_of(notation: Notation) -> dict[str, str]:
-    """Return the fields of a CSV that say a notation of numbers."""
+    """Return the CSV fields that declare this notation of numbers."""
     marks = (("decimal", DECIMALS, notation.decimal), ("thousands", THOUSANDS, notation.thousands))
     return {
         field: word for field, words, own in marks for word, mark in words.items() if mark == own
@@ -149,21 +151,21 @@ def fields_of(notation: Notation) -> dict[str, str]:
 
 
 def changes(notation: Notation, own: Notation) -> dict[str, str]:
-    """Return the fields of a CSV that say a notation of numbers where another one is said."""
+    """Return the CSV fields that change the notation of numbers from `own` to `notation`."""
     before = fields_of(own)
     return {name: word for name, word in fields_of(notation).items() if before.get(name) != word}
 
 
 def notation_fields(dialect: Mapping[str, Any] | None) -> dict[str, str]:
-    """Return the fields of a stored dialect that say how numbers and dates are written."""
+    """Return the fields of a stored dialect that define the notation of numbers and dates."""
     own = dialect or {}
     choices = Dialect.choices().items()
     return {name: own[name] for name, each in choices if each.passes_on and own.get(name)}
 
 
 def merge(own: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return what is said of a table, with what is said anew. A decimal mark that is given ends its use between
-    thousands.
+    """Return a dialect updated with the given fields. A given decimal mark removes the same mark as thousands
+    separator.
     """
     merged = {**own, **given}
     if "thousands" not in given and find_clash(merged):
@@ -172,7 +174,7 @@ def merge(own: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_clash(given: Mapping[str, str]) -> str | None:
-    """Return what is wrong with a mark that is to stand between thousands and before decimals; None if nothing is."""
+    """Return the error for a mark that would be both thousands separator and decimal mark; None if there is none."""
     mark = given.get("thousands")
     if mark is None or mark != (given.get("decimal") or "point"):
         return None
@@ -184,13 +186,13 @@ def find_clash(given: Mapping[str, str]) -> str | None:
 
 
 def foreign_fields(dialect: Mapping[str, str], content_type: str) -> list[str]:
-    """Return the fields that mean nothing for a format. A sheet may have numbers as text."""
+    """Return the dialect fields that do not apply to a format. In a spreadsheet, numbers may be texts."""
     choices = Dialect.choices()
     return [name for name in dialect if not choices[name].means_something(content_type)]
 
 
 def check_length(content_type: str) -> None:
-    """Raise UnsupportedMedia for a Content-Type that is overlong: libraries take quadratic time for its parameters."""
+    """Raise UnsupportedMedia for an overlong Content-Type: libraries need quadratic time for its parameters."""
     if len(content_type) > MAX_CONTENT_TYPE_LENGTH:
         raise UnsupportedMedia(
             f"Content-Type can have at most {MAX_CONTENT_TYPE_LENGTH} characters, got {len(content_type)}"
@@ -198,7 +200,9 @@ def check_length(content_type: str) -> None:
 
 
 def encoding_of(content_type: str) -> str | None:
-    """Return the encoding that a Content-Type names by its charset; None without one. Raises ValueError for others."""
+    """Return the encoding of a Content-Type's charset; None without one. Raises ValueError for an
+    unsupported charset.
+    """
     message = Message()
     message["Content-Type"] = content_type
     charset = message.get_param("charset")
@@ -213,7 +217,9 @@ def encoding_of(content_type: str) -> str | None:
 
 
 def _sniff_codec(head: bytes) -> str:
-    """UTF-16 where the file says so, or where one of its first two bytes is zero, as in Latin letters; else UTF-8."""
+    """Return the codec of a file with this beginning: UTF-16 for its byte order mark, or if one of its first two bytes
+    is zero, as in Latin letters; else UTF-8.
+    """
     if head.startswith(_UTF32_MARKS):
         return "utf-8"  # it is not; the header's names will show it
     in_turn = len(head) >= 2 and (head[0] == 0) != (head[1] == 0)
@@ -242,7 +248,7 @@ COMPRESSED: Mapping[str, str] = {".gz": "gzip", ".zst": "zstd"}
 
 
 def type_of_file(name: str) -> tuple[str | None, str | None]:
-    """Return the content type and the encoding that the name of a file tells; None for what it does not."""
+    """Return the content type and the encoding that a file name implies; None for unknown ones."""
     name = name.lower()
     suffix = Path(name).suffix
     encoding = COMPRESSED.get(suffix)

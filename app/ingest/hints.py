@@ -1,4 +1,4 @@
-"""What the columns of a table say about how its rows should be split: which has dates, and which names groups.
+"""Suggestions for splitting a table's rows, from its columns: the one with dates, and the one that names groups.
 
 Columns are described as in a dataset's `columns`: name, type, role, and profile.
 """
@@ -35,10 +35,11 @@ def date_columns(columns: Sequence[DescribedColumn]) -> list[DescribedColumn]:
 
 
 def time_column(columns: Sequence[DescribedColumn]) -> str | None:
-    """Return the column of dates that says when a row is known: all rows have one, and the latest value is latest.
+    """Return the column of dates that orders the rows in time: every row has a date, and its latest value is the latest
+    of all date columns.
 
-    Of several dates of a row (birth, order, delivery) the others are older. None where there is no such column, or no
-    other feature.
+    Other dates of a row (birth, order, delivery) are older. Returns None if there is no such column, or no other
+    feature.
     """
     complete = [column for column in date_columns(columns) if not column["missing"]]
     if not complete or sum(column["role"] == "feature" for column in columns) == 1:
@@ -48,17 +49,19 @@ def time_column(columns: Sequence[DescribedColumn]) -> str | None:
 
 
 def group_column(columns: Sequence[DescribedColumn], rows: int) -> str | None:
-    """Return the first feature that by its name and its values names what rows belong to, such as `customer_id`.
+    """Return the first feature that, by its name and its values, identifies what the rows belong to, such as
+    `customer_id`; None if there is none.
 
-    Its name ends with `id`, or with a word such as `customer` or `patient`; it has 30 distinct values or more, and one
-    in ten rows or more repeats a value. Numbers of which only a least number of distinct values is known (no `top`)
-    are looked at if their range alone makes them repeat.
+    The name ends with `id`, or with a word such as `customer` or `patient`; the column has at least 30 distinct values,
+    and at least one in ten rows repeats a value. A numeric column with only a lower bound of the number of distinct
+    values (no `top`) qualifies if its range alone implies that values repeat.
     """
     names = (column["name"] for column in columns if _names_groups(column, rows))
     return next(names, None)
 
 
 def _names_groups(column: DescribedColumn, rows: int) -> bool:
+    """Return True if a feature has the name and the distinct values of a group column."""
     if column["role"] != "feature" or column["type"] not in (CATEGORICAL, NUMERIC):
         return False
     words = [word.lower() for word in _WORD.findall(column["name"])]

@@ -1,4 +1,4 @@
-"""JSON: one object a line, or an array of objects; a key that is absent from an object is a missing value."""
+"""JSON tables: one object per line, or an array of objects. A key that is absent from an object is a missing value."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _PAIRS = json.JSONDecoder(object_pairs_hook=list, parse_int=float)
 
 
 class Line(NamedTuple):
-    """A line that is an object: its number from 1, its bytes, and what they say."""
+    """A line with an object: its number from 1, its bytes, and the parsed object."""
 
     number: int
     text: bytes
@@ -53,9 +53,9 @@ class Line(NamedTuple):
 
 
 class NdjsonTable(Source):
-    """The columns are the keys of all lines, or elements of an array, in the order of their first appearance.
+    """A table of JSON objects. The columns are the keys of all objects, in the order of their first appearance.
 
-    All lines are read once for their keys. The objects of a short file are kept, and not parsed a second time.
+    All lines are read once to collect the keys. The objects of a short file are cached, and not parsed again.
     """
 
     def __init__(
@@ -110,13 +110,13 @@ class NdjsonTable(Source):
             self._kept = None
 
     def progress(self) -> tuple[int, int]:
-        """Return the bytes of the upload read so far, and all of them."""
+        """Return the number of bytes of the upload read so far, and of all bytes."""
         return (self._stream.position if self._stream else 0), self._upload.size
 
     def batches(
         self, errors: Errors, columns: Sequence[str] | None = None, numeric: Collection[str] = ()
     ) -> Iterator[Rows]:
-        """Yield the rows as text, but numbers of `numeric` columns; lines that are no flat JSON object are errors."""
+        """Yield the rows as text, or numbers in `numeric` columns. Lines that are not a flat JSON object are errors."""
         wanted = self.names if columns is None else columns
         key_of = dict(zip(self.names, self._keys, strict=True))
         keys = [key_of[name] for name in wanted]
@@ -134,7 +134,7 @@ class NdjsonTable(Source):
             first += len(chunk)
 
     def _flat_lines(self, errors: Errors, keys: Collection[str]) -> Iterator[Line]:
-        """Yield the lines whose values are flat, as far as the keys go that are asked for."""
+        """Yield the lines whose values for these keys are not nested; others are reported."""
         for line in self._parse(errors) if self._kept is None else self._kept:
             if b"[" in line.text or line.text.count(b"{") > 1:  # in a text, or around a value
                 nested = next(
@@ -149,7 +149,7 @@ class NdjsonTable(Source):
             yield line
 
     def _parse(self, errors: Errors) -> Iterator[Line]:
-        """Yield every line that has an object; blank lines do not count."""
+        """Yield every line with an object; blank lines are skipped, and invalid ones reported."""
         with self._upload.open() as stream:
             self._stream = stream
             for number, text in self._split(stream):
@@ -172,6 +172,7 @@ class NdjsonTable(Source):
 
 
 def _too_many_delimiters(unit: str, most: int, line: int) -> BadTable:
+    """Return the error for a line or element with too many delimiters."""
     detail = f"a {unit} can have at most {most} commas, colons and opening brackets outside strings"
     return BadTable(detail, line=line, code="too_large")
 
@@ -192,7 +193,7 @@ def _elements(stream: Stream, most_delimiters: int) -> Iterator[tuple[int, bytes
             raise BadTable(f"the text must be UTF-8: {error.reason}", line=line) from None
 
     def sign() -> str:
-        """Return the next sign that is no space, empty at the end."""
+        """Return the next character that is not whitespace; empty at the end."""
         nonlocal at, line
         while True:
             found = _SPACE.match(text, at)
@@ -204,6 +205,7 @@ def _elements(stream: Stream, most_delimiters: int) -> Iterator[tuple[int, bytes
             fill()
 
     def refuse(rule: str) -> BadTable:
+        """Return the error for invalid JSON at the current position."""
         return BadTable(
             f"{rule}, got {show(text[at : at + 40]) if text[at:] else 'its end'}", line=line
         )
@@ -257,6 +259,7 @@ def _lines(stream: Stream) -> Iterator[tuple[int, bytes]]:
 
 
 def _texts_of_lines(stream: Stream) -> Iterator[bytes]:
+    """Yield the lines without their ends. Raises BadTable for an overlong one."""
     rest = stream.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
     count = 0
     while chunk := stream.read(1 << 20):
@@ -269,7 +272,7 @@ def _texts_of_lines(stream: Stream) -> Iterator[bytes]:
 
 
 def _chunk(lines: Iterator[Line], count: int) -> Iterator[Line]:
-    """Yield up to `count` lines, fewer if they are long."""
+    """Yield up to `count` lines; fewer if they are long."""
     size = 0
     for line in itertools.islice(lines, count):
         yield line
@@ -279,9 +282,9 @@ def _chunk(lines: Iterator[Line], count: int) -> Iterator[Line]:
 
 
 def _check_doubled(line: Line) -> None:
-    """Raise BadTable for a key that comes twice: the parser keeps the last without a word.
+    """Raise BadTable for a key that occurs twice in an object: the parser would silently use the last one.
 
-    Of a flat object without one, every `"` stands around a key or a text; only other lines need a closer look.
+    In a flat object without such a key, every `"` encloses a key or a text; only other lines are checked closely.
     """
     number, text, record = line
     quotes = text.count(b'"') - 2 * len(record)
@@ -302,12 +305,13 @@ def _check_doubled(line: Line) -> None:
 
 
 def _nothing(unit: str) -> BadTable:
+    """Return the error for a file without objects."""
     detail = f"the file has no objects with keys; each {unit} must be a JSON object"
     return BadTable(detail, line=1)
 
 
 def _values_of(key: str, records: Sequence[dict[str, Any]]) -> list[Any]:
-    """Return the values of a key, None where it is absent."""
+    """Return the values of a key in all records; None where it is absent."""
     try:
         return list(map(itemgetter(key), records))
     except KeyError:
@@ -315,11 +319,12 @@ def _values_of(key: str, records: Sequence[dict[str, Any]]) -> list[Any]:
 
 
 def _to_array(values: list[Any], *, number: bool) -> pa.Array:
-    """Return a column of a batch: numbers where it is to be of numbers and holds nothing else, or else text."""
+    """Return a column of a batch: numbers if `number` and all values are numbers, else text."""
     if number and _NUMBERS.issuperset(map(type, values)):
         return pa.array(np.array(values, dtype=np.float64), from_pandas=True)  # NaN is null
     return pa.array(map(_text, values), pa.string())
 
 
 def _text(value: float | str | bool | None) -> str | None:
+    """Return a JSON value as text."""
     return value if value is None or isinstance(value, str) else spell(value)

@@ -1,4 +1,4 @@
-"""From an uploaded list of pairs (better, worse[, weight]) by item to pairs of row numbers, or a refusal."""
+"""Reading of an uploaded list of pairs (better, worse[, weight]) of item names into pairs of row numbers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ Numbers = npt.NDArray[np.int64]
 
 
 def ingest_pairs(payload: Mapping[str, Any], callback: Callback) -> dict[str, Any]:
-    """Read the upload that the payload describes and write `pairs.parquet` into its work folder.
+    """Read the uploaded pairs that the payload describes and write `pairs.parquet` into its work folder; returns their
+    counts.
 
-    The payload names path, content_type, content_encoding, workdir and limits as `ingest` takes them, and of the
-    table of items its path and the item column. Row numbers are those of that table. Raises BadTable with every
-    error, line and column. Pure: it reads and writes only the files named.
+    The payload has path, content_type, content_encoding, workdir and limits as in `ingest`, and the path and the item
+    column of the table of items. Row numbers refer to that table. Raises BadTable with every error, line and column. It
+    reads and writes only the files in the payload.
     """
     items = pq.read_table(payload["items"]["path"], columns=[payload["items"]["column"]])
     names = items.column(0).cast(pa.large_string()).combine_chunks()
@@ -46,7 +47,7 @@ def ingest_pairs(payload: Mapping[str, Any], callback: Callback) -> dict[str, An
 
 
 class _Build:
-    """Makes the list of pairs from one source."""
+    """Builds the list of pairs from one source."""
 
     def __init__(
         self, source: Source, names: pa.Array, payload: Mapping[str, Any], callback: Callback
@@ -62,7 +63,7 @@ class _Build:
         self._weight_sum = 0.0
 
     def run(self) -> dict[str, Any]:
-        """Build the file; raises BadTable."""
+        """Write the file and return the description of the pairs. Raises BadTable."""
         self._check_columns()
         count = self._write()
         if self._errors.total:
@@ -84,6 +85,7 @@ class _Build:
         }
 
     def _check_columns(self) -> None:
+        """Raise BadTable unless the columns are better, worse and, optionally, weight."""
         given = self._source.names
         for name in (BETTER, WORSE):
             if name not in given:
@@ -105,6 +107,7 @@ class _Build:
             check_type(WEIGHT, types[WEIGHT], text=False)
 
     def _write(self) -> int:
+        """Write the pairs to the file; returns their number."""
         fields = [(BETTER, pa.int64()), (WORSE, pa.int64())]
         if self._weighted:
             fields.append((WEIGHT, pa.float64()))
@@ -126,6 +129,7 @@ class _Build:
         return count
 
     def _convert(self, rows: Rows) -> list[npt.NDArray[Any]]:
+        """Return the row numbers of the items of each pair, and the weights."""
         texts = [as_text(rows.batch.column(name), _MISSING) for name in (BETTER, WORSE)]
         better, worse = self._find(rows, BETTER, texts[0]), self._find(rows, WORSE, texts[1])
         same = (better == worse) & (better >= 0)
@@ -141,12 +145,13 @@ class _Build:
         return columns
 
     def _find(self, rows: Rows, column: str, text: pa.Array) -> Numbers:
-        """Return the row of each item; -1, and an error, where there is none."""
+        """Return the row number of each item; -1, with an error, for an unknown one."""
         found = pc.index_in(text.cast(pa.large_string()), value_set=self._names, skip_nulls=True)
         number: Numbers = found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
         bad = number < 0
 
         def detail(row: int) -> str:
+            """Return the message for an unknown item."""
             item = text[row].as_py()
             if item is None:
                 return "the item must not be missing"
@@ -157,11 +162,13 @@ class _Build:
         return number
 
     def _weight(self, rows: Rows) -> npt.NDArray[np.float64]:
+        """Return the weights of a batch, and report invalid ones."""
         column = rows.batch.column(WEIGHT)
         values, wrong = read_column(column, NUMERIC, _MISSING)
         bad = wrong | ~are_weights(values)
 
         def detail(row: int) -> str:
+            """Return the message for an invalid weight."""
             value = column[row].as_py()
             return (
                 f"a weight must be {WEIGHT_RULE}, got {show('' if value is None else str(value))}"

@@ -1,9 +1,9 @@
-"""A table of several files, its *parts*: each is read alone, and then the table is put together in their order.
+"""A table of several files, its *parts*: each is read by itself, and the table is then assembled in their order.
 
-What comes out is what one file of all rows would have become. `plan` reads the heads and the first rows of the first
-part, and guesses the types, as is done for one file. `read_part` reads a part to these types, whatever its own values
-look like, writes its rows as a typed table (a *piece*), and says what it found. `assemble` adds up what all parts have
-found. If a guess was wrong, the parts are read once more to the right types; else it copies the pieces into one table.
+The result equals that of one file with all rows. `plan` reads the headers and the first rows of the first part, and
+guesses the types, as for one file. `read_part` reads a part with these types, whatever its own values suggest, writes
+its rows as a typed table (a *piece*), and returns its statistics. `assemble` combines the statistics of all parts. If a
+guess was wrong, the parts are read again with the right types; otherwise the pieces are copied into one table.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _TYPES = {letter: kind for kind, letter in _LETTERS.items()}
 
 
 class Guess(FoundOrder):
-    """What all parts are read to. It is kept with the job of each part, so it is short.
+    """The types and label values that all parts are read with. It is stored with the job of each part, so it is short.
 
-    `types` has a letter for each feature: a capital one where the type is known, and depends on no value. `surveyed`
-    has "1" for each feature that is no identifier, as far as the first rows show. `pairs` has the values of each label,
-    as the converter takes them. `typed` is True if the format has types. `names` is a hash of the columns' names.
+    `types` has a letter for each feature, upper-case if the type is known and does not depend on values. `surveyed` has
+    "1" for each feature that is not an identifier, judging by the first rows. `pairs` has the values of each label in
+    the form of the converter. `typed` is True if the format has types. `names` is a hash of the columns' names.
     """
 
     types: str
@@ -68,7 +68,7 @@ class Guess(FoundOrder):
 
 
 def plan(payload: Mapping[str, Any], callback: Callback) -> Guess:
-    """Return what the parts are to be read to. Raises BadTable if their columns differ.
+    """Return the types and label values with which the parts are to be read. Raises BadTable if their columns differ.
 
     The payload is that of `ingest`; in place of one file it has `parts`, each with number, path, content_type,
     content_encoding and stamp. With a `parent`, as of `append`, the parts are read to its types.
@@ -88,11 +88,11 @@ def plan(payload: Mapping[str, Any], callback: Callback) -> Guess:
 
 
 def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
-    """Read one part to the `guess`, and return the number of its rows and its files, each with path and hash.
+    """Read one part with the types of `guess`; returns the number of its rows, and its files, each with path and hash.
 
-    The payload is that of `ingest`, with `part`, `guess` and `parent_id`, the job that puts the parts together. Both
-    files name it: so no other job's files have the same bytes, and they may be deleted once that job has ended. With a
-    `parent`, part 0 has its rows.
+    The payload is that of `ingest`, with `part`, `guess` and `parent_id`, the job that assembles the parts. Both files
+    contain its id, so that no other job's files have the same bytes, and they may be deleted once that job has ended.
+    With a `parent`, part 0 has its rows.
     """
     missing = MissingTokens(payload["missing"])
     folder = Path(payload["workdir"])
@@ -127,7 +127,8 @@ def read_part(payload: Mapping[str, Any], callback: Callback) -> Json:
 
 
 def assemble(payload: Mapping[str, Any], callback: Callback) -> Json:
-    """Put together what was read, and return what `ingest` does; or a better `Guess`, to which all parts must be read.
+    """Assemble the table from the parts that were read, and return the same as `ingest`; or a better `Guess`, with
+    which all parts must be read again.
 
     The payload is that of `plan`, with `read`: for each part, in order, its number and the paths `state` and `piece`;
     `guess`, and whether that was the `last` one.
@@ -144,7 +145,7 @@ def assemble(payload: Mapping[str, Any], callback: Callback) -> Json:
 def _opened(
     payload: Mapping[str, Any], part: Mapping[str, Any], missing: MissingTokens
 ) -> Iterator[Source]:
-    """Open a part; what is wrong with it names its number."""
+    """Open a part. Its errors have its number."""
     with _errors_of(part), ExitStack() as stack:
         _check_unchanged(part)
         file = {name: part[name] for name in ("path", "content_type", "content_encoding")}
@@ -155,7 +156,9 @@ def _opened(
 def _opened_piece(
     payload: Mapping[str, Any], missing: MissingTokens, callback: Callback
 ) -> Iterator[tuple[Source, _Piece | None]]:
-    """Open a part and what reads it; that is None if it has other columns than are wanted: `assemble` says which."""
+    """Open a part; yields its source and its builder, which is None if the part's columns differ: `assemble` reports
+    that.
+    """
     part, parent = payload["part"], payload["parent"]
     if parent is not None and part["number"] == 0:
         build = _AppendedPiece.of_parent(missing, payload, callback)
@@ -174,7 +177,7 @@ def _opened_piece(
 
 @contextmanager
 def _errors_of(part: Mapping[str, Any]) -> Iterator[None]:
-    """Have errors name the number of the part."""
+    """Add the number of the part to the errors of the block."""
     try:
         yield
     except BadTable as refusal:
@@ -182,7 +185,7 @@ def _errors_of(part: Mapping[str, Any]) -> Iterator[None]:
 
 
 def _check_unchanged(part: Mapping[str, Any]) -> None:
-    """Raise BadTable if a file outside the store is not the one that was named."""
+    """Raise BadTable if a file outside the store has changed since it was added to the upload."""
     if part["stamp"] is None:
         return
     name, path = show(part["name"]), Path(part["path"])
@@ -202,9 +205,11 @@ def _check_unchanged(part: Mapping[str, Any]) -> None:
 def _heads(
     payload: Mapping[str, Any], missing: MissingTokens
 ) -> Iterator[tuple[Mapping[str, Any], Source]]:
-    """Yield each part, opened; of JSON the first alone, for its names are known when all is read.
+    """Yield each part with its opened source; for JSON only the first, because names are known only after reading
+    everything.
 
-    As many are opened at once as there are threads: those that are compressed as a whole are decompressed for it.
+    As many are opened at the same time as there are threads, because those that are compressed as a whole must be
+    decompressed first.
     """
     parts, n = payload["parts"], numba.get_num_threads()
     if parts[0]["content_type"] in (NDJSON, JSON_ARRAY):
@@ -224,7 +229,7 @@ def _heads(
 
 
 class _Parts(Source):
-    """The rows of all parts, one after the other. Only one part is open at a time."""
+    """The rows of all parts in sequence. Only one part is open at a time."""
 
     def __init__(self, payload: Mapping[str, Any], missing: MissingTokens) -> None:
         self._payload = payload
@@ -245,7 +250,7 @@ class _Parts(Source):
             self.schema = types.schema()
 
     def progress(self) -> tuple[int, int]:
-        """Return the progress of a reading that only looks."""
+        """Return a progress of 0, because this reads only the first rows."""
         return 0, 1
 
     def batches(
@@ -258,11 +263,12 @@ class _Parts(Source):
                 yield from map(_untyped, source.batches(errors, columns, numeric))
 
     def _open(self, part: Mapping[str, Any]) -> Any:
+        """Open a part's source."""
         return _opened(self._payload, part, self._missing)
 
 
 class _Read(_Parts):
-    """Parts that were read before: the heads are not read again."""
+    """Parts that were read before, whose headers need not be read again."""
 
     def __init__(self, payload: Mapping[str, Any], missing: MissingTokens) -> None:
         self._payload = payload
@@ -274,16 +280,17 @@ class _Read(_Parts):
         self.done, self.rows = 0, sum(each["rows"] for each in payload["read"])
 
     def progress(self) -> tuple[int, int]:
-        """Return the rows that were copied, and all of them."""
+        """Return the number of rows copied so far, and of all rows."""
         return self.done, self.rows or 1
 
 
 def _hash_names(names: Sequence[str]) -> str:
+    """Return a hash of the columns' names."""
     return hashlib.sha256(orjson.dumps(names)).hexdigest()
 
 
 def _check_names(names: Sequence[str], own: Sequence[str], first: int) -> None:
-    """Raise BadTable unless a part has the columns of the first one, in the same order."""
+    """Raise BadTable unless a part has the first part's columns, in the same order."""
     rule = f"all parts must have the columns of part {first} in the same order"
     if names == own:
         return
@@ -303,7 +310,9 @@ def _check_names(names: Sequence[str], own: Sequence[str], first: int) -> None:
 
 
 class _Types:
-    """The types of the columns of typed parts, which must agree. A column without a value in a part is of any type."""
+    """The types of the columns of typed parts, which must agree. A column without values in a part agrees with any
+    type.
+    """
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
         # Two types may write one value in two ways.
@@ -315,8 +324,8 @@ class _Types:
         self._found: dict[str, pa.DataType] = {}
 
     def add(self, source: Source) -> None:
-        """Add the types of a part; raises BadTable for a column of another kind than before, or of another type where
-        its values are compared as text.
+        """Add the types of a part. Raises BadTable for a column of another kind than before, or of another type if its
+        values are compared as text.
         """
         assert source.schema is not None
         for name, type_ in zip(source.names, source.schema.types, strict=True):
@@ -347,8 +356,8 @@ class _Types:
 
 
 def _untyped(rows: Rows) -> Rows:
-    """Return a batch in which a column of nulls alone has the type null: in another part, the column may have values of
-    any type.
+    """Return a batch in which a column of only nulls has the null type: in another part, it may have values of any
+    type.
     """
     batch = rows.batch
     for at, column in enumerate(batch.columns):
@@ -358,7 +367,7 @@ def _untyped(rows: Rows) -> Rows:
 
 
 def _spelling_of(type_: pa.DataType) -> str:
-    """Return what decides how the values of a typed column are written as text."""
+    """Return what determines how the values of a typed column are written as text."""
     type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
     if holds_text(type_):
         return "text"
@@ -366,7 +375,7 @@ def _spelling_of(type_: pa.DataType) -> str:
 
 
 def _kind_of(type_: pa.DataType) -> str:
-    """Return what a typed column is read as."""
+    """Return the kind of values that a typed column is read as."""
     type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
     if holds_text(type_):
         return "text"
@@ -380,10 +389,10 @@ def _kind_of(type_: pa.DataType) -> str:
 
 
 class _Plan(Build):
-    """The beginning of a table: its roles, the values of its labels, and its types by the first rows."""
+    """Determines the roles, the label values and the types of a table from its first rows."""
 
     def guess(self) -> Guess:
-        """Return what the parts are to be read to; raises BadTable."""
+        """Return the guess with which the parts are read. Raises BadTable."""
         if (count := self.source.rows or 0) > (most := self._payload["limits"]["rows"]):
             raise too_many_rows(most, count, setting=MAX_ROWS)
         if self.source.schema is not None:
@@ -415,7 +424,7 @@ class _Plan(Build):
 
 
 class _Guessed(Build):
-    """A table whose types were guessed before."""
+    """A builder for a table whose types were guessed before."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -423,49 +432,55 @@ class _Guessed(Build):
             self.notation = replace(self.notation, dates=order)
 
     def _name_label(self, given: Mapping[str, Any]) -> str | None:
-        """Return the label that was found before, by the first rows of all."""
+        """Return the label column: the declared one, else that of the guess."""
         pairs = (self._payload.get("guess") or {}).get("pairs") or {}
         alone = given["label"] is None and given["labels"] is None
         return next(iter(pairs), None) if alone else cast(str | None, given["label"])
 
     @property
     def _guess(self) -> Guess:
+        """The guess that the parts are read with."""
         return cast(Guess, self._payload["guess"])
 
     @property
     def _types(self) -> dict[str, str]:
+        """The guessed types of the features."""
         letters = self._guess["types"].lower()
         return {
             name: _TYPES[letter] for name, letter in zip(self._roles.features, letters, strict=True)
         }
 
     def _known_types(self) -> dict[str, str]:
+        """Return the types of the features that do not depend on values."""
         letters = zip(self._types.items(), self._guess["types"], strict=True)
         return {name: kind for (name, kind), letter in letters if letter.isupper()}
 
     def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the guessed label values."""
         return {label: tuple(pair) for label, pair in self._guess["pairs"].items()}
 
     def _type_of(self, evidence: Any) -> str:
+        """Return the type of a column, determined from its values as the format requires."""
         read = evidence.text_type if self._guess["typed"] else evidence.type
         kind: str = read(self.notation.dates)
         return kind
 
     def _make_survey(self, converter: Converter) -> Survey:
+        """Return a survey of the features that the guess takes for no identifiers."""
         chosen = map("1".__eq__, self._guess["surveyed"])
         return self._survey_of(list(itertools.compress(self._roles.features, chosen)), self._rows())
 
     def _rows(self) -> int:
-        """Return the number of rows of which a sample is wanted."""
+        """Return the number of rows from which the survey draws its sample."""
         return 0
 
 
 class _Piece(_Guessed):
-    """The rows of one part."""
+    """Builds the piece of the table with the rows of one part."""
 
     @property
     def metadata(self) -> Mapping[str, str]:  # type: ignore[override]
-        """Which job puts the parts together."""
+        """The Parquet metadata of the piece: the job that assembles the parts."""
         return {"job": self._payload["parent_id"]}
 
     def read(self) -> tuple[Converter, bool]:
@@ -476,19 +491,21 @@ class _Piece(_Guessed):
         return converter, self._errors.total > 0
 
     def _batches(self, types: Mapping[str, str]) -> Iterator[Rows]:
+        """Yield the rows in batches; a column of only nulls has the null type."""
         return map(_untyped, super()._batches(types))
 
     def _is_void(self, *_: object) -> bool:
-        return False  # other parts may say otherwise
+        """Return False: a piece is always written completely."""
+        return False  # other parts may show something else
 
 
 class _Assembly(_Guessed):
-    """The table of all parts that were read."""
+    """Assembles the table from all parts that were read."""
 
     source: _Read
 
     def run(self) -> Any:
-        """Return what the table is, or a better guess."""
+        """Return the description of the table, or a better guess."""
         converter = self._make_converter(self._find_pairs(), self._types, {})
         self.survey = self._make_survey(converter)
         read = self._payload["read"]
@@ -522,10 +539,11 @@ class _Assembly(_Guessed):
         return self._conclude(converter)
 
     def _rows(self) -> int:
+        """Return the number of rows of all parts."""
         return self.source.rows or 0
 
     def _copy(self, converter: Converter, pieces: Sequence[str]) -> None:
-        """Copy the pieces into the table. Words that are no categories become missing."""
+        """Copy the pieces into the table. Words that are not kept as categories become missing."""
         fields = self._fields(converter)
         names = [field.name for field in fields]
         kept = {
@@ -550,7 +568,7 @@ class _Assembly(_Guessed):
 
 
 class _AppendedPiece(_Piece, Appending):
-    """The rows of one part, or of the table that the parts are added to."""
+    """Builds the piece with the rows of one part, or with those of the table that the parts are appended to."""
 
     source: Extended
 
@@ -562,11 +580,11 @@ class _AppendedPiece(_Piece, Appending):
     def of_parent(
         cls, missing: MissingTokens, payload: Mapping[str, Any], callback: Callback
     ) -> Self:
-        """Return the reader of the table that the parts are added to."""
+        """Return the builder for the table that the parts are appended to."""
         return cls(NoRows(payload["parent"]), missing, payload, callback)
 
     def guess(self) -> Guess:
-        """Return what the parts are to be read to: what the table is."""
+        """Return the guess with which the parts are read: the types of the table that they are appended to."""
         types, identifiers = Appending._known_types(self), self._identifiers()
         features = self._roles.features
         return {
@@ -579,7 +597,7 @@ class _AppendedPiece(_Piece, Appending):
 
 
 class _AppendedAssembly(_Assembly, Appending):
-    """A table and all parts that are added to it."""
+    """Assembles a table and all parts that are appended to it."""
 
     def __init__(self, source: _Read, *others: Any) -> None:
         super().__init__(source, *others)
@@ -587,13 +605,14 @@ class _AppendedAssembly(_Assembly, Appending):
 
 
 def _column_of(pieces: Sequence[str], name: str) -> Iterator[pa.Array]:
-    """Yield one column of all pieces."""
+    """Yield one column of all pieces, in chunks."""
     for path in pieces:
         with TableReader(Path(path)) as piece:
             yield from piece.column(name)
 
 
 def _row_groups(path: str) -> Iterator[pa.Table]:
+    """Yield the row groups of a Parquet file."""
     with pq.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
             yield file.read_row_group(number, use_threads=False)

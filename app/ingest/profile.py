@@ -1,4 +1,4 @@
-"""Profile of a table's columns: missing and distinct values, range, mean, most frequent values, duplicate rows."""
+"""Profiles of a table's columns: missing and distinct values, range, mean, most frequent values, duplicate rows."""
 
 from __future__ import annotations
 
@@ -133,15 +133,15 @@ def _sum_up(values, sums, bits, counts):  # type: ignore[no-untyped-def]
 
 
 def as_json(numbers: npt.NDArray[Any]) -> str:
-    """Return whole numbers, none below 0, as text: their type and their bytes. As lists in JSON they take several times
-    the space, and the memory.
+    """Return non-negative integers as text: their type and their bytes. JSON lists would need several times the space
+    and memory.
     """
     short = numbers.astype(np.min_scalar_type(numbers.max(initial=0)))
     return f"{short.dtype.str}:{base64.b64encode(short.tobytes()).decode()}"
 
 
 def from_json(text: str, dtype: type[Integer]) -> npt.NDArray[Integer]:
-    """Return the numbers of `as_json`."""
+    """Return the numbers that `as_json` has written."""
     short, _, content = text.partition(":")
     return np.frombuffer(base64.b64decode(content), short).astype(dtype)
 
@@ -162,12 +162,12 @@ class NumberProfile:
 
     @property
     def known(self) -> int:
-        """Number of values that are not missing."""
+        """The number of values that are not missing."""
         return self.rows - self.missing
 
     @property
     def distinct(self) -> int:
-        """Number of distinct values, at most the bound."""
+        """The number of distinct values, at most the bound."""
         return int(np.count_nonzero(self._counts)) if len(self._counts) else MAX_DISTINCT
 
     def update(self, values: Floats) -> None:
@@ -181,7 +181,7 @@ class NumberProfile:
         self._low, self._high = min(self._low, low), max(self._high, high)
 
     def state(self) -> Json:
-        """Return all as JSON, for `absorb`. Doubles are written as their bits: they may be infinite."""
+        """Return the state as JSON, which `absorb` reads. Doubles are written as bits, because they may be infinite."""
         found = self._counts > 0
         doubles = np.array([self._low, self._high, *self._sums])
         return {
@@ -195,7 +195,7 @@ class NumberProfile:
         }
 
     def absorb(self, state: Json) -> None:
-        """Add the profile of further rows. No batch can be added afterwards."""
+        """Add the profile of further rows, from `state`. No batch can be added afterwards."""
         self.rows += state["rows"]
         self.missing += state["missing"]
         self.whole = self.whole and state["whole"]
@@ -221,13 +221,14 @@ class NumberProfile:
             self._bits, self._counts = np.zeros(1, np.uint64), np.zeros(1, np.int64)
 
     def _mean(self) -> float:
+        """Return the mean of the values, without overflow."""
         total, lost, scaled = self._sums.tolist()
         if math.isfinite(total):
             return float((total + lost) / self.known)
         return float(scaled / self.known / _TINY)
 
     def summary(self) -> dict[str, Any]:
-        """Return the members of a column's profile that come from its values."""
+        """Return the part of a column's profile that is computed from its values."""
         known = self.known > 0
         summary: dict[str, Any] = {
             "missing": self.missing,
@@ -247,8 +248,8 @@ class NumberProfile:
 
 
 class TextProfile:
-    """Profile of a label or group column: its most frequent texts and its number of distinct texts, both up to the same
-    limit.
+    """The profile of a label or group column: its most frequent texts and its number of distinct texts, both up to the
+    same limit.
     """
 
     def __init__(self) -> None:
@@ -266,11 +267,11 @@ class TextProfile:
             self._counts = None
 
     def state(self) -> Json:
-        """Return all as JSON, for `absorb`."""
+        """Return the state as JSON, which `absorb` reads."""
         return {"rows": self.rows, "counts": self._counts}
 
     def absorb(self, state: Json) -> None:
-        """Add the profile of further rows."""
+        """Add the profile of further rows, from `state`."""
         if state["counts"] is None:
             self.rows += state["rows"]
             self._counts = None
@@ -278,7 +279,7 @@ class TextProfile:
             self.update(state["counts"])
 
     def summary(self) -> dict[str, Any]:
-        """Return the members of a column's profile that come from its values; text has no range."""
+        """Return the part of a column's profile that is computed from its values; text has no range."""
         summary: dict[str, Any] = {
             "missing": 0,
             "distinct": MAX_DISTINCT if self._counts is None else len(self._counts),
@@ -295,7 +296,7 @@ class TextProfile:
 
 
 class TableReader(AbstractContextManager["TableReader"]):
-    """Read columns of a typed table by its row groups. Not safe to share between threads."""
+    """Reads columns of a typed table by row groups. Not thread-safe."""
 
     def __init__(self, path: Path) -> None:
         self._file = pq.ParquetFile(path)
@@ -330,11 +331,11 @@ class TableReader(AbstractContextManager["TableReader"]):
 
     @property
     def sampled_rows(self) -> Rows:
-        """The rows of `sample`, ascending."""
+        """The row numbers of `sample`, ascending."""
         return _draw(self.rows)
 
     def sample(self, name: str) -> pa.ChunkedArray:
-        """Return a column of all rows, or of a random sample of a long table: text is not coded."""
+        """Return a column of all rows, or of a random sample of a long table; text is not dictionary-encoded."""
         chosen, first, parts = self.sampled_rows, 0, []
         for group in range(self.groups):
             part = self.read(group, name)
@@ -344,7 +345,7 @@ class TableReader(AbstractContextManager["TableReader"]):
         return pa.chunked_array(parts)
 
     def column(self, name: str) -> Iterator[pa.Array]:
-        """Return a whole column."""
+        """Yield a column in chunks, one for each row group."""
         return (self.read(group, name) for group in range(self.groups))
 
 
@@ -357,7 +358,7 @@ _NAN = np.array([np.nan]).view(np.uint64)[0]
     )
 )
 def add_numbers(hashes, values, key):  # type: ignore[no-untyped-def]
-    """Add what `mix` makes of the bits of numbers and the key: -0.0 counts as 0.0, and every NaN as the same."""
+    """Update the hash of each row with a number and the column's key; -0.0 equals 0.0, and all NaNs are equal."""
     bits = values.view(np.uint64)
     for row in range(len(values)):
         value = values[row]
@@ -371,7 +372,7 @@ def add_numbers(hashes, values, key):  # type: ignore[no-untyped-def]
 def add_column(
     hashes: Hashes, name: str, values: npt.NDArray[np.float64], words: Hashes | None = None
 ) -> None:
-    """Add a column to the rows' hashes: its values' bits, or their texts' hashes, mixed with the column's name.
+    """Update the hash of each row with the row's value of a column and the column's name.
 
     `values` are numbers, NaN where missing, or of a categorical column positions in `words`, the hashes of its texts.
     """
@@ -408,9 +409,10 @@ _NO_HASHES = np.empty(0, np.uint64)
 
 
 class Survey:
-    """Survey of a typed table while it is written, batch by batch; the label, if any, is 0 or 1.
+    """Collects, while a typed table is written batch by batch, a sample of its features and hashes of its rows. The
+    label, if any, is 0 or 1.
 
-    If the number of rows is known, the sampled rows are drawn beforehand.
+    If the number of rows is known, the sample is drawn beforehand.
     """
 
     def __init__(self, features: Sequence[str], label: str | None, rows: int | None = None) -> None:
@@ -429,7 +431,7 @@ class Survey:
         self._counted = True
 
     def add(self, columns: Mapping[str, pa.Array], n_rows: int) -> None:
-        """Add the next rows."""
+        """Add the next rows to the sample and to the count of duplicates."""
         held = self._draw_among(n_rows)
         hashes = np.zeros(n_rows, dtype=np.uint64)
         for name in self._features:
@@ -443,7 +445,7 @@ class Survey:
             self._held[str(self._label)].add(label[held])
 
     def sample(self, columns: Mapping[str, pa.Array], n_rows: int) -> None:
-        """Add the next rows but for their duplicates, which `absorb` adds."""
+        """Add the next rows to the sample only; `absorb` adds their duplicates."""
         held = self._draw_among(n_rows)
         if self._held is None or not len(held):
             return
@@ -454,7 +456,7 @@ class Survey:
             self._held[self._label].add(columns[self._label].take(of_rows).to_numpy())
 
     def forget_duplicates(self) -> None:
-        """Have the duplicates counted from the table, which has not what was added."""
+        """Discard the count of duplicates, so that they are counted from the written table."""
         self._counted = False
 
     def _draw_among(self, n_rows: int) -> Rows:
@@ -468,19 +470,19 @@ class Survey:
         return held
 
     def state(self) -> Json:
-        """Return what is known of duplicates as JSON, for `absorb`."""
+        """Return the state of the duplicates as JSON, which `absorb` reads."""
         return {"features": self._features, "duplicates": self._duplicates.state()}
 
     def absorb(self, state: Json) -> None:
-        """Add the duplicates of other rows; of other features than these they are not known."""
+        """Add the duplicates of further rows, from `state`; with other features, duplicates become unknown."""
         self._counted = self._counted and state["features"] == self._features
         self._duplicates.absorb(state["duplicates"])
 
     def describe(self, path: Path, features: Sequence[str], callback: Callback) -> Json:
-        """Survey the features of the table, which by now lies in a file.
+        """Return the statistics of the features of the table, which has been written to a file.
 
-        The callback is called again and again; what it raises stops the survey. Returns `columns`, one entry a
-        feature by its name, the number of `rows` that they were looked at in, and what `duplicates` there are.
+        The callback is called repeatedly; an exception that it raises stops the survey. Returns `columns`, one entry
+        for each feature by name, `rows`, the number of rows in the sample, and the counts of `duplicates`.
         """
         pa.default_memory_pool().release_unused()  # of the memory that the reading of the table has left
         chosen = _draw(self._rows)
@@ -489,6 +491,7 @@ class Survey:
         own = threading.local()
 
         def read(name: str) -> Floats:
+            """Return the sampled values of a feature."""
             if self._held is not None and name in self._held:
                 return self._held.pop(name).values
             if not hasattr(own, "table"):
@@ -500,6 +503,7 @@ class Survey:
             return values.values
 
         def describe_one(name: str) -> Json:
+            """Return the statistics of one feature."""
             if not hasattr(own, "scratch"):
                 own.scratch = np.empty(len(chosen))
             values, texts = read(name), self._hashes_of(name)
@@ -520,16 +524,18 @@ class Survey:
         return {"rows": len(chosen), "columns": columns, "duplicates": duplicates}
 
     def _numbers(self, name: str, column: pa.Array) -> Floats:
-        """Return a column as numbers, NaN where missing; of a text column the index of each text."""
+        """Return a column as numbers, NaN where missing; for a text column the index of each text."""
         if not pa.types.is_dictionary(column.type):
             numbers: Floats = column.to_numpy().astype(np.float64, copy=False)
             return numbers
         return self._texts.setdefault(name, _Texts()).find(column)
 
     def _hashes_of(self, name: str) -> Hashes | None:
+        """Return the hashes of the texts of a feature; None for numbers."""
         return self._texts[name].hashes if name in self._texts else None
 
     def _count_duplicates(self, path: Path, features: Sequence[str], callback: Callback) -> Json:
+        """Return the counts of duplicate rows; they are counted from the file if the features have changed."""
         if self._counted and set(features) == set(self._features):
             return self._duplicates.count(with_classes=self._label is not None)
         # The first rows were wrong about identifiers.
@@ -543,10 +549,10 @@ class Survey:
 
 
 class _Growing:
-    """Values of a column that come in pieces.
+    """An array that grows by appended values.
 
-    They are copied into one array: pieces that stayed where they were would lie between the buffers of the batches that
-    they come from, and the memory of these could not be used again.
+    Values are copied into one array, because separate arrays would fragment the memory between the buffers of the
+    batches that they come from.
     """
 
     def __init__(self, n_expected: int) -> None:
@@ -565,12 +571,13 @@ class _Growing:
 
     @property
     def values(self) -> Floats:
-        """All values."""
+        """All values so far."""
         return self._room[: self._count]
 
 
 def count_queries(path: Path, query: str, label: str | None) -> Json:
-    """Return the number of queries in a table, of those with rows of different labels, and of the rows of one query.
+    """Return the number of queries in a table, the number of those with rows of different labels, and the sizes of the
+    queries.
 
     Raises BadTable if every query has rows of one label only: then no two rows of a query can be put in order.
     """
@@ -602,14 +609,14 @@ def count_queries(path: Path, query: str, label: str | None) -> Json:
 
 
 class _Texts:
-    """The distinct texts of a column in the order in which they come, with the hash of each."""
+    """The distinct texts of a column in the order of first occurrence, with the hash of each."""
 
     def __init__(self) -> None:
         self.hashes: Hashes = np.empty(0, dtype=np.uint64)
         self._index: dict[str, int] = {}
 
     def find(self, column: pa.DictionaryArray) -> Floats:
-        """Return the index of each row's text, NaN where it is missing."""
+        """Return the index of each row's text; NaN where it is missing."""
         n = len(column.dictionary)
         codes = column.indices.fill_null(n).to_numpy()
         used = np.flatnonzero(np.bincount(codes, minlength=n + 1)[:n])
@@ -626,7 +633,7 @@ class _Texts:
 
 
 class DuplicateCounter:
-    """Count rows that equal another row in every feature, by their hashes and in bounded memory."""
+    """Counts rows that equal another row in every feature, by their hashes and in bounded memory."""
 
     def __init__(self) -> None:
         self._kept: list[Hashes] = []
@@ -635,7 +642,7 @@ class DuplicateCounter:
         """All distinct hashes while they are few, exactly; None: they are many, or not known."""
 
     def add(self, hashes: Hashes, label: npt.NDArray[np.int8] | None) -> None:
-        """Add the hashes of rows; the lowest bit of each is replaced by the label."""
+        """Add the hashes of rows; the lowest bit of each is replaced by the row's label."""
         words = hashes & ~_LOWEST_BIT
         self._add_kinds(words)
         self._kept.append(self._share(words if label is None else words | label.astype(np.uint64)))
@@ -644,9 +651,9 @@ class DuplicateCounter:
             self._kept = [self._share(np.concatenate(self._kept))]
 
     def count(self, *, with_classes: bool) -> Json:
-        """Count rows that equal another, and those of them whose equals are of both classes.
+        """Return the number of rows that equal another row, and of those among them whose equals have both labels.
 
-        Counts are exact unless `estimated`: then they are those of a share of the rows, scaled up.
+        Counts are exact unless `estimated`: then they are scaled up from a sample of the rows.
         """
         words = np.sort(np.concatenate(self._kept)) if self._kept else np.empty(0, dtype=np.uint64)
         units = words >> _LOWEST_BIT
@@ -665,6 +672,7 @@ class DuplicateCounter:
         return counts | {"estimated": self._level > 0, "kinds": kinds}
 
     def _add_kinds(self, words: Hashes) -> None:
+        """Add to the distinct hashes, until there are `MIN_DISTINCT_ROWS` of them."""
         for part in (
             words[: 100 * MIN_DISTINCT_ROWS],
             words,
@@ -675,13 +683,13 @@ class DuplicateCounter:
             self._kinds = found if len(found) < MIN_DISTINCT_ROWS else None
 
     def state(self) -> Json:
-        """Return all as JSON, for `absorb`."""
+        """Return the state as JSON, which `absorb` reads."""
         kept = as_json(np.concatenate([*self._kept, _NO_HASHES]))
         kinds = None if self._kinds is None else as_json(self._kinds)
         return {"level": self._level, "kept": kept, "kinds": kinds}
 
     def absorb(self, state: Json) -> None:
-        """Add the hashes of other rows."""
+        """Add the hashes of further rows, from `state`."""
         self._level = max(self._level, state["level"])
         if (kinds := state["kinds"]) is None:  # many
             self._kinds = None
@@ -694,7 +702,7 @@ class DuplicateCounter:
             self._kept = [self._share(self._kept[0])]
 
     def _share(self, words: Hashes) -> Hashes:
-        """Return the hashes of a sample of 1 in 2^level of all possible hashes."""
+        """Return the hashes that belong to a fixed sample of 1 in 2^level of all possible hashes."""
         below = np.uint64((1 << self._level) - 1)
         return words if self._level == 0 else words[(words >> _LOWEST_BIT) & below == 0]
 
@@ -707,6 +715,7 @@ def hash_rows(path: Path, features: Sequence[str]) -> Hashes:
 
 
 def _hash_group(table: TableReader, group: int, features: Sequence[str]) -> Hashes:
+    """Return the hash of the features of each row of a row group."""
     hashes = np.zeros(table.rows_of(group), dtype=np.uint64)
     for name in features:
         column = table.read(group, name)
@@ -725,7 +734,7 @@ def _within(chosen: Rows, first: int, n_rows: int) -> Rows:
 
 
 def _draw(rows: int) -> Rows:
-    """Return the sampled rows, ascending: all rows, or a random sample of fixed size."""
+    """Return the row numbers of the sample, ascending: all rows, or a random sample of fixed size."""
     if rows <= MAX_SAMPLED_ROWS:
         return np.arange(rows)
     rng = np.random.Generator(np.random.Philox(_SEED))
@@ -733,6 +742,7 @@ def _draw(rows: int) -> Rows:
 
 
 def _describe(values: Floats, n_texts: int | None, positive: Mask | None, scratch: Floats) -> Json:
+    """Return quantiles, histogram and AUC of a feature's sampled values."""
     if n_texts is not None:
         scores = values if positive is None else _target_codes(values, n_texts, positive)
         survey = survey_column(scores, positive, scratch=scratch)
@@ -760,14 +770,15 @@ def _describe(values: Floats, n_texts: int | None, positive: Mask | None, scratc
 
 
 def _interval(survey: ColumnSurvey) -> Json | None:
+    """Return the AUC of a column with its interval; None without one."""
     return None if survey.auc is None else survey.auc._asdict()
 
 
 def _target_codes(codes: Floats, n_texts: int, positive: Mask) -> Floats:
-    """Return a score for each row: its category's fraction of positives in the *other* half of the rows, mixed with the
-    average.
+    """Return a score for each row of a categorical column: its category's fraction of positives in the *other* half of
+    the rows, shrunk towards the average.
 
-    A row must not be scored by its own label: otherwise a column of names would rank without error.
+    A row must not be scored by its own label: otherwise a column of unique names would rank perfectly.
     """
     rng = np.random.Generator(np.random.Philox(_SEED))
     known = np.flatnonzero(~np.isnan(codes))
@@ -776,7 +787,7 @@ def _target_codes(codes: Floats, n_texts: int, positive: Mask) -> Floats:
     cell = code + n_texts * half
     rows = np.bincount(cell, minlength=2 * n_texts).reshape(2, n_texts)
     hits = np.bincount(cell[is_positive], minlength=2 * n_texts).reshape(2, n_texts)
-    with np.errstate(invalid="ignore"):  # nothing can be learnt from a half without a known row
+    with np.errstate(invalid="ignore"):  # a half may have no rows with a value
         average = hits.sum(axis=1, keepdims=True) / rows.sum(axis=1, keepdims=True)
     fractions = (hits + _SHRINKAGE * average) / (rows + _SHRINKAGE)
     # The halves' averages differ by chance, so a score is the distance to its half's average.

@@ -1,4 +1,4 @@
-"""Which reader reads an uploaded table, by its format."""
+"""The choice of the reader for an uploaded table, by its format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COMMAS = Dialect(encoding="utf-8", delimiter="comma")
 
 
 def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTokens) -> Source:
-    """Return the reader of a job's upload."""
+    """Return the source that reads a job's upload, open until `stack` closes."""
     limits = payload["limits"]
     dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs have no such field
     setting = payload.get("bytes_setting", "RANKWRIGHT_MAX_UPLOAD_BYTES")
@@ -74,10 +74,10 @@ def streamed_source(
     bounds: tuple[int, int, int | None],
     missing: MissingTokens,
 ) -> Source:
-    """Return the reader of a format that is read from its first byte to its last.
+    """Return the source for a format that is read sequentially.
 
-    `bounds` are the most columns, the most rows, and the most cells, for formats in which an empty cell takes no
-    bytes.
+    `bounds` are the maximum numbers of columns, of rows and, for formats in which an empty cell takes no bytes, of
+    cells.
     """
     if content_type == CSV:
         upload = find_codec(upload, dialect)
@@ -110,7 +110,7 @@ def bounded(
     most_bytes: int,
     workdir: Path,
 ) -> dict[str, Any]:
-    """Return the reader's part of the payload for a small upload, whose size is bounded before it is decoded.
+    """Return the reader's part of the payload for a small upload whose size is checked before it is decoded.
 
     Decompressed bytes may be at most `most_bytes`, and so may eight times the cells; rows may be at most
     `rows.most_rows`. Raises UnsupportedMedia for Parquet, and BadTable for a larger upload.

@@ -1,4 +1,4 @@
-"""Assign a role to each column, and find which of the label's two values is positive."""
+"""Assignment of a role to each column, and the choice of the positive label value."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def assign(
     numeric: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
 ) -> Roles:
-    """Return the role of every column: `preferences` have an item column, `multilabel` several labels, other kinds
-    one label.
+    """Return the role of every column: `preferences` have an item column, `multilabel` several labels, other kinds one
+    label.
 
-    Raises BadTable for an unknown name, and for a name with two roles.
+    Raises BadTable for an unknown column, and for a column with two roles.
     """
     named = [("label", label), *(("label", name) for name in labels or ())]
     named += [("item", item), ("weight", weight), ("group", group), ("query", query)]
@@ -92,10 +92,10 @@ def assign(
 def suggest_labels(
     wanted: str | None, names: Sequence[str], values: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Return the columns that are likely to be the label, the most likely first.
+    """Return the columns that are probably the label, the most likely first.
 
-    First the names close to `wanted`; then columns that have two values in `values` (the first rows): those with a
-    usual name of a label, then from the last column to the first.
+    First the names similar to `wanted`; then the columns with two values in `values` (the first rows): those with a
+    usual name of labels, then from the last column to the first.
     """
     lower = {name.lower(): name for name in names}
     close = get_close_matches((wanted or "").lower(), lower, n=_SUGGESTED, cutoff=0.75)
@@ -105,6 +105,7 @@ def suggest_labels(
 
 
 def _check_known(named: Sequence[tuple[str, str | None]], names: Sequence[str]) -> None:
+    """Raise BadTable for a named column that is not in the table."""
     known = set(names)
     for role, name in named:
         if name is not None and name not in known:
@@ -116,6 +117,7 @@ def _check_known(named: Sequence[tuple[str, str | None]], names: Sequence[str]) 
 
 
 def _check_apart(named: Sequence[tuple[str, str | None]]) -> None:
+    """Raise BadTable for a column with two roles."""
     seen: dict[str, str] = {}
     for role, name in named:
         if name is None:
@@ -130,6 +132,7 @@ def _check_apart(named: Sequence[tuple[str, str | None]]) -> None:
 
 
 def _check_declared(declared: Sequence[tuple[str, str]], features: Sequence[str]) -> None:
+    """Raise BadTable for a column with a declared type that is not a feature."""
     known = set(features)
     for kind, name in declared:
         if name not in known:
@@ -141,6 +144,7 @@ def _check_declared(declared: Sequence[tuple[str, str]], features: Sequence[str]
 
 
 def _check_features(what: str, features: Sequence[str], names: Sequence[str]) -> None:
+    """Raise BadTable if there are no features."""
     if not features:
         raise BadTable(
             f"{what} at least one feature column, got only {_listed(names)}", code="no_features"
@@ -148,6 +152,7 @@ def _check_features(what: str, features: Sequence[str], names: Sequence[str]) ->
 
 
 def _listed(names: Sequence[str]) -> str:
+    """Return the first names of the columns, for a message."""
     shown = ", ".join(map(show, names[:_LISTED]))
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return shown + more or "no column"
@@ -161,6 +166,7 @@ def _assign_labels(
     group: str | None,
     free: list[str],
 ) -> Roles:
+    """Return the roles for a table with one or several labels."""
     if labels is None and label is None:
         label = next((name for name in LABEL_NAMES if name in free), free[-1] if free else None)
     chosen = tuple(labels) if labels else (label,) if label else ()
@@ -172,6 +178,7 @@ def _assign_labels(
 def _assign_item(
     names: Sequence[str], item: str | None, weight: str | None, group: str | None, free: list[str]
 ) -> Roles:
+    """Return the roles for a table of items."""
     if item is None:
         item = next((name for name in ITEM_NAMES if name in free), None)
     if item is None:
@@ -188,8 +195,8 @@ def _assign_item(
 def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:
     """Return (negative, positive) of a label's two values.
 
-    The positive one is the one named; else the greater number; else a word such as true or yes; else the later
-    in text order. Raises BadTable when the name given is neither.
+    The positive value is the given one; else the larger number; else a word such as true or yes; else the later one in
+    text order. Raises BadTable if the given one is not a value of the label.
     """
     first, second = sorted(values)
     if positive is not None:
@@ -206,8 +213,8 @@ def order_pair(values: Sequence[str], positive: str | None) -> tuple[str, str]:
 
 
 def is_certain(negative: str, positive: str) -> bool:
-    """Return True if a label's two values say by themselves which one is positive: 1 beside 0 or -1, or a word such as
-    true or yes beside another one.
+    """Return True if a label's two values determine which one is positive: 1 with 0 or -1, or a word such as true or
+    yes with any other.
     """
     numbers = read_number(negative), read_number(positive)
     if None not in numbers:
@@ -216,10 +223,11 @@ def is_certain(negative: str, positive: str) -> bool:
 
 
 def find_positives(values: Collection[str], positive: str) -> tuple[str, ...] | None:
-    """Return the values of a label that the name of the positive class means; None if they lack any.
+    """Return the values of a label that the name of the positive class denotes; None if one of them is missing in
+    `values`.
 
-    That is the value that is written so, else the only one with the same number; else all those that the name lists,
-    separated by commas.
+    That is the value with exactly this text, else the only one with the same number; else all values that the name
+    lists, separated by commas.
     """
     if (one := _find_value(values, positive.strip())) is not None:
         return (one,)
@@ -229,10 +237,10 @@ def find_positives(values: Collection[str], positive: str) -> tuple[str, ...] | 
 
 
 def name_class(known: Collection[str], values: Sequence[str], positive: str) -> str:
-    """Return the name of a class of several of a label's known values: the same one for any order in which `positive`
-    lists them.
+    """Return the name of a class of several known label values; it is the same for any order in which `positive` lists
+    them.
 
-    It is what `positive` says where the values' own list would be too long, or would mean another value.
+    The name is `positive` itself if a list of the values would be too long, or would denote another value.
     """
     listed = sorted(values, key=lambda value: (read_number(value) or 0.0, value))
     name = join_names(listed)
@@ -241,6 +249,7 @@ def name_class(known: Collection[str], values: Sequence[str], positive: str) -> 
 
 
 def _find_value(values: Collection[str], name: str) -> str | None:
+    """Return the value with this name, or the only one that is equal as a boolean or number; else None."""
     if name in values:
         return name
     if (folded := name.lower()) in _BOOLEANS and {each.lower() for each in values} == _BOOLEANS:
@@ -264,7 +273,7 @@ def unknown_positive(values: Sequence[str], positive: str) -> BadTable:
 
 
 def label_type(pair: Sequence[str]) -> str:
-    """Return the type of a label by its values: numeric, boolean or categorical."""
+    """Return the type of a label, determined from its values: numeric, boolean or categorical."""
     if {value.lower() for value in pair} == _BOOLEANS:
         return "boolean"
     return "categorical" if None in map(read_number, pair) else "numeric"

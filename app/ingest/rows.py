@@ -1,4 +1,4 @@
-"""What every reader returns: batches of rows that know their position in the file. Also column names, and hashes of
+"""Batches of rows that know their position in the file, as all readers return them; also column names, and hashes of
 rows.
 """
 
@@ -32,7 +32,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 def most_rows(sent: int) -> int:
-    """Return the most rows that a body of `sent` bytes may have where the caller waits for its rows to be read.
+    """Return the maximum number of rows of a body of `sent` bytes that is read while the caller waits.
 
     Rows of real values take at least a bit each, also compressed. Rows of nothing do not: a few thousand bytes could
     claim millions of them, in a compressed body or in Arrow's columns of nulls.
@@ -42,8 +42,8 @@ def most_rows(sent: int) -> int:
 
 @dataclass(frozen=True)
 class Rows:
-    """A batch, the number of its first row (from 0), and a function that returns the line of each row, if the format
-    has lines.
+    """A batch of rows, the number of its first row (from 0), and a function that returns the line of each row, if the
+    format has lines.
 
     Lines are counted only on demand, because most batches have no error. `chosen` are the indices of the rows in the
     batch as it was read, if some were left out.
@@ -56,14 +56,14 @@ class Rows:
 
     @cached_property
     def lines(self) -> Numbers | None:
-        """The line of each row, from 1; None where the format has none."""
+        """The line number of each row, from 1; None if the format has no lines."""
         if self.count_lines is None:
             return None
         lines = self.count_lines()
         return lines if self.chosen is None else lines[self.chosen]
 
     def keep(self, mask: npt.NDArray[np.bool_]) -> Rows:
-        """Return some of the rows; each keeps its position in the file."""
+        """Return the rows selected by the mask; each keeps its position in the file."""
         import pyarrow as pa
 
         batch = self.batch.filter(pa.array(mask))
@@ -83,7 +83,7 @@ class Rows:
         bad: npt.NDArray[np.bool_],
         detail: Callable[[int], str],
     ) -> None:
-        """Count an error for each row of the mask, and describe those that are kept."""
+        """Count an error for each row selected by the mask; the first ones are stored with their message."""
         if count := int(np.count_nonzero(bad)):
             first = np.flatnonzero(bad)[: errors.wanted(column)].tolist()
             errors.add_many(column, count, [self.error(row, column, detail(row)) for row in first])
@@ -109,23 +109,23 @@ class Source(Protocol):
         columns: Sequence[str] | None = None,
         numeric: Collection[str] = (),
     ) -> Iterator[Rows]:
-        """Yield all rows, with all or some columns. Rows that cannot be read go to `errors`.
+        """Yield all rows, with all or some columns. Rows that cannot be read are added to `errors`.
 
         A text format may return a column of `numeric` as float64 in batches where all its values are numbers.
         """
         ...
 
     def progress(self) -> tuple[int, int]:
-        """Return the progress of reading: done, and total."""
+        """Return the amount read so far, and the total amount."""
         ...
 
     def is_empty(self, name: str) -> bool:
-        """Return True if the format states that a column has no value."""
+        """Return True if the format states that a column has no values."""
         return False
 
 
 class ColumnNames:
-    """Check the names of columns as they come; `checked` has them without surrounding spaces."""
+    """Checks column names as they are read; `checked` has them without surrounding spaces."""
 
     def __init__(self, max_columns: int) -> None:
         self._max_columns = max_columns
@@ -197,7 +197,7 @@ def hash_word(text: str) -> int:
 
 
 def mix(values: Hashes) -> Hashes:
-    """Scramble 64 bits one to one: the finaliser of SplitMix64 (Steele, Lea & Flood 2014)."""
+    """Return 64-bit integers scrambled one to one: the finaliser of SplitMix64 (Steele, Lea & Flood 2014)."""
     values = (values ^ (values >> SHIFT_1)) * FACTOR_1
     values = (values ^ (values >> SHIFT_2)) * FACTOR_2
     return values ^ (values >> SHIFT_3)

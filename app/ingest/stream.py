@@ -1,4 +1,4 @@
-"""Plain bytes of an upload: decompressed, converted to UTF-8, counted, and refused beyond the limit."""
+"""The plain bytes of an upload: decompressed, converted to UTF-8, and limited."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLAIN = "identity"
 
 
 class _Recoder:
-    """Convert text of another encoding to UTF-8, piece by piece."""
+    """Converts text of another encoding to UTF-8, piece by piece."""
 
     def __init__(self, codec: str) -> None:
         self._codec = codec
@@ -72,18 +72,20 @@ class _Recoder:
 
 
 def map_file(path: Path) -> pa.Buffer:
-    """Return the bytes of a file without reading them: what is looked at comes from the file, and can leave memory."""
+    """Return the bytes of a file as a memory map: only the used parts are read, and they can be evicted from memory."""
     with pa.memory_map(str(path)) as file:
         return file.read_buffer()
 
 
 def open_stored(stored: Path | bytes | pa.Buffer) -> pa.NativeFile:
-    """Open a file, or bytes in memory, without decompression."""
+    """Open a file, or bytes in memory, as stored, without decompression."""
     return pa.OSFile(str(stored)) if isinstance(stored, Path) else pa.BufferReader(stored)
 
 
 def find_compression(stored: Path | bytes | pa.Buffer, encoding: str | None) -> str | None:
-    """Return the compression of the bytes: the declared one, else by their first bytes; None for plain bytes."""
+    """Return the compression of the bytes: the declared one, else the one detected from the first bytes; None for plain
+    bytes.
+    """
     if encoding is None:
         with open_stored(stored) as file:
             head = file.read(4)
@@ -96,12 +98,12 @@ def find_compression(stored: Path | bytes | pa.Buffer, encoding: str | None) -> 
 
 
 class Stream(io.RawIOBase):
-    """Read stored bytes once, from the start: a file, or bytes in memory. Undeclared compression is recognised by the
-    first bytes.
+    """Reads a stored upload, a file or bytes in memory, once from the start. Undeclared compression is detected from
+    the first bytes.
 
     With a `codec` of Python, text is converted to UTF-8 without a byte order mark. `size` counts the plain bytes so
-    far, and `quotes` the `"` among them; `position` counts the stored bytes. `look` is called before each piece is
-    read, and may raise.
+    far, and `quotes` the `"` in them; `position` counts the stored bytes. `look` is called before each piece is read,
+    and may raise an exception.
     """
 
     def __init__(
@@ -132,7 +134,7 @@ class Stream(io.RawIOBase):
 
     @property
     def position(self) -> int:
-        """Number of stored bytes read so far."""
+        """The number of stored bytes read so far."""
         return self._file.tell() if not self._file.closed else 0
 
     def readable(self) -> bool:
@@ -157,7 +159,7 @@ class Stream(io.RawIOBase):
         return data
 
     def _piece(self, size: int) -> bytes:
-        """Return up to `size` bytes, and none only at the end."""
+        """Return up to `size` bytes of UTF-8 text or plain bytes; none only at the end."""
         if self._look is not None:
             self._look()
         if self._recoder is None:
@@ -169,6 +171,7 @@ class Stream(io.RawIOBase):
         return text
 
     def _stored(self, size: int) -> bytes:
+        """Return up to `size` decompressed bytes. Raises BadTable for damaged ones."""
         try:
             stored: bytes = self._plain.read(size)
             return stored
@@ -197,7 +200,7 @@ class Stream(io.RawIOBase):
 
 @dataclass(frozen=True)
 class TableBytes:
-    """An upload, in a file or in memory, and how to open it."""
+    """An upload, in a file or in memory, with what is needed to open it."""
 
     stored: Path | bytes | pa.Buffer
     encoding: str | None
@@ -208,19 +211,19 @@ class TableBytes:
     """The name of the setting that limits the bytes."""
 
     def open(self) -> Stream:
-        """Open the plain bytes from the start; with a codec, as UTF-8."""
+        """Open the plain bytes from the start; with a codec, converted to UTF-8."""
         return Stream(
             self.stored, self.encoding, self.max_bytes, self.codec, self.look, self.setting
         )
 
     @property
     def size(self) -> int:
-        """Bytes as they are stored."""
+        """The number of stored bytes."""
         return self.stored.stat().st_size if isinstance(self.stored, Path) else len(self.stored)
 
 
 def too_long(max_bytes: int, setting: str = "") -> BadTable:
-    """Return the error for a table that is over the limit, with the setting of the limit if there is one."""
+    """Return the error for a table that exceeds the limit, with the limit's setting if there is one."""
     named = f" ({setting})" if setting else ""
     return BadTable(
         f"the table can have at most {max_bytes} bytes{named} after decompression; this one has more",
@@ -229,7 +232,7 @@ def too_long(max_bytes: int, setting: str = "") -> BadTable:
 
 
 def plain_bytes(stored: bytes, encoding: str | None, max_bytes: int) -> bytes:
-    """Return bytes in memory decompressed, if they are declared or recognised as compressed."""
+    """Return bytes in memory, decompressed if they are declared or detected as compressed."""
     if find_compression(stored, encoding) is None:
         return stored
     with Stream(stored, encoding, max_bytes) as stream:

@@ -42,10 +42,10 @@ _NO_YEAR = "0000"
 
 
 class MissingTokens:
-    """Texts that stand for a missing value: the empty text and the tokens, in any case, with or without surrounding
-    spaces. In columns of numbers, dates or booleans the `TYPED_TOKENS` do, too.
+    """Texts that denote a missing value: the empty text and the tokens, in upper or lower case, with or without
+    surrounding spaces. In columns of numbers, dates or booleans, the `TYPED_TOKENS` do, too.
 
-    A token that is a number stands for that number, however it is written.
+    A token that is a number denotes that number in any notation.
     """
 
     def __init__(self, tokens: Sequence[str] | None = None) -> None:
@@ -56,30 +56,31 @@ class MissingTokens:
         self._numbers = np.array([number for number in numbers if number is not None])
 
     def spellings(self) -> list[str]:
-        """Return the usual spellings, for a reader that compares exactly; others are found later."""
+        """Return the usual spellings of the tokens, for a reader that compares exactly; others are detected later."""
         return sorted({"", *itertools.chain.from_iterable(map(_cases, self.tokens))})
 
     def tidy(self, column: pa.Array, *, typed: bool = False) -> pa.Array:
-        """Return text without spaces around, and null where a value is missing; `typed`: in a column of numbers, dates
-        or booleans.
+        """Return text without surrounding spaces, and null where a value is missing; `typed`: in a column of numbers,
+        dates or booleans.
         """
         text = pc.utf8_trim(column.cast(pa.string()), SPACES)
         missing = pc.is_in(pc.utf8_lower(text), self._lower_typed if typed else self._lower)
         return pc.if_else(missing, pa.scalar(None, pa.string()), text)
 
     def blank(self, numbers: Floats) -> Floats:
-        """Return numbers with NaN where one stands for a missing value."""
+        """Return numbers with NaN in place of those that denote a missing value."""
         if not len(self._numbers):
             return numbers
         return np.where(np.isin(numbers, self._numbers), np.nan, numbers)
 
 
 def may_be_missing(texts: pa.Array) -> pa.Array:
-    """Return which of some tidy texts stand for a missing value if their column has a type."""
+    """Return a mask of the normalized texts that denote a missing value in a column of numbers, dates or booleans."""
     return pc.is_in(pc.utf8_lower(texts), _LOWER_TYPED)
 
 
 def _cases(token: str) -> set[str]:
+    """Return the usual spellings of a token in upper and lower case."""
     if sum(letter.isalpha() for letter in token) <= _MAX_SPELLED:
         return set(map("".join, itertools.product(*((c.lower(), c.upper()) for c in token))))
     return {token, token.lower(), token.upper(), token.capitalize()}
@@ -93,9 +94,10 @@ def read_column(
     *,
     numbers: bool = False,
 ) -> tuple[Floats, Mask]:
-    """Read a column of numbers, booleans or dates: values, NaN where missing, and the mask of those that do not fit.
+    """Return a column of numbers, booleans or dates as floats, NaN where missing, and the mask of the values that do
+    not fit.
 
-    With `numbers` a boolean may be a number that is 0 or 1, as in rows to score; a table to learn from has no such.
+    With `numbers` a boolean may be the number 0 or 1, as in rows to score; training tables do not allow it.
     """
     if kind == DATETIME:
         if is_dated(column.type):
@@ -112,7 +114,7 @@ def read_column(
 
 @dataclass(frozen=True)
 class Parsed:
-    """A column as numbers: `values` with NaN for missing, what is true or false, and what is neither."""
+    """A column as numbers: `values` with NaN for missing, and the masks of booleans and of values that are neither."""
 
     values: Floats
     boolean: Mask
@@ -120,7 +122,7 @@ class Parsed:
 
 
 def read_numbers(column: pa.Array, missing: MissingTokens, notation: Notation = USUAL) -> Parsed:
-    """Read a column of any type that numbers may have."""
+    """Return a column of any type as numbers."""
     if pa.types.is_dictionary(column.type):  # its values may be long: each is read once
         own = read_numbers(column.dictionary, missing, notation)
         at = column.indices.cast(pa.int64()).fill_null(len(own.values)).to_numpy()
@@ -137,6 +139,7 @@ def read_numbers(column: pa.Array, missing: MissingTokens, notation: Notation = 
 
 
 def _read_numbers(column: pa.Array, missing: MissingTokens, notation: Notation) -> Parsed:
+    """Return a column without dictionary as numbers."""
     nothing = np.zeros(len(column), dtype=bool)
     if is_text(column.type):
         try:
@@ -153,6 +156,7 @@ def _read_numbers(column: pa.Array, missing: MissingTokens, notation: Notation) 
 
 
 def _read_untidy(text: pa.Array) -> Parsed:
+    """Return normalized texts as numbers and booleans."""
     lower = pc.utf8_lower(text)
     number = to_mask(pc.match_substring_regex(text, NUMBER))
     boolean = to_mask(pc.is_in(lower, TRUTH)) & to_mask(pc.is_valid(text))
@@ -163,7 +167,9 @@ def _read_untidy(text: pa.Array) -> Parsed:
 
 
 def plain_numbers(text: pa.Array, notation: Notation) -> pa.Array:
-    """Return numbers as `Notation.plain` does; other texts may be changed, and become no numbers."""
+    """Return texts with the numbers as `Notation.plain` writes them; other texts may change, but do not
+    become numbers.
+    """
     if notation.point_too and notation.decimal != "." != notation.thousands:
         plain = pc.match_substring_regex(text, NUMBER)
         return pc.if_else(plain, text, plain_numbers(text, replace(notation, point_too=False)))
@@ -177,7 +183,7 @@ def plain_numbers(text: pa.Array, notation: Notation) -> pa.Array:
 
 
 def read_dates(text: pa.Array, notation: Notation = USUAL) -> tuple[Floats, Mask]:
-    """Read dates as `Notation.read_date` does: seconds, NaN where there is none, and the mask of other texts."""
+    """Return dates as `Notation.read_date` does: seconds, NaN where missing, and the mask of invalid texts."""
     known = pc.is_valid(text).to_numpy(zero_copy_only=False)
     matches = pc.fill_null(pc.match_substring_regex(text, ISO_DATE), False)
     matches = pc.and_not(matches, pc.fill_null(pc.starts_with(text, _NO_YEAR), False))
@@ -197,9 +203,10 @@ def read_dates(text: pa.Array, notation: Notation = USUAL) -> tuple[Floats, Mask
 
 
 def _each_date(texts: pa.Array, notation: Notation) -> Floats:
-    """Return the seconds of each text, NaN of one that is no date."""
+    """Return the seconds of each text; NaN for a text that is not a date."""
 
     def seconds(text: str) -> float:
+        """Return the seconds of a text; NaN if it is not a date."""
         try:
             return notation.read_date(text)
         except ValueError:
@@ -212,7 +219,9 @@ def _each_date(texts: pa.Array, notation: Notation) -> Floats:
 
 
 def read_json_dates(dates: Sequence[str | None], notation: Notation = USUAL) -> Floats:
-    """Read dates of JSON as `values.read_json` does; raises ValueError where one of them is no date."""
+    """Return the seconds of dates in JSON, as `values.read_json` does. Raises ValueError if one of them is
+    not a date.
+    """
     texts = [None if date is None else date.strip() for date in dates]
     seconds, bad = read_dates(pa.array(texts, pa.string()), notation)
     if bad.any():
@@ -230,11 +239,11 @@ _NOTATIONS = [
 
 
 def propose_notations(texts: pa.Array, own: Notation) -> list[Notation]:
-    """Return the notations by which these texts are numbers that are none by their own one; two for 1,000 alone, which
-    may be a thousand or one.
+    """Return the notations in which these texts are numbers, while they are not in their own one; two for 1,000 alone,
+    which may be a thousand or one.
 
-    Texts that hold more than digits and marks are not looked at. The decimal mark stays if it can, and a comma that is
-    said to be one always does.
+    Texts with more than digits and marks are ignored. The decimal mark is retained if possible; a declared decimal
+    comma always is.
     """
     spelled = texts.filter(pc.match_substring_regex(texts, _SPELLED_NUMBER))
     found: dict[str, Notation] = {}
@@ -306,7 +315,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def as_text(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> pa.Array:
-    """Read a label, item, group or date column of any type as tidy text, null where it is missing."""
+    """Return a label, item, group or date column of any type as normalized text, null where it is missing."""
     if not pa.types.is_dictionary(column.type):
         return missing.tidy(to_text(column), typed=typed)
     coded = encode(column, missing, typed=typed)
@@ -320,7 +329,7 @@ def as_text(column: pa.Array, missing: MissingTokens, *, typed: bool = False) ->
 
 
 def encode(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> pa.DictionaryArray:
-    """Return a column of any type as codes of its distinct tidy texts, null where it is missing.
+    """Return a column of any type as codes of its distinct normalized texts, null where it is missing.
 
     The values of a dictionary are never written out row by row: they may be long.
     """
@@ -329,7 +338,7 @@ def encode(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> 
     except pa.ArrowNotImplementedError as error:
         raise _no_text(column.type) from error
     texts = missing.tidy(to_text(coded.dictionary), typed=typed)
-    # A dictionary made here has each text once: where all are tidy there is no second one to be made.
+    # A dictionary encoded here has distinct texts; if all are normalized, it need not be encoded again.
     if coded is not column and texts.equals(coded.dictionary):
         return coded
     tidy = texts.dictionary_encode()
@@ -338,13 +347,13 @@ def encode(column: pa.Array, missing: MissingTokens, *, typed: bool = False) -> 
 
 
 def count_codes(coded: pa.DictionaryArray) -> npt.NDArray[np.int64]:
-    """Count the rows of each value of the dictionary."""
+    """Return the number of rows of each value of the dictionary."""
     codes = coded.indices.drop_null().to_numpy()
     return np.bincount(codes, minlength=len(coded.dictionary)).astype(np.int64)
 
 
 def to_text(column: pa.Array) -> pa.Array:
-    """Write values as text; a whole number has no decimal point."""
+    """Return values as text; a whole number has no decimal point."""
     kind, types = column.type, pa.types
     if types.is_floating(kind) or types.is_decimal(kind):
         return pa.array(map(_spell, as_doubles(column).to_pylist()), pa.string())
@@ -366,6 +375,7 @@ def to_text(column: pa.Array) -> pa.Array:
 
 
 def _no_text(kind: pa.DataType) -> BadTable:
+    """Return the error for a column of an unsupported type."""
     return BadTable(
         "a label, item, group or categorical column must contain strings, numbers or booleans, not "
         f"{brief(kind)}",
@@ -374,23 +384,24 @@ def _no_text(kind: pa.DataType) -> BadTable:
 
 
 def find_unfit(texts: pa.Array, most: int) -> npt.NDArray[np.bool_]:
-    """Return the mask of texts that are longer than `most` characters or contain a NUL."""
+    """Return the mask of texts that are longer than `most` characters or contain NUL."""
     unfit = pc.or_(pc.greater(pc.utf8_length(texts), most), pc.match_substring(texts, "\0"))
     mask: npt.NDArray[np.bool_] = unfit.fill_null(False).to_numpy(zero_copy_only=False)
     return mask
 
 
 def _spell(number: float | None) -> str | None:
+    """Return a number as the text of a category."""
     return None if number is None or math.isnan(number) else values.spell(number)
 
 
 def _floats(column: pa.Array) -> Floats:
-    """Return float64 with NaN for null; if nulls were filled, the array is a writable copy."""
+    """Return a numeric column as float64 with NaN for null; if there were nulls, the array is a writable copy."""
     found: Floats = column.to_numpy(zero_copy_only=False)
     return found.astype(np.float64, copy=False)
 
 
 def to_mask(column: pa.Array) -> Mask:
-    """Return booleans without nulls, which count as false."""
+    """Return a boolean column as a mask; nulls count as false."""
     mask: Mask = pc.fill_null(column, False).to_numpy(zero_copy_only=False)
     return mask

@@ -1,9 +1,9 @@
-"""What a value is: a number, true or false, a date, a category, or missing.
+"""The grammar of values: numbers, true or false, dates, categories, and missing values.
 
-The one grammar, whatever door a value comes by, for two carriers: text (the cells of a table, a query string) and
-JSON, which has numbers, booleans and null of its own. docs/datasets.md#how-values-are-read shows how they differ.
-`value_columns` has the same for columns of Arrow. The blocks of `csv` are read faster; they take a part of it, and
-leave what they do not know to these rules.
+The grammar is the same for all sources of values, in two forms: text (the cells of a table, a query string) and JSON,
+which has its own numbers, booleans and null. docs/datasets.md#how-values-are-read shows the differences.
+`value_columns` implements the same grammar for Arrow columns. `csv` parses a subset of it faster, and leaves everything
+else to these rules.
 """
 
 from __future__ import annotations
@@ -92,12 +92,12 @@ class Notation:
 
     @cached_property
     def mark(self) -> str:
-        """The pattern of a mark between thousands."""
+        """The regular expression of a thousands separator."""
         return _MARKS[self.thousands]
 
     @cached_property
     def grouped(self) -> str:
-        """The pattern of a number with marks, which stand between groups of three digits before the decimal mark.
+        """The regular expression of a number with thousands separators, before the decimal mark.
 
         The first group does not begin with 0: 0,125 is no 125.
         """
@@ -108,7 +108,7 @@ class Notation:
 
     @cached_property
     def or_point(self) -> Notation:
-        """The same with `point_too`.
+        """The same notation with `point_too`.
 
         >>> [Notation(",").or_point.read_number(text) for text in ("1,5", "1.5", "1.234,5")]
         [1.5, 1.5, None]
@@ -117,19 +117,19 @@ class Notation:
 
     @cached_property
     def number_rule(self) -> str:
-        """What a number must be, for a message."""
+        """The rule for a number, for a message."""
         if self.decimal == "." and not self.thousands:
             return "a finite number"
         return f"a finite number, such as 1{self.thousands}234{self.decimal}5"
 
     @cached_property
     def date_rule(self) -> str:
-        """What a date must be, for a message."""
+        """The rule for a date, for a message."""
         more = {DAY_FIRST: ", 31/01/2026", MONTH_FIRST: ", 01/31/2026", None: ""}[self.dates]
         return f"a date, such as 2026-01-31, 2026-01-31T12:00:00Z{more} or 31.01.2026"
 
     def plain(self, text: str) -> str:
-        """Return a number with a decimal point and without marks; what is no number here does not become one."""
+        """Return a number with a decimal point and without thousands separators; other texts do not become numbers."""
         if self.point_too and self.thousands != "." and _is_number(text):
             return text
         if self.thousands and re.match(self.grouped, text):
@@ -137,11 +137,13 @@ class Notation:
         return text if self.decimal == "." else text.replace(".", "'").replace(self.decimal, ".")
 
     def read_number(self, text: str) -> float | None:
-        """Return the number that a text without spaces around is, infinite beyond a double's range; else None."""
+        """Return the number of a text without surrounding spaces, infinite beyond a double's range; None if it is not a
+        number.
+        """
         return read_number(self.plain(text))
 
     def read_date(self, text: str) -> float:
-        """Return the seconds since 1970 of a date or time; raises ValueError for any other text."""
+        """Return the seconds since 1970 of a date or time. Raises ValueError for any other text."""
         try:
             iso = text if _is_iso(text) else _iso_of(text, self.dates)
             if iso[11:13] == "24":  # midnight to later Pythons only
@@ -159,7 +161,7 @@ USUAL = Notation()
 
 
 def _iso_of(text: str, order: str | None) -> str:
-    """Return a date with dots or slashes by ISO 8601; raises ValueError for any other text."""
+    """Return a date with dots or slashes in ISO 8601. Raises ValueError for any other text."""
     found = _split_date(text)
     if found is None or (found[2] != "." and order is None):
         raise ValueError(text)
@@ -177,12 +179,14 @@ def _iso_of(text: str, order: str | None) -> str:
 
 
 def read_number(text: str) -> float | None:
-    """Return the number that a plain text without spaces around is, infinite beyond a double's range; else None."""
+    """Return the number of a text in the usual notation without surrounding spaces, infinite beyond a double's range;
+    None if it is not a number.
+    """
     return float(text) if _is_number(text) else None
 
 
 def spell_date(seconds: float) -> str:
-    """Write seconds since 1970 as ISO 8601 in UTC, to the microsecond; a midnight is a day without a time.
+    """Return seconds since 1970 as ISO 8601 in UTC, to the microsecond; at midnight only the day.
 
     `read_date` reads it back. Beyond the years 1 to 9999, which typed times may reach, it is the number.
     """
@@ -195,7 +199,8 @@ def spell_date(seconds: float) -> str:
 
 
 def read_text(kind: str, text: str, notation: Notation = USUAL) -> float:
-    """Return the number, boolean or date of a query's text, NaN of the empty one; raises ValueError for any other.
+    """Return the number, boolean or date of a text in a query, NaN if it is empty. Raises ValueError for any other
+    text.
 
     A boolean may be a number, which is 0 or 1.
     """
@@ -213,7 +218,7 @@ def read_text(kind: str, text: str, notation: Notation = USUAL) -> float:
 
 
 def read_json(kind: str, value: Any, notation: Notation = USUAL) -> float:
-    """Return the number, boolean or date of a value of JSON, NaN of null; raises ValueError for any other."""
+    """Return the number, boolean or date of a JSON value, NaN for null. Raises ValueError for any other value."""
     if value is None:
         return MISSING
     if kind == DATETIME:
@@ -228,7 +233,7 @@ def read_json(kind: str, value: Any, notation: Notation = USUAL) -> float:
 
 
 def read_json_column(kind: str, values: Sequence[Any], notation: Notation = USUAL) -> Floats:
-    """Return many values of JSON at once, as `read_json` does for one; raises ValueError if one does not fit."""
+    """Return many JSON values at once, each as `read_json` does. Raises ValueError if one does not fit."""
     import numpy as np  # the dispatcher needs the other rules, and no numpy
 
     if kind == DATETIME:
@@ -237,7 +242,7 @@ def read_json_column(kind: str, values: Sequence[Any], notation: Notation = USUA
         raise ValueError("a value has a different type")
     try:
         numbers = np.array(values, dtype=np.float64)
-    except OverflowError as error:  # an integer may be more than a double can hold
+    except OverflowError as error:  # an integer may exceed the range of a double
         raise ValueError("a value is too large") from error
     if np.isinf(numbers).any():
         raise ValueError("a value is infinite")
@@ -247,7 +252,7 @@ def read_json_column(kind: str, values: Sequence[Any], notation: Notation = USUA
 
 
 def is_category(value: object) -> bool:
-    """Return True if a value of JSON is a category or null."""
+    """Return True if a JSON value is a category or null."""
     return type(value) in _CELLS[CATEGORICAL]
 
 

@@ -1,8 +1,8 @@
 """Spreadsheets of Office Open XML (.xlsx): the first visible sheet becomes CSV, by python-calamine.
 
-Calamine holds a sheet as one rectangle in memory, and each text once for each of its cells. A file of some kilobytes
-can name a cell a billion cells away, or one long text a million times. So every part that calamine may read is read
-here first, by expat, and is counted; only these parts are handed on, as they were read.
+Calamine loads a sheet as one rectangle, with a copy of each shared text for each of its cells. A file of a few
+kilobytes can refer to a cell a billion cells away, or to one long text a million times. So every part that calamine may
+read is first read here by expat and measured; only these parts are passed on, unchanged.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def sheet_as_csv(
 
 
 def _write_csv(rows: Iterator[list[Any]], path: Path, max_bytes: int, decimal: str) -> None:
+    """Write the rows as CSV, blank ones included so that line numbers stay valid. Raises BadTable above `max_bytes`."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         for row in rows:
@@ -76,7 +77,9 @@ def _write_csv(rows: Iterator[list[Any]], path: Path, max_bytes: int, decimal: s
 
 
 def rows_of(path: Path) -> Iterator[list[Any]]:
-    """Yield the rows of the first visible sheet, blank ones above its header, too, from its first column on."""
+    """Yield the rows of the first visible sheet, blank ones above its header included, from its first used
+    column on.
+    """
     try:
         with calamine.CalamineWorkbook.from_path(path) as book:
             names = [
@@ -98,7 +101,7 @@ def rows_of(path: Path) -> Iterator[list[Any]]:
 
 
 def _text(value: Any, decimal: str) -> str:
-    """Return a cell as CSV has it: dates by ISO 8601, durations as days, as the sheet itself counts them."""
+    """Return a cell as text for CSV: dates in ISO 8601, durations in days, as the spreadsheet counts them."""
     if isinstance(value, datetime):
         return value.isoformat().removesuffix("T00:00:00")
     if isinstance(value, date | time):
@@ -110,7 +113,7 @@ def _text(value: Any, decimal: str) -> str:
 
 
 def _copy_checked(source: Path, target: Path, limits: Mapping[str, int]) -> None:
-    """Copy the parts of a workbook that calamine reads, each read to its end and within the limits."""
+    """Copy the parts of a workbook that calamine reads, after reading each completely within the limits."""
     left = most = min(limits["bytes"], MAX_BYTES)
     with source.open("rb") as file, open_archive(file) as archive:
         members = {member.filename: member for member in archive.infolist()}
@@ -142,7 +145,7 @@ def _copy_checked(source: Path, target: Path, limits: Mapping[str, int]) -> None
 
 
 class _Part:
-    """Reads a part of a workbook: it must be XML without a DTD, which could define what is not there."""
+    """Checks a part of a workbook: it must be XML without a DTD, which could define entities."""
 
     most = _MAX_LIST_BYTES
 
@@ -163,11 +166,12 @@ class _Part:
             raise BadTable(f"the workbook is damaged: a part of it is not XML: {error}") from error
 
     def _refuse(self, *_: object) -> None:
+        """Raise the error for a DTD or an entity."""
         raise BadTable("the workbook is damaged: its parts must have no DTD")
 
 
 class _Texts(_Part):
-    """Notes how long each of the shared texts is."""
+    """Records the length of each shared text."""
 
     most = MAX_BYTES
 
@@ -178,18 +182,20 @@ class _Texts(_Part):
         self._parser.CharacterDataHandler = self._add
 
     def _start(self, name: str, _: object) -> None:
+        """Begin a shared text."""
         if _local(name) == "si":
             if len(self._lengths) == MAX_CELLS:
                 raise _too_many(MAX_CELLS, "more texts")
             self._lengths.append(0)
 
     def _add(self, text: str) -> None:
+        """Add to the length of the current shared text."""
         if self._lengths:
             self._lengths[-1] += len(text.encode())
 
 
 class _Sheet(_Part):
-    """Counts the cells of a sheet, up to the last row and column, and what their shared texts take in all."""
+    """Counts the cells of a sheet, up to its last row and column, and the total length of their shared texts."""
 
     most = MAX_BYTES
 
@@ -218,6 +224,7 @@ class _Sheet(_Part):
             raise too_long(most)
 
     def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        """Count a cell and note its position."""
         local = _local(name)
         if local == "c":
             self._end_text()
@@ -239,6 +246,7 @@ class _Sheet(_Part):
             self._column = 0
 
     def _add(self, text: str) -> None:
+        """Collect the index of a cell's shared text."""
         self._index += text[:20]
 
     def _end_text(self) -> None:
@@ -252,9 +260,11 @@ class _Sheet(_Part):
 
 
 def _too_many(most: int, got: str) -> BadTable:
+    """Return the error for a sheet with too many cells."""
     rule = f"a sheet can have at most {most} cells, got {got}"
     return BadTable(f"{rule}; send a larger table as CSV or Parquet", code="too_large")
 
 
 def _local(name: str) -> str:
+    """Return an XML name without its namespace."""
     return name.rpartition(":")[2]

@@ -20,7 +20,7 @@ _GROUP_BYTES = 1 << 24
 
 
 class TableWriter:
-    """Write the typed table: features as float64 with NaN for missing, or as categories; then the other columns."""
+    """Writes the typed table: features as float64 with NaN for missing, or as categories; then the other columns."""
 
     def __init__(
         self, path: Path, fields: list[pa.Field], metadata: Mapping[str, str] | None = None
@@ -68,6 +68,7 @@ class TableWriter:
         self._flush(self._size if self._bytes < 2 * _GROUP_BYTES else 1)
 
     def _flush(self, least: int) -> None:
+        """Write full row groups in a thread, while at least `least` rows are waiting."""
         while self._rows >= least and self._rows:
             group = self._take(min(self._size, self._rows))
             self._wait()
@@ -90,11 +91,12 @@ class TableWriter:
         return taken
 
     def _wait(self) -> None:
-        """Wait until the previous row group is written; raises what its writing raised."""
+        """Wait until the previous row group is written; raises the exception of its thread."""
         if self._writing is not None:
             self._writing.result()
 
     def _write_group(self, batches: list[pa.RecordBatch]) -> None:
+        """Write a row group."""
         # Batches bring dictionaries of their own; a column of a row group has one, of no more than its own values.
         table = pa.Table.from_batches(batches, schema=self._schema).unify_dictionaries()
         self._writer.write_table(table, row_group_size=self._size)
@@ -102,7 +104,7 @@ class TableWriter:
 
 
 def _repeats(field: pa.Field) -> bool:
-    """Return True if a column's values are likely to repeat: each is then written once per row group."""
+    """Return True if a column's values are likely to repeat, so that dictionary encoding is worthwhile."""
     return bool(
         field.type == CATEGORIES or (field.metadata or {}).get(b"role") in (b"group", b"query")
     )

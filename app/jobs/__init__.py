@@ -1,1 +1,1 @@
-"""Long work: the queue, leases, events, child jobs."""
+"""Background jobs: the queue, leases, events, child jobs."""

@@ -1,4 +1,6 @@
-"""The response to a POST whose resource is made by a job: 202 at once, or the resource once the job has made it."""
+"""The response to a POST whose resource is created by a job: 202 at once, or the resource if the caller waits for the
+job.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +49,7 @@ P = ParamSpec("P")
 
 
 async def _watcher(request: Request) -> Watcher:
+    """Return the watcher of this process; the FastAPI dependency."""
     watcher: Watcher = request.app.state.watcher
     return watcher
 
@@ -56,7 +59,7 @@ WatcherDep = Annotated[Watcher, Depends(_watcher)]
 
 @dataclass(frozen=True)
 class PreferWait:
-    """How many seconds the caller will wait for the end of the job; 0 if the caller will not wait."""
+    """The number of seconds that the caller will wait for the end of the job; 0 for no wait."""
 
     seconds: float
     watcher: Watcher
@@ -73,7 +76,7 @@ class PreferWait:
         return True
 
     def applied(self, response: Response) -> None:
-        """Tell the caller that the wait was granted."""
+        """Set the response header which confirms that the wait was granted."""
         response.headers["Preference-Applied"] = f"wait={self.seconds:g}"
 
 
@@ -90,6 +93,7 @@ async def _prefer_wait(
         ),
     ] = None,
 ) -> PreferWait:
+    """Return the wait that the header `Prefer` requests; the FastAPI dependency."""
     text = preferences(request).get("wait", "")
     # An invalid preference is ignored, as RFC 7240 requires.
     seconds = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0.0
@@ -100,7 +104,7 @@ PreferWaitDep = Annotated[PreferWait, Depends(_prefer_wait)]
 
 
 def wake_a_worker(context: Context, job_id: str) -> None:
-    """Send a message to the workers, in the background: a broker that hangs must not delay an answer.
+    """Send a wake-up message to the workers in the background, so that a broker that hangs does not delay a response.
 
     The message may be lost, because idle workers also poll for jobs.
     """
@@ -108,6 +112,7 @@ def wake_a_worker(context: Context, job_id: str) -> None:
 
 
 def _wake(producer: Producer, job_id: str) -> None:
+    """Send the wake-up message; a failure is only logged."""
     failpoints.reach("accepted")
     try:
         producer.wake()
@@ -117,7 +122,8 @@ def _wake(producer: Producer, job_id: str) -> None:
 
 @dataclass(frozen=True)
 class JobResource:
-    """A resource that a job makes: the path of its collection, the member that has its job's id, and its reading.
+    """A kind of resource that a job creates: the path of its collection, the member with its job's id, and the function
+    that reads it.
 
     `read(session, owner, id)` returns the resource as JSON, and True if its job has ended. `ended_status` is the status
     of the response if the job ends within the wait.
@@ -131,14 +137,14 @@ class JobResource:
 
 @dataclass(frozen=True)
 class JobCreation(Creation):
-    """A request whose resource is made by a job. Its caller may wait for the job."""
+    """A request whose resource is created by a job. Its caller may wait for the job."""
 
     wait: PreferWait
 
     async def check(
         self, check: Callable[Concatenate[Session, P], object], *args: P.args, **kwargs: P.kwargs
     ) -> Response:
-        """Call `check(session, *args)`, check the owner's quotas, and answer that the request is valid.
+        """Call `check(session, *args)`, check the owner's quotas, and return the response that the request is valid.
 
         Nothing is written, and nothing locked.
         """
@@ -146,6 +152,7 @@ class JobCreation(Creation):
         return JSONResponse({"valid": True})
 
     def _check_all(self, session: Session, check: Callable[..., object], *args: Any) -> None:
+        """Make the check and that of the quotas, in one transaction."""
         check(session, *args)
         access.check(session, self.settings, self.owner)
 
@@ -157,7 +164,7 @@ class JobCreation(Creation):
         **kwargs: P.kwargs,
     ) -> Response:
         """Call `create(session, *args)` in a transaction unless the key has a stored response, wake a worker, and
-        respond.
+        return the response.
 
         `create` writes the resource and its job, and returns the resource as the caller reads it.
         """
@@ -168,6 +175,7 @@ class JobCreation(Creation):
 
 
 async def _job_creation(creation: CreationDep, wait: PreferWaitDep) -> JobCreation:
+    """Return the request that creates a resource by a job; the FastAPI dependency."""
     return JobCreation(**vars(creation), wait=wait)
 
 
@@ -177,8 +185,8 @@ JobCreationDep = Annotated[JobCreation, Depends(_job_creation)]
 async def respond(
     context: Context, owner: str, created: Created, wait: PreferWait, made: JobResource
 ) -> Response:
-    """Respond with a resource that was just created: with 202, or with `ended_status` if its job has ended within
-    the wait.
+    """Return the response with a resource that was just created: 202, or `ended_status` if its job ended within the
+    wait.
     """
     body = created.body
     headers = {"Location": f"{made.path}/{body['id']}"} | created.headers

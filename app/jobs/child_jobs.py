@@ -1,9 +1,9 @@
-"""Child jobs: a job fans out into jobs of their own, waits for them, and is joined by its own next attempt.
+"""Child jobs: a job fans out into child jobs, waits for them, and combines their results in its next attempt.
 
-A child job is claimed, kept alive, given back and tried again like any job. Only its end differs. The transaction that
-ends the last child job of a stage also puts the parent back into the queue. The parent's next claim is the join: its
-payload holds the results of the child jobs. A child job that fails ends its parent, and a parent that ends ends its
-child jobs. Every transaction locks the parent before the child.
+A child job is claimed, kept alive, requeued and retried like any job. Only its end differs. The transaction that ends
+the last child job of a stage also queues the parent. The parent's next claim is the join: its payload has the results
+of the child jobs. A child job that fails ends its parent, and a parent that ends ends its child jobs. Every transaction
+locks the parent before the child.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Json = dict[str, Any]
 
 
 def fan_out(session: Session, claim: Claim, asked: FanOut) -> None:
-    """Queue the child jobs of a stage, and have the job wait for them.
+    """Queue the child jobs of a stage, and set the job to wait for them.
 
     The token must be valid: an attempt that is replayed after its fan-out has lost its lease. Raises `LeaseLost` and
     `CancelRequested` as `queue.finish` does, and ValueError for a wrong stage, such as one that has already run, which
@@ -82,10 +82,10 @@ def finish(
     files: Mapping[str, str],
     merge: Callable[[Json], Json] = lambda progress: progress,
 ) -> None:
-    """End a child job as succeeded, and queue its parent if it was the last; raises as `queue.finish`.
+    """End a child job as succeeded, and queue its parent if it was the last one. Raises as `queue.finish` does.
 
-    `result` and `files` (keys of blobs by name) are stored until the parent has ended. `merge` adds the child job's
-    findings to the parent's progress.
+    `result` and `files` (blob keys by name) are stored until the parent has ended. `merge` adds the child job's results
+    to the parent's progress.
     """
     if claim.parent_id is None:
         raise ValueError(f"{claim.job_id} is not a child job")
@@ -97,7 +97,7 @@ def finish(
 
 
 def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
-    """Ask a training job to end now with its best model so far. Returns the job, and True if this call changed
+    """Request that a training job ends now with its best model so far. Returns the job, and True if this call changed
     anything.
 
     The worker passes the request on to the process that fits. A job that waits for child jobs is queued at once. The
@@ -136,6 +136,7 @@ def end_early(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
 
 
 def _why_nothing(job: Job) -> str:
+    """Return why a job cannot end early, for the message."""
     if "algorithm" not in job.spec:
         return f"keep applies only to training jobs; this job is of kind {job.kind!r}"
     return (
@@ -147,7 +148,7 @@ def _why_nothing(job: Job) -> str:
 def finished(session: Session, job_id: str) -> list[Json]:
     """Return the results of the child jobs of a job, by stage and number, each file as a `BlobKey`.
 
-    The result of a child job that was asked to stop is None: its parent goes on without it.
+    The result of a child job that was requested to stop is None: its parent continues without it.
     """
     children = queue_repository.of_parent(session, job_id)
     return [
@@ -163,20 +164,20 @@ def finished(session: Session, job_id: str) -> list[Json]:
 
 
 def sum_of_results(session: Session, job_id: str, member: str) -> int:
-    """Return the sum of a member of the results of a job's latest stage so far."""
+    """Return the sum of a member over the results so far of a job's latest stage."""
     return queue_repository.sum_of_results(session, job_id, member)
 
 
 def unneeded_files(session: Session, job_id: str | None = None) -> list[str]:
-    """Return the keys of the files of child jobs whose parent has ended: of one parent, or of all parents."""
+    """Return the blob keys of the files of child jobs whose parent has ended: of one parent, or of all."""
     results = queue_repository.results_of_ended(session, OWNED, job_id)
     return [key for result in results for key in result["files"].values()]
 
 
 def report_progress(session: Session, parent_id: str, progress: Json | None = None) -> None:
-    """Write the progress of a job that waits for its child jobs, and one child job's step.
+    """Write the progress of a job that waits for its child jobs, together with that of one child job.
 
-    Nothing is written if the last such event is as recent as `seconds_between_events` says.
+    Nothing is written if the last progress event is more recent than `seconds_between_events` allows.
     """
     parent = queue_repository.lock_waiting(session, parent_id)
     if parent is not None:
@@ -184,15 +185,15 @@ def report_progress(session: Session, parent_id: str, progress: Json | None = No
 
 
 def stuck(session: Session) -> Sequence[str]:
-    """Return the ids of jobs that are stuck: past their deadline, or without a child job to wait for."""
+    """Return the ids of waiting jobs that are stuck: past their deadline, or without a child job to wait for."""
     return queue_repository.stuck(session)
 
 
 def recover_stuck(session: Session, job_id: str) -> JobState | None:
-    """End or queue a job that is stuck; returns its new state, or None if it is not stuck any more.
+    """End or queue a stuck job; returns its new state, or None if it is not stuck any more.
 
-    A job past its deadline is ended: all its child jobs may still be in the queue. A job without a child job to wait
-    for is queued. No transaction leaves such a job, but a person who edits rows may.
+    A job past its deadline is ended, although all its child jobs may still be queued. A job without an unfinished child
+    job is queued; only manual edits of rows can cause that state.
     """
     job = queue_repository.lock_waiting(session, job_id)
     if job is None:
@@ -205,7 +206,7 @@ def recover_stuck(session: Session, job_id: str) -> JobState | None:
 
 
 def _join(session: Session, parent: Job) -> bool:
-    """Queue a locked job whose child jobs are all done, as if it had never been claimed; return True if so."""
+    """Queue a locked job whose child jobs have all ended, as if it had never been claimed; returns True if so."""
     if parent.state != JobState.WAITING or queue_repository.any_open(session, parent.id):
         return False
     parent.progress = parent.progress | {
@@ -217,6 +218,7 @@ def _join(session: Session, parent: Job) -> bool:
 
 
 def _report_progress(session: Session, parent: Job, of_child: Json | None = None) -> None:
+    """Write a progress event of a locked waiting job, unless there was a recent one."""
     if parent.state != JobState.WAITING:
         return
     elapsed = queue_repository.seconds_since_start(session, parent)
@@ -241,5 +243,6 @@ def _report_progress(session: Session, parent: Job, of_child: Json | None = None
 
 
 def _with_keys(result: Json) -> Json:
+    """Return a child job's result with the keys of its files as `BlobKey`."""
     files = {name: BlobKey(key) for name, key in result["files"].items()}
     return result | {"files": files}

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class ReapedJobs:
-    """The results of one round. `recovered` are jobs that waited for child jobs that do not exist."""
+    """The results of one round of the reaper. `recovered` are jobs that waited for child jobs that do not exist."""
 
     requeued: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -38,8 +38,8 @@ class ReapedJobs:
 
 
 class Reaper:
-    """Finds expired leases, round by round, and requeues or ends their jobs. It has no state, so any other dispatcher
-    can replace it.
+    """Requeues or ends jobs with expired leases, round by round. It has no state, so any other dispatcher can replace
+    it.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Reaper:
         return reaped
 
     def reap_job(self, leased: RunningJob, reaped: ReapedJobs) -> None:
+        """Requeue or end a job with an expired lease, and note the result."""
         failpoints.reach("reap")
         reaped_job = self._db.writing(reap_job, self._settings, leased)
         if reaped_job is None:
@@ -81,15 +82,15 @@ class Reaper:
 
 
 class ReapResult(NamedTuple):
-    """The new state of a job whose worker was silent, and the reason that its owner reads."""
+    """The new state of a job whose worker was silent, and the reason, which its owner reads."""
 
     state: JobState
     reason: str
 
 
 def reap_job(session: Session, settings: Settings, leased: RunningJob) -> ReapResult | None:
-    """Requeue or end the job of a silent worker. Returns None if the job has changed since it was read, or another
-    transaction holds it: a heartbeat, an end, or another reaper.
+    """Requeue or end the job of a silent worker. Returns None if the job has changed since it was read, or if another
+    transaction has locked it: a heartbeat, an end, or another reaper.
     """
     # A process that hangs in the middle of a transaction must not block the recovery of all other jobs.
     job = queue_repository.lock(
@@ -105,6 +106,7 @@ def reap_job(session: Session, settings: Settings, leased: RunningJob) -> ReapRe
 
 
 def _delay_seconds(attempt: int, settings: Settings) -> float:
+    """Return the delay before the next attempt of a job: none after the first attempt."""
     # After the first lost worker the job is retried without a delay: machines die. If it loses several workers, the job
     # may be the cause, and the retry is delayed. The time since its worker's last heartbeat counts, so by the default
     # lease it runs again at once, too.
@@ -114,7 +116,7 @@ def _delay_seconds(attempt: int, settings: Settings) -> float:
 
 
 class Dispatcher:
-    """The loop behind `rankwright dispatcher`. Two at once are harmless, because rows are locked."""
+    """The loop of `rankwright dispatcher`. Several can run at once, because rows are locked."""
 
     def __init__(
         self,
@@ -131,7 +133,7 @@ class Dispatcher:
         self._beat_at = 0.0
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set. No error ends the loop: it waits until an outage is over, and logs other errors."""
+        """Run until `stop` is set. No error ends the loop: it waits until an outage is over, and logs other errors."""
         # In a thread: a million old rows, or a slow disk, must not delay the search for lost leases.
         thread = threading.Thread(target=self._beside, args=(stop,), name="housekeeping")
         thread.start()
@@ -144,6 +146,7 @@ class Dispatcher:
             thread.join()
 
     def _dispatch(self, stop: threading.Event) -> None:
+        """Send heartbeats and reap jobs until `stop` is set."""
         reap_at = time.monotonic()
         while not stop.is_set():
             note_step()
@@ -161,7 +164,7 @@ class Dispatcher:
             stop.wait(max(0.0, min(reap_at, self._beat_at) - time.monotonic()))
 
     def _beat(self) -> None:
-        """Write a heartbeat every few seconds, so that a process that hangs is noticed."""
+        """Write a heartbeat every few seconds, so that a dispatcher that hangs is detected."""
         note_step()
         now = time.monotonic()
         if now >= self._beat_at:
@@ -169,6 +172,7 @@ class Dispatcher:
             self._beat_at = now + repository.DISPATCHER_BEAT_SECONDS
 
     def _write_row(self, session: Session) -> None:
+        """Update the row of this dispatcher, or insert it."""
         if not repository.seen(session, self._id):
             repository.register(
                 session,

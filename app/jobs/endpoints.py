@@ -1,4 +1,6 @@
-"""/v1/jobs: list, follow, cancel and retry jobs. `app.training.endpoints` has the routes that submit training jobs."""
+"""Routes of /v1/jobs: list, read, cancel and retry jobs, and stream their events. `app.training.endpoints` has the
+routes that submit training jobs.
+"""
 
 from __future__ import annotations
 
@@ -189,6 +191,7 @@ async def retry_job(*, job_id: str, new: JobCreationDep) -> Response:
 
 
 def _retry(session: Session, settings: Settings, owner: str, job_id: str) -> Json:
+    """Create the new job; returns its JSON."""
     return show(jobs.retry(session, settings, owner, job_id))
 
 
@@ -252,7 +255,9 @@ async def read_events(
 
 
 class _EventStream(StreamingResponse):
-    """A stream that takes a permit before its first byte, and releases it at its end, however it ends."""
+    """A streaming response that acquires a permit before its first byte, and releases it at its end,
+    however it ends.
+    """
 
     def __init__(
         self, permit: AbstractContextManager[Permit], content: AsyncIterator[bytes], **options: Any
@@ -269,8 +274,8 @@ class _EventStream(StreamingResponse):
 async def _stream(
     request: Request, context: Context, watcher: Watcher, owner: str, job_id: str, after: int
 ) -> AsyncIterator[bytes]:
-    """Send the events as they come, as long as the key is valid. The state is read before the events: if it is final,
-    all events have been read.
+    """Yield the events as they are written, as long as the key is valid. The state is read before the events: if it is
+    final, all events have been read.
     """
     since = time.monotonic()
     while True:
@@ -301,8 +306,8 @@ async def _stream(
 async def _next(
     request: Request, watcher: Watcher, job_id: str, after: int, since: float
 ) -> Snapshot | None:
-    """Wait for the next event; None when it is time for a ping. Raises Unauthenticated soon after the key or the
-    browser's session has ended.
+    """Wait for an event after number `after`; returns None when a ping is due. Raises Unauthenticated soon after the
+    key or the browser's session has ended.
     """
     waiting = asyncio.ensure_future(watcher.wait(job_id, _newer_than(after), PING_SECONDS, since))
     try:
@@ -320,15 +325,17 @@ async def _next(
 
 
 def _newer_than(seq: int) -> Callable[[Snapshot], bool]:
+    """Return the condition that a job has events after this number, or has ended."""
     return lambda snapshot: snapshot.final or snapshot.seq > seq
 
 
 def _event_number(text: str) -> int:
+    """Return the event number of a Last-Event-ID header. Raises Invalid."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Invalid(f"Last-Event-ID must be the number of an event, got {text[:100]!r}")
     return int(text)
 
 
 def show(job: JobRow) -> Json:
-    """Return the job as JSON."""
+    """Return a job's row as the JSON of the API."""
     return Job.of_row(job).model_dump(mode="json")

@@ -36,21 +36,24 @@ class Prepared(NamedTuple):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> Prepared:
-    """Return the result of `JobKind.prepare`, the kind, and the trace context. Raises BlobMissing."""
+    """Return the payload that the job's kind prepares, with the kind and the trace context, and the catalogue entries
+    of its blobs. Raises BlobMissing.
+    """
     payload = kind_of(claim.kind).prepare(session, settings, claim, workdir)
     found = catalogue.find_all(session, list(_keys_in(payload)))
     return Prepared({**payload, "kind": claim.kind, "traceparent": claim.traceparent}, found)
 
 
 def fetch(blobs: BlobStore, prepared: Prepared) -> Json:
-    """Return the payload of the fit process, with the path of a local file for each `BlobKey`: the fit process has no
-    network. Raises BlobMissing and BlobDamaged.
+    """Return the payload of the fit process, in which each `BlobKey` is replaced by the path of a local file, because
+    the fit process has no network. Raises BlobMissing and BlobDamaged.
     """
     paths = {key: str(blobs.fetch(blob)) for key, blob in prepared.blobs.items()}
     return cast(Json, _with_paths(prepared.payload, paths))
 
 
 def _keys_in(value: Any) -> Iterator[BlobKey]:
+    """Yield the blob keys in a payload."""
     if isinstance(value, BlobKey):
         yield value
     elif isinstance(value, dict | list):
@@ -59,6 +62,7 @@ def _keys_in(value: Any) -> Iterator[BlobKey]:
 
 
 def _with_paths(value: Any, paths: Mapping[str, str]) -> Any:
+    """Return a payload with the paths of local files in place of blob keys."""
     if isinstance(value, BlobKey):
         return paths[value]
     if isinstance(value, dict):
@@ -69,12 +73,14 @@ def _with_paths(value: Any, paths: Mapping[str, str]) -> Any:
 
 
 def run(payload: Mapping[str, Any], callback: Callback) -> Json:
-    """Return the result of the job's computation. An exception of the callback stops it."""
+    """Run the computation of the job's kind and return its result. An exception raised by the callback stops it."""
     return cast(Json, kind_of(payload["kind"]).run(payload, callback))
 
 
 def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Published:
-    """Publish the files of the result, and return what `complete` needs. It moves the files, so it runs once."""
+    """Store the files of the result as blobs, and return the values that `complete` needs. It moves the files, so it
+    can run only once.
+    """
     if FAN_OUT in result:
         return Published(None, ())
     publisher = Publisher(blobs)
@@ -84,7 +90,7 @@ def publish(blobs: BlobStore, claim: Claim, result: Mapping[str, Any]) -> Publis
 def complete(
     session: Session, claim: Claim, result: Mapping[str, Any], published: Published
 ) -> None:
-    """Write the result and end the job, or let it wait for child jobs. Raises as `queue.finish`."""
+    """Write the result and end the job, or set it to wait for child jobs. Raises as `queue.finish` does."""
     if FAN_OUT in result:
         child_jobs.fan_out(session, claim, result[FAN_OUT])
         return
@@ -93,8 +99,8 @@ def complete(
 
 
 def complete_output(session: Session, claim: Claim, result: object, made: PublishedOutput) -> None:
-    """End the job as succeeded and write its output, which must still belong to it. Raises as `queue.finish`, and
-    Conflict.
+    """End the job as succeeded and write its output, which must still belong to the job. Raises Conflict, and as
+    `queue.finish` does.
     """
     output = kind_of(claim.kind).output
     assert output is not None
@@ -104,7 +110,9 @@ def complete_output(session: Session, claim: Claim, result: object, made: Publis
 
 
 def problem_of(error: BaseException) -> tuple[Json, bool]:
-    """Return the problem that the job's owner reads, and True if the input is at fault: then no retry would help."""
+    """Return the problem that the job's owner reads for an exception, and True if the input is the cause, so that no
+    retry would help.
+    """
     if isinstance(error, ServiceError):
         made = problem(error.code, error.title, error.detail, error.errors)
         return made, error.status < 500 and not isinstance(error, Unavailable)

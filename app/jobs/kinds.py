@@ -1,6 +1,7 @@
-"""A kind of job is one declaration: the steps that a worker runs, and the output that the job makes.
+"""Declarations of the kinds of job: the steps that a worker runs, and the output that the job creates.
 
-The module of a kind declares it as `KIND`. `KINDS` names the module, which is imported with the first job of the kind.
+The module of a kind declares it as `KIND`. `KINDS` has the modules' names; each is imported with the first job of the
+kind.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ MODEL = "model"
 
 
 class Entry(NamedTuple):
-    """What every process knows of a kind of job before it imports the kind's module, which repeats it in `KIND`.
+    """What every process knows of a kind of job without importing the kind's module; `KIND` in the module repeats it.
 
-    `label` is the kind's name in words, and `output` the code of its output. A child job, which nobody sees, has
-    neither. A process that ends jobs of all kinds imports only the modules that declare `on_end`.
+    `label` is the kind's name for people, and `output` the code of its output. A child job, which the API does not
+    show, has neither. A process that ends jobs of all kinds imports only the modules that declare `on_end`.
     """
 
     module: str
@@ -107,21 +108,23 @@ class Claim:
 
 
 def shown_state(job: Job) -> str:
-    """Return the state of a job as its owner sees it, one of `SHOWN_STATES`."""
+    """Return the state of a job as the API shows it, one of `SHOWN_STATES`."""
     state = JobState.RUNNING if job.state == JobState.WAITING else job.state
     is_asked = state == JobState.RUNNING and job.cancel_requested_at is not None
     return "cancelling" if is_asked else state
 
 
 def status_of(row: JobOutputRow) -> str:
-    """Return `processing` until the output's job has ended, then `ready`, or how the job ended."""
+    """Return the status of an output: `processing` until its job has ended, then `ready`, or the final state of a job
+    without success.
+    """
     if row.job.state == JobState.SUCCEEDED:
         return READY
     return row.job.state if row.job.state in FINAL_STATES else PROCESSING
 
 
 def conflict_with_newer_job(session: Session, owner: str, what: str, job_id: str) -> Conflict:
-    """Return the error for the retry of a job whose work another job has taken over."""
+    """Return the error for the retry of a job whose output now belongs to another job."""
     current = repository.find(session, owner, job_id)
     state = "gone" if current is None else current.state
     match state:
@@ -139,10 +142,10 @@ def conflict_with_newer_job(session: Session, owner: str, what: str, job_id: str
 
 
 class FanOut(TypedDict):
-    """The child jobs of a stage that a job asks for, by their specifications.
+    """The child jobs of a stage that a job requests, by their specifications.
 
-    `share` is this stage's fraction of the remaining work: the progress of the job uses it. The number of a stage is
-    greater than that of the stage before.
+    `share` is the fraction of the remaining work that this stage is, for the progress of the job. Stages are numbered
+    in ascending order.
     """
 
     stage: int
@@ -151,14 +154,16 @@ class FanOut(TypedDict):
 
 
 class FanOutResult(TypedDict):
-    """What `run` returns to ask for child jobs."""
+    """The result of `run` that requests child jobs."""
 
     fan_out: FanOut
 
 
 @dataclass(frozen=True)
 class PublishedOutput:
-    """The result of a job: the columns of its output's row, further rows, and messages for the job's owner."""
+    """The values that complete a job: the columns of its output's row, further rows, and messages for the
+    job's owner.
+    """
 
     columns: Mapping[str, Any]
     rows: Sequence[Base] = ()
@@ -167,7 +172,7 @@ class PublishedOutput:
 
 @dataclass(frozen=True)
 class Output(Generic[Row]):
-    """What a kind of job makes: its table, the prefix of its ids, and its name in messages.
+    """The output of a kind of job: its table, the prefix of its ids, and its name in messages.
 
     The row is inserted with the job, and completed as the job succeeds. It belongs to one job at a time: a retry takes
     it over, and only the job that it belongs to can write it.
@@ -184,11 +189,11 @@ class Output(Generic[Row]):
 
     @property
     def key(self) -> str:
-        """The name of the output's id in a job's spec."""
+        """The name of the output's id in a job's specification."""
         return f"{self.code}_id"
 
     def new_id(self) -> str:
-        """Return an id for an output."""
+        """Return a new id for an output."""
         return new_id(self.prefix)
 
     def insert(self, session: Session, job: Job, **columns: Any) -> Row:
@@ -198,8 +203,8 @@ class Output(Generic[Row]):
         )
 
     def find(self, session: Session, owner: str, id_: str, *, lock: bool = False) -> Row:
-        """Return the owner's output; raises NotFound, for another owner's too. `lock` holds the row until the
-        transaction ends.
+        """Return the owner's output; with `lock`, locked until the transaction ends. Raises NotFound, also for another
+        owner's output.
         """
         found = None
         if is_id(id_, self.prefix):
@@ -219,7 +224,7 @@ class Output(Generic[Row]):
         limit: int,
         after: str | None,
     ) -> Page[Row]:
-        """Return the owner's outputs, newest first. A model, a dataset or a filter may limit them."""
+        """Return a page of the owner's outputs, newest first, filtered by model, dataset and `only`."""
         check_id("model_id", model_id, "mdl")
         check_id("dataset_id", dataset_id, "ds")
         return repository.list_outputs(
@@ -234,7 +239,7 @@ class Output(Generic[Row]):
         )
 
     def delete(self, session: Session, owner: str, id_: str) -> None:
-        """Delete the output; raises Conflict while its job is unfinished. The sweeper removes its blobs."""
+        """Delete the output. Raises Conflict while its job is unfinished. The sweeper removes its blobs."""
         found = self.find(session, owner, id_, lock=True)
         if status_of(found) == PROCESSING:
             raise Conflict(
@@ -244,8 +249,8 @@ class Output(Generic[Row]):
         repository.delete_output(session, self.table, owner, id_)
 
     def find_to_make(self, session: Session, claim: Claim) -> Row:
-        """Return the row that a claimed job will complete; raises Conflict if it was deleted or belongs to another
-        job.
+        """Return the row that a claimed job will complete. Raises Conflict if it was deleted or belongs to
+        another job.
         """
         id_ = claim.spec[self.key]
         found = self._find_row(session, claim.owner, id_)
@@ -256,7 +261,9 @@ class Output(Generic[Row]):
         return found
 
     def write(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> None:
-        """Write the result of the job; raises Conflict if the row was deleted or belongs to another job."""
+        """Write the result of the job into its output's row. Raises Conflict if the row was deleted or belongs to
+        another job.
+        """
         if not self._update_row(session, claim, columns):
             self.find_to_make(session, claim)  # says which of the two
             raise self.lost(claim)
@@ -274,7 +281,7 @@ class Output(Generic[Row]):
         raise conflict_with_newer_job(session, old.owner, self.describe(id_), row.job_id)
 
     def reassign(self, row: Row, job: Job) -> None:
-        """Have another job complete a locked row."""
+        """Set another job as the one that completes a locked row."""
         row.job_id = job.id
 
     def describe(self, id_: str) -> str:
@@ -297,9 +304,11 @@ class Output(Generic[Row]):
     def _find_row(
         self, session: Session, owner: str, id_: str, *, lock: bool = False
     ) -> Row | None:
+        """Return the owner's row with this id; None if it does not exist."""
         return repository.find_output(session, self.table, owner, id_, lock=lock)
 
     def _update_row(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> bool:
+        """Write the columns; returns False if the row was deleted or belongs to another job."""
         id_ = claim.spec[self.key]
         return repository.write_output(
             session, self.table, claim.owner, id_, claim.job_id, **columns
@@ -307,7 +316,7 @@ class Output(Generic[Row]):
 
 
 class Work(TypedDict):
-    """The field that the payload and the result of every kind have: the folder of the attempt."""
+    """The base of every kind's payload and result: the folder of the attempt."""
 
     workdir: str
 
@@ -322,11 +331,11 @@ class Docs:
 
 @dataclass(frozen=True)
 class Submission:
-    """The POST of a body that asks for an output.
+    """The POST route that submits a job with an output.
 
-    `check(session, owner, body)` raises an error if the request is wrong; `submit(session, settings, owner, body)`
-    checks it, and writes the output's row and its job. `read_field(body)` names the field of a request, if
-    any, that makes the output hold values of a dataset's columns: it needs the scope `read`, too.
+    `check(session, owner, body)` raises an error if the request is invalid; `submit(session, settings, owner, body)`
+    checks it, and creates the output's row and its job. `read_field(body)` returns the field of the request, if any,
+    because of which the output contains values of a dataset's columns: then the scope `read` is also required.
     """
 
     body: type[Body]
@@ -358,14 +367,15 @@ class Routes:
 
 
 def _no_hook(session: Session, job: Job) -> None:
-    """Do nothing."""
+    """Do nothing: the default of `before_retry` and `after_retry`."""
 
 
 def no_end_hook(session: Session, job: Job, error: Json | None) -> None:
-    """Do nothing."""
+    """Do nothing: the default of `on_end`."""
 
 
 def _never(spec: Mapping[str, Any]) -> bool:
+    """Return False: the default of `may_skip`."""
     return False
 
 
@@ -373,20 +383,20 @@ def _never(spec: Mapping[str, Any]) -> bool:
 class JobKind(Generic[Payload, Result, Published]):
     """The declaration of a kind of job. The values that one step passes to the next are validated by their types.
 
-    `prepare` reads, in one transaction, and returns a JSON payload with the `workdir`, a fresh folder that the caller
-    removes in the end. It has a `BlobKey` wherever `run` needs the path of a blob. `run` computes in the fit process,
-    knows only the payload and returns a small JSON result. `publish` stores the files as blobs and computes the values
-    to write, so that no transaction waits for a disk or for the packing of a curve. `complete` writes these values and
-    the job's end in one transaction; for a kind with an output it is `execution.complete_output`. It may be called
-    again with what `publish` returned, after a deadlock or when the database was away. `run` may ask for child jobs
-    instead, by a `FanOutResult`; once they are done the steps begin anew. `run` imports the libraries of its
-    computation itself: the worker, which calls the other steps, never loads them.
+    `prepare` reads, in one transaction, and returns a JSON payload with `workdir`, an empty folder that the caller
+    removes afterwards. The payload has a `BlobKey` wherever `run` needs the path of a blob. `run` computes in the fit
+    process from the payload alone, and returns a small JSON result. `publish` stores the files as blobs and computes
+    the values to write, so that no transaction waits for a disk or for packing a curve. `complete` writes these values
+    and the end of the job in one transaction; for a kind with an output it is `execution.complete_output`. It may be
+    called again with the same values, after a deadlock or an outage of the database. `run` may instead request child
+    jobs by a `FanOutResult`; after they have ended, all steps are repeated. `run` must import the libraries of its
+    computation itself, because the worker, which calls the other steps, never loads them.
 
-    `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be done again.
-    `after_retry` runs with the new job of a retry, in the same transaction. `on_end` runs in the transaction in which a
-    job ends without a result; the problem is None for a cancelled job. `may_skip` says if a job that is to end early
-    can do without a child job of this kind, by the child job's specification.
-    Only the HTTP service calls `routes`, which may import modules that a worker does not need.
+    `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be repeated. `after_retry`
+    runs with the new job of a retry, in the same transaction. `on_end` runs in the transaction in which a job ends
+    without a result; the problem is None for a cancelled job. `may_skip` returns True if a job that is to end early
+    does not need a child job of this kind, given the child job's specification. Only the HTTP service calls `routes`,
+    which may import modules that a worker does not need.
     """
 
     name: str
@@ -403,13 +413,13 @@ class JobKind(Generic[Payload, Result, Published]):
 
 
 def find_kind(name: str) -> JobKind[Any, Any, Any] | None:
-    """Return the declaration of a kind; None for a kind that a later version has put into the queue."""
+    """Return the declaration of a kind of job; None for a kind that only a later version knows."""
     entry = KINDS.get(name)
     return None if entry is None else cast(JobKind[Any, Any, Any], import_module(entry.module).KIND)
 
 
 def find_output(job: Job) -> tuple[str, str] | None:
-    """Return kind and id of a job's output; None if it has no output, or if its model does not exist yet."""
+    """Return the kind and the id of a job's output; None if it has no output, or if its model does not exist yet."""
     if job.model_id is not None:
         return MODEL, job.model_id
     kind = find_kind(job.kind)
@@ -419,7 +429,7 @@ def find_output(job: Job) -> tuple[str, str] | None:
 
 
 def kind_of(name: str) -> JobKind[Any, Any, Any]:
-    """Return the declaration of a kind; raises Invalid for an unknown one."""
+    """Return the declaration of a kind of job. Raises Invalid for an unknown one."""
     kind = find_kind(name)
     if kind is None:
         raise Invalid(

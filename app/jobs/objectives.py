@@ -1,7 +1,7 @@
-"""The objectives of a training job. Each is declared here once, by one class.
+"""The objectives of a training job, each declared once, by one class.
 
-The request and its check, the stored document, the search, the baselines, the window of an algorithm, and the form of
-the console are made from the declaration. `app.models.objectives` computes with it.
+The request and its validation, the stored document, the search, the baselines, the window of an algorithm, and the form
+of the console are derived from the declaration. `app.models.objectives` computes with it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ PAIR_ORDER = "pair_order"
 
 
 def _add_label(schema: dict[str, Any], objective: type[ObjectiveBody]) -> None:
+    """Add the objective's label to its JSON Schema."""
     schema["properties"]["metric"][LABELS] = [objective.label]
 
 
@@ -89,7 +90,7 @@ class PartialAuc(ObjectiveBody):
 
     @classmethod
     def own_window(cls, objective: Objective) -> tuple[float, float] | None:
-        """Return the window of the request."""
+        """Return the requested window."""
         return float(objective["fpr_min"]), float(objective["fpr_max"])
 
 
@@ -108,7 +109,7 @@ class TprAtFpr(ObjectiveBody):
 
     @classmethod
     def own_window(cls, objective: Objective) -> tuple[float, float] | None:
-        """Return the window that ends at the rate."""
+        """Return a window that ends at the objective's FPR."""
         fpr = float(objective["fpr"])
         return TPR_WINDOW_START * fpr, fpr
 
@@ -216,6 +217,7 @@ class NdcgOfList(ObjectiveBody):
 
 
 def _name_of(objective: type[ObjectiveBody]) -> str:
+    """Return the name of an objective in requests."""
     name: str = get_args(objective.model_fields["metric"].annotation)[0]
     return name
 

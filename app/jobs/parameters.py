@@ -1,5 +1,5 @@
-"""The plain parameters of a training job. Each is declared here once. The request, the stored spec, the answers (a job
-or a check) and the console's pages are made from the declaration.
+"""The scalar parameters of a training job, each declared once. The request, the stored specification, the responses and
+the console's pages are derived from the declarations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pydantic import Field
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingParameters:
-    """The plain parameters; the names are those of the request."""
+    """The scalar parameters of a training job, named as in the request."""
 
     seed: Annotated[int, Field(ge=0, le=2**32 - 1, description="Seed of all random numbers.")] = 0
     label_noise: Annotated[
@@ -25,7 +25,7 @@ class TrainingParameters:
     ] = None
 
     def as_spec(self) -> dict[str, Any]:
-        """Return the members of a job's spec."""
+        """Return the members of the job's specification."""
         return {name: getattr(self, name) for name in NAMES}
 
 
@@ -33,13 +33,13 @@ NAMES = tuple(each.name for each in fields(TrainingParameters))
 
 
 def asked_members() -> Mapping[str, tuple[Any, Any]]:
-    """Return the members of a request, each as its type and its default."""
+    """Return the members of a request: each parameter's type and default, by name."""
     types = get_type_hints(TrainingParameters, include_extras=True)
     return {each.name: (types[each.name], each.default) for each in fields(TrainingParameters)}
 
 
 def shown_members(*, optional: bool) -> Mapping[str, tuple[Any, Any]]:
-    """Return the members of an answer; `optional`: null in a job that has no such parameters."""
+    """Return the members of a response; `optional`: null for a job without these parameters."""
     types = get_type_hints(TrainingParameters)
     declared = get_type_hints(TrainingParameters, include_extras=True)
     shown: dict[str, tuple[Any, Any]] = {}

@@ -1,9 +1,9 @@
-"""The progress report of a running job: a small document in the job's row, written at most once a second.
+"""The progress report of a running job: a small JSON document in the job's row, written at most once a second.
 
-Some of the reports are events, too: the longer the job runs, the fewer.
+Some of the reports are also stored as events, with increasing intervals the longer the job runs.
 
-A fit calls back with the number of a step and its values. A `Report` also gives the worker the progress of the whole
-job. `workers/attempt.py` writes the document, or `child_jobs.py` for a job that waits for child jobs.
+A fit calls back with the number of a step and its values. A `Report` also has the progress of the whole job.
+`workers/attempt.py` writes the document, or `child_jobs.py` for a job that waits for child jobs.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Report(Mapping[str, float]):
-    """The values of a step that the callback gets, and the progress of the whole job.
+    """The values of a step that are passed to the callback, and the progress of the whole job.
 
-    `fraction` is the share of the whole job that is done. `end` is the exception that a callback may raise to end the
-    fit early and keep the model so far. It is None while there is no model to keep.
+    `fraction` is the fraction of the whole job that is done. `end` is the exception that a callback may raise to end
+    the fit early and keep the model so far; None while there is no model.
     """
 
     metrics: Mapping[str, float]
@@ -84,7 +84,7 @@ def concluded(progress: Json, reported: Json) -> Json:
 
 
 def _improvements(progress: Json, elapsed: float) -> list[Json]:
-    """Return the values of the best candidate so far, ascending; the last one is the current value.
+    """Return the values of the best candidate over time, in ascending order; the last one is the current value.
 
     In a search by stages, a value greater than the current one was measured on fewer rows.
     """
@@ -101,15 +101,15 @@ def _improvements(progress: Json, elapsed: float) -> list[Json]:
 
 
 def as_event(progress: Mapping[str, Any]) -> Json:
-    """Return the progress report as an event stores it, without leaderboard and improvements: only the job's row has
-    these.
+    """Return the progress report in the form of an event: without leaderboard and improvements, which only the job's
+    row has.
     """
     left_out = {"leaderboard", "improvements", "partial", "ready", "trials_done"}
     return {name: value for name, value in progress.items() if name not in left_out}
 
 
 def seconds_between_events(elapsed: float) -> float:
-    """Return the least time between two progress events of a job that has run for `elapsed` seconds.
+    """Return the minimum time between two progress events of a job that has run for `elapsed` seconds.
 
     It is a hundredth of the elapsed time, and at least `PROGRESS_SECONDS`. So the number of events grows with the
     logarithm of the time: about 800 in a day, 1,000 in a week.
@@ -118,6 +118,6 @@ def seconds_between_events(elapsed: float) -> float:
 
 
 def budget_of(spec: Mapping[str, Any]) -> float | None:
-    """Return the seconds that `auto` may take; None for other algorithms, child jobs and other kinds of job."""
+    """Return the time budget of `auto` in seconds; None for other algorithms, child jobs and other kinds of job."""
     budget: float | None = spec.get("algorithm", {}).get("parameters", {}).get("budget_seconds")
     return budget

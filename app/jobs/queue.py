@@ -1,7 +1,8 @@
-"""A worker's operations on the queue: claim a job, prolong its lease, end it or give it back.
+"""A worker's operations on the queue: claim a job, extend its lease, end it or return it to the queue.
 
-A `Claim` carries the fencing token of its attempt. Every function here acts only while that token is valid, and raises
-`LeaseLost` if it is not. `Unavailable` (the database is away or locked) means: try again, the lease is not lost.
+A `Claim` has the fencing token of its attempt. Every function here acts only while that token is valid, and raises
+`LeaseLost` otherwise. `Unavailable` (the database is down or locked) means that the caller should retry; the lease is
+not lost.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def claim(
 ) -> Claim | None:
     """Claim the next eligible job, by fair share between owners, then by priority and age; None if there is none.
 
-    With `kinds`, only jobs of these kinds are claimed: jobs that a later version has queued are left to its workers. An
-    owner whose running jobs have reached the limit is skipped.
+    With `kinds`, only jobs of these kinds are claimed; jobs that a later version has queued are left to its workers.
+    Owners who have reached the limit of running jobs are skipped.
     """
     claimed = queue_repository.claim(
         session, worker_id, settings.lease_seconds, kinds, _most_running(session, settings)
@@ -70,19 +71,19 @@ def claim(
 
 
 def _spec_of(session: Session, job: Job) -> Json:
-    """Return the specification of a job; that of a child job has its parent's as `parent`, which its row lacks."""
+    """Return the specification of a job; for a child job, with its parent's specification as `parent`."""
     if job.parent_id is None:
         return job.spec
     return {"parent": queue_repository.spec_of(session, job.parent_id)} | job.spec
 
 
 def has_work(session: Session, settings: Settings, kinds: Collection[str] | None = None) -> bool:
-    """Return True if a claim would find a job now. An idle worker asks once a second."""
+    """Return True if a claim would find a job now. An idle worker calls this once a second."""
     return queue_repository.has_work(session, kinds, _most_running(session, settings))
 
 
 def _most_running(session: Session, settings: Settings) -> int | None:
-    """Return how many jobs of an owner may run at once; None for any number."""
+    """Return the maximum number of running jobs of one owner; None for no limit."""
     if settings.quota_running_jobs is not None:
         return settings.quota_running_jobs
     return queue_repository.slot_share(session, job_rows.MISSED_BEATS * settings.heartbeat_seconds)
@@ -96,7 +97,7 @@ def heartbeat(
     *,
     is_event: bool = True,
 ) -> queue_repository.Heartbeat:
-    """Prolong the lease, and write the progress if there is any, by default as an event, too; raises `LeaseLost`.
+    """Extend the lease and, if there is progress, write it, by default also as an event. Raises LeaseLost.
 
     A child job has no events: `child_jobs.report_progress` writes its progress into those of its parent.
     """
@@ -113,14 +114,18 @@ def heartbeat(
 
 
 def keep_checkpoint(session: Session, claim: Claim, blob: Blob) -> None:
-    """Name a new checkpoint, which replaces the last one. If this attempt is lost, the next one resumes from it."""
+    """Store the key of a new checkpoint, which replaces the previous one. If this attempt is lost, the next one resumes
+    from it.
+    """
     if not queue_repository.keep_checkpoint(session, claim.job_id, claim.token, blob.key):
         raise lease_lost(claim)
     catalogue.add(session, [blob])
 
 
 def poll_requests(session: Session, claim: Claim) -> queue_repository.Requests:
-    """Return the owner's requests for the job. It is one read by primary key, cheap enough for ten calls a second."""
+    """Return the owner's requests to stop or end the job. It is one read by primary key, cheap enough for ten calls a
+    second.
+    """
     asked = queue_repository.requests(session, claim.job_id, claim.token)
     if asked is None:
         raise lease_lost(claim)
@@ -159,7 +164,7 @@ def succeed(
     progress: Json | None = None,
     n_events: int = 1,
 ) -> int:
-    """Take the job from running to succeeded; returns the number of the last event to write. Raises as `finish`."""
+    """Change a running job to succeeded; returns the number of the last event to write. Raises as `finish` does."""
     ended = queue_repository.succeed(
         session,
         claim.job_id,
@@ -183,7 +188,7 @@ def succeed(
 def fail(
     session: Session, claim: Claim, error: Json | None, *, state: JobState = JobState.FAILED
 ) -> JobState:
-    """End the job without a result: failed by its own fault, cancelled, or timed out. Returns the state."""
+    """End the job without a result: failed, cancelled, or timed out. Returns the state."""
     if state in {JobState.SUCCEEDED, JobState.QUEUED, JobState.RUNNING}:
         raise ValueError(
             f"a job ends without a result as failed, cancelled or timed_out, got {state}"
@@ -192,7 +197,7 @@ def fail(
 
 
 def time_out(session: Session, claim: Claim) -> JobState:
-    """End a job that ran longer than it may."""
+    """End a job that exceeded its time limit; returns its state."""
     return fail(session, claim, timed_out(claim.timeout_seconds), state=JobState.TIMED_OUT)
 
 
@@ -202,13 +207,14 @@ def problem(code: str, title: str, detail: str, errors: Sequence[Json] = ()) -> 
 
 
 def timed_out(timeout_seconds: float) -> Json:
-    """Return the problem of a job that ran longer than it may."""
+    """Return the problem of a job that exceeded its time limit."""
     detail = f"the job ran longer than its timeout_seconds ({timeout_seconds:g})"
     return problem("timed_out", "Timed out", detail)
 
 
 def retry_later(session: Session, claim: Claim, reason: str) -> JobState:
-    """Requeue a job after a fault that is not its own, with a growing delay; without attempts left, it fails.
+    """Requeue a job after a fault that is not its own, with a delay that grows with each attempt; without attempts
+    left, it fails.
 
     A job that was asked to stop is cancelled instead. Returns the new state.
     """
@@ -217,7 +223,7 @@ def retry_later(session: Session, claim: Claim, reason: str) -> JobState:
 
 
 def give_back(session: Session, claim: Claim) -> JobState:
-    """Requeue the job at once, as if it had never been claimed, because this worker must end."""
+    """Requeue the job at once, as if it had never been claimed, because this worker must end. Returns the new state."""
     job = lock(session, claim)
     if job.cancel_requested_at is not None:
         return end_locked(session, job, JobState.CANCELLED, None)
@@ -225,12 +231,12 @@ def give_back(session: Session, claim: Claim) -> JobState:
 
 
 def backoff_seconds(attempt: int) -> float:
-    """Return the seconds that the retry after this attempt waits."""
+    """Return the delay in seconds before the retry that follows this attempt."""
     return min(BACKOFF_MAX, _BACKOFF_BASE * _BACKOFF_FACTOR ** (attempt - 1))
 
 
 def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: float) -> JobState:
-    """Cancel, requeue or fail a locked job whose attempt was lost."""
+    """Cancel, requeue or fail a locked job whose attempt was lost; returns the new state."""
     if job.cancel_requested_at is not None:
         return end_locked(session, job, JobState.CANCELLED, None)
     if job.attempt < job.max_attempts:
@@ -242,7 +248,7 @@ def retry_locked(session: Session, job: Job, reason: str, *, delay_seconds: floa
 
 
 def end_locked(session: Session, job: Job, state: JobState, error: Json | None) -> JobState:
-    """End a locked job that has no result: write its event and run the on-end hook of its kind.
+    """End a locked job without a result: write its event and run the on-end hook of its kind. Returns the state.
 
     The end of a child job also ends its parent, unless the parent can continue without it. The end of a parent also
     ends its child jobs; see `child_jobs`.
@@ -260,8 +266,8 @@ def end_locked(session: Session, job: Job, state: JobState, error: Json | None) 
 
 
 def _of_part(job: Job, error: Json | None) -> Json | None:
-    """Return the problem of a child job as the problem of its parent. If it concerns one file of several, it names the
-    file's number.
+    """Return the problem of a child job in the form of its parent's problem. If it concerns one file of several, it has
+    the file's number.
     """
     number = job.spec["part"].get("number")
     if (
@@ -285,7 +291,7 @@ def run_on_end(session: Session, job: Job, error: Json | None) -> None:
 def requeue_locked(
     session: Session, job: Job, reason: str, attempt: int, delay_seconds: float
 ) -> JobState:
-    """Put a locked job back into the queue. It can be claimed after `delay_seconds`."""
+    """Return a locked job to the queue. It can be claimed after `delay_seconds`."""
     seconds = queue_repository.seconds_since_start(session, job)
     log_line(session, job, JobState.QUEUED, seconds, reason=reason)
     queue_repository.requeue(session, job, attempt=attempt, delay_seconds=delay_seconds)
@@ -300,9 +306,9 @@ def log_line(
     seconds: float | None = None,
     **more: str | int | None,
 ) -> None:
-    """Log the outcome of a job or an attempt after the commit; `seconds` since its claim.
+    """Log the outcome of a job or an attempt after the commit; `seconds` is the time since its claim.
 
-    The line holds nothing that the owner wrote: no name, no specification, and only the code of an error.
+    The line contains nothing that the owner wrote: no name, no specification, and only the code of an error.
     """
     fields: Json = {
         "job_id": job.id if isinstance(job, Job) else job.job_id,
@@ -324,7 +330,7 @@ def log_line(
 
 
 def lock(session: Session, claim: Claim) -> Job:
-    """Lock the job for the rest of the transaction, and before it the parent of a child job; raises `LeaseLost`."""
+    """Lock the job until the transaction ends, after its parent if it is a child job. Raises LeaseLost."""
     job = queue_repository.lock(session, claim.job_id, claim.token, claim.parent_id)
     if job is None:
         raise lease_lost(claim)
@@ -332,7 +338,7 @@ def lock(session: Session, claim: Claim) -> Job:
 
 
 def add_state_event(session: Session, job: Job, **data: object) -> None:
-    """Write the event of a locked job's new state, whose number the job's row has. A child job has no events."""
+    """Write the event of a locked job's new state, with the number in the job's row. A child job has no events."""
     if job.parent_id is not None:
         return
     data = {"state": job.state, "attempt": job.attempt, **data}
@@ -340,4 +346,5 @@ def add_state_event(session: Session, job: Job, **data: object) -> None:
 
 
 def lease_lost(claim: Claim) -> LeaseLost:
+    """Return the error for an attempt whose token is no longer valid."""
     return LeaseLost(f"attempt {claim.attempt} (token {claim.token}) no longer owns {claim.job_id}")

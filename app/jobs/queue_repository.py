@@ -1,7 +1,7 @@
-"""The queue's own queries: claim, heartbeat, end, requeue. They read jobs of all owners, and use the database's clock.
+"""SQL of the queue: claim, heartbeat, end, requeue. It concerns jobs of all owners, and uses the database's clock.
 
-Every query that acts for a worker names the fencing token. `jobs.lease_token` grows with each claim, so a worker that
-was paused, cut off or declared dead holds a number that no row has any more.
+Every query on behalf of a worker checks the fencing token. `jobs.lease_token` is incremented by each claim, so a worker
+that was paused, disconnected or declared dead has a number that no row has any more.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _OPEN = (JobState.QUEUED, JobState.RUNNING)
 
 
 class ChildProgress(NamedTuple):
-    """The progress of a job's child jobs: the finished share of the whole job, and the counts of its last stage."""
+    """The progress of a job's child jobs: the finished fraction of the whole job, and the counts of its last stage."""
 
     fraction: float
     stage: int
@@ -49,7 +49,7 @@ class ChildProgress(NamedTuple):
 
 
 def lock_parent(session: Session, parent_id: str) -> Job:
-    """Lock the parent of a child job for the rest of the transaction, and return it."""
+    """Return the parent of a child job, locked until the transaction ends."""
     return session.scalars(select(Job).where(Job.id == parent_id).with_for_update()).one()
 
 
@@ -59,19 +59,21 @@ def spec_of(session: Session, job_id: str) -> Json:
 
 
 def try_lock_parent(session: Session, parent_id: str) -> Job | None:
-    """Lock the parent of a child job, and return it; None if another transaction has locked it."""
+    """Return the parent of a child job, locked; None if another transaction has locked it."""
     statement = select(Job).where(Job.id == parent_id)
     return session.scalars(statement.with_for_update(skip_locked=True)).one_or_none()
 
 
 def lock_waiting(session: Session, parent_id: str) -> Job | None:
-    """Lock a job that waits for its child jobs; None if it does not wait, or if another transaction has locked it."""
+    """Return a job that waits for its child jobs, locked; None if it does not wait, or if another transaction has
+    locked it.
+    """
     statement = select(Job).where(Job.id == parent_id, Job.state == JobState.WAITING)
     return session.scalars(statement.with_for_update(skip_locked=True)).one_or_none()
 
 
 def wait(session: Session, job: Job) -> None:
-    """Take a locked running job from its worker until its child jobs are done, and number the event that says so."""
+    """Set a locked running job to wait for its child jobs, without a worker, and assign a number to its event."""
     if job.deadline_at is None:
         job.deadline_at = Job.started_at + Job.timeout_seconds
     job.state = JobState.WAITING
@@ -84,7 +86,7 @@ def wait(session: Session, job: Job) -> None:
 def insert_queued(
     session: Session, parent: Job, stage: int, kind: str, ids: Sequence[str], specs: Sequence[Json]
 ) -> None:
-    """Queue the child jobs of a stage, with the age and the priority of their parent."""
+    """Insert the child jobs of a stage into the queue, with the age and the priority of their parent."""
     common: dict[str, object] = {
         "owner": parent.owner,
         "kind": kind,
@@ -118,13 +120,13 @@ def insert_queued(
 
 
 def of_parent(session: Session, parent_id: str) -> Sequence[Job]:
-    """Return the child jobs of a job, by stage and number."""
+    """Return the child jobs of a job, ordered by stage and number."""
     statement = select(Job).where(Job.parent_id == parent_id).order_by(Job.stage, Job.part)
     return session.scalars(statement).all()
 
 
 def sum_of_results(session: Session, parent_id: str, member: str) -> int:
-    """Return the sum of a member of the results of the latest stage, over the child jobs that are done."""
+    """Return the sum of a member over the results of the finished child jobs of the latest stage."""
     stage = select(func.max(Job.stage)).where(Job.parent_id == parent_id).scalar_subquery()
     statement = select(func.coalesce(func.sum(Job.result[member].as_integer()), 0)).where(
         Job.parent_id == parent_id, Job.stage == stage, Job.result.is_not(None)
@@ -133,7 +135,7 @@ def sum_of_results(session: Session, parent_id: str, member: str) -> int:
 
 
 def results_of_ended(session: Session, member: str, parent_id: str | None) -> Sequence[Json]:
-    """Return the results with this member of the child jobs whose parent has ended: of one parent, or of all."""
+    """Return the results with this member of child jobs whose parent has ended: of one parent, or of all."""
     parent = aliased(Job)
     statement = (
         select(Job.result)
@@ -146,13 +148,13 @@ def results_of_ended(session: Session, member: str, parent_id: str | None) -> Se
 
 
 def any_open(session: Session, parent_id: str) -> bool:
-    """Return True if the job waits for a child job. It does not wait for child jobs that were asked to stop."""
+    """Return True if the job still waits for a child job, ignoring those that were requested to stop."""
     waited_for = (Job.state.in_(_OPEN), Job.cancel_requested_at.is_(None))
     return bool(session.scalar(select(exists().where(Job.parent_id == parent_id, *waited_for))))
 
 
 def open_specs(session: Session, parent_id: str) -> Sequence[tuple[str, str, Json]]:
-    """Return the child jobs that have not ended: (id, kind, specification)."""
+    """Return the (id, kind, specification) of the child jobs that have not ended."""
     statement = select(Job.id, Job.kind, Job.spec["part"]).where(
         Job.parent_id == parent_id, Job.state.in_(_OPEN)
     )
@@ -160,7 +162,7 @@ def open_specs(session: Session, parent_id: str) -> Sequence[tuple[str, str, Jso
 
 
 def last_stage(session: Session, parent_id: str) -> int | None:
-    """Return the number of the job's last stage; None if it has none."""
+    """Return the number of the job's last stage; None if it has no child jobs."""
     return session.scalar(select(func.max(Job.stage)).where(Job.parent_id == parent_id))
 
 
@@ -197,7 +199,7 @@ def progress_within(session: Session, job: Job, seconds: float) -> bool:
 
 
 def cancel_open(session: Session, parent_id: str, ids: Collection[str] | None = None) -> None:
-    """End the child jobs that no worker runs (of a locked job; with `ids` only these), and ask the others to stop.
+    """End the child jobs of a locked job that no worker runs, and request that the others stop; with `ids` only these.
 
     It is one statement, because a child job may be claimed at this moment.
     """
@@ -217,7 +219,7 @@ def cancel_open(session: Session, parent_id: str, ids: Collection[str] | None = 
 
 
 def stuck(session: Session) -> Sequence[str]:
-    """Return the waiting jobs that are past their deadline, or have no child job left to wait for."""
+    """Return the ids of the waiting jobs that are past their deadline, or have no unfinished child job."""
     child = aliased(Job)
     waited_for = (child.state.in_(_OPEN), child.cancel_requested_at.is_(None))
     nothing_open = ~exists().where(child.parent_id == Job.id, *waited_for)
@@ -233,14 +235,14 @@ def overdue(session: Session, job: Job) -> bool:
 
 
 def seconds_since_start(session: Session, job: Job) -> float:
-    """Return the seconds since a job was claimed: for the first time, if it has child jobs; 0 if it never was."""
+    """Return the seconds since a job was claimed (for a job with child jobs, the first time); 0 if it never was."""
     if job.started_at is None:
         return 0.0
     return float(session.scalar(select(db_now() - job.started_at)) or 0.0)
 
 
 def results_in_use(session: Session) -> Sequence[tuple[str, Json]]:
-    """Return the results of the child jobs of all unfinished jobs, of all owners: (id of the child job, result)."""
+    """Return the (id of the child job, result) of the child jobs of all unfinished jobs, of all owners."""
     parent = aliased(Job)
     statement = (
         select(Job.id, Job.result)
@@ -251,7 +253,7 @@ def results_in_use(session: Session) -> Sequence[tuple[str, Json]]:
 
 
 def prune_child_jobs(session: Session, age_seconds: float, limit: int) -> int:
-    """Remove up to `limit` child jobs of jobs that ended at least `age_seconds` ago; returns how many."""
+    """Delete up to `limit` child jobs of jobs that ended at least `age_seconds` ago; returns their number."""
     parent = aliased(Job)
     forgotten = exists().where(
         parent.id == Job.parent_id,
@@ -262,7 +264,7 @@ def prune_child_jobs(session: Session, age_seconds: float, limit: int) -> int:
 
 
 class RunningJob(NamedTuple):
-    """A running job as the reaper read it: `token` and `heartbeat_count` tell whether it has changed since."""
+    """A running job as the reaper read it. A different `token` or `heartbeat_count` shows that it has changed since."""
 
     job_id: str
     token: int
@@ -278,28 +280,32 @@ class Requests(NamedTuple):
 
 
 class Heartbeat(NamedTuple):
-    """The result of a heartbeat."""
+    """The result of a heartbeat: whether cancellation was requested, and the number of the job's last event."""
 
     cancel_requested: bool
     event_seq: int
 
 
 def _is_known(kind: InstrumentedAttribute[str]) -> ColumnElement[bool]:
+    """Return the condition that this process knows the kind of the job."""
     return or_(
         bindparam("any_kind", type_=Boolean), kind.in_(bindparam("known_kinds", expanding=True))
     )
 
 
 def _known_kinds(kinds: Collection[str] | None) -> dict[str, Any]:
+    """Return the SQL parameters of `_is_known`."""
     return {"any_kind": kinds is None, "known_kinds": sorted(kinds or ())}
 
 
 def _at_most(running: int | None) -> dict[str, Any]:
+    """Return the SQL parameter for the maximum number of running jobs of an owner."""
     return {"most_running": 2**31 - 1 if running is None else running}
 
 
 def slot_share(session: Session, heard_within_seconds: float) -> int | None:
-    """Return how many jobs of an owner may run at once where no quota says so: all slots of the workers but one.
+    """Return the maximum number of running jobs of one owner if no quota sets it: all slots of the workers but one.
+    None if the service has one slot, or one owner with a usable key.
 
     None where the service has one slot, or one owner with a usable key.
     """
@@ -312,8 +318,8 @@ _SHARE_SECONDS = 3600.0
 
 
 def _use_by_owner() -> Subquery:
-    """Select the owners of running and recently ended jobs: the number of running jobs, and the seconds for which they
-    used a slot within the last hour.
+    """Return a subquery of the owners of running and recently ended jobs: the number of running jobs, and the seconds
+    of slot use within the last hour.
     """
     job, now = aliased(Job), db_now()
     since = now - _SHARE_SECONDS
@@ -337,6 +343,9 @@ def _use_by_owner() -> Subquery:
 
 
 def _next_id() -> ScalarSelect[str]:
+    """Return a subquery of the id of the next job to claim: that of the owner with the least use, then by priority and
+    age.
+    """
     # The owner with the fewest running jobs, then the one whose jobs took the fewest seconds lately; of its jobs the
     # one of the highest priority, then the oldest. Owners with `most_running` jobs are skipped. On PostgreSQL a row
     # that another claim has locked is skipped without waiting. SQLite has one writer at a time, and its dialect omits
@@ -378,6 +387,7 @@ _LEASE_END = db_now() + bindparam("lease", type_=Float)
 
 
 def _has_work() -> Select[tuple[bool]]:
+    """Return the statement that tests if a claim would find a job."""
     running = aliased(Job)
     counts = select(running.owner, func.count().label("jobs"))
     busy = counts.where(running.state == JobState.RUNNING).group_by(running.owner).subquery()
@@ -393,6 +403,7 @@ _HAS_CHILDREN = Job.deadline_at.is_not(None)
 
 
 def _claim() -> ReturningUpdate[Job, float | None]:
+    """Return the statement that claims the next job."""
     return (
         update(Job)
         .where(Job.id == _next_id(), Job.state == JobState.QUEUED)
@@ -439,7 +450,7 @@ _REQUESTS = select(Job.cancel_requested_at, Job.keep_requested_at).where(*_HELD)
 def has_work(
     session: Session, kinds: Collection[str] | None = None, most_running: int | None = None
 ) -> bool:
-    """Return True if a claim would find a job now. It only reads, so that idle workers never hold up a writer."""
+    """Return True if a claim would find a job now. It only reads, so that idle workers never delay a writer."""
     return bool(session.scalar(_HAS_WORK, _known_kinds(kinds) | _at_most(most_running)))
 
 
@@ -472,7 +483,9 @@ def beat(
     *,
     is_event: bool,
 ) -> Heartbeat | None:
-    """Prolong the lease; None if the token is no longer valid. If the progress is an event, it takes a number."""
+    """Extend the lease; None if the token is no longer valid. If the progress is an event, a number is
+    assigned to it.
+    """
     values = {"held_id": job_id, "held_token": token, "lease": lease_seconds}
     statement = _BEAT
     if progress is not None:
@@ -506,8 +519,8 @@ def succeed(
     progress: Json | None = None,
     n_events: int = 1,
 ) -> tuple[int, float] | None:
-    """End the job as succeeded if the token is valid and nobody asked to cancel it. Returns the number of the last
-    event to write, and the seconds since its start. `progress` is the final progress of the job.
+    """End the job as succeeded if the token is valid and no cancellation was requested. Returns the number of the last
+    event to write, and the seconds since its start; else None. `progress` is the final progress of the job.
 
     One UPDATE decides between success and a simultaneous cancel: both change this row, and the second one sees the
     change of the first.
@@ -545,7 +558,7 @@ def lock(
     *,
     wait: bool = True,
 ) -> Job | None:
-    """Lock a running job for the rest of the transaction; None if the token (or the heartbeat) has changed.
+    """Return a running job, locked until the transaction ends; None if the token (or the heartbeat) has changed.
 
     The parent of a child job is locked first, because the end of either may end the other. Without `wait`, it also
     returns None if another transaction has locked either of them: that process may hang.
@@ -563,7 +576,9 @@ def lock(
 
 
 def end(session: Session, job: Job, state: JobState, error: Json | None) -> None:
-    """End a locked job in a state other than `succeeded`, its child jobs with it, and number the event that says so."""
+    """End a locked job in a state other than `succeeded`, together with its child jobs, and assign a number to its
+    event.
+    """
     if job.state == JobState.WAITING:
         cancel_open(session, job.id)
     job.state = state
@@ -576,8 +591,8 @@ def end(session: Session, job: Job, state: JobState, error: Json | None) -> None
 
 
 def request_cancel(session: Session, job: Job) -> str:
-    """End a locked job without a worker, or ask its worker to end it. Returns the state that answers show, and numbers
-    the event.
+    """End a locked job that has no worker, or request that its worker ends it. Returns the state that the API shows,
+    and assigns a number to the event.
     """
     job.cancel_requested_at = db_now()
     if job.state != JobState.RUNNING:
@@ -589,14 +604,14 @@ def request_cancel(session: Session, job: Job) -> str:
 
 
 def request_keep(session: Session, job: Job) -> None:
-    """Ask a locked job to end early and keep the best so far, and number the event."""
+    """Request that a locked job ends early with the best result so far, and assign a number to the event."""
     job.keep_requested_at = db_now()
     job.event_seq += 1
     session.flush()
 
 
 def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -> None:
-    """Put a locked job back into the queue, and number the event that says so.
+    """Return a locked job to the queue, and assign a number to its event.
 
     Without a delay `not_before` is 0 rather than the present time, so that a clock set back does not delay the job.
     """
@@ -610,7 +625,7 @@ def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -
 
 
 def release_misdated(session: Session, longest_delay: float) -> None:
-    """Queue at once the jobs whose retry is further ahead than the longest delay: the clock was set back meanwhile."""
+    """Queue at once the jobs whose retry is later than the longest delay allows, because the clock was set back."""
     session.execute(
         update(Job)
         .where(
@@ -626,9 +641,9 @@ def release_misdated(session: Session, longest_delay: float) -> None:
 def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnElement[bool]:
     """Return the condition that a running job's lease expired at least `for_seconds` ago.
 
-    PostgreSQL's own clock says so; `beaten_at` is null there. SQLite has only the clock of the process, which may be
-    set forward or back at any moment. So its heartbeats use the machine's monotonic clock. A heartbeat in the future of
-    that clock is from before the machine's last start.
+    PostgreSQL's own clock is used; `beaten_at` is null there. SQLite has only the clock of the process, which may be
+    set forward or back at any moment, so heartbeats use the machine's monotonic clock. A heartbeat in the future of
+    that clock dates from before the machine's last start.
     """
     silence = lease_seconds + for_seconds
     return and_(
@@ -641,7 +656,7 @@ def lease_is_over(lease_seconds: float, for_seconds: float = 0.0) -> ColumnEleme
 
 
 def expired(session: Session, lease_seconds: float) -> Sequence[RunningJob]:
-    """Return the running jobs whose lease is over."""
+    """Return the running jobs whose lease has expired."""
     leased = select(Job.id, Job.lease_token, Job.heartbeat_count, Job.parent_id)
     leased = leased.where(lease_is_over(lease_seconds))
     return [RunningJob(*row) for row in session.execute(leased)]

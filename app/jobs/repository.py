@@ -1,4 +1,6 @@
-"""Queries on one owner's jobs and their outputs, and on workers. The queries of the queue are in `queue_repository`."""
+"""Queries for one owner's jobs and their outputs, and for workers. The queries of the queue are in
+`queue_repository`.
+"""
 
 from __future__ import annotations
 
@@ -56,18 +58,18 @@ _UPLOADS = ("ingest", "ingest_files")
 
 
 def insert_job(session: Session, **values: Any) -> Job:
-    """Add a queued job, created now by the database's clock, whose first event (number 1) has yet to be written."""
+    """Insert a queued job, created now by the database's clock. The caller must write its first event (number 1)."""
     return session.scalars(_INSERT, values).one()
 
 
 def add_event(session: Session, job_id: str, seq: int, type_: str, data: Json) -> None:
-    """Write one event. `seq` is `jobs.event_seq`, which the same transaction has just incremented."""
+    """Insert one event of a job. `seq` is `jobs.event_seq`, which the same transaction has just incremented."""
     session.execute(_ADD_EVENT, {"job_id": job_id, "seq": seq, "type": type_, "data": data})
 
 
 def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job | None:
-    """Return the owner's job, never a child job. `lock` holds the row until the transaction ends
-    (SQLite's writers are alone anyway).
+    """Return the owner's job, never a child job; with `lock`, locked until the transaction ends (SQLite has only one
+    writer anyway). None if it does not exist.
     """
     statement = select(Job).where(Job.id == job_id, Job.readable_by(owner), Job.parent_id.is_(None))
     if lock:
@@ -87,9 +89,9 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Job]:
-    """Return the owner's jobs, newest first. `cancelling` is a running job that was asked to stop; one that waits for
-    child jobs is running, too. `unresolved` has the table of each kind that makes an output: then only failures without
-    a later success are returned.
+    """Return a page of the owner's jobs, newest first. The state `cancelling` is a running job with a request to stop;
+    a job that waits for child jobs counts as running. With `unresolved`, the table of each kind with an output, only
+    failures without a later success are returned.
     """
     statement = select(Job).where(Job.readable_by(owner), Job.parent_id.is_(None))
     statement = only.apply(statement, Job)
@@ -124,8 +126,9 @@ def list_page(
 def _unresolved(
     statement: Select[Job], owner: str, tables: Mapping[str, type[JobOutputRow]]
 ) -> Select[Job]:
-    """Keep jobs that failed or timed out, without those that were retried, whose output was deleted, or after which a
-    job of the same kind and name succeeded. A table that is read from one file or from several is one kind.
+    """Return the statement restricted to jobs that failed or timed out, without those that were retried, whose output
+    was deleted, or after which a job of the same kind and name succeeded. Reading a table from one file or several is
+    one kind.
     """
     later = and_(
         _LATER.readable_by(owner),
@@ -149,7 +152,7 @@ def _unresolved(
 
 
 def events_after(session: Session, job_id: str, after: int, limit: int) -> Sequence[JobEvent]:
-    """Return up to `limit` events numbered above `after`, in order. The caller has checked the job's owner."""
+    """Return up to `limit` events numbered above `after`, in order. The caller must have checked the owner."""
     statement = (
         select(JobEvent)
         .where(JobEvent.job_id == job_id, JobEvent.seq > after)
@@ -161,7 +164,9 @@ def events_after(session: Session, job_id: str, after: int, limit: int) -> Seque
 
 @cache
 def _states_of_ids() -> Select[str, str, int]:
-    """Return the statement of `states`: to build it takes as long as to run it, and it runs many times a second."""
+    """Return the statement of `states`, cached: building it takes as long as running it, and it runs many times a
+    second.
+    """
     wanted: BindParameter[list[str]] = bindparam("ids", expanding=True)
     return select(Job.id, Job.state, Job.event_seq).where(Job.id.in_(wanted))
 
@@ -181,7 +186,9 @@ def insert_output(session: Session, table: type[Row], **values: Any) -> Row:
 def find_output(
     session: Session, table: type[Row], owner: str, id_: str, *, lock: bool = False
 ) -> Row | None:
-    """Return the owner's output with its job. `lock` holds the row until the transaction ends."""
+    """Return the owner's output with its job; with `lock`, locked until the transaction ends. None if it does not
+    exist.
+    """
     statement = select(table).where(table.readable_by(owner), table.id == id_)
     statement = statement.options(selectinload("*"))
     if lock:
@@ -200,7 +207,7 @@ def list_outputs(
     limit: int,
     after: str | None,
 ) -> Page[Row]:
-    """Return the owner's outputs with their jobs, newest first. A model, a dataset or a filter may limit them."""
+    """Return a page of the owner's outputs with their jobs, newest first, filtered by model, dataset and `only`."""
     statement = only.apply(select(table).where(table.readable_by(owner)), table)
     if model_id is not None:
         statement = statement.where(table.of_model(model_id))
@@ -222,7 +229,9 @@ def list_outputs(
 def write_output(
     session: Session, table: type[Row], owner: str, id_: str, job_id: str, **values: Any
 ) -> bool:
-    """Write the result of the job; False if the row was deleted meanwhile, or belongs to another job."""
+    """Write the result of the job into its output's row; returns False if the row was deleted or belongs to another
+    job.
+    """
     statement = update(table).where(
         table.readable_by(owner), table.id == id_, table.job_id == job_id
     )
@@ -231,7 +240,7 @@ def write_output(
 
 
 def delete_output(session: Session, table: type[Row], owner: str, id_: str) -> None:
-    """Put the row into the trash, or delete it if its table has none, with the rows that refer to it."""
+    """Move the row to the trash, or, if its table has no trash, delete it with the rows that refer to it."""
     whose = table.readable_by(owner), table.id == id_
     if issubclass(table, Trashable):
         session.execute(update(table).where(*whose).values(deleted_at=db_now()))
@@ -248,7 +257,7 @@ def register(
     slots: int,
     role: Role = Role.WORKER,
 ) -> None:
-    """Register a process at its start. The id is new at every start: host names repeat, and so do pids."""
+    """Insert the row of a process at its start. The id is new at every start, because host names and pids repeat."""
     session.execute(
         insert(Worker).values(
             id=worker_id,
@@ -272,7 +281,9 @@ def seen(
     by_look: int = 0,
     note: str | None = None,
 ) -> bool:
-    """Write that the process is alive and how it found its jobs; False if its row is gone: register it again."""
+    """Record a heartbeat of the process, and how it found its jobs; returns False if its row was deleted, so that it
+    must register again.
+    """
     updated = session.execute(
         update(Worker)
         .where(Worker.id == worker_id)
@@ -284,7 +295,7 @@ def seen(
 
 
 def deregister(session: Session, worker_id: str) -> None:
-    """Remove a process that ends normally."""
+    """Delete the row of a process that ends normally."""
     session.execute(delete(Worker).where(Worker.id == worker_id))
 
 
@@ -303,7 +314,7 @@ def dispatchers(session: Session) -> Sequence[Worker]:
 
 
 def alive(session: Session, within_seconds: float, role: Role = Role.WORKER) -> Sequence[Worker]:
-    """Return the processes of a role that were heard from within the last `within_seconds`, oldest first."""
+    """Return the processes of a role with a heartbeat in the last `within_seconds`, oldest first."""
     return session.scalars(
         select(Worker)
         .where(Worker.role == role, Worker.seen_at > db_now() - within_seconds)
@@ -312,5 +323,5 @@ def alive(session: Session, within_seconds: float, role: Role = Role.WORKER) -> 
 
 
 def prune(session: Session, age_seconds: float, limit: int) -> int:
-    """Remove up to `limit` processes that were silent for at least `age_seconds`; returns how many."""
+    """Delete up to `limit` processes without a heartbeat for at least `age_seconds`; returns their number."""
     return delete_some(session, Worker, Worker.seen_at < db_now() - age_seconds, limit=limit)

@@ -236,8 +236,8 @@ class Job(Resource):
 
     @classmethod
     def of_row(cls, row: JobRow) -> Job:
-        """Show a row: `cancelling` is running with a cancel request, and a job that waits for its parts is running;
-        parameters are beside the algorithm's name.
+        """Return the response for a job's row. A running job with a request to stop is `cancelling`; a job that waits
+        for child jobs is running; the algorithm's parameters are next to its name.
         """
         spec = row.spec
         algorithm, output = spec.get("algorithm"), find_output(row)

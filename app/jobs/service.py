@@ -1,4 +1,4 @@
-"""An owner's operations on jobs: list, read, cancel, retry. `enqueue` begins every job."""
+"""An owner's operations on jobs: list, read, cancel, retry. Every job is created by `enqueue`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def enqueue(
     retry_of: str | None = None,
     adds_bytes: int = 0,
 ) -> Job:
-    """Write a job and its first event in the caller's transaction: both are committed, or neither.
+    """Create a queued job and its first event in the caller's transaction.
 
     `not_before` is a time of the database's clock; 0 means at once. `adds_bytes` is the size
     of the upload that the job reads. Raises TooMany, Unavailable or OutOfSpace as `access.service.admit`.
@@ -81,7 +81,7 @@ def enqueue_rest(
     *,
     min_timeout_seconds: float,
 ) -> Job:
-    """Write a job that continues the work of another job, in the transaction that ends the other job.
+    """Create a job that continues the work of another job, in the transaction that ends the other job.
 
     It needs no admission of its own. It has the priority, tags and limits of the other job, but a timeout of at least
     `min_timeout_seconds`: the other job may have ended by its own timeout.
@@ -108,7 +108,7 @@ def enqueue_rest(
 
 
 def _begin(session: Session, job: Job) -> Job:
-    """Write a new job's first event."""
+    """Write a new job's first event; returns the job."""
     repository.add_event(
         session, job.id, job.event_seq, "state", {"state": job.state, "attempt": 0}
     )
@@ -128,7 +128,7 @@ def list_page(
     limit: int = 50,
     after: str | None = None,
 ) -> Page[Job]:
-    """Return the owner's jobs, newest first. A state, a kind, a dataset or a filter may limit them. With `unresolved`,
+    """Return a page of the owner's jobs, newest first, filtered by state, kind, dataset and `only`. With `unresolved`,
     only failures without a later success are returned.
     """
     if state is not None and state not in SHOWN_STATES:
@@ -150,20 +150,21 @@ def list_page(
 
 
 def _tables_of_outputs() -> dict[str, type[JobOutputRow]]:
-    """Return the table of each kind of job that makes an output: the row exists until it is deleted, however the job
-    ends.
+    """Return the table of each kind of job with an output, whose row exists until it is deleted, however
+    the job ends.
     """
     kinds = {name: find_kind(name) for name in SHOWN_KINDS}
     return {name: kind.output.table for name, kind in kinds.items() if kind and kind.output}
 
 
 def _no_choice(parameter: str, choices: Iterable[str], got: str) -> Invalid:
+    """Return the error for a query parameter with an unknown value."""
     detail = f"{parameter} must be one of {', '.join(choices)}, got {got[:100]!r}"
     return Invalid(detail, errors=[{"parameter": parameter, "detail": detail}])
 
 
 def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
-    """Ask a job to stop; returns it and whether this call changed anything.
+    """Request that a job stops; returns the job, and True if this call changed anything.
 
     A queued job, and a job that waits for child jobs, end at once. A running job gets a request, and its worker (or the
     reaper) ends it. The row is locked during the decision, so a job that is just finishing has either finished or will
@@ -192,7 +193,8 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
 
 
 def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
-    """Queue the work of a job that failed, was cancelled or timed out as a new job, in the caller's transaction.
+    """Queue the work of a job that failed, was cancelled or timed out as a new job, in the caller's transaction;
+    returns the new job.
 
     The output of the old job then belongs to the new job. Raises Conflict if it already belongs to another job, or if
     the work cannot be repeated.
@@ -251,7 +253,7 @@ def states(session: Session, ids: Iterable[str]) -> dict[str, tuple[str, int]]:
 
 
 def find(session: Session, owner: str, job_id: str, *, lock: bool = False) -> Job:
-    """Return the owner's job; raises NotFound. `lock` holds the row until the transaction ends."""
+    """Return the owner's job; with `lock`, locked until the transaction ends. Raises NotFound."""
     job = repository.find(session, owner, job_id, lock=lock) if is_id(job_id, "job") else None
     if job is None:
         raise NotFound(f"there is no job {job_id[:100]!r}")

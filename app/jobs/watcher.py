@@ -1,4 +1,4 @@
-"""One watcher per process: all requests that wait for a job share a single query."""
+"""The watcher of a process: all requests that wait for jobs share a single query."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NEARLY_DUE = 0.5  # fraction of a waiter's delay that may be left when its job i
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A job's state at one poll; None for a deleted job."""
+    """A job's state and last event number at one poll; None for a deleted job."""
 
     state: str | None
     seq: int
 
     @property
     def final(self) -> bool:
-        """Return True if the job cannot change any more."""
+        """True if the job cannot change any more."""
         return self.state is None or self.state in FINAL_STATES
 
 
@@ -40,7 +40,7 @@ Poll = Callable[[Iterable[str]], dict[str, tuple[str, int]]]
 
 @dataclass(eq=False, slots=True)
 class Turn:
-    """When one waiter's job is polled next."""
+    """The time at which one waiter's job is polled next."""
 
     job_id: str
     since: float
@@ -59,7 +59,7 @@ class Schedule:
         self._turns: set[Turn] = set()
 
     def add(self, job_id: str, since: float, now: float) -> Turn:
-        """Add a waiter for a job that has waited since `since`."""
+        """Add a waiter that has waited for a job since `since`; returns its turn."""
         turn = Turn(job_id, since, now, 0.0)
         self._turns.add(turn)
         self._delay(turn, now)
@@ -70,11 +70,13 @@ class Schedule:
         self._turns.discard(turn)
 
     def next_due(self) -> float | None:
-        """Return when a job is to be polled; None if nobody waits."""
+        """Return the time of the next poll; None if there are no waiters."""
         return min((turn.due for turn in self._turns), default=None)
 
     def take_due(self, now: float) -> list[str]:
-        """Return the jobs to poll now, and set the next time of all their waiters; empty if no waiter is due."""
+        """Return the ids of the jobs to poll now, and set the next time of all their waiters; empty if no waiter is
+        due.
+        """
         if not any(turn.due <= now for turn in self._turns):
             return []
         jobs = {turn.job_id for turn in self._turns if turn.due - NEARLY_DUE * turn.delay <= now}
@@ -84,18 +86,21 @@ class Schedule:
         return sorted(jobs)
 
     def _delay(self, turn: Turn, now: float) -> None:
+        """Set the next time of a waiter, which is later the longer it has waited."""
         turn.delay = min(max((now - turn.since) * SHARE, FASTEST), SLOWEST)
         turn.due = now + turn.delay
 
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
+    """A request that waits for a job: its condition, and the future of its answer."""
+
     until: Callable[[Snapshot], bool]
     answer: asyncio.Future[Snapshot | None]
 
 
 class Watcher:
-    """Polls the jobs that someone waits for, those that are due in one query.
+    """Polls the jobs for which requests wait; all jobs that are due are read by one query.
 
     `poll` maps job ids to (state, last event's number); ids that are gone are missing from its answer.
     """
@@ -115,7 +120,7 @@ class Watcher:
         seconds: float,
         since: float | None = None,
     ) -> Snapshot | None:
-        """Wait until `until` is true for the job; None when the time is up or the server is closing.
+        """Wait until `until` returns True for the job; returns None when the time is up or the server is closing.
 
         `since` is the time of `time.monotonic()` at which the caller began to wait, if this wait continues others.
         """
@@ -140,7 +145,7 @@ class Watcher:
                 del self._waiters[job_id]
 
     def release(self) -> None:
-        """Release every waiter, and never wait again."""
+        """Release every waiter; later waits return at once."""
         self.closed = True
         for waiters in self._waiters.values():
             for waiter in waiters:
@@ -156,6 +161,7 @@ class Watcher:
                 await self._task
 
     async def _watch(self) -> None:
+        """Poll the jobs that are due and answer their waiters, until cancelled."""
         while True:
             self._asked.clear()
             polled = self._schedule.take_due(time.monotonic())
@@ -173,6 +179,7 @@ class Watcher:
                 self._answer(job_id, Snapshot(*seen.get(job_id, (None, 0))))
 
     def _answer(self, job_id: str, snapshot: Snapshot) -> None:
+        """Answer the waiters of a job whose condition holds."""
         for waiter in self._waiters.get(job_id, ()):
             if waiter.answer.done():
                 continue
@@ -183,7 +190,7 @@ class Watcher:
                 waiter.answer.set_exception(error)
 
     async def _pause(self) -> None:
-        """Sleep until a job is due. A new waiter ends the sleep."""
+        """Sleep until a job is due, or until there is a new waiter."""
         due = self._schedule.next_due()
         pause = None if due is None else due - time.monotonic()
         with contextlib.suppress(TimeoutError):

@@ -1,1 +1,1 @@
-"""The registry of models, and what is known about each: see docs/architecture.md."""
+"""The registry of models, and the stored results about each model: see docs/architecture.md."""

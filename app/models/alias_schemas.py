@@ -43,6 +43,7 @@ class AliasGuarantee(Body):
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
+        """Raise ValueError unless exactly one rate is set, and a confidence only with `fpr` or `tpr`."""
         kept = [name for name in _KEPT if getattr(self, name) is not None]
         if len(kept) != 1:
             got = " and ".join(kept) or "none"
@@ -103,6 +104,7 @@ class DecisionMemo(Body):
 
     @model_validator(mode="after")
     def _in_pairs(self) -> Self:
+        """Raise ValueError unless the related members are given together."""
         for one, other in (("review", "rows"), ("cost_false_positive", "cost_false_negative")):
             given = [name for name in (one, other) if getattr(self, name) is not None]
             if len(given) == 1:
@@ -196,5 +198,5 @@ class Alias(AliasSummary):
 
 
 def alias_of(state: AliasState) -> Alias:
-    """Return an alias with its history."""
+    """Return the response for an alias with its history."""
     return Alias.from_row(state.alias, history=state.history)

@@ -29,12 +29,13 @@ class AliasState:
 
 
 def get_alias(session: Session, owner: str, name: str, alias: str) -> AliasState:
-    """Return the alias with its history, the latest first; raises NotFound."""
+    """Return the alias with its history, newest first. Raises NotFound."""
     current = _find(session, owner, name, alias)
     return AliasState(current, list(repository.history(session, owner, name, alias, HISTORY_SHOWN)))
 
 
 def _find(session: Session, owner: str, name: str, alias: str, *, lock: bool = False) -> ModelAlias:
+    """Return the row of an alias; with `lock`, locked until the transaction ends. Raises NotFound."""
     current = None
     if re.fullmatch(NAME, name) and re.fullmatch(NAME, alias):
         current = repository.find_alias(session, owner, name, alias, lock=lock)
@@ -46,7 +47,7 @@ def _find(session: Session, owner: str, name: str, alias: str, *, lock: bool = F
 def list_aliases(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAlias]:
-    """Return the aliases of a name, the last moved first; raises NotFound if no model has the name."""
+    """Return a page of the aliases of a model name, the last moved first. Raises NotFound if there is no such model."""
     if not re.fullmatch(NAME, name) or repository.find_latest(session, owner, name) is None:
         raise NotFound(f"there is no model {name[:200]!r}")
     return repository.list_aliases(session, owner, name, limit=limit, after=after)
@@ -65,7 +66,7 @@ def set_alias(
     if_revision: int | None,
     must_be_new: bool = False,
 ) -> tuple[AliasState, bool]:
-    """Point the alias at a model of the same name, by any reference to it; return it, and True if it is new.
+    """Point the alias at a model of the same name, given by any reference; returns the alias, and True if it is new.
 
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
     `guarantee` replaces that of the alias, None removes it; raises Invalid if the model cannot meet it.
@@ -100,7 +101,7 @@ def set_alias(
 def remove_alias(
     session: Session, owner: str, name: str, alias: str, *, if_revision: int | None
 ) -> None:
-    """Remove the alias; the caller gives the revision that they saw. Its history stays: an alias of the same name
+    """Delete the alias, given its revision as the caller has seen it. Its history is kept: a new alias of the same name
     continues it.
     """
     current = _find(session, owner, name, alias, lock=True)
@@ -111,7 +112,7 @@ def remove_alias(
 def _cutoff_to_keep(
     session: Session, model: Model, guarantee: StoredGuarantee, *, given: bool
 ) -> AliasCutoff:
-    """Return the cutoff on the validation curve with which a model meets a guarantee; raises Invalid.
+    """Return the cutoff on the validation curve with which a model meets a guarantee. Raises Invalid if it cannot.
 
     `given`: the guarantee is part of the request.
     """
@@ -135,7 +136,7 @@ def _cutoff_to_keep(
 def _kept_on(
     measured: PartCurve, guarantee: StoredGuarantee
 ) -> tuple[float, core_metrics.OperatingPoint]:
-    """Return the threshold that meets a guarantee on a curve, inf if it flags no row, and its operating point."""
+    """Return the threshold that meets a guarantee on a curve (inf if it flags no row), and its operating point."""
     if (threshold := guarantee.get("threshold")) is not None:
         return threshold, point_on(measured, threshold=threshold)
     if (share := guarantee.get("flagged")) is not None:

@@ -1,4 +1,4 @@
-"""Rankers from the blob store."""
+"""The artifacts of trained models: their blobs, and loading of the ranker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def artifact_of(model: Model) -> Blob:
 
 
 def load_ranker(path: Path, sha256: str) -> tuple[Ranker, int]:
-    """Return the ranker in a local file of a blob, and the bytes of its artifact.
+    """Return the ranker in an artifact file, and the size of the file in bytes.
 
     Raises BlobDamaged if its SHA-256 is another one.
     """

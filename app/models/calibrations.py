@@ -1,6 +1,7 @@
-"""Calibrations of models: fitted on rows that the ranker was not trained on, stored with the model, and served.
+"""Calibrations of models: fitted on rows that the ranker was not trained on, stored with the model, and used to serve
+probabilities.
 
-A model keeps every calibration that it had; the latest is served.
+A model keeps all its calibrations; the latest one is used.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def learn(
 
 
 def reliability_record(found: probability.Reliability) -> Reliability:
-    """Return a reliability as it is stored: the members of intervals beside the others, infinite ones as None."""
+    """Return a reliability as stored JSON: the ends of intervals next to the other members, infinite ones as None."""
     points: list[ReliabilityPoint] = [
         {
             "probability": point.probability,
@@ -161,22 +162,26 @@ def reliability_record(found: probability.Reliability) -> Reliability:
 
 
 def _score_parts(found: probability.Decomposition) -> dict[str, Any]:
+    """Return the decomposition of a score as JSON, with its interval's ends."""
     parts: dict[str, Any] = document_of(found)
     ends = parts.pop("interval") or {"low": None, "high": None}
     return {**parts, "low": ends["low"], "high": ends["high"]}
 
 
 def _shape(found: probability.Shape | None) -> dict[str, Any] | None:
+    """Return the shape test as JSON; None without one."""
     shape: dict[str, Any] | None = document_of(found)
     return None if shape is None else {**shape.pop("size"), **shape}
 
 
 def _interval(found: Interval) -> documents.Interval | None:
+    """Return an interval as JSON; None if it is incomplete or infinite."""
     record = document_of(found)
     return None if None in record.values() else record
 
 
 def _periods(found: probability.Periods | None) -> CalibrationPeriods | None:
+    """Return the levels of the time windows as JSON; None without windows."""
     if found is None:
         return None
     return {"levels": document_of(found.levels), "step": found.step, "p_value": found.p_value}
@@ -191,7 +196,7 @@ def row_of(
     job_id: str,
     dataset: DatasetLineage | None,
 ) -> ModelCalibration:
-    """Return the row of a calibration that a job has fitted; its time is set as it is written."""
+    """Return the row of a calibration that a job has fitted; its time is set when it is written."""
     with np.load(workdir / record["file"], allow_pickle=False) as arrays:
         columns = {name: arrays[name].astype("<f8").tobytes() for name in arrays.files}
     evaluated = record["reliability_file"]
@@ -213,7 +218,7 @@ def row_of(
 
 @dataclass(frozen=True, eq=False)
 class ServedCalibration:
-    """A calibration, ready to use; immutable."""
+    """A calibration with its arrays, ready to compute probabilities; immutable."""
 
     version: int
     calibration: probability.Calibration
@@ -221,13 +226,13 @@ class ServedCalibration:
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of its arrays, those that one row is looked up in included."""
+        """The size of the arrays in bytes, including those used to look up one row."""
         pair = (self.pair.low_scores, self.pair.high_scores)
         return 3 * self.calibration.parameters.nbytes + 3 * sum(each.nbytes for each in pair)
 
 
 class CalibrationFile(TypedDict):
-    """A stored calibration for the process of a job: `file` has its arrays."""
+    """A stored calibration in the payload of a job: `file` has its arrays."""
 
     version: int
     method: str
@@ -236,12 +241,12 @@ class CalibrationFile(TypedDict):
 
 
 def served_of(row: ModelCalibration) -> ServedCalibration:
-    """Return a stored calibration, ready to use."""
+    """Return a stored calibration with its arrays, ready to compute probabilities."""
     return _served(row.version, row.method, row.prevalence, _columns_of(row))
 
 
 def write_file(row: ModelCalibration, workdir: Path) -> CalibrationFile:
-    """Write a stored calibration for `read_file`."""
+    """Write the arrays of a stored calibration to a file, for `read_file`."""
     columns = _columns_of(row)
     np.savez(
         workdir / CALIBRATION_FILE,
@@ -265,6 +270,7 @@ def read_file(written: CalibrationFile, workdir: Path) -> ServedCalibration:
 
 
 def _columns_of(row: ModelCalibration) -> dict[str, Floats]:
+    """Return the arrays of a stored calibration by name."""
     stored = {"parameters": row.parameters, "low": row.low, "high": row.high}
     return {name: np.frombuffer(column, dtype="<f8") for name, column in stored.items()}
 
@@ -272,6 +278,7 @@ def _columns_of(row: ModelCalibration) -> dict[str, Floats]:
 def _served(
     version: int, method: str, prevalence: float, columns: dict[str, Floats]
 ) -> ServedCalibration:
+    """Return a calibration with these arrays, ready to compute probabilities."""
     return ServedCalibration(
         version,
         core_probability.Calibration(method, columns["parameters"], prevalence),  # type: ignore[arg-type]
@@ -280,7 +287,7 @@ def _served(
 
 
 def find_served(session: Session, model: Model) -> ModelCalibration | None:
-    """Return the calibration that the model is served with."""
+    """Return the calibration that the model currently uses; None if it has none."""
     if model.calibration_version is None:
         return None
     return repository.find_calibration(session, model.id, model.calibration_version)
@@ -289,8 +296,8 @@ def find_served(session: Session, model: Model) -> ModelCalibration | None:
 def probabilities_at(
     row: ModelCalibration | None, thresholds: Sequence[float]
 ) -> list[float | None] | None:
-    """Return the probability by a calibration of a row with each of these scores, None for a score that is not finite;
-    None if the model has no calibration.
+    """Return the calibrated probability of each score, None for a score that is not finite; None if there is no
+    calibration.
     """
     if row is None:
         return None
@@ -320,8 +327,8 @@ def why_none(model: Model) -> str:
 def read(
     session: Session, owner: str, ref: str
 ) -> tuple[Model, ModelCalibration, Sequence[ModelCalibration]]:
-    """Return a model, its calibration, and all that it had, the latest first; raises NotFound with the reason why there
-    is none.
+    """Return a model, its current calibration, and all its calibrations, newest first. Raises NotFound with the reason
+    if it has none.
     """
     model = models.find(session, owner, ref)
     row = find_served(session, model)
@@ -333,14 +340,16 @@ def read(
 
 
 def stamp(row: Base) -> None:
-    """Set the time of a calibration's row; anew for each try to write it, since a failed one has used the clock up."""
+    """Set the creation time of a calibration's row, once per attempt to write it, because the SQL expression of a
+    failed attempt cannot be reused.
+    """
     if isinstance(row, ModelCalibration):
         row.created_at = cast(Any, db_now())
 
 
 def add(session: Session, owner: str, row: ModelCalibration) -> None:
-    """Add a row as the next version of its model's calibration, which is then served; raises Conflict if the model was
-    deleted.
+    """Insert a row as the next version of its model's calibration, which is then current. Raises Conflict if the model
+    was deleted.
     """
     model = repository.find(session, owner, row.model_id, lock=True)
     if model is None:

@@ -1,4 +1,4 @@
-"""/v1/models/{ref}/roc and …/curves: points of curves as JSON or CSV."""
+"""Routes for /v1/models/{ref}/roc and …/curves: points of curves as JSON or CSV."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ BandParameter = Annotated[
 
 @dataclass(frozen=True)
 class CurveForm:
-    """How to show a curve."""
+    """The requested form of a curve: format, number of points, and confidence band."""
 
     max_points: MaxPoints = 1000
     format: CurveFormat = "json"
@@ -79,7 +79,7 @@ CurveFormDep = Annotated[CurveForm, from_query(CurveForm)]
 def curve_response(
     of: Mapping[str, Any], curve: RocCurve, totals: ClassTotals, level: float, form: CurveForm
 ) -> Response:
-    """Return the curve in that form; `of` are further members of the JSON."""
+    """Return the response with a curve in the requested form; `of` are further members of the JSON."""
     if form.format == "csv":
         columns = _columns(curve, curve, totals, level, form.band)
         return StreamingResponse(_csv_lines(columns), media_type="text/csv; charset=utf-8")
@@ -89,6 +89,7 @@ def curve_response(
 def _columns(
     shown: RocCurve, curve: RocCurve, totals: ClassTotals, level: float, band: BandKind | None
 ) -> dict[str, Floats]:
+    """Return the columns of a curve's points, with the limits of the band, if requested."""
     columns = {"fpr": shown.fpr, "tpr": shown.tpr, "threshold": shown.thresholds}
     if band is not None:
         limits = metrics.roc_band(curve, totals, shown.fpr, kind=band, level=level)
@@ -99,7 +100,9 @@ def _columns(
 def roc_document(
     of: Mapping[str, Any], curve: RocCurve, totals: ClassTotals, level: float, form: CurveForm
 ) -> dict[str, Any]:
-    """Return the curve as JSON. Not as a model: to make one of each point would hold up all other threads."""
+    """Return the curve as JSON. It is not built from Pydantic models, because one for each point would block all other
+    threads.
+    """
     shown = curve.thin(form.max_points)
     columns = _columns(shown, curve, totals, level, form.band)
     points = [
@@ -113,6 +116,7 @@ def roc_document(
 
 
 def _csv_lines(columns: Mapping[str, Floats]) -> Iterator[str]:
+    """Yield the columns as CSV in chunks of lines."""
     yield ",".join(columns) + "\n"
     for start in range(0, len(next(iter(columns.values()))), _ROWS_PER_CHUNK):
         part = (column[start : start + _ROWS_PER_CHUNK].tolist() for column in columns.values())
@@ -144,6 +148,7 @@ async def read_roc(
     """
 
     def work() -> Response:
+        """Read the curve and return its points."""
         of = context.db.reading(curves.roc, caller.owner, ref, on)
         return curve_response(of_part(of), of.curve, of.totals, of.level, form)
 
@@ -151,7 +156,7 @@ async def read_roc(
 
 
 def of_part(measured: curves.PartCurve) -> dict[str, Any]:
-    """Return the members of `OfPart`."""
+    """Return the members of `OfPart` for a curve."""
     model, part = measured.model, measured.part
     return {
         "model_id": model.id,
@@ -162,7 +167,7 @@ def of_part(measured: curves.PartCurve) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ListCurveForm:
-    """How to show a curve of the list, and the fraction of positives that it assumes."""
+    """The requested form of a curve of the list, and the assumed fraction of positives."""
 
     max_points: MaxPoints = 1000
     format: CurveFormat = "json"
@@ -187,7 +192,7 @@ def list_curve_response(
     totals: ClassTotals,
     form: ListCurveForm,
 ) -> Response:
-    """Return a curve of the list in that form; `of` are further members of the JSON."""
+    """Return the response with a curve of the list in the requested form; `of` are further members of the JSON."""
     if kind == "histogram":
         return _histogram_response(of, curve, form)
     whole, prevalence = curves.list_curve_on(kind, curve, totals, form.prevalence)
@@ -211,6 +216,7 @@ def list_curve_response(
 
 
 def _histogram_response(of: Mapping[str, Any], curve: RocCurve, form: ListCurveForm) -> Response:
+    """Return the response with the histogram of the scores by class."""
     edges, positives, negatives = curves.histogram_on(curve, form.max_points, form.prevalence)
     low, high = edges[:-1], edges[1:]
     if form.format == "csv":
@@ -256,6 +262,7 @@ async def read_list_curve(
     """
 
     def work() -> Response:
+        """Read the curve and return the requested curve of the list."""
         of = context.db.reading(curves.roc, caller.owner, ref, on)
         return list_curve_response(of_part(of), kind, of.curve, of.totals, form)
 

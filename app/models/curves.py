@@ -1,4 +1,4 @@
-"""ROC curves of models: stored, read, and drawn from them the curves of the list and the histogram of the scores."""
+"""ROC curves of models: storage, reading, and the curves and histograms derived from them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FIRST_CURVE_POINTS = 100_000
 
 
 def write_curve(path: Path, curve: core_metrics.RocCurve) -> None:
-    """Write fpr, tpr and thresholds one after the other, float64 little-endian, as SQL stores them.
+    """Write fpr, tpr and thresholds one after the other, float64 little-endian, as the database stores them.
 
     Of more than `MAX_CURVE_POINTS` points only so many, by `RocCurve.thin`.
     """
@@ -61,7 +61,7 @@ class CurveColumns(TypedDict):
 
 
 def curve_columns(path: Path) -> CurveColumns:
-    """Return what `write_curve` has written, as the columns of a stored curve."""
+    """Return the file that `write_curve` has written as the columns of a stored curve."""
     fpr, tpr, thresholds = np.fromfile(path, dtype="<f8").reshape(3, -1)
     return {
         "points": len(fpr),
@@ -73,7 +73,8 @@ def curve_columns(path: Path) -> CurveColumns:
 
 @dataclass(frozen=True)
 class PartCurve:
-    """A model's full ROC curve on a part, with the class totals and level that intervals at its points need.
+    """A model's full ROC curve on a part of its data, with the class totals and the level from which intervals are
+    computed.
 
     `rows` are the numbers of positives and of negatives.
     """
@@ -87,12 +88,12 @@ class PartCurve:
 
 
 def roc(session: Session, owner: str, ref: str, part: str) -> PartCurve:
-    """Return the model's full ROC curve on a part; raises NotFound."""
+    """Return the ROC curve of a model, given by reference, on a part of its data. Raises NotFound."""
     return curve_on(session, find(session, owner, ref), part)
 
 
 def curve_on(session: Session, model: Model, part: str) -> PartCurve:
-    """Return the full ROC curve of a model on a part; raises NotFound."""
+    """Return the ROC curve of a model on a part of its data. Raises NotFound."""
     measured = find_curve_on(session, model, part)
     if measured is None:
         raise no_curve(model, part)
@@ -100,6 +101,7 @@ def curve_on(session: Session, model: Model, part: str) -> PartCurve:
 
 
 def find_curve_on(session: Session, model: Model, part: str) -> PartCurve | None:
+    """Return the ROC curve of a model on a part of its data; None if there is none."""
     measured = repository.find_metrics(session, model.id, part)
     curve = repository.find_curve(session, model.id, part)
     if measured is None or curve is None:
@@ -127,7 +129,9 @@ def list_curve_on(
     totals: core_metrics.ClassTotals,
     prevalence: float | None,
 ) -> tuple[core_metrics.ListCurve, float | None]:
-    """Return a curve of the list from a stored curve, and the prevalence that it assumes; raises Invalid."""
+    """Return a curve of the list computed from a stored ROC curve, and the prevalence that it assumes.
+    Raises Invalid.
+    """
     if kind == "cost":
         if prevalence is not None:
             detail = (
@@ -146,7 +150,9 @@ MAX_BINS = 40
 def histogram_on(
     curve: core_metrics.RocCurve, max_bins: int, prevalence: float | None
 ) -> core_metrics.ScoreHistogram:
-    """Return the histogram of the scores of each class from a stored curve; raises Invalid for a prevalence."""
+    """Return the histogram of the scores of each class, computed from a stored ROC curve. Raises Invalid if
+    `prevalence` is given, which has no meaning here.
+    """
     if prevalence is not None:
         detail = f"a histogram shows each class separately: omit prevalence, got {prevalence:g}"
         raise invalid_query("prevalence", detail)
@@ -154,12 +160,14 @@ def histogram_on(
 
 
 def invalid_query(parameter: str, detail: str) -> Invalid:
+    """Return the error for a query parameter."""
     return Invalid(
         detail, code="invalid_parameter", errors=[{"parameter": parameter, "detail": detail}]
     )
 
 
 def no_curve(model: Model, part: str) -> NotFound:
+    """Return the error for a model without a ROC curve on this part, with the reason."""
     if model.kind != DatasetKind.BIPARTITE and model.validation.get("method") != "none":
         return NotFound(
             f"model {model.id} was trained on a dataset of kind {model.kind}, so it has no ROC curve: see "

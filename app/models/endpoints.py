@@ -45,6 +45,7 @@ router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRout
 
 
 async def _forget(request: Request) -> Callable[[str, str], object]:
+    """Return the function that removes a model from this process's cache; the FastAPI dependency."""
     forget: Callable[[str, str], object] = request.app.state.models.forget
     return forget
 
@@ -159,6 +160,7 @@ _PARAMETERS: Mapping[IncludeName, tuple[str, ...]] = {
 
 
 def _split_parts(given: Sequence[str]) -> list[str]:
+    """Return the names in a comma-separated, repeatable parameter. Raises ValueError for an unknown one."""
     names = [name for text in given for name in text.split(",")]
     for name in names:
         if name not in _PARAMETERS:
@@ -221,11 +223,13 @@ async def read_model(
     form = CurveForm(max_points, "json", band)
 
     def read(session: Session) -> tuple[included.IncludedInput, ModelCalibration | None]:
+        """Return what the model's included parts are computed from, and its calibration."""
         model = models.find(session, caller.owner, ref)
         found = included.find_input(session, model, query)
         return found, calibrations.find_served(session, model)
 
     def work() -> Response:
+        """Read the model and return it with the included parts."""
         return json_response(_with_included(*context.db.reading(read), query, form))
 
     return await context.compute(caller.owner, work)
@@ -237,7 +241,7 @@ def _with_included(
     query: included.IncludeQuery,
     form: CurveForm,
 ) -> dict[str, Any]:
-    """Return a model with its included members. Reads nothing."""
+    """Return a model with its included parts as JSON, without access to the database."""
     shown = model_of(found.model, found.aliases, objective_point(found.objective))
     shown.included = ModelParts(
         absent=[

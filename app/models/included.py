@@ -38,7 +38,7 @@ def get(
 
 @dataclass(frozen=True)
 class IncludeQuery:
-    """What a caller asked to be included with a model. `part`: the rows that it is of.
+    """The parts that a caller requested with a model. `part` names the rows that they are computed on.
 
     `point` are the keywords of `cutoff_on`, and `cutoffs` those of `cutoffs_along`.
     """
@@ -51,7 +51,9 @@ class IncludeQuery:
 
 @dataclass(frozen=True)
 class IncludedInput:
-    """What a model and its included members are computed from; `absent` has the error of each that it lacks."""
+    """The stored data of a model and its requested parts; `absent` has the error for each part that the model does not
+    have.
+    """
 
     model: Model
     aliases: list[str]
@@ -63,8 +65,8 @@ class IncludedInput:
 
 
 def find_input(session: Session, model: Model, query: IncludeQuery) -> IncludedInput:
-    """Return what the included members of a model are computed from."""
-    # A session has a row at hand while something holds it: otherwise each member would read the curve again.
+    """Return the stored data from which the requested parts of a model are computed."""
+    # The session's identity map has only weak references: without this one, each member would read the curve again.
     row = repository.find_curve(session, model.id, query.part)
     absent: dict[IncludeName, NotFound] = {}
     metrics, measured, cutoffs = None, None, None

@@ -1,4 +1,6 @@
-"""Margins, measured in the fit process, stored, and read with the papers' bounds; and bounds on the partial AUC."""
+"""Margins: measured in the fit process, stored, and returned with the papers' bounds; also bounds on the
+partial AUC.
+"""
 
 from __future__ import annotations
 
@@ -52,11 +54,10 @@ def measure(
     groups: ScoreGroups,
     workdir: Path,
 ) -> MarginsRecord | None:
-    """Return the margins of all training pairs of two classes; None where the algorithm's theory has none.
+    """Return the margins of all training pairs of a positive and a negative; None for algorithms without a margin
+    theory.
 
-    `groups` are the training rows by score.
-
-    Runs in the fit process. What is long is written into files of the work folder.
+    `groups` are the training rows by score. Runs in the fit process; arrays are written to files in the work folder.
     """
     from core.metrics.margins import log_pair_loss_of, margin_distribution_of
 
@@ -78,7 +79,7 @@ def measure_listed(
     scores: Floats,
     workdir: Path,
 ) -> MarginsRecord | None:
-    """Return the margins of listed training pairs (better, worse); otherwise as `measure`."""
+    """Return the margins of listed training pairs (better, worse); otherwise like `measure`."""
     from core.metrics.margins import listed_margin_distribution, log_listed_loss
 
     combination = _combination(ranker)
@@ -91,6 +92,7 @@ def measure_listed(
 
 
 def _combination(ranker: Ranker) -> Combination | None:
+    """Return the ranker's combination of weak rankers; None without one, or with weights near zero."""
     combination = ranker.combination()
     if combination is None or float(combination.weights.sum()) < MIN_NORM:
         return None
@@ -106,7 +108,7 @@ def _record(
     best: BestMargin | None,
     workdir: Path,
 ) -> MarginsRecord:
-    """Write what is long into the work folder, and return the rest."""
+    """Write the arrays into the work folder, and return the record of the margins."""
     from core.metrics.margins import smooth_margin
 
     np.stack((spread.thetas, spread.fractions)).astype("<f8").tofile(workdir / _SPREAD_FILE)
@@ -129,6 +131,7 @@ def _record(
 
 
 def _weak_rankers(ranker: Ranker, features: Sequence[Feature]) -> WeakRankers:
+    """Return the class of weak rankers that the ranker was chosen from."""
     parameters = ranker.get_params(deep=False)
     if parameters["weak_ranker"] == "column":
         return core_bounds.column_rankers(len(features))
@@ -143,7 +146,7 @@ def _weak_rankers(ranker: Ranker, features: Sequence[Feature]) -> WeakRankers:
 
 
 def _best(parameters: Mapping[str, Any], train: Table) -> BestMargin | None:
-    """Return ρ on the training part where the linear programme is small, else None."""
+    """Return ρ on the training rows if the linear programme is small enough, else None."""
     if len(train.X) * len(train.names) > MAX_PROGRAMME_CELLS:
         return None
     present = np.ones(len(train.X), dtype=np.bool_) if train.weight is None else train.weight > 0
@@ -167,7 +170,7 @@ def _best(parameters: Mapping[str, Any], train: Table) -> BestMargin | None:
 
 
 def row_of(model_id: str, measured: MarginsRecord, workdir: Path) -> ModelMargins:
-    """Return the row of what `measure` returned."""
+    """Return the database row for the record that `measure` returned."""
     thetas, fractions = np.fromfile(workdir / measured["spread"], dtype="<f8").reshape(2, -1)
     d_plus, d_minus = np.fromfile(workdir / measured["rounds"], dtype="<f8").reshape(2, -1)
     return ModelMargins(
@@ -186,9 +189,9 @@ def row_of(model_id: str, measured: MarginsRecord, workdir: Path) -> ModelMargin
 
 @dataclass(frozen=True)
 class MarginArrays:
-    """A model's margins and the bounds that follow from them.
+    """A model's margins, and the bounds computed from them.
 
-    `bounds` holds the bounds on the training margins, and last the one on held-out rows where the model has any.
+    `bounds` has the bounds from the training margins, followed by the one from held-out rows if the model has any.
     """
 
     model: Model
@@ -200,17 +203,17 @@ class MarginArrays:
 
     @property
     def short_by(self) -> float | None:
-        """ρ less the model's own margin; None where ρ is not known."""
+        """ρ minus the model's own margin; None if ρ is unknown."""
         return None if self.row.best is None else self.row.best["rho"] - self.spread.least
 
     @property
     def edges(self) -> Floats:
-        """Edge r = d+ - d- of each round, float64 of shape (rounds,)."""
+        """The edge r = d+ - d- of each round, float64 of shape (rounds,)."""
         return self.d_plus - self.d_minus
 
     @property
     def tied(self) -> Floats:
-        """d0 of each round, the mass of the pairs that its weak ranker ties, float64 of shape (rounds,)."""
+        """The mass d0 of the pairs that each round's weak ranker ties, float64 of shape (rounds,)."""
         return np.maximum(1 - self.d_plus - self.d_minus, 0.0)
 
     @property
@@ -229,7 +232,7 @@ class MarginArrays:
 def read_margins(
     session: Session, owner: str, ref: str, *, theta: float, delta: float
 ) -> MarginArrays:
-    """Return the model's margins, and the bounds for a margin `theta` that hold with probability 1 - `delta`."""
+    """Return the model's margins, and the bounds for a margin `theta`, which hold with probability 1 - `delta`."""
     from core.metrics.margins import MarginDistribution
 
     model = find(session, owner, ref)
@@ -293,7 +296,7 @@ def losses_of(ranker: ExponentialBooster, row: ModelMargins) -> Losses:
 def describe(
     found: MarginArrays, losses: Losses, *, theta: float, delta: float, max_rounds: int
 ) -> schemas.Margins:
-    """Return the margins of a model, with the first `max_rounds` rounds."""
+    """Return the response with the margins of a model, with the first `max_rounds` rounds."""
     row, spread = found.row, found.spread
     best = None if row.best is None else row.best | {"short_by": found.short_by}
     rounds = {
@@ -326,16 +329,19 @@ def describe(
 
 
 def _entries(columns: Mapping[str, npt.NDArray[Any]]) -> list[dict[str, Any]]:
+    """Return columns as a list of objects, one for each row."""
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _rounds(columns: Mapping[str, npt.NDArray[Any]], most: int) -> list[dict[str, Any]]:
+    """Return the first rounds as a list of objects with their numbers."""
     first = {name: column[:most] for name, column in columns.items()}
     return [{"round": t, **entry} for t, entry in enumerate(_entries(first), start=1)]
 
 
 def _sample(session: Session, model: Model, part: str) -> Sample | None:
+    """Return the sample sizes of a part of the model's data; None if it was not measured."""
     if (found := repository.find_metrics(session, model.id, part)) is not None:
         return _of_classes(found[0])
     if (listed := repository.find_pair_metrics(session, model.id, part)) is not None:
@@ -344,18 +350,21 @@ def _sample(session: Session, model: Model, part: str) -> Sample | None:
 
 
 def _of_classes(metrics: ModelMetrics) -> Sample:
-    """Return the sample of a part; weights that are equal within each class weigh all pairs alike."""
+    """Return the sample sizes of a part with two classes. Weights that are equal within each class give all pairs the
+    same weight.
+    """
     return core_bounds.two_classes(
         metrics.positives, metrics.negatives, weighted=_is_weighted(metrics)
     )
 
 
 def _column(packed: bytes) -> Floats:
+    """Return the packed float64 array of a column."""
     return np.frombuffer(packed, dtype="<f8")
 
 
 class WindowCurves(NamedTuple):
-    """What the bounds of a model in a window of false positive rates are computed from."""
+    """The data from which a model's bounds in a window of false positive rates are computed."""
 
     model: Model
     window: tuple[float, float]
@@ -365,7 +374,7 @@ class WindowCurves(NamedTuple):
 def find_curves(
     session: Session, owner: str, ref: str, *, fpr_min: float | None, fpr_max: float | None
 ) -> WindowCurves:
-    """Return the curves of a model on both parts, and the window: by default that trained for, or all rates."""
+    """Return the curves of a model on both parts, and the window: by default that of its training, or all rates."""
     model = find(session, owner, ref)
     if model.query is not None:
         raise NotFound(
@@ -402,6 +411,7 @@ def bound_window(curves: WindowCurves, delta: float) -> schemas.WindowBounds:
 
 
 def _window(model: Model, fpr_min: float | None, fpr_max: float | None) -> tuple[float, float]:
+    """Return the requested window, by default that of the model's training. Raises Invalid."""
     aim = window_of(model.objective)
     low = model.parameters.get("fpr_min", aim[0]) if fpr_min is None else fpr_min
     high = model.parameters.get("fpr_max", aim[1]) if fpr_max is None else fpr_max
@@ -422,7 +432,7 @@ def _bound(
     window: tuple[float, float],
     delta: float,
 ) -> schemas.WindowBound:
-    """Return the bound by the rows of one part; `epsilon` and `value` are None where it cannot be computed."""
+    """Return the bound from the rows of one part; `epsilon` and `value` are None if it cannot be computed."""
     risk = core_bounds.step_risk(curve_of(curve), *window)
     reasons = [_WEIGHTED] if _is_weighted(sample) else []
     dimension = None
@@ -458,7 +468,7 @@ def _bound(
 
 
 def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
-    """The VC dimension of what the algorithm chose from; or None, and why there is none."""
+    """Return the VC dimension of the class from which the algorithm chose; or None, and the reasons."""
     from core.linear.ranker import LinearRanker
 
     algorithm = ALGORITHMS.get(model.algorithm)  # None for a removed algorithm
@@ -478,6 +488,7 @@ def _vc_dimension(model: Model) -> tuple[int | None, list[str]]:
 
 
 def _is_weighted(sample: ModelMetrics) -> bool:
+    """Return True if the rows of a class have different weights."""
     counted = (
         (sample.positives, sample.positive_effective),
         (sample.negatives, sample.negative_effective),

@@ -1,4 +1,4 @@
-"""/v1/models/{ref}/metrics, …/metric-estimates and …/gains."""
+"""Routes for /v1/models/{ref}/metrics, …/metric-estimates and …/gains."""
 
 from __future__ import annotations
 
@@ -39,9 +39,11 @@ async def read_metrics(
     """Return the AUC, partial AUCs and the TPR at several FPRs, with confidence intervals."""
 
     def read(session: Session) -> model_metrics.MetricsInput:
+        """Return the stored data of the metrics."""
         return model_metrics.find_input(session, models.find(session, caller.owner, ref), on)
 
     def work() -> AnyMetrics:
+        """Read the data and return the metrics."""
         return metrics_of(model_metrics.compute(context.db.reading(read)))
 
     return await context.compute(caller.owner, work)
@@ -98,6 +100,7 @@ async def read_metric_estimates(
     """
 
     def work() -> ModelMetricEstimates:
+        """Read the curve and return the estimated metrics."""
         of = context.db.reading(curves.roc, caller.owner, ref, on)
         found = model_metrics.measured_on(
             of.curve, of.totals, names, of.level, definition, fixed_prevalence=fixed_prevalence
@@ -109,7 +112,7 @@ async def read_metric_estimates(
 
 @dataclass(frozen=True)
 class GainsQuery:
-    """The sizes of a gains table, and the fraction of positives that it assumes."""
+    """The requested list sizes of a gains table, and the assumed fraction of positives."""
 
     share: Annotated[
         list[Annotated[float, Field(ge=MIN_WIDTH, le=1)]] | None,
@@ -137,7 +140,7 @@ class GainsQuery:
     ] = None
 
     def table(self, curve: RocCurve, totals: ClassTotals, level: float) -> dict[str, Any]:
-        """Return the table of a curve: the fields of `Gains`."""
+        """Return the gains table of a curve as the members of `Gains`."""
         rows = model_metrics.gains_on(
             curve,
             totals,
@@ -170,6 +173,7 @@ async def read_gains(
     """Return precision, recall and lift at the top of the list for several list sizes, with confidence intervals."""
 
     def work() -> ModelGains:
+        """Read the curve and return its gains table."""
         of = context.db.reading(curves.roc, caller.owner, ref, on)
         table = query.table(of.curve, of.totals, of.level)
         return ModelGains(**of_part(of), **table)

@@ -1,4 +1,6 @@
-"""Metrics of a model on a part of its data, by its kind; metrics by name and gains tables from a stored curve."""
+"""Metrics of a model on a part of its data, by the model's kind; metrics by name and gains tables from a
+stored curve.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ REPORTED_FPRS = (0.001, 0.01, 0.05, 0.1, 0.2)
 
 @dataclass(frozen=True)
 class RocInput:
-    """What the metrics of rows with one label are computed from; the curve is None if the part has none."""
+    """The stored data of metrics on rows with one label; the curve is None if the part has none."""
 
     model: Model
     part: str
@@ -56,7 +58,7 @@ def metrics(session: Session, owner: str, ref: str, part: str) -> dict[str, Any]
 
 
 def find_input(session: Session, model: Model, part: str) -> MetricsInput:
-    """Return what the metrics of a model on a part are computed from; raises NotFound."""
+    """Return the stored data from which the metrics of a model on a part are computed. Raises NotFound."""
     readers: dict[str, Callable[[Session, Model, str], dict[str, Any]]] = {
         DatasetKind.PREFERENCES: _pair_metrics,
         DatasetKind.MULTILABEL: _label_metrics,
@@ -82,7 +84,7 @@ def find_input(session: Session, model: Model, part: str) -> MetricsInput:
 
 
 def compute(found: MetricsInput) -> dict[str, Any]:
-    """Return the metrics."""
+    """Return the metrics computed from the stored data."""
     if isinstance(found, dict):
         return found
     model, part, row, measured = found.model, found.part, found.row, found.measured
@@ -130,6 +132,7 @@ def _metric_of_objective(session: Session, measured: PartCurve) -> Metric | None
 
 
 def _measured_metric(measured: PartCurve, metric: Metric | None) -> dict[str, Any] | None:
+    """Return the metric on a stored curve with its interval; None if it cannot be computed."""
     if metric is None:
         return None
     try:
@@ -144,7 +147,7 @@ def _measured_metric(measured: PartCurve, metric: Metric | None) -> dict[str, An
 
 
 def metric_record(found: core_metrics.MetricEstimate) -> dict[str, Any]:
-    """Return an estimate with its interval and its name as members of their own."""
+    """Return an estimate as JSON, with its name and the ends of its interval as members."""
     return {**vars(found), **found.interval._asdict(), "metric": found.metric.name}
 
 
@@ -181,6 +184,7 @@ def heights_of(
 
 
 def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
+    """Return the metrics of a model of pairs on a part. Raises NotFound."""
     row = repository.find_pair_metrics(session, model.id, part)
     if row is None:
         raise no_curve(model, part)
@@ -194,6 +198,7 @@ def _pair_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
 
 
 def _graded_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
+    """Return the metrics of a model of grades on a part. Raises NotFound."""
     row = repository.find_list_metrics(session, model.id, part)
     if row is None:
         raise no_curve(model, part)
@@ -208,6 +213,7 @@ def _graded_metrics(session: Session, model: Model, part: str) -> dict[str, Any]
 
 
 def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
+    """Return the metrics of a model with several labels on a part. Raises NotFound."""
     labels = repository.find_label_metrics(session, model.id, part)
     if not labels:
         raise no_curve(model, part)
@@ -236,10 +242,12 @@ def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
 
 
 def _columns_of(row: Base, *names: str) -> dict[str, Any]:
+    """Return these columns of a row by name."""
     return {name: getattr(row, name) for name in names}
 
 
 def _mean(values: list[float]) -> float | None:
+    """Return the mean of the values; None without values."""
     return sum(values) / len(values) if values else None
 
 
@@ -254,10 +262,10 @@ MAX_SIZES = 100
 def metrics_named(
     names: Sequence[str], pointer: str | None = None, definition: Definition = "interpolated"
 ) -> list[Metric]:
-    """Return the metrics of these names; raises Invalid with the name that is unknown or occurs twice.
+    """Return the metrics with these names. Raises Invalid for an unknown or repeated name.
 
-    The names are those of the query parameter `metric`, unless a `pointer` gives their place in the body. With
-    definition="empirical" the areas among them are the strict ones.
+    Error messages refer to the query parameter `metric`, or to the `pointer` in the body. With definition="empirical"
+    the areas are the strict ones.
     """
     found: list[Metric] = []
     for number, name in enumerate(names):
@@ -284,7 +292,7 @@ def measured_on(
     *,
     fixed_prevalence: bool = False,
 ) -> tuple[core_metrics.MetricEstimate, ...]:
-    """Return the metrics of these names, from a stored curve; raises Invalid."""
+    """Return the metrics with these names, estimated from a stored curve. Raises Invalid."""
     metrics = metrics_named(names, definition=definition)
     try:
         return core_metrics.measure_on_curve(
@@ -303,7 +311,7 @@ def gains_on(
     counts: Sequence[int],
     prevalence: float | None,
 ) -> tuple[core_metrics.Gain, ...]:
-    """Return the gains table of a stored curve; raises Invalid."""
+    """Return the gains table of a stored curve. Raises Invalid."""
     try:
         return core_metrics.gains_table(
             curve, totals, shares=shares, counts=counts, level=level, prevalence=prevalence

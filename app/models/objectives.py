@@ -1,8 +1,9 @@
-"""What the objective of a job means for its rows: the window of false positive rates that an algorithm is trained for,
-and the value of scores. `app.jobs.objectives` declares the objectives.
+"""The objective of a job applied to rows: the window of false positive rates that an algorithm is trained for, and the
+value of scores. `app.jobs.objectives` declares the objectives.
 
-A size of the top of the list is a share of the rows, or a count of the validation rows. A part of the rows, such as
-that by which a search chooses, has fewer rows: there a count becomes the same share (`without_count`).
+The size of the top of the list is a fraction of the rows, or a count of the validation rows. A subset of the rows, such
+as those by which a search chooses, has fewer rows: there a count is replaced by the corresponding fraction
+(`without_count`).
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ LIST_METRICS: Mapping[str, str] = {
 
 
 def declaration_of(objective: Objective) -> type[ObjectiveBody]:
-    """Return the declaration of an objective; that of pairs has nothing of its own."""
+    """Return the class that declares an objective; for the objective of pairs the base class."""
     return OBJECTIVES.get(objective["metric"], ObjectiveBody)
 
 
 def check_objective(objective: Objective) -> None:
-    """Raise Invalid for an objective whose window is empty, or too narrow to be one, or whose size has two names."""
+    """Raise Invalid for an objective with an empty or too narrow window, or with both or none of `count`
+    and `share`.
+    """
     if declaration_of(objective).has("count", "share") and (
         ("count" in objective) == ("share" in objective)
     ):
@@ -60,22 +63,22 @@ def check_objective(objective: Objective) -> None:
 
 
 def own_window(objective: Objective) -> Window | None:
-    """Return the window of false positive rates that the objective names; None for the whole curve."""
+    """Return the window of false positive rates in the objective; None for the whole curve."""
     return declaration_of(objective).own_window(objective)
 
 
 def window_of(objective: Objective) -> Window:
-    """Return the window of false positive rates: the `fpr_min` and `fpr_max` of algorithms that have them."""
+    """Return the window of false positive rates for algorithms with `fpr_min` and `fpr_max`."""
     return own_window(objective) or WHOLE
 
 
 def metric_of(objective: Objective) -> Metric | None:
-    """Return the metric of the top of the list that the objective names; None for areas and rates."""
+    """Return the metric of the top of the list that is the objective; None for areas and rates."""
     return declaration_of(objective).own_metric(objective)
 
 
 def list_metric_of(objective: Objective) -> ListMetric:
-    """Return the metric of lists that the objective names, one of `LIST_METRICS`; a count is of each list.
+    """Return the list metric that is the objective, one of `LIST_METRICS`; a count applies to each list.
 
     Raises InvalidParameter for a count that is out of range.
     """
@@ -84,8 +87,8 @@ def list_metric_of(objective: Objective) -> ListMetric:
 
 
 def without_count(objective: Objective, rows: int | None) -> Objective:
-    """Return the objective with the share that its count is of these rows; unchanged if it has none, or if `rows` is
-    None: then the count is of each list.
+    """Return the objective with its count replaced by the corresponding fraction of `rows` rows; unchanged if it has no
+    count, or if `rows` is None and the count applies to each list.
     """
     if "count" not in objective or rows is None:
         return objective
@@ -94,17 +97,18 @@ def without_count(objective: Objective, rows: int | None) -> Objective:
 
 
 def metric_among(objective: Objective, rows: float) -> Metric | None:
-    """Return the metric of the objective on validation rows of this total weight: a count is at most all of them."""
+    """Return the metric of the objective on validation rows with this total weight, which also limits a count."""
     if "count" in objective:
         objective = {**objective, "count": min(objective["count"], int(rows))}
     return metric_of(objective)
 
 
 def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Objective) -> float:
-    """Return the value of scores by the objective: AUC, partial AUC in its window, TPR at its threshold, or metric.
+    """Return the value of scores in terms of the objective: AUC, partial AUC in its window, TPR at its threshold, or
+    metric.
 
-    The threshold is the best one whose FPR is at most that of the objective, as a model is served with: between two
-    thresholds the curve has heights that none reaches.
+    The threshold is the best one whose FPR is at most the objective's, as in serving: between two thresholds the curve
+    has values that no threshold attains.
     """
     if (fpr := target_fpr(objective)) is not None:
         return metrics.operating_point(y, scores, fpr=fpr, sample_weight=weight).tpr.value
@@ -114,5 +118,5 @@ def value_of(y: ArrayLike, scores: Floats, weight: Floats | None, objective: Obj
 
 
 def target_fpr(objective: Objective) -> float | None:
-    """Return the false positive rate that the objective names; None for objectives without one."""
+    """Return the false positive rate in the objective; None for objectives without one."""
     return float(objective["fpr"]) if "fpr" in objective else None

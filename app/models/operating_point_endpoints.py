@@ -57,7 +57,7 @@ class CostTerms:
     ] = None
 
     def costs(self) -> Costs | None:
-        """Return both costs, or None; raises Invalid if only one of them is given."""
+        """Return the costs; None if neither is given. Raises Invalid if only one of them is given."""
         false_positive, false_negative = self.cost_false_positive, self.cost_false_negative
         if false_positive is not None and false_negative is not None:
             return metrics.Costs(false_positive, false_negative)
@@ -88,8 +88,8 @@ Flagged = Annotated[
 
 @dataclass(frozen=True)
 class CutoffQuery:
-    """The requested cutoff: at a rate, a threshold or a fraction of the rows, or of least cost; and the confidence with
-    which the rate is guaranteed.
+    """The requested cutoff: at a rate, a threshold or a fraction of the rows, or with the lowest cost; and the
+    confidence with which the rate is guaranteed.
     """
 
     terms: CostTermsDep
@@ -155,6 +155,7 @@ async def read_operating_point(
     """
 
     def work() -> OperatingPoint:
+        """Read the curve and return the requested cutoff."""
         of = context.db.reading(curves.roc, caller.owner, ref, on)
         found = operating_points.cutoff_on(of, confidence=query.confidence, **query.keywords())
         return operating_point_of(of, *found)
@@ -165,7 +166,7 @@ async def read_operating_point(
 def operating_point_of(
     measured: PartCurve, point: CurvePoint, guarantee: Guarantee | None
 ) -> OperatingPoint:
-    """Return an operating point on a part of a model's data, and its guarantee."""
+    """Return the response for an operating point on a part of a model's data, with its guarantee."""
     return OperatingPoint.model_validate(
         {**of_part(measured), **vars(point), "guarantee": guarantee}
     )
@@ -197,11 +198,13 @@ async def read_operating_points(
     def read(
         session: Session,
     ) -> tuple[operating_points.CutoffsInput, ModelCalibration | None]:
+        """Return the stored data of the cutoffs, and the model's calibration."""
         measured = curves.roc(session, caller.owner, ref, on)
         found = operating_points.find_cutoffs_input(session, measured, points)
         return found, calibrations.find_served(session, measured.model)
 
     def work() -> Response:
+        """Read the data and return the cutoffs along the curve."""
         found, calibration = context.db.reading(read)
         along = operating_points.cutoffs_along(
             found, max_points=points, flagged=flagged, **terms.keywords()
@@ -214,7 +217,7 @@ async def read_operating_points(
 def operating_points_of(
     along: operating_points.CutoffsAlong, calibration: ModelCalibration | None
 ) -> OperatingPoints:
-    """Return the points along a curve with the calibrated probabilities of their thresholds."""
+    """Return the response for the points along a curve, with the calibrated probabilities of their thresholds."""
     of = along.of
     thresholds = [point.threshold for point in along.points]
     return OperatingPoints.model_validate(

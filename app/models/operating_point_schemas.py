@@ -24,7 +24,7 @@ class Cost(Interval):
     @model_validator(mode="before")
     @classmethod
     def _flatten(cls, cost: Any) -> Any:
-        """Take a `core.metrics.ExpectedCost`, whose costs and interval are members of their own."""
+        """Return a `core.metrics.ExpectedCost` with its costs and the ends of its interval as members."""
         if isinstance(cost, dict):
             return cost
         return {**vars(cost), **vars(cost.costs), **cost.a_row._asdict()}

@@ -22,7 +22,7 @@ from core.errors import InvalidParameter
 
 
 def flag_threshold(cutoff: AliasCutoff | None) -> float | None:
-    """Return the score from which a cutoff flags, inf if it flags none; None without a cutoff."""
+    """Return the lowest score that a cutoff flags, inf if it flags none; None without a cutoff."""
     if cutoff is None:
         return None
     return math.inf if cutoff["threshold"] is None else cutoff["threshold"]
@@ -31,7 +31,7 @@ def flag_threshold(cutoff: AliasCutoff | None) -> float | None:
 def cutoff_on(
     measured: PartCurve, *, confidence: float | None, **terms: Any
 ) -> tuple[core_metrics.OperatingPoint, core_metrics.Guarantee | None]:
-    """Return the operating point at a false or true positive rate, a threshold, or the least cost.
+    """Return the operating point at a false or true positive rate or a threshold, or with the lowest cost.
 
     With a confidence, the rate is guaranteed in the population, and the guarantee is returned, too. `terms` are the
     keywords of `core.metrics.operating_point`.
@@ -68,7 +68,7 @@ def guaranteed_on(
     flagged: float | None = None,
     **terms: Any,
 ) -> core_metrics.GuaranteedPoint:
-    """Return the cutoff with a guarantee, from a stored curve of rows that the model was not trained on.
+    """Return a cutoff with a guarantee from a stored curve, whose rows must not be training rows of the model.
 
     Raises Invalid, with the number of rows that are needed, if no cutoff can be guaranteed.
     """
@@ -95,7 +95,7 @@ def guaranteed_on(
 
 
 def no_guarantee(parameter: str, detail: str, code: str = "no_guarantee", **more: int) -> Invalid:
-    """Return the error that a guarantee is impossible; `more` are further members of it."""
+    """Return the error for a guarantee that is impossible; `more` are further members of the error."""
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail, **more}])
 
 
@@ -105,7 +105,7 @@ MAX_ALIAS_CUTOFFS = 20
 
 @dataclass(frozen=True)
 class CutoffsAlong:
-    """Operating points along a curve, those that flag fewest first.
+    """Operating points along a curve, ordered by the number of flagged rows.
 
     `least_cost`, `of_objective`, `of_flagged` and `of_aliases`, by alias, are indices of `points`.
     """
@@ -119,7 +119,7 @@ class CutoffsAlong:
 
 
 class CutoffsInput(NamedTuple):
-    """What operating points along a curve are computed from; `aliases` are those of the model that flag rows."""
+    """The stored data of operating points along a curve; `aliases` are the model's aliases with a cutoff."""
 
     of: PartCurve
     objective: ObjectiveCurves | None
@@ -127,7 +127,7 @@ class CutoffsInput(NamedTuple):
 
 
 def find_cutoffs_input(session: Session, measured: PartCurve, max_points: int) -> CutoffsInput:
-    """Return what `cutoffs_along` needs."""
+    """Return the stored data that `cutoffs_along` needs."""
     model = measured.model
     most = min(MAX_ALIAS_CUTOFFS, max_points // 2)
     return CutoffsInput(
@@ -145,8 +145,8 @@ def cutoffs_along(
     prevalence: float | None,
     flagged: float | None = None,
 ) -> CutoffsAlong:
-    """Return operating points along a curve. Among them are that of the objective, the least costly one, the best that
-    flags at most `flagged` of the rows, and the cutoffs of the aliases of the model.
+    """Return operating points along a curve. They include that of the objective, the one with the lowest cost, the best
+    one that flags at most `flagged` of the rows, and the cutoffs of the model's aliases.
     """
     measured = found.of
     curve, totals = measured.curve, measured.totals
@@ -187,8 +187,8 @@ def cutoffs_along(
 
 
 class ObjectiveCurves(NamedTuple):
-    """The curves of the operating point of the objective `tpr`: its threshold is chosen on one, its rates are those on
-    the other.
+    """The curves of the operating point of the objective `tpr`: the one on which its threshold is chosen, and the one
+    from which its rates are read.
     """
 
     fpr: float
@@ -199,8 +199,8 @@ class ObjectiveCurves(NamedTuple):
 def find_objective_curves(
     session: Session, model: Model, part: str = VALIDATION
 ) -> ObjectiveCurves | None:
-    """Return the curves of the operating point of the model's objective on a part: the threshold is chosen on the
-    validation rows. None for objectives other than `tpr`, and without these curves.
+    """Return the curves of the operating point of the model's objective on a part; the threshold is chosen on the
+    validation rows. None for objectives other than `tpr`, or if a curve is missing.
     """
     fpr = target_fpr(model.objective)
     if fpr is None or (chosen_on := find_curve_on(session, model, VALIDATION)) is None:
@@ -210,7 +210,7 @@ def find_objective_curves(
 
 
 def objective_point(curves: ObjectiveCurves | None) -> core_metrics.OperatingPoint | None:
-    """Return the operating point of the objective."""
+    """Return the operating point of the objective; None without its curves."""
     if curves is None:
         return None
     chosen = point_on(curves.chosen_on, fpr=curves.fpr)

@@ -89,6 +89,6 @@ class ReasonCodes(Resource):
 
 
 def reason_codes_of(found: ReasonCodesRevision) -> ReasonCodes:
-    """Return a revision with the history of its name."""
+    """Return the response for a revision of reason codes, with the history of its name."""
     history = [ReasonCodesStep(revision=revision, at=at) for revision, at in found.revisions]
     return ReasonCodes.from_row(found.row, history=history)

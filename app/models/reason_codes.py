@@ -1,7 +1,7 @@
-"""Reason codes: the codes and texts by which the contributions of features to a score are shown.
+"""Reason codes: the codes and texts in which the contributions of features to a score are expressed.
 
-Reason codes belong to a name of models, so that all versions of the name have the same reasons. Each PUT of other
-entries makes a new revision, and responses with reasons name theirs. A revision never changes; the newest
+Reason codes belong to a model name, so that all versions of the name express reasons in the same way. Each PUT of
+different entries creates a new revision, which responses with reasons refer to. A revision never changes; the newest
 `MAX_REVISIONS` are kept, and those that unfinished batch scores use.
 """
 
@@ -34,7 +34,7 @@ MAX_REVISIONS = 100
 
 @dataclass(frozen=True)
 class ReasonCodesRevision:
-    """A revision of the reason codes; `revisions` are the latest ones, each with its time."""
+    """A revision of the reason codes; `revisions` lists the latest ones, each with its time."""
 
     row: ReasonCodes
     revisions: Sequence[tuple[int, float]]
@@ -43,7 +43,7 @@ class ReasonCodesRevision:
 def read(
     session: Session, owner: str, name: str, revision: int | None = None
 ) -> ReasonCodesRevision:
-    """Return the reason codes of a name, the latest revision if None; raises NotFound."""
+    """Return a revision of the reason codes of a model name, by default the latest. Raises NotFound."""
     row = None
     if re.fullmatch(NAME, name):
         row = repository.find_reason_codes(session, owner, name, revision)
@@ -68,9 +68,10 @@ def replace(
     if_revision: int | None,
     must_be_new: bool = False,
 ) -> tuple[ReasonCodesRevision, bool]:
-    """Store the next revision of the reason codes; return it, and True if it is the first. Equal entries make none.
+    """Store new reason codes as the next revision; returns it, and True if it is the first. Equal entries create no
+    revision.
 
-    Raises NotFound without a model of the name, and Invalid for entries that do not fit its latest version.
+    Raises NotFound if no model has the name, and Invalid for entries that do not fit its latest version.
     """
     latest = None
     if re.fullmatch(NAME, name):
@@ -112,6 +113,7 @@ def check(
 def _errors_of(
     entries: Sequence[StoredReasonEntry], features: Sequence[ModelFeature], model: str
 ) -> Iterator[dict[str, Any]]:
+    """Yield the errors of entries that do not fit the features of a model."""
     kinds = {feature["name"]: feature["type"] for feature in features}
     texts: dict[str, str] = {}
     for number, entry in enumerate(entries):
@@ -133,15 +135,17 @@ def _errors_of(
 
 
 def _error(pointer: str, detail: str, code: str = "invalid") -> dict[str, Any]:
+    """Return an error at a position in the request's body."""
     return {"pointer": pointer, "detail": detail, "code": code}
 
 
 def is_conditional(entry: StoredReasonEntry) -> bool:
-    """Return True if the entry is for some values of its column only."""
+    """Return True if the entry applies only to some values of its column."""
     return any(entry[key] is not None for key in ("min", "max", "categories", "missing"))
 
 
 def _errors_of_condition(at: str, entry: StoredReasonEntry, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield the errors of an entry's range or categories."""
     column = f"{shown(entry['columns'][0])} is {kind}"
     ends: dict[str, float | None] = {}
     for key in ("min", "max"):
@@ -164,7 +168,7 @@ def _errors_of_condition(at: str, entry: StoredReasonEntry, kind: str) -> Iterat
 
 
 def end_of(kind: str, value: float | str) -> float | None:
-    """Return an end of a range as a feature of that type holds it; None if it is no such value."""
+    """Return an end of a range as a value of a feature of this type; None if it is not such a value."""
     try:
         end = float(read_json(kind, value))
     except (ValueError, TypeError, OverflowError):

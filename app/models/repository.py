@@ -1,4 +1,4 @@
-"""Queries on models, their metrics and their curves."""
+"""Queries for models, their metrics and their curves."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ _NEWER = another(Model)
 
 
 def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> Model | None:
-    """Return the owner's model of this id. `lock` locks the row until the transaction ends."""
+    """Return the owner's model with this id; with `lock`, locked until the transaction ends. None if it
+    does not exist.
+    """
     statement = select(Model).where(Model.readable_by(owner), Model.id == model_id)
     if lock:
         statement = statement.with_for_update()
@@ -53,27 +55,27 @@ def find(session: Session, owner: str, model_id: str, *, lock: bool = False) -> 
 
 
 def has_any(session: Session) -> bool:
-    """Return True if there is a model, whoever owns it."""
+    """Return True if there is a model of any owner."""
     return session.scalar(select(Model.id).limit(1)) is not None
 
 
 def lock_shared(session: Session, owner: str, model_id: str) -> bool:
-    """Return True if the model exists, and lock it until the transaction ends: others may lock it too, nobody can
-    delete it.
+    """Lock the model against deletion until the transaction ends (others may lock it, too); returns False if it does
+    not exist.
     """
     statement = select(Model.id).where(Model.readable_by(owner), Model.id == model_id)
     return session.scalar(statement.with_for_update(read=True)) is not None
 
 
 def find_version(session: Session, owner: str, name: str, version: int) -> Model | None:
-    """Return one version of a name."""
+    """Return one version of a model name; None if it does not exist."""
     return session.scalars(
         select(Model).where(Model.readable_by(owner), Model.name == name, Model.version == version)
     ).one_or_none()
 
 
 def find_latest(session: Session, owner: str, name: str) -> Model | None:
-    """Return the greatest version of a name."""
+    """Return the latest version of a model name; None if there is none."""
     return session.scalars(
         select(Model)
         .where(Model.readable_by(owner), Model.name == name)
@@ -106,8 +108,8 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Model]:
-    """Return the owner's models, newest first: all, those of one name or dataset, or as a filter says. `aliased` leaves
-    those that an alias points to, `outdated` those of them that have a newer version.
+    """Return a page of the owner's models, newest first, filtered by name, dataset and `only`. `aliased` selects those
+    with an alias, and `outdated` those of them that have a newer version.
     """
     statement = only.apply(select(Model).where(Model.readable_by(owner)), Model)
     if name is not None:
@@ -165,7 +167,9 @@ def find_newest(session: Session, owner: str, names: Collection[str]) -> dict[st
 def find_metrics(
     session: Session, model_id: str, part: str
 ) -> tuple[ModelMetrics, Sequence[ModelPartialAuc]] | None:
-    """Return the metrics of one part, the windows in order. The caller has seen that the model is the owner's."""
+    """Return the metrics of a model on one part, with the windows in order; None if not measured. The caller must have
+    checked the owner.
+    """
     metrics = session.get(ModelMetrics, (model_id, part))
     if metrics is None:
         return None
@@ -178,12 +182,12 @@ def find_metrics(
 
 
 def find_pair_metrics(session: Session, model_id: str, part: str) -> ModelPairMetrics | None:
-    """Return the metrics of a part of a model trained on pairs. The caller has seen that the model is the owner's."""
+    """Return the metrics of a model of pairs on one part. The caller must have checked the owner."""
     return session.get(ModelPairMetrics, (model_id, part))
 
 
 def find_label_metrics(session: Session, model_id: str, part: str) -> Sequence[ModelLabelMetrics]:
-    """Return the metrics of each label on one part, in order. The caller has seen that the model is the owner's."""
+    """Return the metrics of each label on one part, in order. The caller must have checked the owner."""
     return session.scalars(
         select(ModelLabelMetrics)
         .where(ModelLabelMetrics.model_id == model_id, ModelLabelMetrics.part == part)
@@ -192,22 +196,22 @@ def find_label_metrics(session: Session, model_id: str, part: str) -> Sequence[M
 
 
 def find_list_metrics(session: Session, model_id: str, part: str) -> ModelListMetrics | None:
-    """Return the metrics within queries of one part. The caller has seen that the model is the owner's."""
+    """Return the metrics within queries of a model on one part. The caller must have checked the owner."""
     return session.get(ModelListMetrics, (model_id, part))
 
 
 def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
-    """Return the ROC curve of one part. The caller has seen that the model is the owner's."""
+    """Return the ROC curve of a model on one part. The caller must have checked the owner."""
     return session.get(ModelCurve, (model_id, part))
 
 
 def find_calibration(session: Session, model_id: str, version: int) -> ModelCalibration | None:
-    """Return a version of a model's calibration. The caller has seen that the model is the owner's."""
+    """Return a version of a model's calibration. The caller must have checked the owner."""
     return session.get(ModelCalibration, (model_id, version))
 
 
 def list_calibrations(session: Session, model_id: str, limit: int) -> Sequence[ModelCalibration]:
-    """Return the versions of a model's calibration, the latest first, without their arrays and reliabilities."""
+    """Return the versions of a model's calibration, newest first, without their arrays and reliabilities."""
     large = ("parameters", "low", "high", "reliability")
     statement = (
         select(ModelCalibration)
@@ -220,9 +224,7 @@ def list_calibrations(session: Session, model_id: str, limit: int) -> Sequence[M
 
 
 def last_calibrated(session: Session, model_ids: Collection[str]) -> dict[str, float]:
-    """Return when the newest calibration of each of the models was made. The caller has seen that they are the
-    owner's.
-    """
+    """Return the time of each model's newest calibration, by model id. The caller must have checked the owner."""
     newest = func.max(ModelCalibration.created_at).label("at")
     statement = (
         select(ModelCalibration.model_id, newest)
@@ -233,20 +235,20 @@ def last_calibrated(session: Session, model_ids: Collection[str]) -> dict[str, f
 
 
 def has_curve(session: Session, model_id: str, part: str) -> bool:
-    """Return True if a part has a ROC curve, without reading it."""
+    """Return True if the model has a ROC curve on a part, without loading it."""
     key = (ModelCurve.model_id == model_id) & (ModelCurve.part == part)
     return session.scalar(select(ModelCurve.model_id).where(key)) is not None
 
 
 def find_margins(session: Session, model_id: str) -> ModelMargins | None:
-    """Return the margins of the training pairs. The caller has seen that the model is the owner's."""
+    """Return the margins of a model's training pairs. The caller must have checked the owner."""
     return session.get(ModelMargins, model_id)
 
 
 def insert(session: Session, *, owner: str, name: str, **values: Any) -> Model:
-    """Insert the next version of a name, created now by the database's clock.
+    """Insert the next version of a model name, created now by the database's clock.
 
-    Two transactions that finish at once wait for each other on the name's row.
+    Two simultaneous transactions wait for each other on the row of the name.
     """
     statement = (
         sql_insert(Model)
@@ -276,7 +278,7 @@ def unfinished_jobs(session: Session, owner: str, model_id: str) -> list[str]:
 
 
 def trash(session: Session, owner: str, model_id: str) -> None:
-    """Put the model into the trash."""
+    """Move the model to the trash."""
     session.execute(
         update(Model)
         .where(Model.readable_by(owner), Model.id == model_id)
@@ -285,14 +287,14 @@ def trash(session: Session, owner: str, model_id: str) -> None:
 
 
 def has_version(session: Session, owner: str, name: str) -> bool:
-    """Return True if the name has a model, also one in the trash."""
+    """Return True if the name has a model, including models in the trash."""
     return bool(session.scalar(select(exists().where(Model.belongs_to(owner), Model.name == name))))
 
 
 def find_alias(
     session: Session, owner: str, name: str, alias: str, *, lock: bool = False
 ) -> ModelAlias | None:
-    """Return the alias. `lock` locks the row until the transaction ends."""
+    """Return the alias; with `lock`, locked until the transaction ends. None if it does not exist."""
     statement = select(ModelAlias).where(
         ModelAlias.readable_by(owner), ModelAlias.name == name, ModelAlias.alias == alias
     )
@@ -304,7 +306,7 @@ def find_alias(
 def list_aliases(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAlias]:
-    """Return the aliases of a name, the last moved first."""
+    """Return a page of the aliases of a model name, the last moved first."""
     statement = select(ModelAlias).where(ModelAlias.readable_by(owner), ModelAlias.name == name)
     return fetch_page(
         session, statement, ModelAlias.updated_at, ModelAlias.alias, limit=limit, after=after
@@ -314,7 +316,7 @@ def list_aliases(
 def history(
     session: Session, owner: str, name: str, alias: str, limit: int
 ) -> Sequence[ModelAliasHistory]:
-    """Return where the alias pointed, the latest first."""
+    """Return the history of an alias, newest first."""
     statement = (
         select(ModelAliasHistory)
         .where(
@@ -329,7 +331,7 @@ def history(
 
 
 def pointing_at(session: Session, owner: str, model_id: str) -> Sequence[str]:
-    """Return the aliases of a model, in order."""
+    """Return the aliases that point to a model, in alphabetical order."""
     statement = (
         select(ModelAlias.alias)
         .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
@@ -363,7 +365,9 @@ def decisions_of(session: Session, owner: str, model_id: str) -> Sequence[ModelA
 def flagging(
     session: Session, owner: str, model_id: str, limit: int
 ) -> Sequence[tuple[str, AliasCutoff]]:
-    """Return (alias, cutoff) of the aliases of a model that flag rows, at most `limit`, the last moved first."""
+    """Return the (alias, cutoff) pairs of up to `limit` aliases of a model with a cutoff that flags rows, the last
+    moved first.
+    """
     statement = (
         select(ModelAlias.alias, ModelAlias.cutoff)
         .where(ModelAlias.readable_by(owner), ModelAlias.model_id == model_id)
@@ -374,7 +378,7 @@ def flagging(
 
 
 def aliases_of(session: Session, owner: str, model_ids: Sequence[str]) -> Sequence[tuple[str, str]]:
-    """Return (model id, alias) of some models, by alias."""
+    """Return the (model id, alias) pairs of these models, ordered by alias."""
     statement = (
         select(ModelAlias.model_id, ModelAlias.alias)
         .where(ModelAlias.readable_by(owner), ModelAlias.model_id.in_(model_ids))
@@ -384,7 +388,7 @@ def aliases_of(session: Session, owner: str, model_ids: Sequence[str]) -> Sequen
 
 
 def areas_of(session: Session, model_ids: Sequence[str], part: str) -> Sequence[ModelMetrics]:
-    """Return the metrics of some models on a part. The caller has seen that the models are the owner's."""
+    """Return the metrics of several models on a part. The caller must have checked the owner."""
     statement = select(ModelMetrics).where(
         ModelMetrics.model_id.in_(model_ids), ModelMetrics.part == part
     )
@@ -392,7 +396,7 @@ def areas_of(session: Session, model_ids: Sequence[str], part: str) -> Sequence[
 
 
 def create(session: Session, owner: str, name: str, alias: str, model_id: str) -> bool:
-    """Insert the alias; return False if it exists, even since a moment ago.
+    """Insert the alias; returns False if it exists, even if it was created a moment ago.
 
     An alias that was removed continues its revisions, so that an ETag never means two states.
     """
@@ -421,13 +425,13 @@ def create(session: Session, owner: str, name: str, alias: str, model_id: str) -
 
 
 def remove(session: Session, alias: ModelAlias) -> None:
-    """Remove a locked alias; its history stays."""
+    """Delete a locked alias; its history is kept."""
     session.delete(alias)
     session.flush()
 
 
 def move(session: Session, alias: ModelAlias, model_id: str) -> None:
-    """Point a locked alias at another model, under the next revision."""
+    """Point a locked alias at another model, with the next revision."""
     alias.revision += 1
     alias.model_id = model_id
     alias.updated_at = db_now()
@@ -443,13 +447,15 @@ def note_decision(
     memo: StoredMemo | None,
     author: str | None,
 ) -> None:
-    """Store the guarantee of a locked alias, the cutoff with which its model meets it, and who moved it and why."""
+    """Store the guarantee of a locked alias, the cutoff with which its model meets it, and the author and memo of the
+    change.
+    """
     alias.guarantee, alias.cutoff, alias.memo, alias.author = guarantee, cutoff, memo, author
     session.flush()
 
 
 def add_to_history(session: Session, alias: ModelAlias, most: int) -> None:
-    """Add the alias, as it is now, to its history, of which the `most` newest revisions stay."""
+    """Add the current state of the alias to its history, of which the `most` newest revisions are kept."""
     of_alias = {"owner": alias.owner, "name": alias.name, "alias": alias.alias}
     session.execute(
         sql_delete(ModelAliasHistory)
@@ -474,14 +480,14 @@ def add_to_history(session: Session, alias: ModelAlias, most: int) -> None:
 
 
 def find_reference(session: Session, model_id: str) -> ModelReference | None:
-    """Return the average rows of a model. The caller has seen that the model is the owner's."""
+    """Return the average rows of a model. The caller must have checked the owner."""
     return session.get(ModelReference, model_id)
 
 
 def find_reason_codes(
     session: Session, owner: str, name: str, revision: int | None = None
 ) -> ReasonCodes | None:
-    """Return a revision of the reason codes of a name, the latest if None."""
+    """Return a revision of the reason codes of a model name, by default the latest; None if it does not exist."""
     statement = select(ReasonCodes).where(ReasonCodes.readable_by(owner), ReasonCodes.name == name)
     if revision is not None:
         statement = statement.where(ReasonCodes.revision == revision)
@@ -491,7 +497,7 @@ def find_reason_codes(
 def list_reason_codes(
     session: Session, owner: str, name: str, limit: int
 ) -> Sequence[tuple[int, float]]:
-    """Return the number and time of each revision of the reason codes of a name, the latest first."""
+    """Return the number and time of each revision of the reason codes of a model name, newest first."""
     statement = (
         select(ReasonCodes.revision, ReasonCodes.at)
         .where(ReasonCodes.readable_by(owner), ReasonCodes.name == name)
@@ -502,7 +508,7 @@ def list_reason_codes(
 
 
 def latest_reason_revision(session: Session, owner: str, name: str) -> int | None:
-    """Return the number of the latest revision of the reason codes of a name."""
+    """Return the number of the latest revision of the reason codes of a model name; None without one."""
     statement = select(func.max(ReasonCodes.revision)).where(
         ReasonCodes.readable_by(owner), ReasonCodes.name == name
     )
@@ -510,7 +516,7 @@ def latest_reason_revision(session: Session, owner: str, name: str) -> int | Non
 
 
 def prune_reason_codes(session: Session, owner: str, name: str, before: int) -> None:
-    """Delete the revisions before this one, except those that unfinished batch scores use."""
+    """Delete the revisions of reason codes before this one, except those that unfinished batch scores use."""
     batches = (
         select(BatchScore.read_options["dictionary"].as_integer())
         .join(Job, Job.id == BatchScore.job_id)
@@ -534,7 +540,7 @@ def prune_reason_codes(session: Session, owner: str, name: str, before: int) -> 
 
 
 def empty_reason_codes(session: Session, owner: str, name: str) -> None:
-    """Replace all revisions of the reason codes by an empty one; their numbers continue."""
+    """Replace all revisions of the reason codes by an empty one; the numbering continues."""
     latest = latest_reason_revision(session, owner, name)
     if latest is None:
         return
@@ -545,29 +551,29 @@ def empty_reason_codes(session: Session, owner: str, name: str) -> None:
 
 
 def lock_name(session: Session, owner: str, name: str) -> None:
-    """Lock a name of models until the transaction ends."""
+    """Lock a model name until the transaction ends."""
     statement = select(ModelName.name).where(ModelName.readable_by(owner), ModelName.name == name)
     session.execute(statement.with_for_update())
 
 
 def find_sample(session: Session, model_id: str, part: str) -> ModelSample | OldModelSample | None:
-    """Return the sample of one part."""
+    """Return the sample of a model's rows of one part; None if there is none."""
     found = session.get(ModelSample, (model_id, part))
     return found or session.get(OldModelSample, (model_id, part))
 
 
 def find_reference_rows(session: Session, model_id: str, part: str) -> ModelReferenceRows | None:
-    """Return the rows of one part that reasons compare with."""
+    """Return the rows of one part with which reasons compare; None if there are none."""
     return session.get(ModelReferenceRows, (model_id, part))
 
 
 def old_samples(session: Session, limit: int) -> Sequence[OldModelSample]:
-    """Return up to `limit` samples whose bytes are in the database."""
+    """Return up to `limit` samples of rows whose bytes are in the database."""
     return session.scalars(select(OldModelSample).limit(limit)).all()
 
 
 def replace_old_sample(session: Session, old: OldModelSample, blob: Blob) -> None:
-    """Name a sample's blob in place of its bytes, unless the sample was deleted meanwhile."""
+    """Replace a sample's bytes in the database by the key of its blob, unless the sample was deleted meanwhile."""
     there = (OldModelSample.model_id == old.model_id, OldModelSample.part == old.part)
     if session.scalars(
         sql_delete(OldModelSample).where(*there).returning(OldModelSample.rows)
@@ -586,5 +592,5 @@ def replace_old_sample(session: Session, old: OldModelSample, blob: Blob) -> Non
 
 
 def find_importance(session: Session, model_id: str) -> ModelImportance | None:
-    """Return the importances of the features."""
+    """Return the importance of a model's features; None if not measured."""
     return session.get(ModelImportance, model_id)

@@ -1,4 +1,6 @@
-"""Revisions of aliases and reason codes: a change names the revision that the caller has seen."""
+"""Revisions of aliases and reason codes: a change must name the revision that the caller has seen
+(optimistic locking).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ def check_revision(
     if_revision: int | None,
     must_be_new: bool,
 ) -> None:
-    """Raise PreconditionFailed or PreconditionRequired unless the caller has seen the current revision."""
+    """Raise PreconditionFailed or PreconditionRequired unless `if_revision` is the current revision. `shown` is the
+    name in the message.
+    """
     if current is None:
         raise PreconditionFailed(f"{shown} does not exist yet: create it without If-Match")
     if must_be_new:
@@ -26,7 +30,7 @@ def check_revision(
 
 
 def revision_of(if_match: str | None) -> int | None:
-    """Return the revision in an If-Match header; raises Invalid."""
+    """Return the revision in an If-Match header; None without one. Raises Invalid."""
     if if_match is None:
         return None
     text = if_match.strip().strip('"')
@@ -36,7 +40,7 @@ def revision_of(if_match: str | None) -> int | None:
 
 
 def must_be_new_of(if_none_match: str | None) -> bool:
-    """Return True for an If-None-Match header that allows only a creation; raises Invalid."""
+    """Return True for an If-None-Match header that allows only a creation. Raises Invalid."""
     if if_none_match not in (None, "*"):
         raise Invalid(f"If-None-Match can only be * here, got {if_none_match[:100]!r}")
     return if_none_match == "*"

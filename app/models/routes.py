@@ -1,4 +1,4 @@
-"""The routes of /v1/models, in the order of the API description."""
+"""The routers of /v1/models, in the order of the API description."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ class Model(ModelSummary):
 
 
 def listed_of(found: Listed) -> ListedModel:
-    """Return a model in a list."""
+    """Return the response for a model in a list."""
     row = found.metrics
     auc = None if row is None else Interval(value=row.auc, low=row.auc_low, high=row.auc_high)
     model = found.model
@@ -146,7 +146,7 @@ def listed_of(found: Listed) -> ListedModel:
 
 
 def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | None) -> Model:
-    """Return a model in full: the columns of its row, and what is not a column."""
+    """Return the response for a model, from its row, its aliases and the operating point of its objective."""
     return Model.from_row(
         row,
         algorithm=_algorithm_of(row),
@@ -159,6 +159,7 @@ def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | 
 
 
 def _algorithm_of(row: ModelRow) -> dict[str, Any]:
+    """Return the algorithm's name and parameters as JSON."""
     return {"name": row.algorithm, **row.parameters}
 
 

@@ -1,4 +1,4 @@
-"""The registry of models: found by reference, listed, deleted."""
+"""The registry of models: finding by reference, listing, deletion."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class ResolvedModel(NamedTuple):
 
 
 def find(session: Session, owner: str, ref: str) -> Model:
-    """Return the owner's model by id, `name` (the latest version), `name@alias` or `name:version`; raises NotFound."""
+    """Return the owner's model by id, `name` (the latest version), `name@alias` or `name:version`. Raises NotFound."""
     return find_with_cutoff(session, owner, ref).model
 
 
 def find_with_cutoff(session: Session, owner: str, ref: str) -> ResolvedModel:
-    """Return the same as `find`, with the cutoff of the alias; raises NotFound."""
+    """Return the same as `find`, with the cutoff of the alias. Raises NotFound."""
     model, cutoff = None, None
     if is_id(ref, "mdl"):
         model = repository.find(session, owner, ref)
@@ -51,7 +51,9 @@ def find_with_cutoff(session: Session, owner: str, ref: str) -> ResolvedModel:
 
 
 def is_approximate(model: Model, part: str) -> bool:
-    """Return True if the curve of a part is of out-of-fold scores: its thresholds were never tried on the model."""
+    """Return True if the curve of a part was computed from out-of-fold scores, so that its thresholds were never
+    applied to the model.
+    """
     return part == VALIDATION and model.validation.get("method") == "cross_validation"
 
 
@@ -76,8 +78,8 @@ def list_page(
     limit: int,
     after: str | None,
 ) -> Page[Listed]:
-    """Return the owner's models, newest first: all, those of one name or dataset, or as a filter says. `aliased` leaves
-    those that an alias points to, `outdated` those of them that have a newer version.
+    """Return a page of the owner's models, newest first, filtered by name, dataset and `only`. `aliased` selects those
+    with an alias, and `outdated` those of them that have a newer version.
     """
     if name is not None:
         check_name("name", name)
@@ -112,8 +114,8 @@ class OutdatedAlias(NamedTuple):
 
 
 def outdated_aliases(session: Session, owner: str, limit: int) -> tuple[list[OutdatedAlias], bool]:
-    """Return the aliases of the owner's newest `limit` models that an alias points to although their name has a newer
-    version, and whether there are more such models.
+    """Return the aliases of up to `limit` of the owner's newest models with an alias although there is a newer version,
+    and True if there are more such models.
     """
     behind = list_page(session, owner, name=None, outdated=True, limit=limit, after=None)
     names = {each.model.name for each in behind.data}
@@ -127,7 +129,9 @@ def outdated_aliases(session: Session, owner: str, limit: int) -> tuple[list[Out
 
 
 def delete(session: Session, owner: str, model_id: str) -> None:
-    """Put a model into the trash, by its id only: nobody deletes another version than the one they looked at."""
+    """Move a model to the trash. Only its id is accepted, so that nobody deletes a newer version than they
+    looked at.
+    """
     if not is_id(model_id, "mdl"):
         raise Invalid(f"to delete a model, use its id (mdl_…), got {model_id[:100]!r}")
     model = repository.find(session, owner, model_id, lock=True)
@@ -151,14 +155,14 @@ def delete(session: Session, owner: str, model_id: str) -> None:
 
 
 def forget_name(session: Session, owner: str, name: str) -> None:
-    """Delete the reason codes of a name if its last version was permanently deleted."""
+    """Delete the reason codes of a model name if its last version was permanently deleted."""
     repository.lock_name(session, owner, name)
     if not repository.has_version(session, owner, name):
         repository.empty_reason_codes(session, owner, name)
 
 
 def find_label(labels: Sequence[str] | None, name: str | None) -> int:
-    """Return the position of a label; None is the name for a model with one score per row. Raises Invalid."""
+    """Return the position of a label; for a model with one score per row, `name` must be None. Raises Invalid."""
     if labels is None and name is None:
         return 0
     known = labels or []
@@ -173,8 +177,8 @@ def find_label(labels: Sequence[str] | None, name: str | None) -> int:
 
 
 def find_named(session: Session, owner: str, ref: str, position: dict[str, Any]) -> ResolvedModel:
-    """Return the owner's model, with the cutoff of the alias; raises NotFound with the position in the request, such as
-    `{"pointer": "/model"}`.
+    """Return the owner's model with the cutoff of the alias. Raises NotFound with the `position` in the request, such
+    as `{"pointer": "/model"}`.
     """
     try:
         return find_with_cutoff(session, owner, ref)
@@ -183,7 +187,7 @@ def find_named(session: Session, owner: str, ref: str, position: dict[str, Any])
 
 
 def find_to_read(session: Session, owner: str, model_id: str) -> Model:
-    """Return the model that a job uses; raises Conflict if it was deleted."""
+    """Return the model that a job uses. Raises Conflict if it was deleted."""
     model = repository.find(session, owner, model_id)
     if model is None:
         raise Conflict(f"model {model_id} was deleted before the job ran", code="model_deleted")
@@ -191,7 +195,9 @@ def find_to_read(session: Session, owner: str, model_id: str) -> Model:
 
 
 def find_to_use(session: Session, owner: str, ref: str, position: dict[str, Any]) -> ResolvedModel:
-    """Return the same for a job that is about to be written, and lock it: nobody deletes it until the commit."""
+    """Return the same as `find_named`, and lock the model against deletion until the transaction ends, for
+    a new job.
+    """
     found = find_named(session, owner, ref, position)
     if not repository.lock_shared(session, owner, found.model.id):
         detail = f"model {found.model.id} was just deleted"

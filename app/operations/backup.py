@@ -1,9 +1,9 @@
 """Backup of the embedded state while the service runs, and restore into an empty folder.
 
-A backup holds the database as it was at one moment, every blob that this database names, and a manifest with their
-hashes. A blob never changes once it has a name. So it is enough to copy blobs after the database, and to have the
-sweeper remove none meanwhile. The broker has nothing to keep: the queue is rows, and jobs that ran come back when
-their leases end.
+A backup has the database as it was at one moment, every blob to which that database refers, and a manifest with their
+hashes. A blob never changes after its publication, so it suffices to copy blobs after the database, and to prevent the
+sweeper from deleting any meanwhile. The broker needs no backup: the queue is in the database, and interrupted jobs are
+requeued when their leases end.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def write(path: Path) -> Iterator[Add]:
             with _new_file(partial) as file, tarfile.open(fileobj=file, mode="w") as tar:
 
                 def add_to_tar(name: str, file: IO[bytes], size: int) -> None:
+                    """Add a file to the tar archive."""
                     entry = tarfile.TarInfo(name)
                     entry.size, entry.mode = size, 0o600
                     tar.addfile(entry, file)
@@ -70,6 +71,7 @@ def write(path: Path) -> Iterator[Add]:
             partial.mkdir(mode=0o700)
 
             def add_to_folder(name: str, file: IO[bytes], size: int) -> None:
+                """Add a file to the folder."""
                 target = partial / name
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 with _new_file(target) as out:
@@ -84,13 +86,16 @@ def write(path: Path) -> Iterator[Add]:
 
 @contextmanager
 def read(path: Path) -> Iterator[Open]:
-    """Open an archive that `write` made. Raises OSError or tarfile.TarError for anything else."""
+    """Open an archive that `write` has written; yields a function that opens its files. Raises OSError or
+    tarfile.TarError for anything else.
+    """
     if path.is_dir():
         yield lambda name: (path / name).open("rb")
         return
     with tarfile.open(path, "r:") as tar:
 
         def open_member(name: str) -> IO[bytes]:
+            """Open a member of the tar archive. Raises FileNotFoundError."""
             with suppress(KeyError):
                 if (found := tar.extractfile(name)) is not None:
                     return found
@@ -111,7 +116,7 @@ def copy(source: IO[bytes], target: IO[bytes]) -> tuple[str, int]:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[IO[bytes]]:
-    """Create a file that no other user may read. It is on disk when the block ends."""
+    """Create a file that no other user may read, and fsync it when the block ends."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         yield file
@@ -215,7 +220,7 @@ def restore(source: Path, state_dir: Path) -> Backup:
 
 @contextmanager
 def _hold(settings: Settings) -> Iterator[None]:
-    """Keep the dispatcher from deleting blobs."""
+    """Prevent the dispatcher from deleting blobs during the block."""
     db = Database(settings.sqlalchemy_url, pool_size=1)
     try:
         with catalogue.hold(db):
@@ -231,10 +236,12 @@ def _copy_database(source: Path, target: Path) -> None:
 
 
 def _write(add_file: Add, settings: Settings, database: Path, blobs: BlobStore) -> Backup:
+    """Add the database and the blobs that it refers to; returns the description of the backup."""
     files: dict[str, dict[str, Any]] = {}
     missing: list[str] = []
 
     def add(name: str, path: Path, sha256: str | None = None) -> None:
+        """Add a file, and record its size and hash."""
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             add_file(name, file, size)
@@ -288,12 +295,14 @@ def _check(open_file: Open, made: Backup) -> None:
 
 
 def _restore_file(open_file: Open, name: str, expected: dict[str, Any], path: Path) -> None:
+    """Restore one file from the archive and compare its hash."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_file(name) as file, _new_file(path) as out:
         _compare(name, expected, copy(file, out))
 
 
 def _compare(name: str, expected: dict[str, Any], found: tuple[str, int]) -> None:
+    """Raise BackupError unless size and hash are as expected."""
     sha256, size = found
     if size != expected["bytes"] or sha256 != expected["sha256"]:
         raise BackupError(
@@ -304,6 +313,7 @@ def _compare(name: str, expected: dict[str, Any], found: tuple[str, int]) -> Non
 
 @contextmanager
 def _opened(source: Path) -> Iterator[Open]:
+    """Open an archive. Raises BackupError if it is not a backup."""
     try:
         with read(source) as open_file:
             yield open_file
@@ -312,7 +322,9 @@ def _opened(source: Path) -> Iterator[Open]:
 
 
 def _manifest(open_file: Open, source: Path) -> Backup:
-    """Read the manifest. Names that a backup cannot contain are refused, so none leads out of the folder."""
+    """Return the manifest of an archive. Raises BackupError for file names that a backup cannot contain, so that none
+    leads out of the folder.
+    """
     try:
         with open_file(MANIFEST) as file:
             read_back = json.load(file)

@@ -1,6 +1,6 @@
-"""Examine a state, whether the service runs or not, and report what is wrong and what to do.
+"""Diagnosis of a state folder or database, whether the service runs or not: what is wrong, and what to do.
 
-Each part is examined even if another one fails.
+Each part is examined even if the check of another one fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from core.kernels import folders as kernel_folders
 
 
 class Level(StrEnum):
-    """Level of a finding. `FAIL` is an error; `warn` may become one, or may be intended."""
+    """The severity of a finding. `FAIL` is an error; `WARN` may become one, or may be intended."""
 
     OK = "ok"
     WARN = "warn"
@@ -70,7 +70,7 @@ def fail(part: str, detail: str, advice: str) -> Finding:
 
 
 def age(seconds: float) -> str:
-    """Return a duration in words, such as `3 min`."""
+    """Return a duration with its unit, such as `3 min`."""
     for unit, length in (("d", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
@@ -326,7 +326,7 @@ def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Fin
 
 
 def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
-    """Check that every blob that a row names exists; with `deep`, that it is undamaged."""
+    """Check that every blob to which a row refers exists; with `deep`, that it is undamaged."""
     count, missing, broken = 0, [], []
     good: set[str] = set()
     for key, row, blob in housekeeping.named_blobs(db):
@@ -370,6 +370,7 @@ def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
 
 
 def _some(rows_: list[str]) -> str:
+    """Return the first rows and the number of the others, for a message."""
     more = f" and {len(rows_) - _SHOWN} more" if len(rows_) > _SHOWN else ""
     return ", ".join(rows_[:_SHOWN]) + more
 

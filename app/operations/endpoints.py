@@ -48,6 +48,7 @@ class Health(Resource):
 
 
 async def _probes(request: Request) -> health.HealthProbes:
+    """Return the health probes of this process; the FastAPI dependency."""
     probes: health.HealthProbes = request.app.state.health
     return probes
 
@@ -99,6 +100,7 @@ async def staffed(context: ContextDep, probes: ProbesDep) -> Response:
 
 
 def _answer(context: Context, checks: list[health.Check]) -> Response:
+    """Return the response for the checks of components: 200 if all work, else 503."""
     parts = {check.name: Part(ok=check.ok, detail=check.detail) for check in checks}
     if context.drain.begun:
         parts["api"] = Part(ok=False, detail="this process is stopping")

@@ -1,4 +1,4 @@
-"""Health of the components that the service needs, and the Prometheus metrics that come from the database."""
+"""Health of the components that the service needs, and Prometheus metrics computed from the database."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ANSWER_SECONDS = 0.8
 
 
 class HealthProbes:
-    """The health of the components, for an event loop.
+    """The health checks of the components, to be called on an event loop.
 
     Requests never wait for it: each component has a thread of its own that checks it, over a database connection that
     only health uses.
@@ -67,15 +67,15 @@ class HealthProbes:
         )
 
     async def can_score(self) -> list[Check]:
-        """Check the components that an API needs to answer scores."""
+        """Return the checks of the components that an API process needs to score."""
         return await asyncio.gather(*(probe.ask() for probe in self._scores))
 
     async def can_serve(self) -> list[Check]:
-        """Check the components that an API needs to answer and to accept work."""
+        """Return the checks of the components that an API process needs to respond and to accept work."""
         return await asyncio.gather(*(probe.ask() for probe in (*self._scores, self._disk)))
 
     async def does_work(self) -> list[Check]:
-        """Check the components that finish accepted work in time."""
+        """Return the checks of the components that finish accepted work in time: broker, worker and dispatcher."""
         return await asyncio.gather(*(probe.ask() for probe in self._works))
 
     def close(self) -> None:
@@ -86,8 +86,8 @@ class HealthProbes:
 
 
 class _Probe:
-    """A check of one component. Callers who come while a check runs share its result, so a component that hangs blocks
-    one thread.
+    """A check of one component in its own thread. Simultaneous callers share its result, so a component that hangs
+    blocks only one thread.
     """
 
     def __init__(self, name: str, look: Callable[[], str]) -> None:
@@ -97,6 +97,7 @@ class _Probe:
         self._looking: Future[Check] | None = None
 
     async def ask(self) -> Check:
+        """Return the result of the check, begun now or already running; a failed check after `ANSWER_SECONDS`."""
         if self._looking is None or self._looking.done():
             self._looking = Future()
             if self._thread is None:
@@ -114,6 +115,7 @@ class _Probe:
             self._thread.close(timeout=0.0)
 
     def _answer(self, looking: Future[Check]) -> None:
+        """Run the check and set its result."""
         try:
             looking.set_result(_check(self._name, self._look))
         except Exception as error:
@@ -121,6 +123,7 @@ class _Probe:
 
 
 def _check(name: str, probe: Callable[[], str]) -> Check:
+    """Return the result of a probe; an expected error is a failed check."""
     try:
         return Check(name, True, probe())
     except ServiceError as error:
@@ -131,20 +134,23 @@ def _check(name: str, probe: Callable[[], str]) -> Check:
 
 
 class _Unhealthy(Exception):
-    """A component answers, but does not work properly; the message says why."""
+    """Raised if a component responds but does not work properly; the message is the reason."""
 
 
 def _database(db: Database) -> str:
+    """Check that the database responds and accepts changes; returns a sentence."""
     db.reading(repository.ping)
     db.check_changes()
     return "responds and accepts changes"
 
 
 def _schema(schema: SchemaCheck) -> str:
+    """Check that the tables are those of this version; returns a sentence."""
     return f"started at revision {schema.passed()}"
 
 
 def _blob_store(blobs: BlobStore) -> str:
+    """Check that the blob folder can be read and written; returns a sentence."""
     try:
         blobs.check_writable()
     except OSError as error:
@@ -153,16 +159,19 @@ def _blob_store(blobs: BlobStore) -> str:
 
 
 def _disk(settings: Settings) -> str:
+    """Check the free disk space; returns a sentence."""
     resources.check(settings)
     return f"at least {settings.min_free_bytes} bytes are free"
 
 
 def _broker(producer: Producer) -> str:
+    """Check that the broker responds; returns a sentence."""
     producer.ping()
     return "answers"
 
 
 def _worker(db: Database, settings: Settings) -> str:
+    """Check that a worker has sent a heartbeat; returns a sentence."""
     within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
     with db.read() as session:
         alive = worker_rows.alive(session, within)
@@ -173,6 +182,7 @@ def _worker(db: Database, settings: Settings) -> str:
 
 
 def _dispatcher(db: Database) -> str:
+    """Check that a dispatcher has sent a heartbeat; returns a sentence."""
     n_alive = len(db.reading(worker_rows.dispatchers))
     if not n_alive:
         raise _Unhealthy(
@@ -199,7 +209,7 @@ class MetricsCollector(Collector):
         return iter(())
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics; while the database is unavailable, only the metric that says so."""
+        """Yield all metrics; while the database is unavailable, only `rankwright_database_up`."""
         up = GaugeMetricFamily("rankwright_database_up", "1 if the database responds, else 0.")
         try:
             metrics = [*self._metrics()]
@@ -210,6 +220,7 @@ class MetricsCollector(Collector):
         yield from metrics
 
     def _metrics(self) -> Iterator[Metric]:
+        """Yield the metrics that are computed from the database."""
         settings = self._settings
         limits = {
             "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),

@@ -1,7 +1,7 @@
-"""Housekeeping: delete old rows, and blobs that no row names.
+"""Housekeeping: deletes old rows, and blobs to which no row refers.
 
-Rows are deleted in batches, each in a short transaction with a pause after it. So a million rows block nobody, and if
-the process ends in between, the next round continues.
+Rows are deleted in batches, each in a short transaction with a pause after it, so that even a million rows block
+nobody. If the process ends in between, the next round continues.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def run_housekeeping(
 
 
 class Housekeeper:
-    """Housekeeping in rounds, in a thread of the dispatcher. Two instances at once are harmless."""
+    """Runs housekeeping in rounds, in a thread of the dispatcher. Two instances at once are harmless."""
 
     def __init__(
         self, db: Database, blobs: BlobStore, settings: Settings, stop: threading.Event
@@ -77,7 +77,7 @@ class Housekeeper:
             self._stop.wait(pause)
 
     def round(self) -> Counter[str]:
-        """Delete everything that is old enough; returns the numbers by kind."""
+        """Delete everything that has reached its maximum age; returns the numbers by kind."""
         removed = Counter(
             {
                 "remembered answers": self._each(
@@ -109,8 +109,8 @@ class Housekeeper:
         return removed
 
     def _move_samples(self) -> None:
-        """Move samples of models of release 0.3.0 from the database into the store. A migration cannot: it may have no
-        access to the store, and its transaction would take long.
+        """Move samples of models of release 0.3.0 from the database into the blob store. A migration cannot do this: it
+        may have no access to the store, and its transaction would take too long.
         """
         while not self._stop.wait(REST_SECONDS):
             with self._db.read() as session:
@@ -124,16 +124,18 @@ class Housekeeper:
                 break
 
     def _days(self, what: str) -> float | None:
+        """Return the age in seconds after which this kind is deleted, from its setting; None to keep it."""
         days: float | None = getattr(self._settings, f"keep_{what}_days")
         return None if days is None else days * DAY
 
     def _each(self, prune: Callable[[Session, float, int], int], age: float | None) -> int:
-        """Delete rows that are older than `age` seconds, batch by batch; None keeps all rows."""
+        """Delete rows that are older than `age` seconds, batch by batch; returns their number. None keeps all rows."""
         if age is None:
             return 0
         return self._in_batches(lambda session: prune(session, age, BATCH))
 
     def _in_batches(self, prune: Callable[[Session], int]) -> int:
+        """Delete rows in batches with a pause between them; returns their number."""
         total = 0
         while True:
             with self._db.write() as session:
@@ -143,7 +145,7 @@ class Housekeeper:
                 return total
 
     def _prune_events(self) -> int:
-        """Delete the events of jobs that ended long ago, except the last event of each job."""
+        """Delete the events of jobs that ended long ago, except the last event of each job; returns their number."""
         age = self._days("events")
         total = 0
         while age is not None and (page := self._ended(age, self._events_pruned, unneeded=False)):
@@ -154,6 +156,7 @@ class Housekeeper:
         return total
 
     def _prune_jobs(self) -> int:
+        """Delete the jobs that ended long ago and to which nothing refers; returns their number."""
         age = self._days("jobs")
         total, after = 0, repository.FIRST
         while age is not None and (page := self._ended(age, after, unneeded=True)):
@@ -167,16 +170,20 @@ class Housekeeper:
         return total
 
     def _ended(self, age: float, after: EndedJob, *, unneeded: bool) -> Sequence[EndedJob]:
+        """Return the next batch of jobs that ended at least `age` seconds ago."""
         with self._db.read() as session:
             return repository.ended_jobs(session, age, after, BATCH, unneeded=unneeded)
 
     def _prune_events_of(self, job_ids: Sequence[str], *, spare_last: bool) -> int:
+        """Delete events of these jobs; returns their number."""
         return self._in_batches(
             lambda session: repository.prune_events(session, job_ids, BATCH, spare_last=spare_last)
         )
 
     def _prune_datasets(self, which: Callable[[float], Conditions], what: str) -> int:
-        """Delete the datasets that meet the conditions of `which`, as their owners could; a dataset in use is kept."""
+        """Delete the datasets that satisfy the conditions of `which`, as their owners could; a dataset in use is kept.
+        Returns their number.
+        """
         age = self._days(what)
         total, after = 0, ""
         while age is not None and not self._stop.wait(REST_SECONDS):
@@ -190,10 +197,12 @@ class Housekeeper:
         return total
 
     def _delete(self, dataset: OwnedDataset, conditions: Conditions) -> int:
+        """Delete one dataset, unless it is in use now; returns 1 if it was deleted, else 0."""
         # Imported here: it loads the readers of tables, which a dispatcher does not need otherwise.
         from app.datasets import service as datasets
 
         def check(session: Session) -> None:
+            """Raise Conflict if the dataset no longer satisfies the conditions."""
             # a job used the dataset meanwhile
             if not repository.is_still_so(session, conditions, dataset.id):
                 raise Conflict(
@@ -228,7 +237,7 @@ _PAGE = 500
 
 
 class NamedBlob(NamedTuple):
-    """The key of a blob, a description of the row that names it, and its entry in the catalogue if there is one."""
+    """The key of a blob, a description of the row that refers to it, and its entry in the catalogue, if any."""
 
     key: str
     row: str
@@ -236,7 +245,7 @@ class NamedBlob(NamedTuple):
 
 
 def named_blobs(db: Database) -> Iterator[NamedBlob]:
-    """Yield every named blob, once for each row. Each page is read in its own transaction."""
+    """Yield every blob to which a row refers, once for each row. Each page is read in its own transaction."""
     for column in repository.blob_columns():
         after: Sequence[str] = ()
         while True:
@@ -256,6 +265,6 @@ def named_blobs(db: Database) -> Iterator[NamedBlob]:
 
 
 def is_named(db: Database, key: str) -> bool:
-    """Return True if a row still names the blob."""
+    """Return True if a row refers to the blob."""
     with db.read() as session:
         return bool(repository.named(session, [key]))

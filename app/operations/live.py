@@ -1,4 +1,6 @@
-"""The aliases in use: what each is planned to flag, its last check on new rows, and what to do next."""
+"""The aliases in use: the planned fraction of flagged rows, the last evaluation on new rows, and the recommended next
+step.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +55,8 @@ class LiveAlias(Resource):
 def list_live(
     session: Session, owner: str, limit: int, outdated: Collection[tuple[str, str]]
 ) -> list[LiveAlias]:
-    """Return the owner's aliases, at most `limit`, the last moved first. `outdated` are the names and aliases whose
-    name has a newer version that is worth a comparison. The number of statements does not depend on the aliases.
+    """Return up to `limit` of the owner's aliases, the last moved first. `outdated` are the (name, alias) pairs with a
+    newer version that is worth a comparison. The number of SQL statements is constant.
     """
     found = model_rows.list_moved(session, owner, limit)
     ids = [model.id for _, model in found]
@@ -85,6 +87,7 @@ def list_live(
 
 
 def _flagged(alias: ModelAlias, of: ModelMetrics | None) -> float | None:
+    """Return the fraction of the validation rows that an alias flags; None without a cutoff."""
     if alias.cutoff is None or of is None:
         return None
     positives, negatives = of.positive_weight, of.negative_weight
@@ -95,7 +98,9 @@ def _flagged(alias: ModelAlias, of: ModelMetrics | None) -> float | None:
 def _next_step(
     checked: Evaluation | None, calibrated: float | None, *, outdated: bool
 ) -> NextStep | None:
-    """Return what to do next. An evaluation before the last recalibration says nothing of the probabilities."""
+    """Return the recommended next step; None if there is none. An evaluation before the last recalibration does not
+    count for the probabilities.
+    """
     if outdated:
         return "compare"
     if checked is None or checked.drift is None:

@@ -108,7 +108,7 @@ def read_overview(
 
 
 def find_overview(session: Session, owner: str, limit: int) -> Overview:
-    """Return the overview. The number of statements does not depend on how many rows there are."""
+    """Return the overview of an owner's jobs and resources. The number of SQL statements is constant."""
     first: dict[str, Any] = {"limit": limit, "after": None}
     behind, has_more_outdated = models.outdated_aliases(session, owner, limit)
     pairs = {each: (each.newest_id, each.model.id) for each in behind}

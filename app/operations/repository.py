@@ -1,4 +1,4 @@
-"""Queries over all owners: metrics, old rows, and named blobs."""
+"""Queries over all owners: metrics, old rows, and the blobs to which rows refer."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from app.platform.tables import (
 
 
 def ping(session: Session) -> None:
-    """Run the smallest query."""
+    """Run a minimal query, to test the connection."""
     session.execute(select(1))
 
 
@@ -59,7 +59,7 @@ def now(session: Session) -> float:
 
 
 def sqlite_errors(session: Session) -> list[str]:
-    """Return the errors that SQLite finds in its file. It reads the whole file."""
+    """Return the errors that SQLite's check of the whole file finds."""
     found = session.scalars(text("PRAGMA integrity_check")).all()
     return [error for error in found if error != "ok"]
 
@@ -71,7 +71,7 @@ def open_jobs(session: Session) -> dict[str, int]:
 
 
 def oldest_due(session: Session) -> float | None:
-    """Return how long the oldest job that may begin has waited, in seconds; None if none waits."""
+    """Return for how many seconds the oldest queued job that is due has waited; None if there is none."""
     since = func.min(case((Job.not_before > Job.created_at, Job.not_before), else_=Job.created_at))
     due = select(since).where(Job.state == JobState.QUEUED, Job.not_before <= db_now())
     waited: float | None = session.scalar(select(db_now() - due.scalar_subquery()))
@@ -85,7 +85,7 @@ def job_counts(session: Session) -> dict[tuple[str, str], int]:
 
 
 class EndedJob(NamedTuple):
-    """A job that ended, and when it ended. Jobs are listed in this order, so it is also a position in the list."""
+    """A job that ended, with the time of its end: its position in the order by that time."""
 
     finished_at: float
     id: str
@@ -97,7 +97,7 @@ Conditions = tuple[ColumnElement[bool], ...]
 
 
 class OwnedDataset(NamedTuple):
-    """A dataset and its owner."""
+    """A dataset's id and its owner."""
 
     id: str
     owner: str
@@ -143,7 +143,7 @@ def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
 
 
 def prune_series(session: Session, limit: int) -> int:
-    """Delete up to `limit` version counters of datasets without any version; returns their number."""
+    """Delete up to `limit` version counters of series that have no version left; returns their number."""
     of_it = or_(Dataset.first_id == DatasetSeries.first_id, Dataset.id == DatasetSeries.first_id)
     return delete_some(session, DatasetSeries, ~exists().where(of_it), limit=limit)
 
@@ -151,8 +151,8 @@ def prune_series(session: Session, limit: int) -> int:
 def ended_jobs(
     session: Session, age_seconds: float, after: EndedJob, limit: int, *, unneeded: bool
 ) -> Sequence[EndedJob]:
-    """Return jobs that ended at least `age_seconds` ago, in the order of ends; with `unneeded` only those that
-    nothing needs.
+    """Return jobs that ended at least `age_seconds` ago, ordered by the time of their end; with `unneeded`, only those
+    to which nothing refers.
     """
     conditions = [
         Job.parent_id.is_(None),
@@ -167,7 +167,7 @@ def ended_jobs(
 
 
 def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_last: bool) -> int:
-    """Delete up to `limit` events of these jobs; with `spare_last` each job keeps its last. Returns their number."""
+    """Delete up to `limit` events of these jobs, with `spare_last` except each job's last one; returns their number."""
     of_these: ColumnElement[bool] = JobEvent.job_id.in_(job_ids)
     if spare_last:
         last = select(Job.event_seq).where(Job.id == JobEvent.job_id).scalar_subquery()
@@ -176,8 +176,8 @@ def prune_events(session: Session, job_ids: Sequence[str], limit: int, *, spare_
 
 
 def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
-    """Delete jobs that nothing needs, with their rows; returns their number. The counts of ended jobs still include
-    them.
+    """Delete those of the jobs to which nothing refers, with their rows; returns their number. `ended_counts` still
+    includes them.
     """
     removed = Counter(
         (kind, state)
@@ -214,7 +214,7 @@ def ended_counts(session: Session) -> dict[tuple[str, str], int]:
 
 
 def _unneeded() -> ColumnElement[bool]:
-    """Return the condition that a job ended, and that neither a model nor the output of a job refers to it."""
+    """Return the condition that a job has ended, and that neither a model nor an output refers to it."""
     part = aliased(Job)
     return and_(
         Job.state.in_(FINAL_STATES),
@@ -226,12 +226,12 @@ def _unneeded() -> ColumnElement[bool]:
 
 
 def is_invalid(age_seconds: float) -> Conditions:
-    """Return the conditions that a dataset was refused at least `age_seconds` ago."""
+    """Return the conditions that a dataset has been invalid for at least `age_seconds`."""
     return (Dataset.status == DatasetStatus.INVALID, *_at_rest(age_seconds))
 
 
 def is_unused(age_seconds: float) -> Conditions:
-    """Return the conditions that nothing was made from a dataset, and that no job has used it for `age_seconds`."""
+    """Return the conditions that nothing was derived from a dataset, and that no job has used it for `age_seconds`."""
     outputs = (table.__table__.c for table in output_tables() if not issubclass(table, UploadRow))
     child = aliased(Dataset)
     users = (
@@ -250,7 +250,9 @@ def is_unused(age_seconds: float) -> Conditions:
 
 
 def _at_rest(age_seconds: float) -> Conditions:
-    """Return the conditions that a dataset is older than `age_seconds`, and that no job has used it since."""
+    """Return the conditions that a dataset is older than `age_seconds`, and that no job has used it within
+    this time.
+    """
     recent = or_(Job.finished_at.is_(None), Job.finished_at > db_now() - age_seconds)
     return (
         Dataset.created_at < db_now() - age_seconds,
@@ -264,7 +266,7 @@ def _at_rest(age_seconds: float) -> Conditions:
 def find_datasets(
     session: Session, conditions: Conditions, after: str, limit: int
 ) -> Sequence[OwnedDataset]:
-    """Return up to `limit` datasets that meet the conditions, in the order of their ids."""
+    """Return up to `limit` datasets that satisfy the conditions, ordered by id."""
     statement = select(Dataset.id, Dataset.owner).where(Dataset.id > after, *conditions)
     return [
         OwnedDataset(*row) for row in session.execute(statement.order_by(Dataset.id).limit(limit))
@@ -272,12 +274,14 @@ def find_datasets(
 
 
 def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bool:
-    """Return True if this dataset meets the conditions now."""
+    """Return True if this dataset satisfies the conditions now."""
     return session.scalar(select(exists().where(Dataset.id == dataset_id, *conditions))) or False
 
 
 class BlobColumn(NamedTuple):
-    """A column whose rows name blobs: a name for such a row, the columns of its primary key, and the blob's key."""
+    """A database column with blob keys: the name of its table for messages, the columns of the primary key, and the
+    column.
+    """
 
     what: str
     ids: Sequence[Column[Any]]
@@ -286,8 +290,8 @@ class BlobColumn(NamedTuple):
 
 @functools.cache
 def blob_columns() -> Sequence[BlobColumn]:
-    """Return every column that names blobs: what no row names is deleted, and not backed up. The rule is the name's
-    ending `_key`, so no column can be forgotten.
+    """Return every database column with blob keys, found by the name's ending `_key`, so that none is forgotten: blobs
+    in no such column are deleted, and not backed up.
 
     Checkpoints are not included: a job can run without its checkpoint.
     """
@@ -301,7 +305,7 @@ def blob_columns() -> Sequence[BlobColumn]:
 
 
 def named(session: Session, keys: Sequence[str]) -> set[str]:
-    """Return the keys that are in use: named by a row of `blob_columns`, or by an unfinished job or child job."""
+    """Return the keys that are in use: in a column of `blob_columns`, or in an unfinished job or child job."""
     statement: CompoundSelect[Any] = union(
         *(select(column.key).where(column.key.in_(keys)) for column in blob_columns())
     )
@@ -317,8 +321,8 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
 def page(
     session: Session, column: BlobColumn, after: Sequence[str], limit: int
 ) -> Sequence[tuple[list[str], str]]:
-    """Return up to `limit` rows that name a blob, in the order of their ids, after the ids `after` (none: from the
-    first): (ids, key).
+    """Return up to `limit` rows of a blob column as (primary key, blob key), ordered by primary key, after `after`
+    (empty: from the first).
     """
     statement = select(column.key, *column.ids).where(column.key.is_not(None))
     if after:
@@ -328,7 +332,7 @@ def page(
 
 
 def of_parts(session: Session) -> Sequence[tuple[str, str]]:
-    """Return the files of child jobs whose parents have not ended: (id of the child job, key)."""
+    """Return the (id of the child job, blob key) of the files of child jobs whose parents have not ended."""
     return [
         (part_id, key)
         for part_id, result in parts.results_in_use(session)
@@ -337,6 +341,8 @@ def of_parts(session: Session) -> Sequence[tuple[str, str]]:
 
 
 def runs_since(session: Session, age_seconds: float) -> bool:
-    """Return True if a job that started at least `age_seconds` ago still runs. Its staging folder may be as old."""
+    """Return True if a job that started at least `age_seconds` ago is still running; its staging folder may
+    be as old.
+    """
     started = select(func.min(Job.started_at)).where(Job.state == JobState.RUNNING)
     return bool(session.scalar(select(started.scalar_subquery() < db_now() - age_seconds)))

@@ -1,6 +1,6 @@
 """The health checks of containers: whether this host's worker or dispatcher works.
 
-A check runs every half minute beside fits, so it imports little: neither broker nor metrics.
+A check runs every half minute next to fits, so it imports little: neither broker nor metrics.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MISSED_ROUNDS = 4
 
 
 def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
-    """Return why no worker of this host is healthy; None if one is.
+    """Return the reason why no worker of this host is healthy; None if one is.
 
     A worker's row has the time of its last heartbeat. The broker is not checked: without it a worker polls for jobs,
     and a restart of the worker would lose its fit.
@@ -32,8 +32,8 @@ def worker_problem(db: Database, settings: Settings, host: str) -> str | None:
 
 
 def dispatcher_problem(db: Database, settings: Settings, host: str) -> str | None:
-    """Return why the dispatcher of this host is not healthy; None if its heartbeat is recent, the database answers, and
-    no work is overdue.
+    """Return the reason why the dispatcher of this host is not healthy; None if its heartbeat is recent, the database
+    responds, and no work is overdue.
     """
     late = MISSED_ROUNDS * settings.reap_seconds
     try:

@@ -1,4 +1,4 @@
-"""Delete the blobs that no row names."""
+"""Deletion of the blobs to which no row refers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _BATCH = 500  # keys looked up by one statement
 
 
 def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
-    """Delete unnamed blobs whose grace period is over; returns their number. None while a backup reads them."""
+    """Delete the blobs to which no row refers and whose grace period is over; returns their number. Nothing is deleted
+    while a backup is running.
+    """
     grace = settings.blob_grace_seconds
     with db.read() as session:
         spare_staging = repository.runs_since(session, grace)
@@ -43,11 +45,12 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
 
 
 def discard(db: Database, blobs: BlobStore, settings: Settings, keys: Collection[str]) -> int:
-    """Delete those of the blobs that no row names, whatever their age; returns how many files there were. None while
-    a backup reads them.
+    """Delete those of the blobs to which no row refers, whatever their age; returns the number of files. Nothing is
+    deleted while a backup is running.
     """
 
     def mark(session: Session) -> set[str]:
+        """Mark the blobs to which no row refers as deleted; returns their keys."""
         # A backup that starts after this transaction copies a database that does not name these blobs either.
         if catalogue.is_held(session, settings.blob_grace_seconds):
             return set()
@@ -61,13 +64,16 @@ def discard(db: Database, blobs: BlobStore, settings: Settings, keys: Collection
 def _discard_unknown(
     db: Database, blobs: BlobStore, settings: Settings, keys: Collection[str]
 ) -> int:
-    """Delete those of the files that have no entry in the catalogue, or one that says `deleted`."""
+    """Delete those of the files that have no entry in the catalogue, or one with the state `deleted`; returns their
+    number.
+    """
     with db.read() as session:
         unknown = set(keys) - set(catalogue.entries(session, list(keys)))
     if not unknown:
         return 0
 
     def mark(session: Session) -> list[str]:
+        """Mark the unknown files to which no row refers; returns their keys."""
         if catalogue.is_held(session, settings.blob_grace_seconds):
             return []
         named = repository.named(session, list(unknown))  # by a row that was written by hand
@@ -77,5 +83,6 @@ def _discard_unknown(
 
 
 def _delete(blobs: BlobStore, keys: Iterable[str]) -> int:
+    """Delete the files; returns their number."""
     failpoints.reach("sweep")
     return sum(blobs.delete(key) for key in keys)

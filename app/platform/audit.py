@@ -1,7 +1,7 @@
-"""The audit log: a transaction that changes something for a caller writes a row about it.
+"""The audit log: a transaction that changes something on behalf of a caller also writes an audit entry.
 
-Services need not do anything. The code that admits a caller sets `acting`. Each writing session notices its changes,
-and writes the entry before it commits: both are stored, or neither.
+Services need no code for it. The code that admits a caller sets `acting`. Each writing session records its changes, and
+writes the entry before it commits: both are stored, or neither.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _QUOTA_CHECK = "quota_check"  # key in a session's notes
 
 
 def watch(sessions: sessionmaker[Session]) -> None:
-    """Register listeners on these sessions, which write an entry for the changes of an actor."""
+    """Register listeners on these sessions that write an audit entry for an actor's changes."""
     event.listen(sessions, "do_orm_execute", _note_statement)
     event.listen(sessions, "after_flush", _note_flush)
     event.listen(sessions, "before_commit", before_commit)
 
 
 def prepare_quota_check() -> Callable[[], None] | None:
-    """Return the check for a transaction of the present actor that is about to begin; None if nothing is limited."""
+    """Return the quota check for a transaction that the current actor is about to begin; None if nothing is limited."""
     actor = acting.get()
     return None if actor is None or actor.quota_check is None else actor.quota_check()
 
@@ -45,8 +45,8 @@ def require_quota_check(session: Session, check: Callable[[], None] | None) -> N
 
 
 def allow_over_quota(session: Session) -> None:
-    """Let this transaction commit although its owner is over the quota of bytes, or the disk is nearly full. For
-    changes that store a small, bounded amount and that must work then, such as the rotation of a leaked key.
+    """Allow this transaction to commit although its owner exceeds the storage quota, or the disk is nearly full. For
+    changes that store a small, bounded amount and must work then, such as the rotation of a leaked key.
     """
     session.info.pop(_QUOTA_CHECK, None)
 
@@ -96,10 +96,11 @@ def list_page(
 
 
 def _note_statement(state: ORMExecuteState) -> None:
+    """Record that a statement changes something, with the ids of inserted rows."""
     if acting.get() is None or not (state.is_insert or state.is_update or state.is_delete):
         return
     if state.bind_mapper is not None and state.bind_mapper.class_ is Idempotency:
-        return  # a replayed answer is no change
+        return  # a replayed response is not a change
     made = state.session.info.setdefault(_MADE, [])
     if state.is_insert:
         # A prepared statement gets its values separately; another contains them.
@@ -109,6 +110,7 @@ def _note_statement(state: ORMExecuteState) -> None:
 
 
 def _note_flush(session: Session, _context: object) -> None:
+    """Record that a flush changes something, with the ids of new rows."""
     if acting.get() is None or not (session.new or session.dirty or session.deleted):
         return
     made = session.info.setdefault(_MADE, [])
@@ -118,7 +120,7 @@ def _note_flush(session: Session, _context: object) -> None:
 
 
 def _ids(values: Mapping[str, Any]) -> list[str]:
-    """Return the id of a new resource, such as ds_…; None for rows that belong to one."""
+    """Return the id of a new resource, such as ds_…, as a list; empty for rows that are not resources themselves."""
     found = values.get("id")
     return [found] if isinstance(found, str) else []
 

@@ -1,4 +1,4 @@
-"""Background tasks: work right after a request that must not delay it. And a cache with a time to live that is
+"""Background tasks: work that follows a request and must not delay it. And a cache with a time to live that is
 refreshed in the background.
 """
 
@@ -30,14 +30,14 @@ class BackgroundTasks:
         self._thread.start()
 
     def add(self, work: Callable[[], object]) -> None:
-        """Add a task. Returns at once."""
+        """Add a task, or drop it if too many are waiting. Returns at once."""
         try:
             self._works.put_nowait(work)
         except queue.Full:
             log.debug("%s is overloaded; dropped %s", self._thread.name, work)
 
     def close(self, timeout: float = 3.0) -> None:
-        """Finish the tasks, as far as the time allows."""
+        """Finish the tasks in the queue, within `timeout` seconds."""
         try:
             self._works.put_nowait(None)
         except queue.Full:
@@ -45,6 +45,7 @@ class BackgroundTasks:
         self._thread.join(timeout)
 
     def _run(self) -> None:
+        """Run the tasks in order, until the thread is closed."""
         while (work := self._works.get()) is not None:
             try:
                 work()
@@ -57,7 +58,7 @@ Value = TypeVar("Value")
 
 
 class TtlCache(Generic[Key, Value]):
-    """A cache of answers that are valid for `seconds` from the start of their look-up.
+    """A cache of looked-up values, each valid for `seconds` from the start of its look-up.
 
     After half that time, an answer in use is looked up again by `refresh`, while requests still get the old one. So a
     busy process never waits for the database, and its requests never all look up at once.
@@ -73,7 +74,7 @@ class TtlCache(Generic[Key, Value]):
         self._known: dict[Key, tuple[float, float, Value]] = {}
 
     def get(self, key: Key) -> Value | None:
-        """Return the answer if there is a valid one. Never waits."""
+        """Return the valid value of a key, else None, without waiting; an old one is refreshed in the background."""
         entry = self._known.get(key)
         if entry is None:
             return None
@@ -87,7 +88,7 @@ class TtlCache(Generic[Key, Value]):
         return value
 
     def put(self, key: Key, value: Value, looked_at: float) -> None:
-        """Store the answer of a look-up that began at this monotonic time."""
+        """Store the value of a look-up that began at this monotonic time."""
         if len(self._known) >= self._size:
             self._known.clear()
         self._known[key] = (looked_at + self.seconds / 2, looked_at + self.seconds, value)

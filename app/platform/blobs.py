@@ -1,7 +1,7 @@
-"""The blob store: uploads, tables and artifacts as immutable files that appear whole or not at all.
+"""The blob store: uploads, tables and artifacts as immutable files, each of which becomes visible atomically.
 
-`BlobStore` is the interface, and `FolderStore` keeps the files in a folder. Which blobs exist, and their sizes and
-hashes, is in the catalogue (`app.platform.catalogue`).
+`BlobStore` is the interface, and `FolderStore` stores the files in a folder. The catalogue (`app.platform.catalogue`)
+has the list of blobs, with their sizes and hashes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from app.platform.errors import Unavailable
 
 
 class Writeback:
-    """Write a growing file to disk piece by piece.
+    """Writes a growing file to disk piece by piece.
 
     The first `most_cached` bytes stay in the page cache for a reader who comes soon. Later bytes are dropped from the
     cache once they are on disk: a long file would displace the data of other processes.
@@ -60,7 +60,7 @@ MAX_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
 
 
 class BlobKey(str):
-    """The key of a blob, at a place of a job's payload where the fit process needs a path.
+    """The key of a blob in a job's payload, in a place where the fit process needs a path.
 
     The worker replaces it by the path of a local file before the fit process starts (`app.jobs.execution`).
     """
@@ -71,7 +71,7 @@ class BlobKey(str):
 class Blob(NamedTuple):
     """An entry of the catalogue: a blob's key, and the SHA-256 (in hexadecimal) and size of its bytes.
 
-    `bytes` is None for a few blobs of release 0.3.0, whose size no row states.
+    `bytes` is None for a few blobs of release 0.3.0, whose size was not stored.
     """
 
     key: str
@@ -85,7 +85,7 @@ class Blob(NamedTuple):
 
 
 class ListedBlob(NamedTuple):
-    """What a store knows of a blob without the catalogue. `age` is in seconds since it was published."""
+    """A blob as the store lists it, without the catalogue. `age` is in seconds since it was published."""
 
     key: str
     bytes: int
@@ -93,7 +93,7 @@ class ListedBlob(NamedTuple):
 
 
 class BlobMissing(Unavailable):
-    """A blob that a row names is not in the store, or not in the catalogue."""
+    """A blob to which a row refers is not in the store, or not in the catalogue."""
 
     code, title = "blob_missing", "A stored file is missing"
 
@@ -128,8 +128,8 @@ class BlobStore(ABC):
 
     @abstractmethod
     def check_writable(self) -> None:
-        """Raise OSError if this process may not write: at its start, not at the first upload. A full disk is no error:
-        stored blobs can be read.
+        """Raise OSError if this process may not write. Called at the start of a process, so that the first upload does
+        not fail. A full disk is not an error, because stored blobs can be read.
         """
 
     def writer(self, kind: str) -> BlobWriter:
@@ -164,7 +164,7 @@ class BlobStore(ABC):
 
     @abstractmethod
     def read_range(self, blob: Blob, start: int, length: int) -> bytes:
-        """Return up to `length` bytes from position `start`. Raises as `fetch`."""
+        """Return up to `length` bytes from position `start`. Raises as `fetch` does."""
 
     @abstractmethod
     def list(self, prefix: str = "") -> Iterator[ListedBlob]:
@@ -239,11 +239,12 @@ class FolderStore(BlobStore):
 
     @staticmethod
     def _refuse(folder: Path) -> NoReturn:
+        """Raise the error for a folder that this process may not write to."""
         raise PermissionError(f"the blob folder {folder} is not writable by this user")
 
     def path(self, key: str) -> Path:
-        """Return the path of a blob. Raises ValueError for a key that leads out of the folder, which is a bug: keys
-        come from our own rows.
+        """Return the path of a blob. Raises ValueError for a key that leads out of the folder, which would be a bug,
+        because keys come from database rows.
         """
         path = self.root / key
         if ".." in path.parts or Path(key).is_absolute():
@@ -274,13 +275,13 @@ class FolderStore(BlobStore):
         return path
 
     def read_range(self, blob: Blob, start: int, length: int) -> bytes:
-        """Return up to `length` bytes from position `start`. Raises as `fetch`."""
+        """Return up to `length` bytes from position `start`. Raises as `fetch` does."""
         with self.fetch(blob).open("rb") as file:
             file.seek(start)
             return file.read(length)
 
     def list(self, prefix: str = "") -> Iterator[ListedBlob]:
-        """Yield the blobs below a folder. Files with other names are not the store's, and are left out."""
+        """Yield the blobs below a folder. Files whose names are not keys are ignored."""
         now = time.time()
         for path in _files(self.path(prefix)):
             key = path.relative_to(self.root).as_posix()
@@ -300,7 +301,7 @@ class FolderStore(BlobStore):
 
 
 class BlobWriter:
-    """Write one blob in chunks, and compute its hash. Leaving the block without `commit` leaves nothing behind."""
+    """Writes one blob in chunks, and computes its hash. Without `commit`, nothing remains after the block."""
 
     def __init__(self, store: BlobStore, kind: str, path: Path) -> None:
         self._store = store
@@ -341,7 +342,7 @@ class BlobWriter:
 
     @property
     def path(self) -> Path:
-        """Path of the bytes until `commit`."""
+        """The path of the bytes until `commit`."""
         return self._path
 
     @property
@@ -355,11 +356,11 @@ class BlobWriter:
         return Blob(self.key, self.sha256, self.size)
 
     def flush(self) -> None:
-        """Flush the bytes written so far, so that others can read them."""
+        """Flush the bytes written so far, so that other processes can read them."""
         self._file.flush()
 
     def sync(self) -> None:
-        """Write the bytes added so far to disk, before a transaction in which `commit` then need not wait for them."""
+        """Write the bytes so far to disk, before a transaction, so that its `commit` need not wait for the disk."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._synced_size = self.size
@@ -367,7 +368,7 @@ class BlobWriter:
     def commit(self) -> Blob:
         """Make the blob durable and public.
 
-        It may be called again: a transaction that names the blob runs again after a deadlock.
+        It may be called again, because a transaction that refers to the blob is repeated after a deadlock.
         """
         if not self._is_committed:
             if self._synced_size != self.size:
@@ -378,7 +379,7 @@ class BlobWriter:
 
 
 class Publisher:
-    """Publishes the files of a job, and records the blobs for the catalogue."""
+    """Stores the files of a job as blobs, and collects the blobs for the catalogue."""
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
@@ -397,11 +398,12 @@ def new_key(kind: str) -> str:
 
 
 def stamp_of(found: os.stat_result) -> dict[str, int]:
-    """Return a stamp that distinguishes a file outside the store from a later file at the same path."""
+    """Return a stamp (size and time) that differs if the file at a path outside the store is replaced or changed."""
     return {"bytes": found.st_size, "changed_ns": found.st_mtime_ns, "inode": found.st_ino}
 
 
 def _fsync(path: Path) -> None:
+    """Write a file's data to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -410,6 +412,7 @@ def _fsync(path: Path) -> None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder."""
     for parent, _, names in os.walk(folder):
         for name in names:
             yield Path(parent) / name

@@ -1,4 +1,4 @@
-"""Celery, which carries only wake-up messages. A message says only "there is work"."""
+"""Celery, used only for wake-up messages to the workers. A message means only that there is work."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def make_celery(broker_url: str) -> Celery:
 
 
 class Producer:
-    """Sends wake-ups. Logs once that the broker is unavailable, and once that it is back. Safe to share between
-    threads.
+    """Sends wake-up messages. Logs once that the broker is unavailable, and once that it is available again.
+    Thread-safe.
     """
 
     def __init__(self, broker_url: str) -> None:
@@ -102,7 +102,7 @@ class Producer:
         self._is_away = False
 
     def ping(self) -> None:
-        """Reach the broker without sending anything. Raises BrokerAway."""
+        """Check that the broker can be reached, without sending anything. Raises BrokerAway."""
         try:
             with self._celery.connection_for_write() as connection:
                 _ = connection.default_channel  # the transport pings as it opens a channel

@@ -1,8 +1,8 @@
-"""Callers: the credential that a request presents, the principal that it proves, and who is acting now.
+"""Callers: the credential in a request, the principal that it authenticates, and the current actor.
 
-A principal is somebody or something that can act: today a key, later a person or a service account of an identity
-provider. It has one id, which sessions, the audit log and revisions refer to. A key and the keys that replaced it by
-rotation are one principal.
+A principal is a person or thing that can act: today a key, later a person or a service account of an identity provider.
+It has one id, to which sessions, the audit log and revisions refer. A key and the keys that replaced it by rotation are
+one principal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 
 class Credential(NamedTuple):
-    """What a request presents to prove who sends it, without the secret itself.
+    """The proof of identity in a request, as a hash without the secret.
 
     The kind is a part of it: the token of a browser session is not accepted where a key is expected.
     """
@@ -50,19 +50,21 @@ class Caller:
 
     @property
     def permit_holder(self) -> str:
-        """The owner whose permits a request takes. All callers without a credential share those of one more owner."""
+        """The owner whose permits a request uses. All callers without a credential share the permits of one artificial
+        owner.
+        """
         return "" if self.principal_id is None else self.owner
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who changes something: a caller by a route, or the server's command line (`principal_id` is None).
+    """Who makes a change: a caller by a route, or the server's command line (`principal_id` is None).
 
     `make_id` returns an id for each entry of the audit log.
 
-    `quota_check` is called before each writing transaction, so that it can read without holding a lock. What it returns
-    is called when the transaction has changed something and is about to commit, and raises an error if the caller may
-    not store more.
+    `quota_check` is called before each writing transaction, so that it can read without a lock. The function that it
+    returns is called when the transaction has changed something and is about to commit; it raises an error if the
+    caller may not store more.
     """
 
     owner: str
@@ -91,6 +93,8 @@ def acting_as(actor: Actor) -> Iterator[None]:
 
 
 def acting_principal() -> str | None:
-    """Return the id of the principal that this thread or task works for; None for the service and its command line."""
+    """Return the id of the principal on whose behalf this thread or task acts; None for the service and its command
+    line.
+    """
     actor = acting.get()
     return None if actor is None else actor.principal_id

@@ -1,8 +1,8 @@
 """The catalogue of the blob store: which blobs exist, with their sizes and hashes.
 
-A blob's entry is written in the transaction that writes the first row that names it. So a blob without an entry is
-named by no row, now or later, unless its transaction is still open; and a blob whose entry says `deleted` can get no
-name any more. Other rows may name a blob only by copying its key from a row that they lock.
+A blob's entry is written in the transaction that writes the first row which refers to the blob. So no row refers, now
+or later, to a blob without an entry, unless its transaction is still open; and no row can begin to refer to a blob
+whose entry is marked `deleted`. Other rows may refer to a blob only by copying its key from a row that they lock.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _PER_STATEMENT = 500
 
 
 def add(session: Session, blobs: Iterable[Blob]) -> None:
-    """Enter blobs that the same transaction names. Fails if the sweeper has removed one as a file without an entry."""
+    """Insert the entries of blobs to which the same transaction refers. Fails if the sweeper has deleted one as a file
+    without an entry.
+    """
     rows = [
         {
             "key": b.key,
@@ -38,7 +40,7 @@ def add(session: Session, blobs: Iterable[Blob]) -> None:
 
 
 def commit(session: Session, writer: BlobWriter) -> Blob:
-    """Publish what was written, and enter it. It may be called again if the transaction is repeated."""
+    """Publish the written blob, and insert its entry. Can be called again if the transaction is repeated."""
     blob = writer.commit()
     add(session, [blob])
     return blob
@@ -59,7 +61,7 @@ def find_all(session: Session, keys: Collection[str]) -> dict[str, Blob]:
 
 
 def entries(session: Session, keys: Sequence[str]) -> dict[str, Blob]:
-    """Return the entries of those of the blobs that are stored, by key."""
+    """Return the entries of the stored blobs among these keys, by key."""
     found: dict[str, Blob] = {}
     for start in range(0, len(keys), _PER_STATEMENT):
         statement = select(BlobEntry.key, BlobEntry.sha256, BlobEntry.bytes).where(
@@ -86,7 +88,7 @@ def stored_before(session: Session, age_seconds: float, after: str, limit: int) 
 
 
 def mark_deleted(session: Session, keys: Collection[str]) -> None:
-    """Mark blobs as deleted, which no row names. Their files may be deleted once this is committed."""
+    """Mark blobs to which no row refers as deleted. Their files may be deleted once this is committed."""
     session.execute(
         update(BlobEntry).where(BlobEntry.key.in_(keys)).values(state=BlobState.DELETED),
         execution_options={"synchronize_session": False},
@@ -94,9 +96,10 @@ def mark_deleted(session: Session, keys: Collection[str]) -> None:
 
 
 def mark_unknown(session: Session, keys: Sequence[str]) -> list[str]:
-    """Enter files that have no entry as deleted; return those of the files that may be deleted.
+    """Insert entries marked as deleted for files that have none; returns the keys of the files that may be deleted.
 
-    A transaction that still wants to name one of them then fails, instead of naming a blob that does not exist.
+    A transaction that still tries to refer to one of them then fails, instead of referring to a blob that does not
+    exist.
     """
     statement = select(BlobEntry.key, BlobEntry.state).where(BlobEntry.key.in_(keys))
     known = {row.key: row.state for row in session.execute(statement)}
@@ -120,7 +123,7 @@ def prune_deleted(session: Session, age_seconds: float, limit: int) -> int:
 
 @contextmanager
 def hold(db: Database) -> Iterator[None]:
-    """Let no blob that a row names now be deleted during a block, which may take as long as one grace period."""
+    """Prevent the deletion of every blob that is in use now, during a block of at most one grace period."""
     id_ = uuid7()
     with db.write() as session:
         session.execute(insert(BlobHold).values(id=id_, since=db_now()))
@@ -132,11 +135,13 @@ def hold(db: Database) -> Iterator[None]:
 
 
 def is_held(session: Session, longest_seconds: float) -> bool:
-    """Return True if a process holds the blobs. A hold older than `longest_seconds` belongs to a dead process."""
+    """Return True if a process prevents the deletion of blobs. A hold older than `longest_seconds` belongs to a dead
+    process.
+    """
     alive = BlobHold.since > db_now() - longest_seconds
     return bool(session.scalar(select(exists().where(alive))))
 
 
 def release_all(session: Session) -> None:
-    """Delete all holds: in a copy of the database nobody holds anything."""
+    """Delete all holds, in a copy of the database, to which they do not apply."""
     session.execute(delete(BlobHold))

@@ -55,7 +55,7 @@ Result = TypeVar("Result")
 
 
 class Database:
-    """The database. Transactions are opened here, at the edge of the service, and nowhere else.
+    """A database and its transactions. Transactions are opened only here, at the edge of the service.
 
     `reading` and `writing` run a function that takes a session; `read` and `write` do the same for a block.
     """
@@ -77,6 +77,7 @@ class Database:
         )
 
     def _engine(self, pool_size: int, *, bounded: bool) -> Engine:
+        """Return a SQLAlchemy engine; `bounded` limits the duration of PostgreSQL's statements."""
         common: dict[str, Any] = {
             "pool_size": pool_size,
             "max_overflow": pool_size,
@@ -119,14 +120,14 @@ class Database:
     def reading(
         self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
     ) -> Result:
-        """Run `work` in one transaction that may not write."""
+        """Run `work` in one read-only transaction and return its result."""
         with self.read() as session:
             return work(session, *args, **kwargs)
 
     def writing(
         self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
     ) -> Result:
-        """Run `work` in one transaction, which is rolled back if it raises.
+        """Run `work` in one transaction, which is rolled back if it raises, and return its result.
 
         After a deadlock it runs again from the beginning. So its changes outside the session must be idempotent.
         """
@@ -169,8 +170,9 @@ class Database:
 
     @contextmanager
     def _outages(self, *, read_only: bool = False) -> Iterator[None]:
-        """Raise Unavailable for a database that is down, full or locked, and for a deadlock: the caller may try again.
-        Log once that the database is unavailable, and once that it is back.
+        """Raise Unavailable in place of the driver's error for a database that is down, full or locked, and for a
+        deadlock: the caller may try again. Log once that the database is unavailable, and once that it is available
+        again.
 
         Refused, a subclass, means that waiting does not help.
         """
@@ -194,7 +196,7 @@ class Database:
         self._log.end(of_reads=read_only)
 
     def _unavailable(self, error: DBAPIError, *, read_only: bool) -> Unavailable | None:
-        """Return the error that the caller gets for an error of the database; None for an error in our SQL."""
+        """Return the service error for an error of the driver; None for an error in our SQL."""
         if _no_tables(error.orig):
             return Unavailable(
                 "the database has no tables: run `rankwright migrate`", code="database_not_migrated"
@@ -221,21 +223,23 @@ class Database:
         return None
 
     def refusal(self, error: DBAPIError) -> str | None:
-        """Return why the database refuses this service permanently; None for a temporary error."""
+        """Return the reason why the database permanently refuses this service; None for a temporary error."""
         return _refusal(error.orig, self.url.database)
 
     def check_changes(self) -> None:
-        """Raise Unavailable if the database takes no changes: a standby, or a file that may not be written."""
+        """Raise Unavailable if the database does not accept changes: a standby, or a file without write permission."""
         if self.dialect == "postgresql":
             self.writing(change_nothing)
             return
-        # Without a transaction: another writer may hold the lock for seconds, although the file is well.
+        # Without a transaction: another writer may hold the lock for seconds although the file is healthy.
         file = Path(self.url.database or "")
         if not (os.access(file, os.R_OK | os.W_OK) and os.access(file.parent, os.W_OK | os.X_OK)):
             raise Refused(f"the file {file} cannot be written")
 
     def apart(self) -> Database:
-        """Return the same database with a connection of its own. Only one of the two objects logs an outage."""
+        """Return a `Database` for the same database with a connection of its own. Only one of the two logs
+        an outage.
+        """
         other = Database(self.url.render_as_string(hide_password=False), pool_size=1)
         other._log = self._log
         return other
@@ -251,28 +255,28 @@ def change_nothing(session: Session) -> None:
 
 
 class OutageLog:
-    """Logs an outage once, and its end once."""
+    """Logs an outage of the database once, and its end once."""
 
     def __init__(self) -> None:
         self._detail: str | None = None
         self._of_reads = False
 
     def note(self, found: Unavailable, error: BaseException, *, of_reads: bool) -> None:
-        """Record that a transaction met an outage; `of_reads` is True for a read-only transaction."""
+        """Record that a transaction failed because of an outage; `of_reads` is True for a read-only transaction."""
         if self._detail != found.detail:
             cause = getattr(error, "orig", error)
             log.warning("%s: %s", found.detail, str(cause).strip().partition("\n")[0])
         self._detail, self._of_reads = found.detail, of_reads
 
     def end(self, *, of_reads: bool) -> None:
-        """Record that a transaction succeeded. A reader does not end an outage that only writers meet."""
+        """Record that a transaction succeeded. A reader does not end an outage that affects only writers."""
         if self._detail is not None and (self._of_reads or not of_reads):
             self._detail = None
             log.info("the database is available again")
 
 
 class _WriteLock:
-    """Queue the writers of one process on SQLite.
+    """A lock for which the writers of one process queue, on SQLite.
 
     SQLite's own writers poll for the lock, up to a tenth of a second apart and in no order. When 16 threads submitted
     at once, the last one waited 3.7 s; with this queue it waits 0.5 s.
@@ -290,18 +294,21 @@ class _WriteLock:
 
 
 def _no_tables(error: BaseException | None) -> bool:
+    """Return True for the driver's error that a table does not exist."""
     return _is_postgres(error, "UndefinedTable") or (
         isinstance(error, sqlite3.OperationalError) and str(error).startswith("no such table")
     )
 
 
 def _is_full(error: BaseException | None) -> bool:
+    """Return True for the driver's error that the disk is full."""
     if isinstance(error, sqlite3.OperationalError):
         return error.sqlite_errorcode == sqlite3.SQLITE_FULL
     return _is_postgres(error, "DiskFull")
 
 
 def _is_locked(error: BaseException | None) -> bool:
+    """Return True for SQLite's error that another writer has locked the file."""
     return (
         isinstance(error, sqlite3.OperationalError)
         and error.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_BUSY
@@ -309,6 +316,7 @@ def _is_locked(error: BaseException | None) -> bool:
 
 
 def _is_a_change(error: BaseException | None) -> bool:
+    """Return True for the driver's error that a read-only database cannot be changed."""
     # SQLite's code has further bits if the file itself is read-only.
     return _is_postgres(error, "ReadOnlySqlTransaction") or (
         isinstance(error, sqlite3.OperationalError)
@@ -317,6 +325,7 @@ def _is_a_change(error: BaseException | None) -> bool:
 
 
 def _is_outage(error: BaseException | None) -> bool:
+    """Return True for the driver's error that the database is unavailable."""
     if isinstance(error, sqlite3.OperationalError):
         # SQLITE_ERROR is an error in our SQL; the other codes concern disks and files.
         return error.sqlite_errorcode != sqlite3.SQLITE_ERROR
@@ -324,12 +333,13 @@ def _is_outage(error: BaseException | None) -> bool:
 
 
 def _is_postgres(error: BaseException | None, name: str) -> bool:
-    """Return True for this error of psycopg. A process on SQLite has not imported psycopg."""
+    """Return True for this error class of psycopg, which a process on SQLite has not imported."""
     psycopg = sys.modules.get("psycopg")
     return psycopg is not None and isinstance(error, getattr(psycopg.errors, name))
 
 
 def _refusal(error: BaseException | None, database: str | None) -> str | None:
+    """Return the reason if the driver's error is permanent: a useless file, or a refused login; else None."""
     if isinstance(error, sqlite3.DatabaseError):
         code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
         # The cause may also be a full disk, or a folder that is about to be created.
@@ -356,11 +366,13 @@ def describe_refusal(said: str) -> str | None:
 
 
 def _to_json(value: Any) -> str:
+    """Return a value as JSON text, for columns of type JSON."""
     # NaN and infinity become null, which PostgreSQL can store and every reader can read.
     return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
 
 
 def _connect_bounded(_dialect: Any, _record: Any, given: Any, named: dict[str, Any]) -> Any:
+    """Return a new connection to PostgreSQL with a statement timeout."""
     from app.platform.postgres import STATEMENT_SECONDS, BoundedConnection
 
     connection = BoundedConnection.connect(*given, **named)
@@ -370,7 +382,7 @@ def _connect_bounded(_dialect: Any, _record: Any, given: Any, named: dict[str, A
 
 
 def _leave_standby(context: ExceptionContext) -> None:
-    """Renew all connections if one leads to a standby: with several hosts, another one may be the primary now."""
+    """Close all connections if one leads to a standby: with several hosts, another one may be the primary now."""
     connection = context.connection
     if connection is not None and _is_postgres(
         context.original_exception, "ReadOnlySqlTransaction"
@@ -379,6 +391,7 @@ def _leave_standby(context: ExceptionContext) -> None:
 
 
 def _postgres_connect(connection: Any, _record: Any) -> None:
+    """Check and configure a new connection to PostgreSQL."""
     # The server reports it at the start of every connection, so it costs no query. With another encoding the driver
     # would return bytes for text, or PostgreSQL would refuse names that callers may choose.
     encoding = connection.info.parameter_status("server_encoding")
@@ -395,6 +408,7 @@ def _postgres_connect(connection: Any, _record: Any) -> None:
 
 
 def _postgres_begin(connection: Connection) -> None:
+    """Set the mode and isolation level of a PostgreSQL transaction before it begins."""
     from psycopg import IsolationLevel
 
     # None, not False: False would try to make a standby or a read-only database writable.
@@ -407,10 +421,12 @@ def _postgres_begin(connection: Connection) -> None:
 
 
 def _is_read_only(connection: Connection) -> bool:
+    """Return True if the transaction is read-only."""
     return bool(connection.get_execution_options().get("read_only", False))
 
 
 def _sqlite_connect(connection: Any, _record: Any) -> None:
+    """Configure a new connection to SQLite."""
     # The driver must not open transactions by itself: `_sqlite_begin` says which kind each one is.
     connection.isolation_level = None
     _switch_to_wal(connection)
@@ -420,6 +436,7 @@ def _sqlite_connect(connection: Any, _record: Any) -> None:
 
 
 def _switch_to_wal(connection: Any) -> None:
+    """Switch an SQLite file to the write-ahead log, waiting while it is locked."""
     # The first connection to a new file switches it for good. SQLite's busy timeout does not cover the switch:
     # a process that opens the file at that moment is refused at once.
     deadline = time.monotonic() + SQLITE_BUSY_SECONDS
@@ -434,6 +451,7 @@ def _switch_to_wal(connection: Any) -> None:
 
 
 def _sqlite_begin(connection: Connection) -> None:
+    """Begin an SQLite transaction in the mode of the session."""
     # A deferred transaction that turns to writing later fails at once when another wrote meanwhile: writers
     # therefore queue at the start, where the busy timeout applies.
     read_only = _is_read_only(connection)

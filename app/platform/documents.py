@@ -1,7 +1,7 @@
-"""The JSON documents in columns of tables, each declared once: as it is stored, and as a response shows it.
+"""The JSON documents in database columns, each declared once, for storage and for responses.
 
-A key of a class with `@described` has its description below it, as OpenAPI shows it. Only a document of which responses
-show less, or in another form, has a second class in the schemas of its domain.
+A class with `@described` has below each key its description, for OpenAPI. A document has a second class in the schemas
+of its domain only if responses show less of it, or another form.
 
 Never change a stored key: old rows must stay readable. `NotRequired` marks keys that only some kinds or versions have.
 """

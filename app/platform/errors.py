@@ -36,7 +36,7 @@ def shown(value: object) -> str:
 def bounded(
     errors: Iterable[Mapping[str, Any]], most: int = MAX_ERRORS_LENGTH
 ) -> list[dict[str, Any]]:
-    """Return the errors that fit into a refusal: at most `MAX_ERRORS`, of at most `most` characters as JSON.
+    """Return the errors that fit into an error response: at most `MAX_ERRORS`, and at most `most` characters as JSON.
 
     A long `detail` is shortened. Other members are for programs: one that is too long is left out, because a shortened
     pointer would point elsewhere.
@@ -63,8 +63,7 @@ _MAX_NUMBER_LENGTH = 40
 
 
 def plain_number(text: str) -> str | None:
-    """Return a number that has a decimal comma, or marks between thousands, with a point and without marks; None for
-    any other text.
+    """Return a number with a decimal comma or thousands separators in plain notation; None for any other text.
 
     Examples
     --------
@@ -89,8 +88,7 @@ def plain_number(text: str) -> str | None:
 
 
 def advise_on_number(detail: str, value: str) -> str:
-    """Return the detail of a refusal that asks for a number, with how to write `value` if that is a number in another
-    spelling.
+    """Return a message that asks for a number, with advice how to write `value` if it is a number in another notation.
 
     Examples
     --------
@@ -151,7 +149,7 @@ class ServiceError(Exception):
 
 
 def terse_detail(title: str) -> str:
-    """Return the detail of a refusal of rows if a setting hides the values of rows."""
+    """Return the detail of an error about rows if a setting hides the values of rows."""
     return f"{title}: this service hides the details"
 
 
@@ -246,18 +244,19 @@ class Unavailable(ServiceError):
 
 
 class Deadlock(Unavailable):
-    """Two transactions waited for each other, and the database ended this one. It was rolled back, and the same request
-    may succeed now.
+    """A deadlock: two transactions waited for each other, and the database rolled this one back. The same request may
+    succeed now.
     """
 
     code, title = "deadlock", "Conflict with another request"
 
 
 class Refused(Unavailable):
-    """The database refuses this service until somebody solves the cause: a wrong password, a read-only file.
+    """The database refuses this service until an operator solves the cause, such as a wrong password or a read-only
+    file.
 
-    Waiting does not help. Its text is for the log and the operator's commands: it names user, host or file, and the
-    reason, but never a password. Its `detail` is for callers, and names none of these.
+    Waiting does not help. The text is for the log and the operator's commands: it has the user, host or file, and the
+    reason, but never a password. `detail` is for callers, and has none of these.
     """
 
     def __init__(self, reason: str) -> None:
@@ -274,7 +273,9 @@ class OutOfSpace(Unavailable):
 
 
 class LeaseLost(Exception):
-    """The fencing token is no longer valid: another attempt has the job, or it ended. The result must be dropped."""
+    """The fencing token is no longer valid: another attempt runs the job, or it has ended. The result must
+    be dropped.
+    """
 
 
 class CancelRequested(Exception):
@@ -282,12 +283,12 @@ class CancelRequested(Exception):
 
 
 def invalid(pointer: str, detail: str, *, code: str | None = None) -> Invalid:
-    """An Invalid that points at one entry of the body."""
+    """Return an Invalid error about the part of the body that the pointer names."""
     return Invalid(detail, code=code, errors=[{"pointer": pointer, "detail": detail}])
 
 
 def refuse_all(errors: Sequence[Mapping[str, Any]], code: str | None = None) -> None:
-    """Raise Invalid if there are errors, with the detail of the first, and its code unless another is given."""
+    """Raise Invalid if there are errors, with the detail of the first, and by default its code."""
     if errors:
         first = errors[0]["detail"]
         count = str(len(errors)) if len(errors) < MAX_ERRORS else f"{MAX_ERRORS} or more"
@@ -317,7 +318,8 @@ PATTERN_RULES: Mapping[str, str] = {
 
 
 def check_name(thing: str, name: str, *, pointer: str | None = None) -> None:
-    """Raise Invalid if a name of `thing` breaks the rule of names; `pointer` is its location in the body.
+    """Raise Invalid if `name` is not a valid name. `thing` names it in the message; `pointer` is its location in the
+    body.
 
     Examples
     --------
@@ -358,12 +360,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def escape(name: str) -> str:
-    """Escape a name for a JSON pointer."""
+    """Return a name escaped for a JSON pointer."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
 def check_id(parameter: str, value: str | None, prefix: str) -> None:
-    """Raise Invalid for a filter that cannot be an id of this kind."""
+    """Raise Invalid for a query parameter that cannot be an id with this prefix."""
     if value is not None and not is_id(value, prefix):
         detail = f"{parameter} must be an id such as {prefix}_…, got {value[:100]!r}"
         raise Invalid(detail, errors=[{"parameter": parameter, "detail": detail}])

@@ -1,8 +1,8 @@
-"""Failpoints for tests: named places at which a process can be made to die, fail, hang or slow down.
+"""Failpoints for tests: named places at which a process can be made to exit, fail, hang or slow down.
 
 `RANKWRIGHT_FAULTS="join=kill,claim=raise@3"` arms them: the first time that the process reaches `join` it is killed,
-the third time at `claim` it raises. Each acts once, and is logged before it acts. A failpoint that is not armed costs a
-lookup in an empty dict.
+and the third time at `claim` it raises. Each acts once, and is logged before it acts. A failpoint that is not armed
+costs a lookup in an empty dict.
 """
 
 from __future__ import annotations
@@ -52,13 +52,15 @@ class FailpointError(Exception):
 
 
 def reach(point: str) -> None:
-    """Act, if this failpoint of `POINTS` is armed and due."""
+    """Perform the action of this failpoint of `POINTS`, if it is armed and due."""
     if armed and point in armed:
         armed[point]()
 
 
 def parse(text: str) -> dict[str, Callable[[], None]]:
-    """Parse the variable: `point=action` or `point=action@n`, separated by commas."""
+    """Return the actions in the environment variable by failpoint: `point=action` or `point=action@n`, separated by
+    commas.
+    """
     armed = {}
     for item in filter(None, text.split(",")):
         match = re.fullmatch(r"(\w+)=(\w+)(?:@([1-9]\d{0,8}))?", item.strip())
@@ -72,9 +74,11 @@ def parse(text: str) -> dict[str, Callable[[], None]]:
 
 
 def _at(point: str, action: str, n: int) -> Callable[[], None]:
+    """Return the function to call at a failpoint, which acts at its n-th call."""
     passings = count(1)  # one step of the iterator is atomic for all threads
 
     def pass_by() -> None:
+        """Count a call, and act if it is the n-th."""
         if next(passings) == n:
             log.warning("failpoint %s: %s", point, action)
             _ACTIONS[action](point)
@@ -83,26 +87,32 @@ def _at(point: str, action: str, n: int) -> Callable[[], None]:
 
 
 def _kill(point: str) -> None:
+    """Kill this process."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _raise(point: str) -> None:
+    """Raise FailpointError."""
     raise FailpointError(f"failpoint {point}")
 
 
 def _hang(point: str) -> None:
+    """Sleep without end."""
     threading.Event().wait()
 
 
 def _stop(point: str) -> None:
+    """Stop this process (SIGSTOP)."""
     os.kill(os.getpid(), signal.SIGSTOP)  # until the test sends SIGCONT
 
 
 def _slow(point: str) -> None:
+    """Sleep for a moment."""
     time.sleep(SLOW_SECONDS)
 
 
 def _full(point: str) -> None:
+    """Raise the error of a full disk."""
     raise OSError(errno.ENOSPC, f"failpoint {point}: {os.strerror(errno.ENOSPC)}")
 
 

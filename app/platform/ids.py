@@ -32,5 +32,5 @@ def time_of(id_: str) -> float:
 
 
 def is_id(text: str, prefix: str) -> bool:
-    """Return True if a caller's text may be an id. Anything else must not reach SQL (NUL, surrogates)."""
+    """Return True if a caller's text has the form of an id. Any other text must not reach SQL (NUL, surrogates)."""
     return text.startswith(prefix + "_") and _HEX.fullmatch(text, len(prefix) + 1) is not None

@@ -1,4 +1,6 @@
-"""Check that the program is complete: modules, templates, fonts, migrations, and the client of the same version."""
+"""Checks that the installation is complete: modules, templates, fonts, migrations, and the client of the
+same version.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class Incomplete(Exception):
 
 @cache
 def check_files() -> None:
-    """Check the client and every file of the program once. Raises `Incomplete`, which names what is missing."""
+    """Check once that the client and every file of the program exist. Raises Incomplete."""
     check_client()
     missing = sorted({name for name in (*FILES, *_installed()) if not (ROOT / name).is_file()})
     if missing:
@@ -49,7 +51,7 @@ def check_files() -> None:
 
 
 def check_client() -> None:
-    """Check that the client is installed in the server's version. Raises `Incomplete`, which says what to install."""
+    """Check that the client is installed in the server's version. Raises Incomplete with what to install."""
     version = None
     if util.find_spec("rankwright") is not None:
         version = getattr(import_module("rankwright"), "__version__", None)
@@ -67,7 +69,7 @@ def check_client() -> None:
 
 
 def _installed() -> Iterator[str]:
-    """Return the files that the installer has listed for this code; none for a checkout.
+    """Yield the files that the installer has recorded for this code; none for a checkout.
 
     From Python 3.12 on, `Distribution.files` would omit missing files.
     """

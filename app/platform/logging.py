@@ -41,17 +41,19 @@ class TextFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's own name
-        """Format the record without its trace. A caller's text cannot begin a line, or steer a terminal."""
+        """Return the record as a line without its traceback. Text from a caller cannot begin a new line or control a
+        terminal.
+        """
         return printable.one_line(shorten(super().formatMessage(record), MAX_LINE))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's own name
-        """Format the trace of an exception, whose message may be a caller's text."""
+        """Return the traceback of an exception, whose message may be a caller's text."""
         return printable.lines(shorten(super().formatException(ei), MAX_TRACE))
 
     def render_request(
         self, stamp: str, milliseconds: int, message: str, fields: dict[str, Any]
     ) -> str:
-        """Return the line of a request. `stamp` is the time to the second."""
+        """Return the access log's line of a request. `stamp` is the time to the second."""
         line = f"{stamp}.{milliseconds:03d}Z INFO {access.name} {message}"
         return printable.one_line(line)
 
@@ -76,7 +78,7 @@ class JsonFormatter(logging.Formatter):
     def render_request(
         self, stamp: str, milliseconds: int, message: str, fields: dict[str, Any]
     ) -> str:
-        """Return the line of a request. `stamp` is the time to the second."""
+        """Return the access log's JSON object of a request. `stamp` is the time to the second."""
         line = {
             "time": f"{stamp}.{milliseconds:03d}+00:00",
             "level": "INFO",
@@ -90,7 +92,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _current_ids() -> dict[str, str]:
-    """Return the id of the request for which this thread or task works, and of its trace."""
+    """Return the ids of the current request and trace of this thread or task."""
     found, context = {"request_id": request_id.get()}, trace.current.get()
     if context is not None:
         found["trace_id"] = context.trace_id
@@ -137,8 +139,8 @@ def log_request(message: str, fields: dict[str, Any]) -> None:
 
 
 def line_of(message: str, level: int = logging.INFO) -> str:
-    """Return the line that a command prints: the message, or JSON if the environment sets that format for logs. It is
-    for commands without a log, and before logging is configured.
+    """Return the line that a command prints: the message, or JSON if the environment sets that format for logs. For
+    commands without a log, and before logging is configured.
     """
     if os.environ.get("RANKWRIGHT_LOG_FORMAT") != "json":
         return printable.lines(message)
@@ -150,16 +152,18 @@ def line_of(message: str, level: int = logging.INFO) -> str:
 def _log_crash(
     kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
 ) -> None:
+    """Log an exception that ends the process."""
     log.critical("unexpected error", exc_info=(kind, error or kind(), trace))
 
 
 def _log_thread_crash(crash: threading.ExceptHookArgs) -> None:
+    """Log an exception that ends a thread."""
     if crash.exc_type is not SystemExit:
         _log_crash(crash.exc_type, crash.exc_value, crash.exc_traceback)
 
 
 def configure_logging(settings: Settings) -> None:
-    """Set up the root logger of this process, also for errors that end it or one of its threads."""
+    """Configure the root logger of this process, and log exceptions that end it or one of its threads."""
     sys.excepthook, threading.excepthook = _log_crash, _log_thread_crash
     handler = LineHandler(JsonFormatter() if settings.log_format == "json" else TextFormatter())
     logging.basicConfig(level=settings.log_level, handlers=[handler], force=True)
@@ -167,7 +171,7 @@ def configure_logging(settings: Settings) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
-    # uvicorn's access log contains query strings, which hold people's data; our access log does not.
+    # uvicorn's access log contains query strings, which contain personal data; our access log does not.
     access = logging.getLogger("uvicorn.access")
     access.handlers.clear()
     access.propagate = False

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: of one process, or of all API processes that share a port."""
+"""Prometheus metrics: of one process, or of all API processes that share a port."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class _Build(Collector):
-    """The version and the build of the code."""
+    """The metric with the version and the build of the code."""
 
     def __init__(self, build: str) -> None:
         self._build = build
@@ -69,7 +69,7 @@ shared: tuple[Path, int] | None = None  # the folder, and the number of this pro
 
 
 def prepare_shared(folder: Path, processes: int) -> None:
-    """Make the files in which API processes count, with all values 0. Raises OSError if there is no space.
+    """Create the files with the counters of API processes, all 0. Raises OSError if there is no space.
 
     All their bytes are allocated at the start: on a full disk, a process that writes to an unallocated part of a mapped
     file is killed. Files of an earlier start are overwritten, so that they take no more space.
@@ -89,15 +89,16 @@ def prepare_shared(folder: Path, processes: int) -> None:
 
 
 def _fill(path: Path, size: int) -> None:
+    """Fill a file with zeros up to this size."""
     with path.open("r+b" if path.exists() else "xb") as file:
         file.write(bytes(size))
         file.truncate()
 
 
 def share(folder: Path, number: int) -> None:
-    """Count in the files of API process `number` from now on, on top of the counts of its predecessor.
+    """Use the counter file of API process `number` from now on, continuing the counts of its predecessor.
 
-    A folder that was removed meanwhile is made again.
+    A folder that was removed in the meantime is created again.
     """
     global shared  # noqa: PLW0603 - a process counts in one folder, as its environment says
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -111,24 +112,24 @@ def share(folder: Path, number: int) -> None:
 
 
 def write_pid(folder: Path, number: int) -> None:
-    """Store the pid of this process as that of API process `number`, which now answers."""
+    """Store the pid of this process as that of API process `number`, which now responds."""
     path = folder / f"{number}.new"
     path.write_text(str(os.getpid()))
     path.replace(folder / f"{number}.pid")
 
 
 def read_pids(folder: Path) -> dict[str, int]:
-    """Return the pids of the API processes that have answered since the start, by number."""
+    """Return the pids of the API processes that have responded since the start, by number."""
     found = {}
     for path in sorted(folder.glob("*.pid")):
-        # the file was removed meanwhile, or holds no number
+        # the file was removed meanwhile, or does not contain a number
         with contextlib.suppress(OSError, ValueError):
             found[path.stem] = int(path.read_text())
     return found
 
 
 def _is_sibling(pid: int) -> bool:
-    """Return True if this process's parent started process `pid`; another program may have the same pid now."""
+    """Return True if process `pid` is a child of this process's parent; another program may have the same pid now."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
@@ -157,7 +158,7 @@ class _SharedProcesses(Collector):
 
 
 def _stored(folder: Path, number: int) -> set[tuple[str, str, int]]:
-    """Return method, route and status of the series in the file of API process `number`."""
+    """Return the (method, route, status) of the time series in the file of API process `number`."""
     path = folder / f"histogram_{number}.db"
     found = set()
     for key, *_ in MmapedDict.read_all_values_from_file(path):  # type: ignore[no-untyped-call]
@@ -167,8 +168,8 @@ def _stored(folder: Path, number: int) -> set[tuple[str, str, int]]:
 
 
 class ApiMetrics:
-    """Metrics of one API process, or of all processes that count in one folder: durations of requests, open uploads,
-    and answers without the database.
+    """Metrics of one API process, or of all processes that share a folder: durations of requests, open uploads, and
+    responses during an outage of the database.
     """
 
     def __init__(self, build: str) -> None:
@@ -220,17 +221,18 @@ class ApiMetrics:
         )
 
     def note_cut_off(self, reason: str) -> None:
-        """Count an answer whose connection was ended before it was sent."""
+        """Count a response whose connection was closed before it was sent completely."""
         self._cut_off.labels(reason).inc()
 
     def observe_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request of `seconds` with the template of its route. There are MAX_SERIES series at most."""
+        """Record a request's duration under its route template. There are at most MAX_SERIES time series."""
         series = self._series.get((method, route, status))
         if series is None:
             series = self._find_series(method, route, status)
         series.observe(seconds)
 
     def _find_series(self, method: str, route: str, status: int) -> Histogram:
+        """Return the time series of a request; a common one if there are too many."""
         method = method if method in METHODS else OTHER
         route = UNROUTED if status == HTTPStatus.METHOD_NOT_ALLOWED else route
         status = status if status in STATUSES else 0

@@ -1,4 +1,4 @@
-"""Migrate a database to the newest tables, in one transaction, on SQLite and PostgreSQL."""
+"""Migration of a database to the newest tables, in one transaction, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def upgrade(database_url: str, to: str = "head") -> str:
 
 @contextmanager
 def _refusals(db: Database) -> Iterator[None]:
-    """Raise Refused for a login or a file that cannot work; every other error is raised unchanged."""
+    """Raise Refused for a permanently refused login or an unusable file; all other errors are passed on."""
     try:
         yield
     except DBAPIError as error:
@@ -57,7 +57,7 @@ def _refusals(db: Database) -> Iterator[None]:
 
 @contextmanager
 def exclusive_transaction(db: Database) -> Iterator[Connection]:
-    """Open one transaction for changing tables, while nobody else changes them."""
+    """Open one transaction for changing tables, which excludes all other changes of tables."""
     with db.engine.connect() as connection:
         if db.dialect == "sqlite":
             # Most changes copy a table and drop the old one, and with enforcement on that drop would delete the
@@ -81,7 +81,8 @@ def exclusive_transaction(db: Database) -> Iterator[Connection]:
 
 
 def keep_computed(batch: BatchOperations, column: Column[Any]) -> None:
-    """Keep a computed column in a table that a batch copies: Alembic would insert its values, which no database allows.
+    """Preserve a computed column in a table that an Alembic batch copies: Alembic would insert its values, which no
+    database allows.
 
     `column` is its definition, with `Computed`; its indexes are kept.
     """
@@ -105,7 +106,7 @@ def head() -> str:
 
 
 def is_known(revision: str) -> bool:
-    """Return True if this version has the migration to the revision."""
+    """Return True if this version has a migration to the revision."""
     return revision in revisions()
 
 
@@ -125,7 +126,7 @@ def config(connection: Connection | None = None) -> Config:
 
 
 def describe_failure(error: Exception) -> str:
-    """Return why a command failed, without the statement and the links that SQLAlchemy adds."""
+    """Return the reason why a command failed, without the statement and the links that SQLAlchemy adds."""
     if isinstance(error, DBAPIError):
         return f"the database returned an error: {error.orig}"
     if isinstance(error, CommandError):
@@ -134,4 +135,5 @@ def describe_failure(error: Exception) -> str:
 
 
 def _revision(connection: Connection) -> str | None:
+    """Return the revision in the database; None for an empty one."""
     return MigrationContext.configure(connection).get_current_revision()

@@ -1,4 +1,4 @@
-"""The replacement for the database during an outage: its last answers, for a limited time."""
+"""A fallback for the database during an outage: its last answers, for a limited time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _THREADS = 4
 
 
 class OutageMemory:
-    """The last answers of the database. While it does not answer, each is used for at most `seconds` after its look-up.
+    """The last answers of the database. While it is unavailable, each can be used for `seconds` after its look-up.
 
     All threads of a process share them. With 0 seconds, an answer is never used again.
     """
@@ -34,13 +34,13 @@ class OutageMemory:
 
     @property
     def away_seconds(self) -> float | None:
-        """Seconds since a last answer had to be used; None if the database has answered since."""
+        """The seconds since the first use of a last answer in this outage; None if the database has answered since."""
         since = self._away_since
         return None if since is None else time.monotonic() - since
 
     def ask(self, key: Hashable, look_up: Callable[[], Value | None]) -> Value | None:
-        """Call `look_up`, and return or raise its result. If the database is unavailable, return its last answer for
-        this key, unless that was None.
+        """Return or raise the result of `look_up`. If the database is unavailable, return its last answer for this key,
+        unless that was None.
         """
         known: Value | None = self._answers.get(key)
         if known is None:
@@ -56,6 +56,7 @@ class OutageMemory:
             return known
 
     def _look(self, key: Hashable, look_up: Callable[[], Value | None]) -> Value | None:
+        """Look up in the database and store the answer."""
         looked_at = time.monotonic()
         try:
             found = look_up()
@@ -73,7 +74,9 @@ class OutageMemory:
 
 
 class _Lookup:
-    """A function and its result. A lock is released when the function has ended: that is the cheapest way to wait."""
+    """A function, its result, and a lock that is released when the function has ended, which is the cheapest way to
+    wait.
+    """
 
     __slots__ = ("abandoned", "done", "error", "result", "work")
 
@@ -87,8 +90,7 @@ class _Lookup:
 
 
 class _Lookups:
-    """A few threads that look up for callers, so that every caller can stop waiting: nobody knows beforehand that a
-    look-up is the first one to hang. A hand-over takes 15 µs, a look-up hundreds.
+    """A few threads that run look-ups, so that a caller can stop waiting for one that hangs.
 
     The threads are daemons: a frozen database must not delay the end of the process.
     """
@@ -98,7 +100,7 @@ class _Lookups:
         self._threads: list[threading.Thread] = []
 
     def run(self, work: Callable[[], Value], seconds: float) -> Value:
-        """Return or raise the result of `work`. Raises Unavailable if it takes longer than so many seconds."""
+        """Run `work` in a thread; returns or raises its result. Raises Unavailable after `seconds`."""
         if len(self._threads) < _THREADS:
             thread = threading.Thread(target=self._serve, name="look-up", daemon=True)
             self._threads.append(thread)
@@ -116,6 +118,7 @@ class _Lookups:
         return result
 
     def _serve(self) -> None:
+        """Run look-ups until the process ends."""
         while True:
             lookup = self._waiting.get()
             if lookup.abandoned:

@@ -1,15 +1,14 @@
 """The outbox: events, and their deliveries to targets, written in the transaction that causes them.
 
-So an event is recorded if and only if its cause is committed, and it is delivered at least once. Nothing records events
-yet: this is the place where webhooks plug in.
+An event is recorded if and only if its cause is committed, and it is delivered at least once. No code records events
+yet: this is where webhooks would be implemented.
 
-- The service that changes something calls `record(session, owner, type, data, targets)` in its transaction, with the
-  ids of the owner's webhooks that want the type. Without a target nothing is written.
-- Any number of dispatchers call `claim` in a transaction of its own, send each delivery, and then call `succeed`,
-  `retry` or `fail`. No transaction is open while a delivery is sent. A dispatcher that dies loses its lease, and the
-  delivery is claimed again with another token. A repeated delivery has the same `event_id`, by which a receiver
-  recognises it.
-- `delete_of_owner` deletes all events of an owner. Deliveries go with their event.
+- The service that makes a change calls `record(session, owner, type, data, targets)` in its transaction, with the ids
+  of the owner's webhooks for this type. Without a target nothing is written.
+- Any number of dispatchers call `claim` in a separate transaction, send each delivery, and then call `succeed`, `retry`
+  or `fail`. No transaction is open while a delivery is sent. A dispatcher that dies loses its lease, and the delivery
+  is claimed again with another token. A repeated delivery has the same `event_id`, by which a receiver recognizes it.
+- `delete_of_owner` deletes all events of an owner, with their deliveries.
 """
 
 from __future__ import annotations
@@ -26,7 +25,9 @@ from app.platform.tables import Delivery, DeliveryState, OutboxEvent
 
 @dataclass(frozen=True, slots=True)
 class ClaimedDelivery:
-    """A delivery that this process sends, as long as its lease lasts. `attempt` counts from 1; `at` is the event's."""
+    """A delivery that this process may send until its lease ends. `attempt` counts from 1; `at` is the time of the
+    event.
+    """
 
     event_id: str
     target: str
@@ -41,7 +42,7 @@ class ClaimedDelivery:
 def record(
     session: Session, owner: str, type_: str, data: Json, targets: Collection[str]
 ) -> str | None:
-    """Write an event, and a delivery to each target that is due now. Returns the event's id; None without a target."""
+    """Insert an event, and a delivery to each target, due now. Returns the event's id; None without a target."""
     if not targets:
         return None
     event = OutboxEvent(id=new_id("evt"), owner=owner, type=type_, data=data, at=db_now())
@@ -63,9 +64,7 @@ def record(
 
 
 def claim(session: Session, limit: int, lease_seconds: float) -> list[ClaimedDelivery]:
-    """Claim up to `limit` deliveries that are due, the longest due first. No other process claims them until the lease
-    ends.
-    """
+    """Claim up to `limit` due deliveries, the longest due first. No other process claims them until the lease ends."""
     due = (
         select(Delivery, OutboxEvent)
         .join(OutboxEvent)
@@ -96,17 +95,17 @@ def claim(session: Session, limit: int, lease_seconds: float) -> list[ClaimedDel
 
 
 def succeed(session: Session, delivery: ClaimedDelivery) -> bool:
-    """Note that the delivery has arrived. Returns False if its lease was lost: another process has claimed it."""
+    """Mark the delivery as arrived. Returns False if its lease was lost to another process."""
     return _update(session, delivery, state=DeliveryState.DELIVERED)
 
 
 def fail(session: Session, delivery: ClaimedDelivery) -> bool:
-    """Give the delivery up. Returns False if its lease was lost."""
+    """Mark the delivery as failed permanently. Returns False if its lease was lost."""
     return _update(session, delivery, state=DeliveryState.FAILED)
 
 
 def retry(session: Session, delivery: ClaimedDelivery, after_seconds: float) -> bool:
-    """Have the delivery claimed again after some seconds. Returns False if its lease was lost."""
+    """Make the delivery due again after some seconds. Returns False if its lease was lost."""
     return _update(session, delivery, due_at=db_now() + after_seconds)
 
 
@@ -117,7 +116,7 @@ def delete_of_owner(session: Session, owner: str) -> int:
 
 
 def _update(session: Session, delivery: ClaimedDelivery, **values: object) -> bool:
-    """Change a delivery and end its lease, whose token then holds no more."""
+    """Update a delivery and end its lease, whose token is then invalid. Returns False if the lease was lost."""
     statement = (
         update(Delivery)
         .where(

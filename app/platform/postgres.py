@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that do not wait for ever."""
+"""Connections to PostgreSQL that do not wait indefinitely."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SILENCE_SECONDS = 25.0
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection that is closed when the server sends nothing for `SILENCE_SECONDS`.
 
-    The kernel of a frozen server still acknowledges what it is sent. So neither keepalives nor `tcp_user_timeout`
-    notice, and only the client can stop waiting.
+    The kernel of a frozen server still acknowledges data, so neither keepalives nor `tcp_user_timeout` detect it, and
+    only the client can stop waiting.
     """
 
     def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
@@ -34,11 +34,11 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 class _Silent(psycopg.OperationalError):
-    """The server did not answer in time."""
+    """Raised when the server has sent nothing for too long."""
 
 
 def _within(gen: PQGen[RV], seconds: float) -> PQGen[RV]:
-    """Pass on psycopg's wait requests, which it repeats every tenth of a second."""
+    """Yield psycopg's wait requests, which it repeats every tenth of a second, until the time is over."""
     deadline = time.monotonic() + seconds
     try:
         wanted = next(gen)

@@ -1,5 +1,5 @@
-"""Shared by long-running processes: starting a child, watchdogs for a parent that dies and a child that stops
-responding, a gate, signals.
+"""Functions for long-running processes: starting a child, watchdogs for a parent that dies and for a child that stops
+responding, a start gate, and signals.
 
 A process under the watchdog ends with its parent, even if the parent is killed with SIGKILL. Run as a program, this
 module replaces itself by a command under the watchdog:
@@ -45,7 +45,7 @@ MAX_API_PROCESSES = 64  # more cores than a machine of this service has
 
 
 def python_command(module: str, *words: str) -> list[str]:
-    """Return the command line that runs one of our modules, whatever the current folder contains.
+    """Return the command line that runs one of our modules, independent of the current folder.
 
     `python -m` searches the current folder first, and would run another project's `app` or `core`.
     """
@@ -65,18 +65,19 @@ def child_environment() -> dict[str, str]:
 
 
 def descriptor_limit() -> int:
-    """Return the number of files and connections that this process may open, at most `MAX_DESCRIPTORS`."""
+    """Return the maximum number of open files and connections of this process, at most `MAX_DESCRIPTORS`."""
     return _at_most(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
 def raise_descriptor_limit() -> None:
-    """Raise `descriptor_limit` as far as the system allows: most begin with 1,024."""
+    """Raise the limit of open files as far as the system allows; most systems start with 1,024."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if descriptor_limit() < (most := _at_most(hard)):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _at_most(limit: int) -> int:
+    """Return a limit, at most `MAX_DESCRIPTORS`; an unlimited one counts as that."""
     return MAX_DESCRIPTORS if limit == resource.RLIM_INFINITY else min(MAX_DESCRIPTORS, limit)
 
 
@@ -97,7 +98,9 @@ def die_with_parent(parent_pid: int) -> bool:
 
 
 def wait_until_closed(pipe: int) -> None:
-    """Wait until the other end of a pipe is closed everywhere. So a process can import before it may begin."""
+    """Wait until all copies of the other end of a pipe are closed. A process can import its modules before it is
+    allowed to begin.
+    """
     while os.read(pipe, 1):
         pass
 
@@ -132,22 +135,22 @@ _last_step: int | None = None  # None: the main loop has not begun, or may wait 
 
 
 def note_step() -> None:
-    """Note that the main loop makes progress; from now on, it must do so at least every `MAX_IDLE_PULSES`. If several
-    threads do the work, one of them is enough: the others' jobs are not to be lost because one thread hangs.
+    """Record progress of the main loop, which from now on must make progress at least every `MAX_IDLE_PULSES`. If
+    several threads do the work, the progress of one suffices, so that their jobs are not lost because one thread hangs.
     """
     global _last_step  # noqa: PLW0603 - a process has one pulse, and its loops need not know whether
     _last_step = next(_steps)
 
 
 def note_wait() -> None:
-    """Note that the main loop now waits without a limit, until the next `note_step`."""
+    """Record that the main loop now waits without a time limit, until the next `note_step`."""
     global _last_step  # noqa: PLW0603
     _last_step = None
 
 
 def start_pulse(pipe: int) -> None:
-    """Have a thread write to a pipe every second, so that who reads it sees that this process is not stopped, and that
-    its main loop makes progress (`note_step`).
+    """Start a thread that writes to a pipe every second. Its reader sees that this process is not stopped, and that its
+    main loop makes progress (`note_step`).
     """
     os.set_inheritable(pipe, False)
     os.set_blocking(pipe, False)
@@ -156,7 +159,8 @@ def start_pulse(pipe: int) -> None:
 
 
 def _pulse(pipe: int) -> None:
-    seen, n_idle = None, 0  # pulses are counted, not seconds: a pause of the machine is no hang
+    """Write to the pipe every second while the main loop makes progress."""
+    seen, n_idle = None, 0  # counts pulses, not seconds: a pause of the machine is not a hang
     while True:
         step = _last_step
         n_idle = n_idle + 1 if step is not None and step == seen else 0
@@ -175,7 +179,8 @@ def _pulse(pipe: int) -> None:
 
 
 class PulseReader:
-    """The pulse of a child that `start_pulse` writes to `writer`, which the child inherits and the parent closes.
+    """Reads the pulse of a child, which `start_pulse` writes to `writer`; the child inherits `writer`, and the parent
+    closes it.
 
     Checks are counted, not seconds: after a pause of the whole machine, the child has as many checks left as before. A
     child that has not begun to write is left alone, because it may import or wait for long.
@@ -247,7 +252,7 @@ _PASSED_ON = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
 def _log_error(message: str) -> None:
-    """Write the line that `app.platform.logging` would write; only the standard library is at hand here."""
+    """Write a line in the form of `app.platform.logging`, with only the standard library."""
     level, logger, now = "ERROR", "rankwright", datetime.now(UTC)
     if os.environ.get("RANKWRIGHT_LOG_FORMAT") == "json":
         written = now.isoformat(timespec="milliseconds")
@@ -260,7 +265,7 @@ def _log_error(message: str) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Replace this process by the rest of the command line, or watch the rest of it."""
+    """Replace this process by the command in the arguments, or watch it."""
     if arguments[0] == "--watch":
         sys.exit(watch(arguments[1:]))
     parent_pid, pipe, command = int(arguments[0]), int(arguments[1]), arguments[2:]
@@ -274,12 +279,12 @@ def main(arguments: list[str]) -> None:
 
 
 def describe_exit(code: int) -> str:
-    """Describe how a process ended, by its return code as `subprocess` gives it."""
+    """Return a phrase on how a process ended, from its return code in `subprocess`."""
     return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
 
 class SignalWaiter:
-    """Collect signals for `wait`. Create it in the main thread, one at a time."""
+    """Collects signals for `wait`. Create it in the main thread, one at a time."""
 
     def __init__(self, numbers: Iterable[signal.Signals]) -> None:
         self._numbers = list(numbers)

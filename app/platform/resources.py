@@ -1,4 +1,4 @@
-"""Resources of the machine: space on the disks that hold the state, and memory."""
+"""Resources of the machine: free space on the disks with the state, and memory."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ def is_full(error: BaseException) -> bool:
 
 
 def refusal() -> OutOfSpace:
-    """Return the error for a full disk, which `is_full` has recognised."""
+    """Return the error for a full disk."""
     return OutOfSpace("a disk of the service is full", retry_after=RETRY_SECONDS)
 
 
 def folders(settings: Settings) -> list[Path]:
-    """Return the folders that this process writes to: the blob store, and the folder of an SQLite database."""
+    """Return the folders that this process writes to: those of the blob store and of an SQLite database."""
     database = settings.database_file
     return [settings.blob_dir] if database is None else [settings.blob_dir, database.parent]
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the free bytes for this process on the folder's disk. A missing folder counts as its parent."""
+    """Return the free bytes on the folder's disk. For a missing folder, that of its parent counts."""
     while not os.path.exists(folder):  # also if this user may not read it
         folder = folder.parent
     return shutil.disk_usage(folder).free
 
 
 def check(settings: Settings, adds_bytes: int = 0) -> None:
-    """Raise OutOfSpace if `adds_bytes` more would leave less than `min_free_bytes`, which running work needs."""
+    """Raise OutOfSpace if `adds_bytes` more would leave less than `min_free_bytes` of free disk space, which running
+    work needs.
+    """
     for folder in folders(settings):
         free = free_bytes(folder)
         adds = adds_bytes if folder == settings.blob_dir else 0
@@ -61,8 +63,7 @@ def keep_reserve(folder: Path, spare: int = 0) -> None:
     """Reserve space on the folder's disk for the next start, in a file that `release_reserve` deletes. At least `spare`
     bytes stay free.
 
-    SQLite cannot open its file on a disk without a free block: it needs another file for the memory that processes
-    share.
+    SQLite cannot open its file on a full disk, because it needs another file for shared memory.
     """
     path = folder / RESERVE
     with contextlib.suppress(OSError), path.open("ab", buffering=0) as file:
@@ -72,7 +73,7 @@ def keep_reserve(folder: Path, spare: int = 0) -> None:
 
 
 def release_reserve(folder: Path) -> None:
-    """Release the reserved space if the disk has no other."""
+    """Delete the reserve file if the disk has no other free space."""
     if free_bytes(folder) < RESERVE_BYTES:
         (folder / RESERVE).unlink(missing_ok=True)
 
@@ -81,7 +82,9 @@ _CGROUPS = "sys/fs/cgroup"
 
 
 def total_bytes(root: Path = Path("/")) -> int | None:
-    """Return the machine's memory, or the smallest limit of this process's cgroups; None if neither is known."""
+    """Return the machine's memory in bytes, or the smallest limit of this process's cgroups; None if
+    neither is known.
+    """
     found = list(_limits(root))
     with contextlib.suppress(AttributeError, ValueError, OSError):
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))

@@ -1,4 +1,4 @@
-"""The revision of the tables that this version needs, and what a process does with tables of another revision."""
+"""The database revision that this version needs, and the behaviour of a process with tables of another revision."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OtherTables(CannotBegin):
 
 
 class SchemaCheck:
-    """Check that this process may use the tables of the database.
+    """Checks that this process may use the tables of the database.
 
     It starts only with the tables of its own version. Once started, it continues when they are migrated, since
     migrations only add: so a deployment is upgraded process by process.
@@ -39,8 +39,8 @@ class SchemaCheck:
         self._revision: str | None = None
 
     def passed(self) -> str:
-        """Return the revision with which the process started. Raises OtherTables; raises Unavailable for a database
-        that is down, has no tables or is read-only.
+        """Return the revision with which the process started. Raises OtherTables, and Unavailable for a database that
+        is down, has no tables or is read-only.
         """
         if self._revision is None:
             revision = self._db.reading(_revision)
@@ -51,15 +51,17 @@ class SchemaCheck:
         return self._revision
 
     def begin(self) -> str:
-        """Check at the start of a process. Raises CannotBegin, also if the database refuses the login."""
+        """Make the check at the start of a process; returns the revision. Raises CannotBegin, also if the database
+        refuses the login.
+        """
         try:
             return self.passed()
         except Refused as error:
             raise CannotBegin(str(error)) from error
 
     def wait(self, pause: Callable[[float], bool]) -> bool:
-        """Wait until the database answers with its revision; False if `pause`, which is called with seconds, returns
-        True first. Raises CannotBegin.
+        """Wait until the database responds with the right revision; returns True, or False if `pause` (called with
+        seconds) returns True first. Raises CannotBegin.
         """
         while True:
             with suppress(Unavailable):  # `Database` logs it
@@ -70,7 +72,7 @@ class SchemaCheck:
 
 
 def describe(revision: str) -> str:
-    """Return a sentence about tables at another version's revision, and what to do."""
+    """Return a sentence about tables with another revision, and what to do."""
     if is_older(revision):
         return (
             f"the database's tables are at revision {revision}, but rankwright {__version__} needs "
@@ -80,7 +82,7 @@ def describe(revision: str) -> str:
 
 
 def describe_unknown(revision: str) -> str:
-    """Return a phrase about tables at a revision that this version has no migration for."""
+    """Return a phrase about tables with a revision to which this version has no migration."""
     if _is_later(revision):
         return (
             f"tables are at revision {revision}, which is unknown to rankwright {__version__}; it can "
@@ -90,7 +92,7 @@ def describe_unknown(revision: str) -> str:
 
 
 def way_back(revision: str) -> str:
-    """Return what to do with tables at a revision that this version has no migration for."""
+    """Return what to do with tables with a revision to which this version has no migration."""
     if _is_later(revision):
         return "run the version that created them, or a later one"
     return "start with an empty database, or keep using the version that created them"
@@ -102,8 +104,10 @@ def is_older(revision: str) -> bool:
 
 
 def _is_later(revision: str) -> bool:
+    """Return True if the revision is later than the newest one of this version."""
     return revision.isdigit() and revision > REVISION
 
 
 def _revision(session: Session) -> str:
+    """Return the revision in the database."""
     return str(session.scalars(text("SELECT version_num FROM alembic_version")).one())

@@ -28,7 +28,7 @@ _SCHEMES = {
 
 
 def _read(path: Path) -> str:
-    """Read a file that holds a secret. Raises `ValueError`, which names the file but not its content."""
+    """Return the content of a file with a secret. Raises ValueError, which names the file but not its content."""
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError) as error:
@@ -64,8 +64,9 @@ _OWN_PATHS = ("v1", "console", "docs", "health", "metrics", "openapi.json")
 def checked_root_path(given: str) -> str:
     """Return a path prefix without a final slash; empty for none. Raises ValueError.
 
-    Allowed are letters, digits and `._~-` between single slashes: so it needs no quoting, and names no other host. It
-    must not begin like a path of the service: nobody could know whether a proxy has removed it.
+    Letters, digits and `._~-` between single slashes are allowed, so that the prefix needs no quoting and cannot
+    contain another host. It must not begin like a path of the service, because it would then be ambiguous whether a
+    proxy has removed it.
     """
     path = given.removesuffix("/")
     if not path:
@@ -423,13 +424,15 @@ class Settings(BaseSettings):
     @field_validator("job_memory_bytes", mode="before")
     @classmethod
     def _unset_if_empty(cls, value: object) -> object:
-        """Treat an empty text as not set: compose.yml can pass a variable on, but cannot leave it out."""
+        """Return None for an empty text: compose.yml can pass a variable on, but cannot leave it out."""
         return None if value == "" else value
 
     @field_validator("heartbeat_seconds")
     @classmethod
     def _within_the_lease(cls, value: float, info: ValidationInfo) -> float:
-        """Refuse an interval of heartbeats that is longer than the lease: every job would be taken from its worker."""
+        """Raise ValueError for a heartbeat interval that is not shorter than the lease: every job would be taken from
+        its worker.
+        """
         lease = info.data.get("lease_seconds")
         if lease is not None and value >= lease:
             raise ValueError(f"must be less than lease_seconds ({lease:g}), got {value:g}")
@@ -438,11 +441,13 @@ class Settings(BaseSettings):
     @field_validator("dask_address")
     @classmethod
     def _a_scheduler(cls, value: str | None) -> str | None:
+        """Return the address of a Dask scheduler. Raises ValueError for an invalid one."""
         return None if not value else checked_scheduler(value)
 
     @field_validator("served_owner")
     @classmethod
     def _serves_a_model(cls, value: str | None, info: ValidationInfo) -> str | None:
+        """Raise ValueError for an owner without a model to serve."""
         if value and not info.data.get("served_model"):
             raise ValueError(
                 f"requires RANKWRIGHT_SERVED_MODEL, got only the owner {value[:100]!r}"
@@ -452,25 +457,28 @@ class Settings(BaseSettings):
     @field_validator("build")
     @classmethod
     def _is_a_name(cls, value: str) -> str:
+        """Return the name of the build. Raises ValueError for an invalid one."""
         return checked_build(value)
 
     @field_validator("root_path")
     @classmethod
     def _a_prefix(cls, value: str) -> str:
-        """Refuse an invalid prefix."""
+        """Return the path prefix. Raises ValueError for an invalid one."""
         return checked_root_path(value)
 
     @field_validator("kernel_cpu")
     @classmethod
     def _known_levels(cls, value: str | None) -> str | None:
-        """Refuse a level for which kernels cannot be compiled."""
+        """Raise ValueError for a CPU level for which kernels cannot be compiled."""
         levels_that_fit(value or "", None)
         return value
 
     @field_validator("state_dir")
     @classmethod
     def _fits_a_url(cls, value: Path) -> Path:
-        """Refuse a folder that an SQLite URL cannot name: a ? would end the path, and cannot be quoted."""
+        """Raise ValueError for a folder that an SQLite URL cannot express: a ? would end the path, and cannot be
+        quoted.
+        """
         if "?" in str(value.absolute()):
             raise ValueError(f"must be a path without '?', got {value.absolute()}")
         return value
@@ -478,7 +486,7 @@ class Settings(BaseSettings):
     @field_validator("database_url", "broker_url", mode="before")
     @classmethod
     def _from_file(cls, value: object, info: ValidationInfo) -> object:
-        """Read the URL from its file, if one is named."""
+        """Return the URL from its file, if the setting for that file is set."""
         path: Path | None = info.data.get(f"{info.field_name}_file")
         if path is None:
             return value
@@ -491,7 +499,9 @@ class Settings(BaseSettings):
     def _known_scheme(
         cls, value: SecretStr | str | None, info: ValidationInfo
     ) -> SecretStr | str | None:
-        """Refuse a URL that the service cannot open. The message never contains it: it may hold a password."""
+        """Raise ValueError for a URL that the service cannot open. The message never contains the URL, which may have a
+        password.
+        """
         if value is None:
             return None
         text = value if isinstance(value, str) else value.get_secret_value()
@@ -515,7 +525,7 @@ class Settings(BaseSettings):
     @field_validator("database_url", "broker_url")
     @classmethod
     def _with_password(cls, value: SecretStr | None, info: ValidationInfo) -> SecretStr | None:
-        """Put the password from its file into the URL."""
+        """Return the URL with the password from its file."""
         setting = f"{(info.field_name or '').removesuffix('_url')}_password_file"
         path: Path | None = info.data.get(setting)
         if path is None:
@@ -534,32 +544,32 @@ class Settings(BaseSettings):
 
     @property
     def sqlalchemy_url(self) -> str:
-        """URL of the database; SQLite in the state folder if none is set."""
+        """The URL of the database; by default SQLite in the state folder."""
         if self.database_url is not None:
             return self.database_url.get_secret_value()
         return f"sqlite:///{self.state_dir.absolute() / 'rankwright.db'}"
 
     @property
     def database_file(self) -> Path | None:
-        """File of an SQLite database; None for a server."""
+        """The path of an SQLite database; None for a database server."""
         scheme, _, path = self.sqlalchemy_url.partition(":///")
         return Path(path.partition("?")[0]) if scheme == "sqlite" and path else None
 
     @property
     def dask_secret(self) -> Path:
-        """File of the Dask cluster's key and certificate."""
+        """The file with the Dask cluster's key and certificate."""
         return self.dask_secret_file or self.state_dir.absolute() / "dask.pem"
 
     @property
     def celery_broker_url(self) -> str:
-        """URL of the broker; the private broker's socket if none is set."""
+        """The URL of the broker; by default the private broker's socket."""
         if self.broker_url is not None:
             return self.broker_url.get_secret_value()
         return f"redis+socket://{self.state_dir.absolute() / 'broker.sock'}"
 
     @property
     def blob_dir(self) -> Path:
-        """Folder of `blob_url`. Only file:// is supported in this version."""
+        """The folder of `blob_url`. Only file:// is supported in this version."""
         if self.blob_url is None:
             return self.state_dir.absolute() / "blobs"
         return Path(unquote(urlsplit(self.blob_url).path))

@@ -1,4 +1,4 @@
-"""Helpers of tables and queries on both databases: types, the clock, pages of lists, inserts, batches."""
+"""Helpers for tables and queries on both databases: types, the clock, pages of lists, inserts, batches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from sqlalchemy import (
     select,
     tuple_,
 )
-from sqlalchemy.exc import DBAPIError as DBAPIError  # noqa: PLC0414 - handed on to those who write no SQL
+from sqlalchemy.exc import DBAPIError as DBAPIError  # noqa: PLC0414 - re-exported for modules without SQL
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute
 from sqlalchemy.orm import Session as Session  # noqa: PLC0414 - the same
@@ -46,7 +46,9 @@ T = TypeVar("T")
 
 
 class Reading(Protocol):
-    """Runs a function in a read-only transaction, as `Database.reading` does, for a cache that reads by itself."""
+    """A function that runs another one in a read-only transaction, as `Database.reading` does, for caches that load by
+    themselves.
+    """
 
     def __call__(
         self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
@@ -101,11 +103,13 @@ class db_now(FunctionElement[float]):  # noqa: N801 - reads as the SQL function 
 
 @compiles(db_now, "postgresql")
 def _postgresql(element: db_now, compiler: Any, **kw: Any) -> str:
+    """Return PostgreSQL's SQL for `db_now`."""
     return "CAST(extract(epoch from clock_timestamp()) AS double precision)"
 
 
 @compiles(db_now, "sqlite")
 def _sqlite(element: db_now, compiler: Any, **kw: Any) -> str:
+    """Return SQLite's SQL for `db_now`."""
     return "((julianday('now') - 2440587.5) * 86400.0)"
 
 
@@ -122,16 +126,18 @@ class machine_now(FunctionElement[float]):  # noqa: N801 - as above
 
 @compiles(machine_now, "postgresql")
 def _no_machine(element: machine_now, compiler: Any, **kw: Any) -> str:
+    """Return PostgreSQL's SQL for `machine_now`: NULL."""
     return "CAST(NULL AS double precision)"
 
 
 @compiles(machine_now, "sqlite")
 def _machine(element: machine_now, compiler: Any, **kw: Any) -> str:
+    """Return SQLite's SQL for `machine_now`."""
     return f"{MACHINE_CLOCK}()"
 
 
 class stored_size(FunctionElement[int]):  # noqa: N801 - as above
-    """The bytes that a value takes in its row; NULL for NULL. PostgreSQL: as it is stored, perhaps compressed."""
+    """The number of bytes of a value in its row; NULL for NULL. On PostgreSQL as stored, possibly compressed."""
 
     type = BigInteger()
     inherit_cache = True
@@ -139,11 +145,13 @@ class stored_size(FunctionElement[int]):  # noqa: N801 - as above
 
 @compiles(stored_size, "postgresql")
 def _column_size(element: stored_size, compiler: Any, **kw: Any) -> str:
+    """Return PostgreSQL's SQL for `stored_size`."""
     return f"pg_column_size({compiler.process(element.clauses, **kw)})"
 
 
 @compiles(stored_size, "sqlite")
 def _blob_size(element: stored_size, compiler: Any, **kw: Any) -> str:
+    """Return SQLite's SQL for `stored_size`."""
     # `octet_length` is missing before SQLite 3.43, and `length` counts the characters of a text.
     return f"length(CAST({compiler.process(element.clauses, **kw)} AS BLOB))"
 
@@ -159,11 +167,13 @@ class ascii_lower(FunctionElement[str]):  # noqa: N801 - as above
 
 @compiles(ascii_lower, "postgresql")
 def _lower_of_c(element: ascii_lower, compiler: Any, **kw: Any) -> str:
+    """Return PostgreSQL's SQL for `ascii_lower`."""
     return f'lower({compiler.process(element.clauses, **kw)} COLLATE "C")'
 
 
 @compiles(ascii_lower, "sqlite")
 def _lower(element: ascii_lower, compiler: Any, **kw: Any) -> str:
+    """Return SQLite's SQL for `ascii_lower`."""
     return f"lower({compiler.process(element.clauses, **kw)})"
 
 
@@ -171,14 +181,14 @@ _TO_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def contains(column: Any, text: str) -> ColumnElement[bool]:
-    """Return the condition that a column contains a text. Upper and lower case of A to Z are equal."""
+    """Return the condition that a column contains a text, ignoring the case of A to Z."""
     return ascii_lower(column).contains(text.translate(_TO_LOWER), autoescape=True)
 
 
 def has_tag(tags: Any, tag: str) -> ColumnElement[bool]:
-    """Return the condition that a JSON object of texts has a member that is written `tag`: `name` or `name:value`.
+    """Return the condition that a JSON object of texts has a member written as `tag`: `name` or `name:value`.
 
-    Names and values may have colons themselves: every way to read the text counts.
+    Names and values may contain colons, so every split of the text is tried.
     """
     member = each_member(tags).table_valued("key", "value")
     is_meant = or_(member.c.key == tag, member.c.key.concat(":").concat(member.c.value) == tag)
@@ -193,11 +203,13 @@ class each_member(FunctionElement[Any]):  # noqa: N801 - as above
 
 @compiles(each_member, "postgresql")
 def _each_text(element: each_member, compiler: Any, **kw: Any) -> str:
+    """Return PostgreSQL's SQL for `each_member`."""
     return f"json_each_text({compiler.process(element.clauses, **kw)})"
 
 
 @compiles(each_member, "sqlite")
 def _each(element: each_member, compiler: Any, **kw: Any) -> str:
+    """Return SQLite's SQL for `each_member`."""
     return f"json_each({compiler.process(element.clauses, **kw)})"
 
 
@@ -219,7 +231,7 @@ class RowFilter:
     sort: str = NEWEST_FIRST
 
     def apply(self, statement: Select[T], table: Any) -> Select[T]:
-        """Return the statement with these conditions."""
+        """Return the statement with the conditions of this filter."""
         if self.search is not None:
             statement = statement.where(table.name_contains(self.search))
         if self.created_after is not None:
@@ -258,7 +270,8 @@ def fetch_page(
     keys: SortKeys = MappingProxyType({}),
     options: Sequence[ExecutableOption] = (),
 ) -> Page[T]:
-    """Run `statement` for one page, newest first, or in the order of `sort`: by `created_at`, or by one of `keys`.
+    """Return one page of the statement's rows, newest first, or in the order of `sort`: by `created_at`, or by one of
+    `keys`.
 
     Raises Invalid for a limit outside 1..200, an unknown order, an invalid cursor, or a cursor of another order.
     """
@@ -292,8 +305,8 @@ def _fetch_sorted(
     after: str | None,
     options: Sequence[ExecutableOption],
 ) -> Page[T]:
-    """Order by these columns; the last one is the id. The first query reads only them, so that no large rows are
-    sorted.
+    """Return one page ordered by these columns, of which the last is the id. The first query reads only these columns,
+    so that no large rows are sorted.
     """
     down = sort.startswith("-")
     if after is not None:
@@ -314,7 +327,7 @@ def _fetch_sorted(
 
 
 def _decode_sorted(cursor: str, sort: str, ordered: Sequence[Any]) -> list[Any]:
-    """Read the cursor of an order: its name, and a value of each column."""
+    """Return the values of a cursor, one for each column of the order. Raises Invalid."""
     values = _decode(cursor)
     if not isinstance(values, list) or values[:1] != [sort] or len(values) != 1 + len(ordered):
         raise _bad_cursor(cursor)
@@ -326,23 +339,25 @@ def _decode_sorted(cursor: str, sort: str, ordered: Sequence[Any]) -> list[Any]:
 
 
 def _is_held(value: str | float) -> bool:
-    """Return True for a value that a column of its type can hold."""
+    """Return True for a value that a column of its type can contain."""
     if isinstance(value, str):
         return "\0" not in value and not any("\ud800" <= sign <= "\udfff" for sign in value)
     return math.isfinite(value) if isinstance(value, float) else abs(value) < 2**31
 
 
 def encode_cursor(created_at: float, id_: str) -> str:
-    """Return the cursor of the position after this row, in characters that need no quoting in a URL."""
+    """Return the cursor of the position after this row, with URL-safe characters."""
     return _encode([float(created_at), id_])
 
 
 def _encode(values: Sequence[Any]) -> str:
+    """Return values as a cursor."""
     text = json.dumps(values, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def _decode(cursor: str) -> Any:
+    """Return the values of a cursor. Raises Invalid."""
     try:
         padded = cursor.encode("ascii") + b"=" * (-len(cursor) % 4)
         return json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
@@ -351,7 +366,7 @@ def _decode(cursor: str) -> Any:
 
 
 def decode_cursor(cursor: str) -> tuple[float, str]:
-    """Read a cursor of `encode_cursor`. Raises Invalid for anything else."""
+    """Return the time and the id in a cursor of `encode_cursor`. Raises Invalid for anything else."""
     try:
         created_at, id_ = _decode(cursor)
     except (ValueError, TypeError):
@@ -364,6 +379,7 @@ def decode_cursor(cursor: str) -> tuple[float, str]:
 
 
 def _bad_cursor(cursor: str) -> Invalid:
+    """Return the error for an invalid cursor."""
     return Invalid(
         f"after must be the `next` of an earlier page of the same list and order, got {cursor[:100]!r}",
         code="invalid_cursor",
@@ -371,7 +387,7 @@ def _bad_cursor(cursor: str) -> Invalid:
 
 
 def upsert_into(session: Session, table: Any) -> Any:
-    """Return the INSERT of the session's database. Only its dialect is imported."""
+    """Return an INSERT of the session's dialect, which supports upserts. Only that dialect is imported."""
     if session.get_bind().dialect.name == "postgresql":
         from sqlalchemy.dialects.postgresql import insert
     else:
@@ -382,7 +398,7 @@ def upsert_into(session: Session, table: Any) -> Any:
 def next_number(
     session: Session, counter: InstrumentedAttribute[int], *, first: int = 1, **key: str
 ) -> int:
-    """Return the next number of the counter's row with this key; `first` if there is no such row.
+    """Increment the counter in the row with this key, and return it; without such a row, insert it with `first`.
 
     Simultaneous transactions wait for each other on that row.
     """
@@ -408,6 +424,7 @@ def after_commit(session: Session, act: Callable[[], object]) -> None:
 
 
 def _do_kept(session: Session) -> None:
+    """Call the functions that were registered with `after_commit`."""
     for act in session.info.pop(_KEPT, ()):
         act()
 
@@ -415,7 +432,7 @@ def _do_kept(session: Session) -> None:
 def delete_some(
     session: Session, table: type[Base], *conditions: ColumnElement[bool], limit: int
 ) -> int:
-    """Delete up to `limit` rows that meet the conditions; returns their number. Fewer than `limit` means that none
+    """Delete up to `limit` rows that satisfy the conditions; returns their number. Fewer than `limit` means that none
     are left.
     """
     columns = inspect(table).primary_key

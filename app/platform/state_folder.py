@@ -1,4 +1,4 @@
-"""The state folder: closed to other users of the machine, because it holds the database and the first key."""
+"""The state folder, with permissions for this user only, because it contains the database and the first key."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 
 class OpenToOthers(PermissionError):
-    """Other users may enter a folder that must be closed to them; the message names folder and mode."""
+    """Raised for a folder that other users may enter although they must not; the message names folder and mode."""
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder with the mode 0700. An empty existing folder gets that mode.
+    """Create the folder with the mode 0700. An empty existing folder gets that mode.
 
     Raises
     ------
@@ -36,4 +36,5 @@ def make_private(folder: Path) -> None:
 
 
 def _is_open(folder: Path) -> bool:
+    """Return True if other users may enter the folder."""
     return bool(folder.stat().st_mode & 0o077)

@@ -1,6 +1,6 @@
 """All tables, for SQLite and PostgreSQL. They are in one module because they refer to each other across domains.
 
-Times are seconds since 1970; `sql` has the clock.
+Times are in seconds since 1970; `sql` has the clock.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ Document = Annotated[T, mapped_column(JSON(none_as_null=True))]
 
 
 class JobState(StrEnum):
-    """queued → running → succeeded | failed | cancelled | timed_out. A running job whose lease is lost is queued again.
+    """The state of a job: queued → running → succeeded | failed | cancelled | timed_out. A running job whose lease is
+    lost is queued again.
 
     A job that fans out waits until its child jobs are done, and is then queued again to join their results.
     """
@@ -111,7 +112,7 @@ class VersionMode(StrEnum):
 
 
 class DatasetStatus(StrEnum):
-    """processing → ready | invalid."""
+    """The status of an uploaded dataset: processing → ready | invalid."""
 
     PROCESSING = "processing"
     READY = "ready"
@@ -119,17 +120,17 @@ class DatasetStatus(StrEnum):
 
 
 class BlobState(StrEnum):
-    """stored → deleted."""
+    """The state of a blob in the catalogue: stored → deleted."""
 
     STORED = "stored"
     DELETED = "deleted"
 
 
 class BlobEntry(Base):
-    """The entry of a blob in the catalogue of the store (`app.platform.catalogue`).
+    """The catalogue entry of a blob in the store (`app.platform.catalogue`).
 
-    `bytes` is null for a few blobs of release 0.3.0, whose size no row stated. The entry of a deleted blob stays for a
-    while, so that no transaction names the blob after that.
+    `bytes` is null for a few blobs of release 0.3.0, whose size was not stored. The entry of a deleted blob is kept for
+    a while, so that no transaction can refer to the blob afterwards.
     """
 
     __tablename__ = "blobs"
@@ -143,7 +144,7 @@ class BlobEntry(Base):
 
 
 class BlobHold(Base):
-    """A backup that is reading blobs: until it ends, the sweeper deletes none."""
+    """A hold on all blobs by a running backup: until it ends, the sweeper deletes none."""
 
     __tablename__ = "blob_holds"
 
@@ -152,7 +153,7 @@ class BlobHold(Base):
 
 
 def file_bytes(table: Table) -> ColumnElement[int]:
-    """Return the size of the files of a row: the sum of its columns `bytes` and `…_bytes`."""
+    """Return the SQL expression for the size of a row's files: the sum of its columns `bytes` and `…_bytes`."""
     sizes = [
         func.coalesce(column, 0)
         for column in table.c
@@ -164,7 +165,7 @@ def file_bytes(table: Table) -> ColumnElement[int]:
 class Owned(Base):
     """A table whose rows belong to owners. A query for an owner selects by `readable_by`, and by nothing else.
 
-    So there is one place that says whose rows a caller may read, change or delete.
+    All rules on whose rows a caller may read, change or delete are in this one place.
     """
 
     __abstract__ = True
@@ -173,7 +174,9 @@ class Owned(Base):
 
     @classmethod
     def belongs_to(cls, owner: str | BindParameter[str]) -> ColumnElement[bool]:
-        """Return the condition that a row belongs to this owner, also in the trash: what quotas count."""
+        """Return the condition that a row belongs to this owner, including rows in the trash, which count towards
+        quotas.
+        """
         return cls.owner == owner
 
     @classmethod
@@ -183,14 +186,14 @@ class Owned(Base):
 
     @classmethod
     def stored_bytes(cls) -> ColumnElement[int]:
-        """Return the size of the files of a row."""
+        """Return the SQL expression for the size in bytes of a row's files in the blob store."""
         return file_bytes(cast(Table, cls.__table__))
 
 
 class Trashable(Owned):
-    """A table whose rows go into the trash when they are deleted (`app.trash`).
+    """A table whose rows are moved to the trash when they are deleted (`app.trash`).
 
-    Nobody reads them there. They can be restored until they are deleted for good.
+    Queries do not return rows in the trash. They can be restored until they are deleted permanently.
     """
 
     __abstract__ = True
@@ -210,7 +213,7 @@ class Trashable(Owned):
 
 
 class Principal(Base):
-    """Somebody or something that can act; sessions, the audit log and revisions refer to it.
+    """A person or thing that can act; sessions, the audit log and revisions refer to it.
 
     `kind` is `key`. The issuer vouches for the subject: for a key, the service itself (`ISSUER`) and the id of the
     first key, which its successors share. It has no owner: a person may act for several.
@@ -279,7 +282,7 @@ class JobOutputRow(Owned):
 
     @declared_attr
     def job(cls) -> Mapped[Job]:  # noqa: N805 - SQLAlchemy passes the class
-        """The job. It stays as long as the output does."""
+        """The job that creates the output. It is kept as long as the output."""
         return relationship(
             primaryjoin=lambda: foreign(cls.__table__.c.job_id) == Job.id, viewonly=True
         )
@@ -374,12 +377,12 @@ class Dataset(Trashable, UploadRow):
 
     @property
     def rows_from(self) -> str:
-        """The id of the version whose rows it begins with. Versions with the same id share these rows."""
+        """The id of the version whose rows this version begins with. Versions with the same id share these rows."""
         return self.base_id or self.id
 
     @property
     def mode(self) -> str | None:
-        """How it was made from its parent; None for a first version."""
+        """How the version was derived from its parent; None for a first version."""
         if self.parent_id is None:
             return None
         return VersionMode.REPLACE if self.base_id is None else VersionMode.APPEND
@@ -395,6 +398,7 @@ class Dataset(Trashable, UploadRow):
         return self._of_label().get("guessed")
 
     def _of_label(self) -> Json:
+        """Return the profile of the only label; empty without one."""
         return next((each for each in self.columns or () if each["name"] == self.label), {})
 
 
@@ -482,13 +486,13 @@ class UploadPart(Base):
 
 
 def _validation_dataset(column_name: str, *path: str) -> ColumnElement[str]:
-    """Return the SQL of the member `dataset_id` of a validation: a JSON column, or what its `path` leads to."""
+    """Return the SQL of the member `dataset_id` of a validation: of a JSON column, or of the object at `path` in it."""
     member: ColumnElement[str] = column(column_name, JSON)[(*path, "dataset_id")].as_string()
     return member
 
 
 class Job(Owned):
-    """A long piece of work. The rows are the queue: a conditional UPDATE claims a job, and assigns lease and token.
+    """A background job. The rows are the queue: a conditional UPDATE claims a job, and assigns lease and token.
 
     A child job is a row with a parent, and `stage` and `part` number it there. `deadline_at` is set when a job fans
     out, and is the same for its child jobs. The next attempt resumes from `checkpoint_key`. `keep_requested_at` is set
@@ -576,7 +580,7 @@ class JobEvent(Base):
 
 
 class OutboxEvent(Owned):
-    """Something that happened to a resource of the owner, for those who want to hear of it (`app.platform.outbox`)."""
+    """An event about a resource of the owner, for subscribers (`app.platform.outbox`)."""
 
     __tablename__ = "events"
     __table_args__ = (Index(None, "owner", "at", "id"),)
@@ -596,7 +600,7 @@ class DeliveryState(StrEnum):
 
 
 class Delivery(Base):
-    """The delivery of an event to a target. A process that claims it gets the next `lease_token`, and moves `due_at` to
+    """The delivery of an event to a target. A process that claims it increments `lease_token`, and moves `due_at` to
     the end of its lease.
     """
 
@@ -617,7 +621,7 @@ class Delivery(Base):
 
 
 class Idempotency(Owned):
-    """The first answer to a POST that creates something. The same key and body get it again."""
+    """The first response to a creating POST, which the same key and body get again."""
 
     __tablename__ = "idempotency"
     __table_args__ = (Index(None, "created_at"),)
@@ -793,7 +797,7 @@ class ModelName(Owned):
 
 
 class ModelAlias(Owned):
-    """A name that moves, such as `champion`; `revision` is its ETag."""
+    """A movable name for a model version, such as `champion`; `revision` is its ETag."""
 
     __tablename__ = "model_aliases"
 
@@ -810,7 +814,7 @@ class ModelAlias(Owned):
 
 
 class ModelAliasHistory(Owned):
-    """Where an alias pointed, revision by revision, so that a rollback is one PUT."""
+    """The history of an alias, revision by revision, so that a rollback is one PUT."""
 
     __tablename__ = "model_alias_history"
 
@@ -862,7 +866,7 @@ class ModelPartialAuc(Base):
 
 
 class ModelPairMetrics(Base):
-    """Weighted share of the pairs of one part that a model puts in order, with its interval."""
+    """The weighted fraction of correctly ordered pairs of a model on one part, with its interval."""
 
     __tablename__ = "model_pair_metrics"
 
@@ -1089,8 +1093,8 @@ class OldModelSample(Base):
 
 
 class ModelReferenceRows(Base):
-    """A few rows of a part, or of one class in it (`validation_negative`), at most `REFERENCE_ROWS`: reasons compare
-    with them. They stay when the dataset is deleted.
+    """A few rows of a part, or of one class in it (`validation_negative`), at most `REFERENCE_ROWS`, with which reasons
+    compare. They are kept when the dataset is deleted.
 
     `values` has rows × features little-endian float64, row by row; `weight` has one float64 per row if rows have
     weights.
@@ -1247,7 +1251,7 @@ class BatchScore(JobOutputRow):
 
 
 def output_tables() -> list[type[JobOutputRow]]:
-    """Return the output table of every kind of job that has one."""
+    """Return the output table of every kind of job that has an output."""
     found: list[type[JobOutputRow]] = []
     left = JobOutputRow.__subclasses__()
     while left:

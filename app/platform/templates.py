@@ -1,4 +1,4 @@
-"""Load the Jinja templates of HTML pages."""
+"""Loading of the Jinja templates of HTML pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts in plain letters, and objectives in words."""
+"""Normalization of texts to plain letters, and descriptions of objectives."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _SPELT = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "a
 
 
 def plain_letters(text: str) -> str:
-    """Return a text in lower case without accents, with German umlauts spelt out."""
+    """Return a text in lower case without accents, with German umlauts transcribed."""
     plain = unicodedata.normalize("NFKD", text.lower().translate(_SPELT))
     return "".join(letter for letter in plain if not unicodedata.combining(letter))
 
 
 def plain_words(name: str) -> list[str]:
-    """Return the words of a column's name in plain letters. A capital after a small letter begins a word.
+    """Return the words of a column's name in plain letters. An upper-case letter after a lower-case one begins a word.
 
     Examples
     --------
@@ -40,7 +40,7 @@ _OBJECTIVES = {
 
 
 def objective_in_words(objective: Mapping[str, Any]) -> str:
-    """Return the objective of a job in words, by its name and its parameters.
+    """Return a description of the objective of a job: its name and its parameters.
 
     Examples
     --------

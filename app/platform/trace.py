@@ -1,10 +1,10 @@
-"""The trace that a request belongs to, as its caller names it (W3C Trace Context, https://www.w3.org/TR/trace-context/).
+"""The trace context of a request, as its caller sends it (W3C Trace Context, https://www.w3.org/TR/trace-context/).
 
-A job keeps the context of the request that submitted it (`Job.traceparent`), and its child jobs have that of their
-parent. So the spans of a worker can be children of the caller's span. Nothing makes spans yet.
+A job stores the context of the request that submitted it (`Job.traceparent`), and its child jobs have their parent's,
+so that the spans of a worker can be children of the caller's span. No code creates spans yet.
 
-The flags are the caller's. Only jobs of authenticated callers keep them; code that makes spans for a request must not
-follow the flag `sampled` before the caller is known.
+The flags are the caller's. Only jobs of authenticated callers store them; code that creates spans for a request must
+not follow the flag `sampled` before the caller is known.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TraceContext(NamedTuple):
 
 
 def parse(text: str) -> TraceContext | None:
-    """Return the context that a `traceparent` names; None for one that is malformed."""
+    """Return the context in a `traceparent` header; None for a malformed one."""
     match = _TRACEPARENT.fullmatch(text)
     if match is None or (match[1] == "00" and match.end(4) < len(text)):
         return None
@@ -56,7 +56,7 @@ def current_traceparent() -> str | None:
 
 @contextmanager
 def resumed(traceparent: str | None) -> Iterator[None]:
-    """Work in the context of a stored `traceparent`."""
+    """Use the context of a stored `traceparent` during the block."""
     token = current.set(None if traceparent is None else parse(traceparent))
     try:
         yield

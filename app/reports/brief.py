@@ -1,4 +1,4 @@
-"""The first two pages of a model's report: its purpose, its checks, its cutoff, and its limits."""
+"""The first two pages of a model's report: purpose, checks, cutoff, and limits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Json = Mapping[str, Any]
 
 
 def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list[Section]:
-    """Return the sections of the first pages."""
+    """Return the sections of the report's first two pages."""
     rows = [
         [
             CHECKS[each.name],
@@ -53,11 +53,12 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
 
 
 def _evaluation(facts: Facts, check: Any) -> Evaluation | None:
+    """Return the evaluation that a check is based on; None if it is based on none."""
     return facts.evaluations.get(facts.checked(check).evaluation_id or "")
 
 
 def _data(facts: Facts) -> Paragraph:
-    """Say in sentences what the model was trained on, and how it was validated."""
+    """Return a paragraph on what the model was trained on, and how it was validated."""
     model, dataset = facts.model, facts.dataset
     name = model.dataset_id if model.dataset is None else document.version(model.dataset)
     size = "" if dataset is None else f", {document.count(dataset.rows)} rows"
@@ -83,7 +84,7 @@ def _data(facts: Facts) -> Paragraph:
 
 
 def _cutoffs(facts: Facts) -> Iterator[Block]:
-    """Yield the cutoffs of the aliases with their memos; without any, say so and show the usual ones."""
+    """Yield the cutoffs of the aliases with their memos; without any, a note and the usual cutoffs."""
     assert facts.curve_part is not None
     decided = [cutoff for cutoff in facts.cutoffs if cutoff.alias is not None]
     if decided:
@@ -100,13 +101,14 @@ def _cutoffs(facts: Facts) -> Iterator[Block]:
 
 
 def _cutoff(cutoff: NamedPoint) -> list[str]:
+    """Return a table row for a cutoff: its threshold and rates."""
     point = cutoff.point
     rates = (point.flagged, point.tpr, point.fpr, point.precision)
     return [cutoff.asked, document.score(point.threshold), *map(document.share, rates)]
 
 
 def _decision(cutoff: NamedPoint) -> Iterator[str]:
-    """Say who chose a cutoff, why, and what it does with the rows that come."""
+    """Yield sentences on who chose a cutoff, why, and its consequences for the expected rows."""
     alias, point = cutoff.alias, cutoff.point
     assert alias is not None
     by = "" if alias.author is None else f" by {alias.author}"
@@ -128,6 +130,7 @@ def _decision(cutoff: NamedPoint) -> Iterator[str]:
 
 
 def _capacity(memo: StoredMemo, flagged: float, tpr: float, prevalence: float) -> Iterator[str]:
+    """Yield a sentence on the review capacity of a memo, compared with the flagged rows."""
     rows, review = memo["rows"], memo["review"]
     if rows is None or review is None:
         return
@@ -140,6 +143,7 @@ def _capacity(memo: StoredMemo, flagged: float, tpr: float, prevalence: float) -
 
 
 def _drift(evaluated: Evaluation, drift: Json) -> Iterator[Block]:
+    """Yield the summary and the table of an evaluation's drift."""
     yield Paragraph(
         f"On {evaluated.dataset_name}, evaluated {document.moment(evaluated.created_at)}: {drift['summary']}"
     )
@@ -166,16 +170,19 @@ def _drift(evaluated: Evaluation, drift: Json) -> Iterator[Block]:
 
 
 def _importance(share: float | None) -> str:
+    """Return a feature's fraction of the importance as text."""
     return "—" if share is None else f"{share:.1%}"
 
 
 def _groups(evaluated: Evaluation) -> Iterator[Block]:
+    """Yield the metrics by group of an evaluation, column by column."""
     for found in groups_of(evaluated)[:MAX_GROUPINGS]:
         yield Paragraph(f"By {found['column']}, on {evaluated.dataset_name}")
         yield from _by_column(found)
 
 
 def _by_column(found: Json) -> Iterator[Block]:
+    """Yield the table of the groups of one column."""
     rows = [
         [
             "missing" if each["value"] is None else each["value"],
@@ -189,5 +196,5 @@ def _by_column(found: Json) -> Iterator[Block]:
 
 
 def _metric(found: Json | None) -> str:
-    """Return a metric of a group; a dash where it has too few rows."""
+    """Return a group's metric as text; a dash if it has too few rows."""
     return "—" if found is None or found.get("value") is None else document.interval(found, 3)

@@ -1,6 +1,6 @@
-"""The parts of a report, and the format of numbers.
+"""The building blocks of a report, and the formatting of numbers.
 
-Nothing here has markup. Names, labels and categories, which anybody may have chosen, are escaped only by the writers.
+The blocks have no markup. Names, labels and categories, which anybody may have chosen, are escaped only by the writers.
 The `kind` of a block is the name of its macro in `templates/blocks.html`.
 """
 
@@ -112,25 +112,25 @@ Json = Mapping[str, Any]
 
 
 def list_more(entries: Sequence[object], most: int, what: str = "") -> list[Paragraph]:
-    """Return a note on how many entries are not shown; empty if all are."""
+    """Return a note on how many entries are left out; empty if there are none."""
     more = len(entries) - most
     return [Paragraph(f"… and {more:,} more{what}.")] if more > 0 else []
 
 
 def count(number: float | None) -> str:
-    """Return a count in words. Sums of weights may have decimals."""
+    """Return a count as text. Sums of weights may have decimals."""
     if number is None:
         return "—"
     return f"{number:,.0f}" if float(number).is_integer() else f"{number:,.2f}"
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Return a rate or an area in words."""
+    """Return a rate or an area as text."""
     return "—" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
 def interval(value: core_metrics.Interval | Measure | Json | None, digits: int = 4) -> str:
-    """Return a value with its interval."""
+    """Return a value with its interval as text."""
     if value is None:
         return "—"
     if isinstance(value, core_metrics.Interval | Measure):
@@ -143,7 +143,7 @@ def interval(value: core_metrics.Interval | Measure | Json | None, digits: int =
 
 
 def share(value: core_metrics.Interval, digits: int = 1) -> str:
-    """Return a rate with its interval in percent."""
+    """Return a rate with its interval as percentages."""
     if not math.isfinite(value.value):
         return "—"
     ends = (
@@ -155,26 +155,26 @@ def share(value: core_metrics.Interval, digits: int = 1) -> str:
 
 
 def sentence(words: str) -> str:
-    """Return words of a caller with a full stop."""
+    """Return a caller's text with a full stop."""
     return words if words.endswith((".", "!", "?")) else f"{words}."
 
 
 def score(value: float) -> str:
-    """Return a threshold, or an end of its interval."""
+    """Return a threshold, or an end of its interval, as text."""
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value:.6g}"
 
 
 def moment(seconds: float | None) -> str:
-    """Return a time in UTC, to the second."""
+    """Return a time (seconds since 1970) as text in UTC, to the second; a dash for None."""
     if seconds is None:
         return "—"
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def size(n_bytes: int) -> str:
-    """Return a number of bytes in words."""
+    """Return a number of bytes as text."""
     return f"{n_bytes:,} bytes"
 
 
@@ -184,7 +184,7 @@ def value(given: Any) -> str:
 
 
 def validation(method: Json) -> str:
-    """Return in words how the model was validated."""
+    """Return a phrase on how the model was validated."""
     by_time = f", the newest by {method['time_column']}" if method.get("time_column") else ""
     match method["method"]:
         case "holdout":
@@ -202,13 +202,13 @@ def validation(method: Json) -> str:
 
 
 def settings(parameters: Json) -> str:
-    """Return parameters and their values."""
+    """Return parameters and their values as text."""
     named = most_important_first(parameters).items()
     return ", ".join(f"{name} = {value(given)}" for name, given in named) or "—"
 
 
 def signed(difference: Json) -> str:
-    """Return a difference with its interval."""
+    """Return a difference with its interval as text."""
     ends = f"{difference['low']:+.4f} to {difference['high']:+.4f}"
     return f"{difference['value']:+.4f} ({ends})"
 
@@ -221,5 +221,5 @@ def p_value(p: float | None) -> str:
 
 
 def version(dataset: Mapping[str, Any]) -> str:
-    """Return the name, number and id of a version of a dataset."""
+    """Return the name, number and id of a dataset version as text."""
     return f"{dataset['name']}, version {dataset['version']} ({dataset['id']})"

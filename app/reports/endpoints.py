@@ -1,4 +1,4 @@
-"""/v1/models/{ref}/report and …/plot: all that is known of a model in one document, and the curve as a picture."""
+"""Routes for /v1/models/{ref}/report and …/plot, and the profile of a dataset as a page."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ async def _format(
         Query(description="Format of the response; it overrides `Accept`. Default: `json`."),
     ] = None,
 ) -> Format:
+    """Return the requested format: the query parameter, else by the Accept header; the FastAPI dependency."""
     return format or _OFFERS[choose_media_type(request, list(_OFFERS))]
 
 
@@ -56,7 +57,7 @@ FormatDep = Annotated[Format, Depends(_format)]
 
 
 def answer_page(document: Document, format: Format) -> Response:
-    """Write a document as Markdown, or as HTML that refers to nothing outside itself."""
+    """Return the response with a document as Markdown, or as HTML without external files."""
     if format == "markdown":
         return CompressedResponse(to_markdown(document), media_type="text/markdown; charset=utf-8")
     return CompressedPage(
@@ -119,6 +120,7 @@ async def read_plot(
     shown_band = None if band == "none" else band
 
     def work() -> Response:
+        """Read the data, draw the plot and return the picture."""
         plot = context.db.reading(prepare_plot, caller.owner, ref, on, kind, shown_band)()
         drawn = draw_picture(plot)
         if format == "svg":
@@ -144,6 +146,7 @@ async def read_report(
     """
 
     def work() -> Response:
+        """Gather the facts and return the report in the requested format."""
         facts = context.db.reading(gather, caller.owner, ref)()
         if format == "json":
             return JSONResponse(report_of(facts).model_dump(mode="json"))
@@ -174,6 +177,7 @@ async def profile_dataset(
     """
 
     def work() -> Response:
+        """Read the profile and return it in the requested format."""
         dataset, found = context.db.reading(datasets.profile, caller.owner, dataset_id)
         if format == "json":
             return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))

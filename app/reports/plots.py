@@ -1,4 +1,4 @@
-"""The plots of a model, and a picture as PNG."""
+"""The plots of a model, and rendering of a picture as PNG."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ TOPS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 def plot_of(
     curve_part: PartCurve, metrics: Mapping[str, Any], kind: Kind, band: BandKind | None
 ) -> Plot:
-    """Describe the plot of a model's curve. `metrics` are those of the same part. Reliability is of no part: see
-    `reliability_plot`.
+    """Return the plot of a model's curve. `metrics` are those of the same part. For reliability, which belongs to no
+    part, see `reliability_plot`.
     """
 
     if kind == "gains":
@@ -80,7 +80,7 @@ def plot_of(
 
 
 def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
-    """Describe the gains chart: the recall by the share of the list that is worked off, from its top."""
+    """Return the gains chart: the recall over the reviewed fraction of the list, from its top."""
     found = core_metrics.list_curve(
         "gains", curve_part.curve.thin(MAX_POINTS), curve_part.totals.prevalence
     )
@@ -93,7 +93,9 @@ def gains_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
 
 
 def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
-    """Describe the precision at every recall; the line between two cutoffs is that of cutoffs drawn by lot."""
+    """Return the plot of the precision at every recall. Between two cutoffs, the line is that of a random choice
+    between them.
+    """
 
     curve, prevalence = curve_part.curve, curve_part.totals.prevalence
     (found,) = core_metrics.measure_on_curve(
@@ -117,7 +119,7 @@ def precision_recall_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> 
 
 
 def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
-    """Describe the cost curve: the least expected cost of any cutoff, by the weight of a missed positive."""
+    """Return the cost curve: the lowest expected cost of any cutoff, by the weight of a missed positive."""
 
     found = core_metrics.list_curve("cost", curve_part.curve, curve_part.totals.prevalence).thin(
         MAX_POINTS
@@ -131,7 +133,7 @@ def cost_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
 
 
 def histogram_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
-    """Describe how the scores of each class are spread."""
+    """Return the histogram of the scores of each class."""
 
     found = core_metrics.score_histogram(curve_part.curve)
     edges = found.edges.tolist()
@@ -148,16 +150,20 @@ def histogram_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
 
 
 def _title(words: str, model: Model) -> str:
+    """Return the title of a plot with the model's name and version."""
     return f"{words} of {model.name}:{model.version}"
 
 
 def _notes(curve_part: PartCurve, metrics: Mapping[str, Any]) -> list[str]:
+    """Return the note on the rows of a plot."""
     rows = rows_of(curve_part.model.validation, curve_part.part)
     return [f"on {rows} rows: {metrics['positives']:,} positive, {metrics['negatives']:,} negative"]
 
 
 def reliability_plot(model: Model, found: Reliability) -> Plot:
-    """Describe the reliability diagram of a model's probabilities, with the region where it lies if they are right."""
+    """Return the reliability diagram of a model's probabilities, with the region that it stays in if they
+    are correct.
+    """
     points = found["points"]
     return plots.reliability(
         [(point["probability"], point["observed"]) for point in points],
@@ -172,7 +178,7 @@ def reliability_plot(model: Model, found: Reliability) -> Plot:
 
 
 def rows_of(validation: Mapping[str, Any], part: str) -> str:
-    """Return a name for the rows of a part."""
+    """Return the name of a part's rows: training, out-of-fold or held-out."""
     if part != models.VALIDATION:
         return "training"
     return "out-of-fold" if validation["method"] == "cross_validation" else "held-out"
@@ -181,13 +187,14 @@ def rows_of(validation: Mapping[str, Any], part: str) -> str:
 def _window_shown(
     windows: Sequence[Mapping[str, Any]], objective: Objective
 ) -> Mapping[str, Any] | None:
-    """Return the measured window of the objective, else the first measured one."""
+    """Return the measured window that equals the objective's, else the first measured one; None without any."""
     own = window_of(objective)
     shown = next((w for w in windows if (w["fpr_min"], w["fpr_max"]) == own), None)
     return shown or next(iter(windows), None)
 
 
 def _window(measured: Mapping[str, Any]) -> Window:
+    """Return a measured window with its label for a plot."""
 
     area = f"{measured['value']:.4f}"
     if measured["low"] is not None and measured["high"] is not None:
@@ -199,7 +206,7 @@ def _window(measured: Mapping[str, Any]) -> Window:
 
 
 def _around(fpr_min: float, fpr_max: float) -> tuple[float, float]:
-    """Return the range around a window, with a margin on both sides."""
+    """Return the range of FPRs around a window, with a margin on both sides."""
     margin = (fpr_max - fpr_min) * MARGIN
     start = fpr_min - margin
     if start < margin:  # so near to 0 that the axis may begin at 0
@@ -208,7 +215,7 @@ def _around(fpr_min: float, fpr_max: float) -> tuple[float, float]:
 
 
 def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]:
-    """Return the points of the curve in the view, reduced to what a picture can show."""
+    """Return the points of the curve within the view, thinned to what a picture can show."""
     low, high = view
     first = int(np.searchsorted(curve.fpr, low, side="left"))
     last = int(np.searchsorted(curve.fpr, high, side="right"))
@@ -224,8 +231,8 @@ def _within(curve: RocCurve, view: tuple[float, float]) -> tuple[Floats, Floats]
 
 
 def _marks(curve_part: PartCurve, view: tuple[float, float]) -> tuple[list[float], list[Mark]]:
-    """Return the marked rates and their points: the cutoff of the objective, else the best cutoffs at a few rates; only
-    those in view.
+    """Return the marked rates and their points: the objective's cutoff, else the best cutoffs at a few rates; only
+    those within the view.
     """
 
     target = target_fpr(curve_part.model.objective)
@@ -242,6 +249,7 @@ def _marks(curve_part: PartCurve, view: tuple[float, float]) -> tuple[list[float
 
 
 def _join(words: list[str]) -> str:
+    """Return words joined by commas and "and"."""
     *others, last = words or [""]
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -255,7 +263,9 @@ FONTS = [Path(__file__).parent / "fonts" / f"Roboto-{name}.ttf" for name in ("Re
 
 
 def to_png(svg: str, width: int) -> bytes:
-    """Render an SVG picture at this width in pixels. FileNotFoundError without its fonts: text would be left out."""
+    """Return an SVG picture rendered as PNG with this width in pixels. Raises FileNotFoundError without its fonts,
+    because text would be missing.
+    """
     import resvg_py
 
     for font in FONTS:

@@ -1,4 +1,4 @@
-"""The profile of a dataset, as a report: its rows, its features, and what should be looked at."""
+"""The profile of a dataset as a report: its rows, its features, and what needs attention."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Column = Mapping[str, Any]
 
 
 def describe_profile(dataset: Dataset, profile: DatasetProfile) -> Document:
-    """Write the profile of a ready dataset."""
+    """Return the profile of a ready dataset as a document."""
     found = {column["name"]: column for column in profile.columns}
     features = [
         {**column, **found.get(column["name"], {})}
@@ -55,6 +55,7 @@ def describe_profile(dataset: Dataset, profile: DatasetProfile) -> Document:
 
 
 def _column_tiles(dataset: Dataset, profile: DatasetProfile, features: int) -> Iterator[Tile]:
+    """Yield the key numbers of a dataset."""
     yield Tile("rows", document.count(dataset.rows), "")
     if dataset.positives is not None:
         share = dataset.positives / (dataset.rows or 1)
@@ -76,6 +77,7 @@ def _column_tiles(dataset: Dataset, profile: DatasetProfile, features: int) -> I
 
 
 def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]) -> Iterator[str]:
+    """Yield the notes on what needs attention."""
     leaks = [column["name"] for column in features if column.get("leak")]
     if leaks:
         yield f"These features predict the label almost perfectly and may be derived from it: {_names(leaks)}."
@@ -95,6 +97,7 @@ def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
 
 
 def _names(names: Sequence[str]) -> str:
+    """Return the first names and the number of the others."""
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return ", ".join(names[:_MAX_NAMED]) + more
 
@@ -102,6 +105,7 @@ def _names(names: Sequence[str]) -> str:
 def _column_features(
     dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
 ) -> list[Block]:
+    """Return the table of the features."""
     curve_part = any(column.get("auc") for column in features)
     head = ["feature", "type", "missing", "distinct", "distribution", "minimum, median, maximum"]
     rows: list[list[Cell]] = []
@@ -133,11 +137,12 @@ def _column_features(
 
 
 def _share(part: int, whole: int) -> str:
+    """Return a count with its percentage of the whole."""
     return "—" if not part else f"{part:,} ({part / max(whole, 1):.1%})"
 
 
 def _counts(column: Column) -> list[int]:
-    """Return a histogram: of numbers, or of the most frequent categories."""
+    """Return the counts of a feature's histogram: of numbers, or of the most frequent categories."""
     histogram = column.get("histogram")
     if histogram is not None:
         return list(histogram["counts"])
@@ -145,7 +150,7 @@ def _counts(column: Column) -> list[int]:
 
 
 def _values(column: Column, rows: int) -> str:
-    """Return minimum, median and maximum; for categories, the most frequent ones with their fractions."""
+    """Return the minimum, median and maximum as text; for categories, the most frequent ones with their fractions."""
     if column["type"] == "categorical":
         top = column.get("top") or []
         shown = [f"{e['value']} {e['count'] / max(rows, 1):.0%}" for e in top[:_MAX_TOP]]
@@ -160,11 +165,13 @@ def _values(column: Column, rows: int) -> str:
 
 
 def _distinct(column: Column) -> str:
+    """Return the number of distinct values as text."""
     more = " or more" if column.get("distinct_is_bound") else ""
     return f"{document.count(column.get('distinct'))}{more}"
 
 
 def _others(dataset: Dataset) -> Table:
+    """Return the table of the columns that are not features."""
     rows: list[list[Cell]] = []
     for column in dataset.columns:
         if column["role"] == "feature":
@@ -188,6 +195,7 @@ def _others(dataset: Dataset) -> Table:
 
 
 def _origin(dataset: Dataset) -> Iterator[list[str]]:
+    """Yield the rows of the table on the dataset's origin."""
     yield ["SHA-256 of its content", dataset.sha256]
     yield ["SHA-256 of the upload", dataset.upload_sha256]
     encoding = f", {dataset.content_encoding}" if dataset.content_encoding else ""

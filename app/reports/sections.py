@@ -1,4 +1,4 @@
-"""The sections of a model's report: data, training, evaluation, baselines, importance."""
+"""The sections of a model's report: data, training, evaluation, baselines, importance and others."""
 
 from __future__ import annotations
 
@@ -45,12 +45,13 @@ MAX_DATA_FEATURES = 100
 
 
 def data(facts: Facts) -> list[Block]:
-    """Return the section on the dataset, its label and its features."""
+    """Return the content of the section on the dataset, its label and its features."""
     cutoff = document.list_more(facts.model.features, MAX_DATA_FEATURES, " features")
     return [Table((), list(_dataset(facts))), Table(*_data_features(facts)), *cutoff]
 
 
 def _dataset(facts: Facts) -> Iterator[list[str]]:
+    """Yield the rows of the table on the dataset."""
     model, dataset = facts.model, facts.dataset
     if model.dataset is None:
         yield ["dataset", model.dataset_id]
@@ -105,7 +106,7 @@ def _dataset(facts: Facts) -> Iterator[list[str]]:
 
 
 def _data_features(facts: Facts) -> tuple[list[str], list[list[str]]]:
-    """Return the head and the rows of the table of features; a feature's own AUC is shown if it was measured."""
+    """Return the head and the rows of the table of features, with each feature's own AUC if it was measured."""
     alone = {column["name"]: column for column in facts.profile.columns} if facts.profile else {}
     measured = any(column.get("auc") for column in alone.values())
     head = [
@@ -130,6 +131,7 @@ def _data_features(facts: Facts) -> tuple[list[str], list[list[str]]]:
 
 
 def _categories(names: list[str] | None, number: int | None) -> str:
+    """Return the first categories of a feature and their number, as text."""
     if names is None or number is None:
         return "—"
     shown = ", ".join(names[:5])
@@ -140,8 +142,8 @@ MAX_CANDIDATES = 50
 
 
 def training(facts: Facts) -> list[Block]:
-    """Return the section on training: algorithm, objective, validation, seed, parameters, and the results of a
-    search.
+    """Return the content of the section on training: algorithm, objective, validation, seed, parameters, and the
+    results of a search.
     """
     model = facts.model
     facts_of_it = [
@@ -178,6 +180,7 @@ def training(facts: Facts) -> list[Block]:
 
 
 def _parameters(facts: Facts) -> Iterator[list[str]]:
+    """Yield the table rows of the algorithm's parameters: name, value and meaning."""
     known = ALGORITHMS.get(facts.model.algorithm)
     meanings = {p.name: " ".join(p.doc.split()) for p in list_parameters(known)} if known else {}
     for name, value in facts.model.parameters.items():
@@ -187,6 +190,7 @@ def _parameters(facts: Facts) -> Iterator[list[str]]:
 
 
 def _search(facts: Facts) -> Iterator[Block]:
+    """Yield the results of the parameter search."""
     search = facts.model.search
     if search is None:
         return
@@ -214,7 +218,7 @@ def _search(facts: Facts) -> Iterator[Block]:
 
 
 def lineage(facts: Facts) -> Table:
-    """Return the section on lineage: the dataset and the job."""
+    """Return the table of the section on lineage: the dataset, the job, aliases and tags."""
     model, job = facts.model, facts.job
     rows = [
         ["model", f"{model.id}, version {model.version} of {model.name}"],
@@ -243,7 +247,7 @@ MAX_FEATURES = 25
 
 
 def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
-    """Return the section on importance; with several labels, a column for each."""
+    """Return the content of the section on importance; with several labels, a column for each."""
     features = sorted(found.features, key=_greatest, reverse=True)
     scale = max(map(_greatest, features), default=0.0)
     rows: list[list[Cell]] = []
@@ -263,6 +267,7 @@ def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
 
 
 def _greatest(feature: Mapping[str, Any]) -> float:
+    """Return a feature's largest importance for a label."""
     value = feature["importance"]
     return float(max(value) if isinstance(value, list) else value)
 
@@ -273,7 +278,9 @@ Json = dict[str, Any]
 
 
 def baselines(found: ModelBaselines, beats: bool | None) -> list[Block]:
-    """Return the section on baselines: each baseline on each window, and whether the model is significantly better."""
+    """Return the content of the section on baselines: each baseline on each window, and whether the model is
+    significantly better.
+    """
     blocks: list[Block] = [Paragraph(" ".join(_baselines_in_words(found, beats)))]
     if found.windows:
         head = ["measure", "ranker", "value", "difference", "p", "p, adjusted"]
@@ -294,6 +301,7 @@ def _baseline_note(baseline: Baseline) -> str | None:
 
 
 def _baselines_in_words(found: ModelBaselines, beats: bool | None) -> Iterator[str]:
+    """Yield sentences on the comparison with baselines."""
     if found.skipped is not None:
         yield f"No baselines: {found.skipped}."
     if beats is None:
@@ -308,6 +316,7 @@ def _baselines_in_words(found: ModelBaselines, beats: bool | None) -> Iterator[s
 
 
 def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
+    """Yield the table rows of the comparison with baselines."""
     for window in found.windows:
         named = _measure(window)
         yield [named, "this model", document.interval(window["chosen"]), "", "", ""]
@@ -324,14 +333,14 @@ def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
 
 
 def _measure(compared: Mapping[str, Any]) -> str:
-    """Return the label of a metric, or that of the area over a window."""
+    """Return the label of a metric, or of the area over a window."""
     if "metric" in compared:
         return metric(compared["metric"])
     return area(compared["fpr_min"], compared["fpr_max"])
 
 
 def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> list[Block]:
-    """Return the section on `auto`: the combined rankers, and all that were tried.
+    """Return the content of the section on `auto`: the combined rankers, and all candidates.
 
     `microseconds` is the predicted cost of a row, where it was measured.
     """
@@ -357,6 +366,7 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
 
 
 def _candidate(each: LeaderboardRow) -> list[str]:
+    """Return the table row of a candidate."""
     rows = "" if each["rows"] in (0.0, 1.0) else f", {each['rows']:.0%} of the rows"
     return [
         f"{each['algorithm']}: {document.settings(each['parameters'])}",
@@ -367,13 +377,14 @@ def _candidate(each: LeaderboardRow) -> list[str]:
 
 
 def summary(facts: Facts) -> list[Block]:
-    """Return the summary: what the model is for, and its key metrics."""
+    """Return the content of the summary: the model's purpose, and its key metrics."""
     blocks: list[Block] = [Paragraph(" ".join(_purpose(facts)))]
     tiles = list(_tiles(facts))
     return [*blocks, Tiles(tiles)] if tiles else blocks
 
 
 def _purpose(facts: Facts) -> Iterator[str]:
+    """Yield sentences on what the model ranks, and on which data it was measured."""
     model = facts.model
     if model.kind == DatasetKind.PREFERENCES:
         yield "The model ranks items, better ones first. It was trained on pairs of items."
@@ -403,6 +414,7 @@ def _purpose(facts: Facts) -> Iterator[str]:
 
 
 def _tiles(facts: Facts) -> Iterator[Tile]:
+    """Yield the key metrics of the main part."""
     if facts.part is None:
         return
     metrics, kind = facts.metrics[facts.part], facts.model.kind
@@ -436,7 +448,7 @@ _LIST_TILES = ("lists/auc", "lists/ndcg@10")
 
 
 def evaluation(facts: Facts) -> list[Block]:
-    """Return the section with every metric and its interval, for each part."""
+    """Return the content of the section with every metric and its interval, for each part."""
     if not facts.metrics:
         return [Paragraph("No metrics, because the model was not validated.")]
     level = next(iter(facts.metrics.values()))["level"]
@@ -449,10 +461,12 @@ def evaluation(facts: Facts) -> list[Block]:
 
 
 def _rows(facts: Facts) -> Iterator[list[str]]:
+    """Yield the table rows of the metrics, with a column for each part."""
     parts = list(facts.metrics.values())
     kind = facts.model.kind
 
     def row(name: str, write: Callable[[Any], str], key: str) -> list[str]:
+        """Return the table row of one member of the metrics."""
         return [name, *(write(part[key]) for part in parts)]
 
     found = [{each.name: each for each in measures(part)} for part in parts]
@@ -485,6 +499,7 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
 
 
 def _label_rows(parts: list[Json]) -> Iterator[list[str]]:
+    """Yield the table rows of the labels' partial AUCs and positives."""
     for k, label in enumerate(parts[0]["labels"]):
         for j, found in enumerate(label["pauc"]):
             areas = (part["labels"][k]["pauc"] for part in parts)
@@ -503,7 +518,7 @@ _OVERFIT = 0.05
 
 
 def document_of(facts: Facts) -> Document:
-    """Write the report of a model."""
+    """Return the report of a model as a document."""
     model = facts.model
     found = warnings(facts)
     sections = []
@@ -549,11 +564,12 @@ def _warnings_left(found: Sequence[str]) -> Iterator[Section]:
 
 
 def warnings(facts: Facts) -> list[str]:
-    """Return the warnings: the model's own, and others that a reader needs before trusting the metrics."""
+    """Return the warnings: those stored with the model, and others that a reader needs before trusting the metrics."""
     return [*facts.model.warnings, *_cautions(facts)]
 
 
 def _cautions(facts: Facts) -> Iterator[str]:
+    """Yield the warnings that follow from the facts."""
     if facts.part is None:
         yield "The model was not validated."
     elif facts.part == "train":
@@ -590,6 +606,7 @@ def _cautions(facts: Facts) -> Iterator[str]:
 
 
 def _cutoffs(facts: Facts) -> list[Table | Paragraph]:
+    """Return the table of cutoffs with their rates."""
     head = ["cutoff", "threshold", "FPR", "TPR", "precision", "lift", "at exactly this rate"]
     rows = []
     for cutoff in facts.cutoffs:
@@ -621,7 +638,7 @@ def _cutoffs(facts: Facts) -> list[Table | Paragraph]:
 
 
 def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictures]:
-    """Return the gains table, average precision, and the curve of precision and recall."""
+    """Return the gains table, average precision, and the precision-recall curve."""
     head = ["top", "rows", "positives", "precision", "recall", "lift"]
     rows = [
         [
@@ -652,7 +669,9 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
 
 
 def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragraph | Pictures]:
-    """Return how scores become probabilities, how good these are, and the reliability diagram."""
+    """Return the content on the calibration: its method, the quality of the probabilities, and the
+    reliability diagram.
+    """
     method = (
         f"The calibration (method {found.method}) turns scores into probabilities. It was fitted on {found.rows:,} "
         f"held-out rows, {found.positives:,} of them positive. Probabilities hold for data with {found.prevalence:.2%} "
@@ -693,6 +712,7 @@ def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragr
 
 
 def _reading(facts: Facts) -> Iterator[str]:
+    """Yield the explanations of how to read the metrics."""
     level = facts.metrics[facts.part]["level"] if facts.part else 0.95
     if facts.model.kind == DatasetKind.PREFERENCES:
         yield (

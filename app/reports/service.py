@@ -1,4 +1,4 @@
-"""Gather the contents of a model's report."""
+"""Collection of the data for a model's report."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class NamedPoint:
-    """An operating point, and what was asked for."""
+    """An operating point, and a text on what was requested."""
 
     asked: str
     point: OperatingPoint
@@ -64,7 +64,7 @@ class NamedPoint:
 
 @dataclass(frozen=True)
 class Facts:
-    """All data on a model. Data that was deleted or never existed is None.
+    """All stored data about a model, for its report. Data that was deleted or never existed is None.
 
     `metrics` has the metrics of each measured part; `part` is the main one: validation, if there is one.
     """
@@ -93,15 +93,15 @@ class Facts:
 
     @property
     def aliases(self) -> list[str]:
-        """The names of the aliases of the model, in order."""
+        """The aliases of the model, in alphabetical order."""
         return sorted(each.alias for each in self.decisions)
 
     def checked(self, name: CheckName) -> ModelCheck:
-        """Return one of the checks."""
+        """Return the model's check with this name."""
         return next(each for each in self.checks if each.name == name)
 
     def plots(self) -> Iterator[Plot]:
-        """Yield the plots of the curve: the whole, and the window if it is smaller."""
+        """Yield the plots of the ROC curve: the whole, and the window of the objective if it is smaller."""
         if self.curve_part is None:
             return
         metrics = self.metrics[self.curve_part.part]
@@ -111,15 +111,15 @@ class Facts:
             yield plot_of(self.curve_part, metrics, "pauc", "pointwise")
 
     def gains(self) -> tuple[Gain, ...]:
-        """Return the gains table of the curve; none without a curve."""
+        """Return the gains table of the curve; empty without a curve."""
 
         of = self.curve_part
         return () if of is None else core_metrics.gains_table(of.curve, of.totals, level=of.level)
 
 
 def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Reliability]:
-    """Return a model, and how good the probabilities are that it is served with; NotFound with the reason if it has
-    none, or too few rows to evaluate them.
+    """Return a model, and the reliability of its current probabilities. Raises NotFound with the reason if it has none,
+    or too few rows to evaluate them.
     """
     model, row, _ = calibrations.read(session, owner, ref)
     if row.reliability is None:
@@ -133,7 +133,7 @@ def read_reliability(session: Session, owner: str, ref: str) -> tuple[Model, Rel
 def prepare_plot(
     session: Session, owner: str, ref: str, part: str, kind: Kind, band: BandKind | None
 ) -> Callable[[], Plot]:
-    """Read what a picture of a model shows; return what describes the picture, which computes and reads nothing."""
+    """Read the data of a plot from the database; return a function that computes the plot without the database."""
     if kind == "reliability":
         return partial(reliability_plot, *read_reliability(session, owner, ref))
     of = curves.roc(session, owner, ref, part)
@@ -142,7 +142,9 @@ def prepare_plot(
 
 
 def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
-    """Find a model and all data on it; return what computes its metrics, and reads nothing."""
+    """Read all data about a model from the database; return a function that computes its metrics without
+    the database.
+    """
     model, checks = check_model(session, owner, ref)
     evaluated = (
         evaluations.EVALUATIONS.find(session, owner, each.evaluation_id)
@@ -186,7 +188,7 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
 
 
 def _cutoffs(curve_part: PartCurve, decisions: Sequence[ModelAlias]) -> Iterator[NamedPoint]:
-    """Yield the cutoffs of the aliases, that of the objective, and then the usual ones."""
+    """Yield the cutoffs of the aliases, that of the objective, and the usual ones."""
     for alias in decisions:
         threshold = None if alias.cutoff is None else alias.cutoff["threshold"]
         if threshold is not None:

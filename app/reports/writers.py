@@ -1,4 +1,4 @@
-"""Write a report as Markdown, or as one HTML page without scripts and external files."""
+"""Writers of a report: as Markdown, or as one HTML page without scripts and external files."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form
 
 @cache
 def _environment() -> Environment:
+    """Return the Jinja environment of the report's templates."""
     made = load_templates(FOLDER / "templates")
     # The drawing has escaped all names.
     made.globals.update(style=_STYLE, policy=POLICY, draw_picture=draw_picture)
@@ -48,7 +49,7 @@ def _environment() -> Environment:
 
 
 def to_html(document: Document) -> str:
-    """Write a report as HTML. All texts are escaped by the templates."""
+    """Return a report as HTML. All texts are escaped by the templates."""
     page = _environment().get_template("report.html").render(document=document)
     return replace_unprintable(page)
 
@@ -66,7 +67,7 @@ _LEADING = re.compile(r"^([-+](?=\s|$)|[#=>]|--)")
 
 
 def to_markdown(document: Document) -> str:
-    """Write a report as Markdown. All texts are escaped here; pictures are at the end, as data URLs."""
+    """Return a report as Markdown. All texts are escaped here; pictures are at the end, as data URLs."""
     pictures: list[str] = []
     lines = [f"# {_plain(document.title)}", "", _plain(document.subtitle), ""]
     for section in document.sections:
@@ -79,12 +80,14 @@ def to_markdown(document: Document) -> str:
 
 
 def _markdown_section(section: Section, level: str, pictures: list[str]) -> Iterator[str]:
+    """Yield the lines of a section; its pictures are appended to `pictures`."""
     yield from (f"{level} {_plain(section.title)}", "")
     for block in section.blocks:
         yield from (*_markdown_block(block, pictures), "")
 
 
 def _markdown_block(block: Block, pictures: list[str]) -> Iterator[str]:
+    """Yield the lines of a block; its pictures are appended to `pictures`."""
     match block:
         case Paragraph(words):
             yield _plain(words)
@@ -105,6 +108,7 @@ def _markdown_block(block: Block, pictures: list[str]) -> Iterator[str]:
 
 
 def _markdown_table(table: Table) -> Iterator[str]:
+    """Yield the lines of a table."""
     width = len(table.rows[0]) if table.rows else len(table.head)
     yield _row([_plain(name) for name in table.head] or [""] * width)
     yield _row(["---"] * width)
@@ -113,10 +117,12 @@ def _markdown_table(table: Table) -> Iterator[str]:
 
 
 def _row(cells: list[str]) -> str:
+    """Return a table row in Markdown."""
     return f"| {' | '.join(cells)} |"
 
 
 def _markdown_cell(cell: Cell) -> str:
+    """Return a cell in Markdown; bars are drawn with characters."""
     match cell:
         case Bar(fraction):
             return "█" * round(_BAR * fraction)
@@ -127,6 +133,6 @@ def _markdown_cell(cell: Cell) -> str:
 
 
 def _plain(words: str) -> str:
-    """Escape a text for Markdown, on one line."""
+    """Return a text escaped for Markdown, on one line."""
     escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(words.split()))
     return _NUMBERED.sub(r"\1\\\2", _LEADING.sub(r"\\\1", escaped))

@@ -1,1 +1,1 @@
-"""Rows in, scores out."""
+"""Scoring: single rows and batches, reasons and dependence."""

@@ -1,4 +1,4 @@
-"""Answers for scored rows: as JSON, and as tables in every format; whole, or block by block to files."""
+"""Responses for scored rows: as JSON, and as tables in every format; at once, or block by block to files."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ ColumnValues = Any
 
 @dataclass(frozen=True)
 class ScoresResponse:
-    """The answer for scored rows: as JSON, and as columns of a table; a column of None is null in every row."""
+    """The response for scored rows: as JSON, and as columns of a table. A column of None is null in every row."""
 
     json: Mapping[str, Any]
     columns: Mapping[str, ColumnValues]
 
     def write(self, media_type: str) -> bytes:
-        """Return the answer in one of the `OFFERS`."""
+        """Return the response in one of the `OFFERS`."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -66,9 +66,7 @@ class ScoresResponse:
         return written
 
     def lines(self) -> bytes:
-        """Return one JSON object per line. The numbers of a column are written at once and split at commas, which
-        no number has.
-        """
+        """Return the rows as lines of JSON, one object per row."""
         rows = self._count()
         if not rows:
             return b""
@@ -81,42 +79,45 @@ class ScoresResponse:
         return b"".join([line % values for values in zip(*columns, strict=True)])
 
     def table(self) -> pa.Table:
-        """Return the columns as a table."""
+        """Return the columns as an Arrow table."""
         import pyarrow as pa
 
         return pa.table(self._arrays(), names=list(self.columns))
 
     def _arrays(self) -> list[pa.Array]:
+        """Return the columns as Arrow arrays."""
         import pyarrow as pa
 
         nothing = pa.nulls(self._count(), pa.float64())
         return [nothing if column is None else as_arrow(column) for column in self.columns.values()]
 
     def _count(self) -> int:
+        """Return the number of rows."""
         return next(len(column) for column in self.columns.values() if column is not None)
 
 
 def _cells(column: npt.NDArray[Any] | pa.Array) -> list[bytes]:
-    """Return each value as JSON."""
+    """Return each value of a column as JSON."""
     if not isinstance(column, np.ndarray) or column.dtype == np.object_:
         return [orjson.dumps(value) for value in column.tolist()]
     return _as_json(column).split(b",")
 
 
 def _listed(column: pa.Array) -> list[Any]:
+    """Return the values of an Arrow column as a list, for orjson."""
     values: list[Any] = column.to_pylist()
     return values
 
 
 def _as_json(values: npt.NDArray[Any] | pa.Array) -> bytes:
-    """Return the members of a JSON array."""
+    """Return the values of a column as the inside of a JSON array."""
     if not isinstance(values, np.ndarray):
         return orjson.dumps(_listed(values))[1:-1]
     return orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
 
 
 class ScoresFiles:
-    """An answer in one of the `OFFERS` that grows by blocks of rows, in files of a folder.
+    """A response in one of the `OFFERS` that is written block by block to files in a folder.
 
     Its parts together equal `ScoresResponse.write` for all rows; in JSON, CSV and NDJSON they are the same
     bytes. Arrow and Parquet have the blocks of rows as their batches and row groups.
@@ -137,7 +138,7 @@ class ScoresFiles:
             file.close()
 
     def add(self, block: ScoresResponse) -> None:
-        """Add the next rows. The first block (it may be empty) also has the members that apply to all rows."""
+        """Append the next rows. The first block (it may be empty) also has the members that apply to all rows."""
         if self._media_type == JSON:
             self._add_json(block)
         elif self._media_type == NDJSON:
@@ -153,6 +154,7 @@ class ScoresFiles:
             self._writer.write_table(table)
 
     def _add_json(self, block: ScoresResponse) -> None:
+        """Append the next rows to one file per JSON array."""
         import pyarrow as pa
 
         is_first = not self._json
@@ -167,6 +169,7 @@ class ScoresFiles:
             file.write(_as_json(value))
 
     def _open_writer(self, schema: pa.Schema) -> Any:
+        """Return a writer for Arrow or Parquet."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -175,6 +178,7 @@ class ScoresFiles:
         return pq.ParquetWriter(self._file(), schema, compression="zstd")
 
     def _file(self, name: str = "") -> BinaryIO:
+        """Return the file of this name, created at the first call."""
         if name not in self._files:
             path = self._folder / f"answer{len(self._files)}"
             self._files[name] = path.open("x+b")
@@ -182,7 +186,7 @@ class ScoresFiles:
         return self._files[name]
 
     def parts(self) -> list[bytes | BinaryIO]:
-        """Return the whole answer: bytes, and open files that the caller closes."""
+        """Return the whole response: bytes, and open files that the caller must close."""
         if self._writer is not None:
             self._writer.close()
         files, self._files = self._files, {}

@@ -1,4 +1,4 @@
-"""Batch scores: tables too large for one request. The request is validated, and a job is submitted."""
+"""Batch scores: tables too large for one request. Validates the request and submits a job."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class UploadRequest:
 
 @dataclass(frozen=True)
 class _SentRows:
-    """The rows to score (a dataset or an upload), and the reference to the model in the request."""
+    """The rows to score (a dataset or an upload), and the model reference in the request."""
 
     ref: str
     upload: datasets.StoredUpload | None = None
@@ -75,8 +75,8 @@ class _SentRows:
 
 
 def unread_columns(session: Session, model: Model) -> list[str]:
-    """Return the columns that rows may have but that are not read: the model's labels, and the other columns of its
-    dataset, such as a group or a weight.
+    """Return the columns that rows may have although they are not read: the model's labels, and the other columns of
+    its dataset, such as a group or a weight.
     """
     labels = _labels(model) or [name for name in (model.label,) if name is not None]
     dataset = find_alone(session, model.owner, model.dataset_id)
@@ -86,7 +86,7 @@ def unread_columns(session: Session, model: Model) -> list[str]:
 
 
 def score_names(labels: list[str] | None) -> tuple[str, ...]:
-    """The names of the score columns: one for each label if there are several."""
+    """Return the names of the score columns: one for each label if there are several."""
     return SCORE_COLUMNS if labels is None else tuple(labels)
 
 
@@ -101,8 +101,8 @@ def check_dataset(
     *,
     lock: bool = False,
 ) -> tuple[ResolvedModel, Dataset]:
-    """Check that a model can score a dataset; raises NotFound, Conflict or Invalid. `lock` holds both until a job
-    on them is written.
+    """Return the model and the dataset of a request, after a check that the model can score the dataset. Raises
+    NotFound, Conflict or Invalid. `lock` locks both until the transaction ends.
     """
     found = (find_to_use if lock else find_named)(session, owner, ref, {"pointer": "/model"})
     model = found.model
@@ -134,7 +134,7 @@ def submit(
     options: ProbabilityOptions = DEFAULT,
     reasons: ReasonOptions | None = None,
 ) -> BatchScore:
-    """Submit the rows of a dataset for scoring: write the batch score and its job in the caller's transaction."""
+    """Create the batch score of a dataset's rows, and its job, in the caller's transaction."""
     found, dataset = check_dataset(
         session, owner, ref, dataset_id, kept, options, reasons, lock=True
     )
@@ -150,8 +150,8 @@ def accept(
     upload: datasets.StoredUpload,
     file_name: str | None = None,
 ) -> BatchScore:
-    """Submit the rows of an upload, whose bytes are durable when the transaction ends. `file_name` is given by a form;
-    a file name in the request takes precedence.
+    """Create the batch score of an uploaded table, and its job; its bytes must be durable when the transaction ends.
+    `file_name` is that of a form; a file name in the request takes precedence.
     """
     found = find_to_use(session, owner, request.model, {"parameter": "model"})
     options = check_options(TableOptions.from_json(request.terms), upload.format)
@@ -167,15 +167,17 @@ def accept(
 
 
 def find_unread(session: Session, owner: str, ref: str) -> list[str]:
-    """Return the `unread_columns` of the model that will score an upload; raises NotFound."""
+    """Return the `unread_columns` of the model that will score an upload. Raises NotFound."""
     return unread_columns(session, find_named(session, owner, ref, {"parameter": "model"}).model)
 
 
 def _name(model: Model) -> str:
+    """Return the model's name and version for messages."""
     return f"{model.name}:{model.version}"
 
 
 def _labels(model: Model) -> list[str] | None:
+    """Return the names of the model's labels; None for one score per row."""
     return None if model.labels is None else [label["name"] for label in model.labels]
 
 
@@ -186,7 +188,7 @@ def _check_reasons(
     key: str,
     place: str,
 ) -> None:
-    """Raise Invalid for reasons that the model cannot give."""
+    """Raise Invalid for requested reasons that the model cannot give."""
     if options is None:
         return
     model = found.model
@@ -211,7 +213,9 @@ def _check_results(
     key: str,
     place: str,
 ) -> None:
-    """Raise Invalid if the result cannot have these columns; `place` is the prefix of a field's name in the error."""
+    """Raise Invalid if the result cannot have the requested columns; `place` is the prefix of a field's name in the
+    error.
+    """
     if kept.top is not None and labels is not None:
         detail = f"top requires a model with one score per row; {model} has {len(labels)}"
         raise _invalid(key, f"{place}top", detail, "invalid_parameter")
@@ -236,6 +240,7 @@ def _check_results(
 
 
 def _invalid(key: str, place: str, detail: str, code: str) -> Invalid:
+    """Return the error at a position in the request."""
     return Invalid(detail, code=code, errors=[{key: place, "detail": detail}])
 
 
@@ -248,6 +253,7 @@ def _insert(
     reasons: ReasonOptions | None,
     given: _SentRows,
 ) -> BatchScore:
+    """Insert the batch score and its job; returns its row."""
     model, dataset, upload = found.model, given.dataset, given.upload
     kept: dict[str, Any] = {PROBABILITY_OPTIONS: probability.as_json(), CUTOFF: found.cutoff}
     if reasons is not None:
@@ -291,7 +297,8 @@ def check(
     upload: Path,
     table: Format,
 ) -> Json:
-    """Read a table as its job would, and store nothing; raises Invalid and BadTable with every error.
+    """Read a table as its job would, without storing anything; returns the result. Raises Invalid and BadTable with
+    every error.
 
     It runs in the API's process, so it has the limits of a POST to score.
     """
@@ -324,13 +331,14 @@ def check(
 
 
 def summary(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, BatchSummary]:
-    """Return a batch score and its summary; raises Conflict until the summary exists."""
+    """Return a batch score and its summary. Raises Conflict until the job has succeeded."""
     batch = _find_ready(session, owner, batch_id)
     assert batch.summary is not None  # the summary is written with the result
     return batch, batch.summary
 
 
 def _find_ready(session: Session, owner: str, batch_id: str) -> BatchScore:
+    """Return the owner's batch score. Raises Conflict until it has a result."""
     batch = BATCH_SCORES.find(session, owner, batch_id)
     if batch.result_key is None:
         raise Conflict(
@@ -341,7 +349,7 @@ def _find_ready(session: Session, owner: str, batch_id: str) -> BatchScore:
 
 
 def result(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, str]:
-    """Return the batch score, and the key of its scores; raises Conflict until they exist."""
+    """Return the batch score, and the blob key of its scores. Raises Conflict until the job has succeeded."""
     batch = _find_ready(session, owner, batch_id)
     assert batch.result_key is not None
     return batch, batch.result_key

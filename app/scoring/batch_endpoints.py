@@ -140,6 +140,7 @@ async def create_batch_score(
     lenient = is_lenient(sending.request)
 
     def check(table: Received[UploadRequest]) -> dict[str, Any]:
+        """Return the result of a check of the received table, which is not stored."""
         path, asked = table.writer.path, table.description
         return batch_scores.check(
             context.db.reading, models, context.settings, sending.owner, asked, path, table.format
@@ -148,6 +149,7 @@ async def create_batch_score(
     def accept(
         session: Session, table: Received[UploadRequest], upload: StoredUpload
     ) -> BatchScoreRow:
+        """Create the batch score in the transaction that stores the table."""
         asked = table.description
         return batch_scores.accept(
             session, context.settings, sending.owner, asked, upload, table.file_name
@@ -166,7 +168,7 @@ async def create_batch_score(
 
 
 def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
-    """Return the description that the fields give; an error names every unknown field."""
+    """Return the description that the form fields give. Raises Invalid with every unknown field."""
     refuse_all(find_unknown(given, tuple(_SCHEMAS)))
     fields, errors = BatchFields.read(given)
     if not given.get(_MODEL):
@@ -186,7 +188,7 @@ def _describe(given: Mapping[str, str], *, lenient: bool) -> UploadRequest:
 
 
 async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
-    """Accept a form that names a dataset."""
+    """Return the response to a request with a dataset: create the batch score, or only check it."""
     refuse_unknown(sending.request.query_params, [])
     context, body = sending.context, await _small_body(sending)
     asked = _parse(body)
@@ -212,13 +214,14 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
         return await new.check(batch_scores.check_dataset, *given)
 
     def submit(session: Session) -> dict[str, Any]:
+        """Create the batch score and its job; returns its JSON."""
         return _shown(batch_scores.submit(session, context.settings, *given))
 
     return await new.create_and_respond(BATCH_SCORE, submit)
 
 
 async def _small_body(sending: TableRequest) -> bytes:
-    """Return a JSON body, up to the limit of JSON bodies; this path also takes larger bodies."""
+    """Return the body of a JSON request, up to the limit for JSON; the path itself accepts larger bodies."""
     most = sending.context.settings.max_body_bytes
     body = bytearray()
     async for chunk in sending.request.stream():
@@ -229,6 +232,7 @@ async def _small_body(sending: TableRequest) -> bytes:
 
 
 def _parse(body: bytes) -> BatchScoreRequest:
+    """Return the validated request. Raises Malformed or RequestValidationError."""
     check_count(body)
     try:
         given = orjson.loads(body)
@@ -307,6 +311,7 @@ async def read_result(
         disposition = {"Content-Disposition": f'attachment; filename="{name}.xlsx"'}
 
         def write() -> Response:
+            """Return the response with the scores in the requested format."""
             return Response(parquet_as_xlsx(path), media_type=XLSX, headers=disposition)
 
         return await context.compute(caller.owner, write)
@@ -334,7 +339,7 @@ def read_summary(*, batch_score_id: str, context: ContextDep, caller: CallerDep)
 
 
 def _check_kept(batch: BatchScoreRow, caller: Caller) -> None:
-    """Raise Forbidden if the result has values of a dataset's columns, and the key may not read it."""
+    """Raise Forbidden if the result contains values of a dataset's columns, and the key may not read them."""
     if batch.dataset_id is None:
         return
     if batch.read_options[table_rows.KEEP]:
@@ -344,6 +349,7 @@ def _check_kept(batch: BatchScoreRow, caller: Caller) -> None:
 
 
 def _shown(row: BatchScoreRow) -> dict[str, Any]:
+    """Return a batch score's row as JSON."""
     return batch_score_of(row).model_dump(mode="json")
 
 

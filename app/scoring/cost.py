@@ -1,4 +1,4 @@
-"""The cost of scoring, measured when a model is loaded, so that no request delays the others."""
+"""The cost of scoring, measured when a model is loaded, so that expensive requests do not delay others."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ _REPEATS = 3
 
 
 class ScoringCost(NamedTuple):
-    """Seconds per call of a ranker, and per row in the call."""
+    """The cost of a ranker in seconds: per call, and per row in the call."""
 
     call: float
     row: float
 
     def of(self, rows: int) -> float:
-        """Return the seconds that a call with so many rows takes."""
+        """Return the seconds for a call with this number of rows."""
         return self.call + rows * self.row
 
 
 def of_reading(n_bytes: int, rows: int) -> float:
-    """Return the seconds that it takes to read so many rows of so many bytes."""
+    """Return the seconds for parsing this number of rows and bytes."""
     return n_bytes * _BYTE_SECONDS + rows * _ROW_SECONDS
 
 
 def measure(
     score: Callable[[Floats], object], n_categories: list[int | None], seed: int = 0
 ) -> ScoringCost:
-    """Measure a ranker on random rows: with numbers of all magnitudes, and with categories if a feature has categories.
+    """Return the cost of a ranker, measured on random rows: with numbers of all magnitudes, and with categories for
+    categorical features.
 
     First one row is scored, then more and more rows, up to 64 or until a call takes long.
     """
@@ -59,12 +60,14 @@ def measure(
 
 
 def _time(score: Callable[[Floats], object], X: Floats) -> float:
+    """Return the seconds for scoring these rows once."""
     started = time.perf_counter()
     score(X)
     return time.perf_counter() - started
 
 
 def _draw(n_categories: list[int | None], seed: int) -> Floats:
+    """Return random rows for the features; None in `n_categories` means a number."""
     rng = np.random.default_rng(seed)
     shape = (_MOST_ROWS, len(n_categories))
     X = rng.choice([-1.0, 1.0], shape) * 10.0 ** rng.uniform(-3.0, 6.0, shape)

@@ -1,4 +1,4 @@
-"""Partial dependence of a model's scores on one or two features, over the rows that were sampled at training."""
+"""Partial dependence of a model's scores on one or two features, averaged over the rows sampled at training."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MIN_AVERAGED = 20
 
 @dataclass(frozen=True)
 class Dependence:
-    """Mean scores on the grid of one or two features.
+    """Mean scores on the grid of values of one or two features.
 
     `features` are features of the model, each with its axis and, if it is categorical, the texts of its categories.
     `scores` has one dimension per feature. `averaged` is the number of rows in the mean.
@@ -69,7 +69,9 @@ class Dependence:
 
 @dataclass(frozen=True)
 class DependenceInput:
-    """Features of a model, by their columns, and the sample of a part: its rows, and a blob or the bytes."""
+    """Features of a model (as positions), and the stored sample of a part: its number of rows, and a blob
+    or the bytes.
+    """
 
     model: Model
     columns: Sequence[int]
@@ -91,8 +93,8 @@ def find_input(
     part: str,
     max_features: int = MAX_FEATURES,
 ) -> DependenceInput:
-    """Return at most `max_features` features of a model, and the rows; raises NotFound, Invalid, or Conflict if there
-    are no rows.
+    """Return at most `max_features` features of a model, and the sampled rows. Raises NotFound, Invalid, or Conflict if
+    there are no rows.
     """
     model = find(session, owner, ref)
     columns = _columns(model, names, max_features)
@@ -106,7 +108,7 @@ def find_input(
 
 
 def _read(input: DependenceInput, blobs: BlobStore) -> tuple[Floats, Floats]:
-    """Return the sampled rows, and their weights. Raises BlobMissing and BlobDamaged."""
+    """Return the sampled rows and their weights. Raises BlobMissing and BlobDamaged."""
     sample = input.sample
     data = sample if isinstance(sample, bytes) else blobs.fetch(sample).read_bytes()
     return read_sample(data, input.rows, len(input.model.features))
@@ -164,7 +166,7 @@ class VariableDependence(Resource):
 def decompose(
     input: DependenceInput, blobs: BlobStore, served: Served, part: DataPart
 ) -> VariableDependence:
-    """Return how much the scores of the sampled rows depend on features, alone and in pairs."""
+    """Return how much the variance of the sampled rows' scores depends on features, alone and in pairs."""
 
     model = input.model
     if served.labels is not None:
@@ -193,9 +195,7 @@ def decompose(
 
 
 def _check_time(ranker: Ranker, X: Floats, n_rows: int, advice: str) -> None:
-    """Raise Invalid if scoring so many rows would take longer than `MAX_SECONDS`, estimated from the time for the
-    rows of X.
-    """
+    """Raise Invalid if scoring `n_rows` rows would take longer than `MAX_SECONDS`, extrapolated from the time for X."""
     ranker.score_rows(X[:1])  # the first call loads its kernels
     started = time.thread_time()
     ranker.score_rows(X)
@@ -209,6 +209,7 @@ def _check_time(ranker: Ranker, X: Floats, n_rows: int, advice: str) -> None:
 
 
 def _columns(model: Model, names: Sequence[str], max_features: int) -> list[int]:
+    """Return the positions of the named features. Raises Invalid for wrong, repeated or too many names."""
     if not 1 <= len(names) <= max_features:
         times = "once or twice" if max_features == MAX_FEATURES else f"1 to {max_features} times"
         raise _refusal(f"feature must be given {times}, got {len(names)} of them")
@@ -226,13 +227,14 @@ def _columns(model: Model, names: Sequence[str], max_features: int) -> list[int]
 
 
 def _refusal(detail: str, code: str = "invalid") -> Invalid:
+    """Return the error for the query parameter `feature`."""
     return Invalid(
         detail, code=code, errors=[{"parameter": "feature", "detail": detail, "code": code}]
     )
 
 
 def _no_rows(session: Session, model: Model, part: str) -> ServiceError:
-    """Return the error that says why there are no rows to average over."""
+    """Return the error for a model without sampled rows on a part, with the reason."""
     method = model.validation["method"]
     if part == "validation" and method not in ("holdout", "dataset"):
         return NotFound(

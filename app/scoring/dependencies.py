@@ -1,4 +1,4 @@
-"""Shared by the endpoints of scores: the loaded models, query parameters, and headers."""
+"""Dependencies of the scoring endpoints: the cache of loaded models, query parameters, and headers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LabelQuery = Annotated[
 
 
 async def models_of(request: Request) -> ModelCache:
-    """Return the loaded models of this process."""
+    """Return the cache of loaded models of this process."""
     models: ModelCache = request.app.state.models
     return models
 

@@ -1,4 +1,4 @@
-"""Scoring: one row by GET, and many by POST."""
+"""Routes for scoring: one row by GET, and many by POST."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ FieldsDep = Annotated[RowFields, Depends(query_of(RowFields))]
 async def _probability_options(
     fields: Annotated[ProbabilityFields, Depends(query_of(ProbabilityFields))],
 ) -> ProbabilityOptions:
+    """Return the requested probabilities; the FastAPI dependency."""
     return fields.options()
 
 
@@ -85,6 +86,7 @@ ProbabilityDep = Annotated[ProbabilityOptions, Depends(_probability_options)]
 async def _reason_options(
     fields: Annotated[ReasonFields, Depends(query_of(ReasonFields))],
 ) -> ReasonOptions | None:
+    """Return the requested reasons, or None; the FastAPI dependency."""
     return fields.options()
 
 
@@ -103,8 +105,8 @@ async def answer_rows(
     *,
     by_block: bool = False,
 ) -> Response:
-    """Parse, score and answer; `asked` are the options of the reasons. `by_block`: a table over the limit of a body is
-    scored from a file.
+    """Parse and score the rows of the body, and return the response that `make` constructs; `asked` are the options of
+    reasons. `by_block`: a table that exceeds the limit of a body is scored from a file.
     """
     media_type = choose_media_type(request, OFFERS)
     score = _reader(request, context.settings, fields)
@@ -127,6 +129,7 @@ async def answer_rows(
     seconds = turns.seconds_of(served, body, sent_as, compressed=_is_compressed(request, body))
 
     def work() -> bytes:
+        """Score the rows of the body and return the response's content."""
         model = served
         if asked is not None:
             reasoner = reasons.prepare(context.db.reading, caller.owner, model, asked)
@@ -140,7 +143,7 @@ async def answer_rows(
 
 
 def _is_compressed(request: Request, body: bytes) -> bool:
-    """Return True if a body is compressed: a table may be compressed without a header that says so."""
+    """Return True if a body is compressed; a table may be compressed without a header."""
     from app.ingest.stream import find_compression
 
     if "content-encoding" in request.headers:
@@ -151,7 +154,9 @@ def _is_compressed(request: Request, body: bytes) -> bool:
 def _reader(
     request: Request, settings: Settings, fields: RowFields
 ) -> Callable[[Served, bytes], Rows]:
-    """Return the function that scores the body, by its headers and query; raises for wrong ones before it is read."""
+    """Return the function that scores the body, chosen by headers and query. Raises for invalid ones before the body is
+    read.
+    """
     from app.ingest.stream import Stream
 
     lenient = is_lenient(request)
@@ -166,6 +171,7 @@ def _reader(
         most = settings.max_body_bytes
 
         def score_json(served: Served, body: bytes) -> Rows:
+            """Return the scored rows of a JSON body."""
             bounds = bounds_of(settings, len(body))
             if compression is not None:
                 with Stream(body, compression, most) as stream:
@@ -181,7 +187,9 @@ def _reader(
 
 
 def _table_of(request: Request, fields: RowFields) -> tuple[Format, TableOptions]:
-    """Return the format of a body that is a table, and how it is to be read; raises for wrong headers and fields."""
+    """Return the format of a body that is a table, and the options for reading it. Raises for invalid headers and
+    fields.
+    """
     headers = request.headers
     encoding = headers.get("content-encoding")
     table: Format = check_format(headers.get("content-type", ""), encoding, also=JSON)
@@ -198,7 +206,7 @@ _ANYTHING = (b"*/*", b"application/json")  # nearly all clients accept these
 
 
 class _RowAnswer(NamedTuple):
-    """The bytes of an answer; its headers have the length of the body."""
+    """The content and headers of a response for one row; the headers include the length."""
 
     status: int
     headers: list[tuple[bytes, bytes]]
@@ -206,7 +214,8 @@ class _RowAnswer(NamedTuple):
 
 
 class ScoreRow:
-    """GET /v1/models/{ref}/score?age=41&income=52000: plain ASGI, no queue, no write, no model of the parameters.
+    """The route GET /v1/models/{ref}/score?age=41&income=52000 as plain ASGI, without a queue, writes or a model of the
+    parameters.
 
     FastAPI's dependencies and responses would cost more than the score. If key and model were read within the last
     second, everything is in memory.
@@ -262,6 +271,7 @@ class ScoreRow:
         beside: QueryIds | None,
         wanted: ReasonOptions | None,
     ) -> _RowAnswer:
+        """Return the response for one row; a 304 if its ETag matches."""
         if wanted is not None:
             reasoner = reasons.prepare(self._context.db.reading, owner, served, wanted)
             served = replace(served, reasoner=reasoner)
@@ -293,7 +303,7 @@ class ScoreRow:
 
 
 def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityOptions, bytes]:
-    """Return the query without the parameters of probabilities, their options, and their text for the entity tag."""
+    """Return the query without the parameters of probabilities, their options, and their text for the ETag."""
     if not ProbabilityFields.may_be_in(query):
         return query, DEFAULT, b""
     query, given = ProbabilityFields.take(query, served.features.names)
@@ -302,7 +312,7 @@ def _options_of_query(query: bytes, served: Served) -> tuple[bytes, ProbabilityO
 
 
 class _RowHeaders(NamedTuple):
-    """The headers that matter for one row."""
+    """The request headers that the route of one row uses."""
 
     authorization: bytes | None
     if_none_match: bytes | None
@@ -311,6 +321,7 @@ class _RowHeaders(NamedTuple):
 
 
 def _row_headers(scope: Scope) -> _RowHeaders:
+    """Return the headers of a request that this route uses."""
     authorization, if_none_match, prefer, picky = None, None, None, False
     for name, value in scope["headers"]:
         if name == b"authorization":
@@ -325,6 +336,7 @@ def _row_headers(scope: Scope) -> _RowHeaders:
 
 
 def _one_score(served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions) -> bytes:
+    """Return the JSON of one row's score."""
     score, fpr, tpr = served.score_one(row)
     # repr of a finite float is its JSON
     places = '"fpr":null,"tpr":null' if fpr is None else f'"fpr":{fpr!r},"tpr":{tpr!r}'
@@ -345,6 +357,7 @@ def _one_score(served: Served, row: npt.NDArray[np.float64], options: Probabilit
 def _score_with_reasons(
     served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions
 ) -> bytes:
+    """Return the JSON of one row's score with its reasons."""
     found = served.score(row).reasons
     assert found is not None
     members = {"reasons": found.as_json()[0], "reasons_rest": found.rest.item()}
@@ -354,7 +367,7 @@ def _score_with_reasons(
 
 
 def _probabilities(served: Served, score: float, options: ProbabilityOptions) -> str:
-    """Return the requested members of one row's answer, each after a comma."""
+    """Return the requested probabilities of one row as JSON members, each preceded by a comma."""
     columns = options.columns(served, np.array([score]))
     members: dict[str, Any] = {
         name: None if column is None else column.item() for name, column in columns.items()
@@ -368,13 +381,16 @@ def _probabilities(served: Served, score: float, options: ProbabilityOptions) ->
 def _label_scores(
     served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions
 ) -> bytes:
+    """Return the JSON of one row's scores by label."""
     scores = served.score(row)[0][0].tolist()
     named = dict(zip(served.labels or (), scores, strict=True))
     return orjson.dumps({"model_id": served.model_id, "scores": named, **options.reason(served)})
 
 
 def score_route(authenticator: Authenticator, models: ModelCache, context: Context) -> Route:
-    """Return the route of one row. It is registered before the others, because the router tries routes in order."""
+    """Return the route that scores one row. It must be registered before the others, because the router tries routes in
+    order.
+    """
     row = ScoreRow(authenticator, models, context)
     return Route(SCORE_PATH, row, methods=["GET"], name="score_row")
 
@@ -493,6 +509,7 @@ async def score_rows(
     """
 
     def make(served: Served, found: Rows) -> ScoresResponse:
+        """Return the response with scores, rates, probabilities and reasons of the rows."""
         head: dict[str, Any] = {"model_id": served.model_id}
         ids: dict[str, ColumnValues] = {}
         if found.ids is not None:
@@ -531,7 +548,7 @@ def _check_labels(labels: list[str], ids: dict[str, ColumnValues]) -> None:
 
 
 def _reasons_of(found: Reasons) -> dict[str, Any]:
-    """Return the members with reasons of an answer for many rows."""
+    """Return the response members with reasons for many rows."""
     return {
         "reasons": found.as_json(),
         "reasons_rest": found.rest,
@@ -568,6 +585,7 @@ async def rank_rows(
     """
 
     def make(served: Served, found: Rows) -> ScoresResponse:
+        """Return the response with the best rows, in order."""
         position = served.label(label)
         scores = found.scores if served.labels is None else found.scores[:, position]
         order = scoring.rank(scores, top)
@@ -616,6 +634,7 @@ async def explain_rows(
     served = await turns.find_model(models, caller.owner, ref)
 
     def begin() -> tuple[JsonRows, Estimates | None]:
+        """Parse the rows and check how they can be explained."""
         bounds = bounds_of(context.settings, len(body))
         rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
         estimates = scoring.check_explained(context.db.reading, caller.owner, served, len(rows.X))
@@ -624,6 +643,7 @@ async def explain_rows(
     rows, estimates = await run_in_threadpool(begin)
 
     def explain() -> bytes:
+        """Explain the rows and return the response's content."""
         explained = scoring.explain(served, rows.X, label, options, estimates)
         if rows.ids is not None:
             explained = [

@@ -1,4 +1,4 @@
-"""A model's features by name: reads rows from query strings and from JSON, and checks every value.
+"""A model's features by name: parsing of rows from query strings and from JSON, with validation of every value.
 
 `ingest.values` defines the values of each type. A categorical feature becomes the position of its category; a text
 that is none of its categories counts as missing.
@@ -41,10 +41,10 @@ _MANY_DATES = 150  # from so many cells on, Arrow parses dates faster than Pytho
 
 
 class CategoryIndex(dict[Any, float]):
-    """The categories of a feature: `index[value]` is the position of a value that a caller sends, text or JSON.
+    """The categories of a feature: `index[value]` is the position of a value from a caller, text or JSON.
 
-    NaN means a missing value or a text that is no category. Such texts are not stored: their number has no
-    limit.
+    NaN means a missing value or a text that is not a category. Such texts are not cached, because there may be any
+    number of them.
     """
 
     def __init__(self, categories: Sequence[str]) -> None:
@@ -57,7 +57,7 @@ class CategoryIndex(dict[Any, float]):
 
 
 class FeatureIndex:
-    """The features in the artifact's order; reads what a caller sends as rows of float64 in that order."""
+    """The features in the artifact's order; converts rows from a caller to float64 in that order."""
 
     def __init__(
         self,
@@ -91,7 +91,9 @@ class FeatureIndex:
         return self.decode(query, lenient=lenient) if row is None else row
 
     def _row_by_json(self, query: bytes) -> Floats | None:
-        """Return the row of a query without encoded characters, read as JSON after two replacements; else None."""
+        """Return the row of a query without percent-encoding, parsed as JSON after two replacements; None if that
+        fails.
+        """
         if len(query.translate(None, _NOT_PLAIN)) != len(query):
             return None
         text = b'{"' + query.replace(b"=", b'":').replace(b"&", b',"') + b"}"
@@ -107,7 +109,7 @@ class FeatureIndex:
         return None
 
     def decode(self, query: bytes, *, lenient: bool) -> Floats:
-        """Return the row, read parameter by parameter with percent-decoding; raises Invalid with all errors."""
+        """Return the row, parsed parameter by parameter with percent-decoding. Raises Invalid with all errors."""
         row: list[Any] = [_ABSENT] * len(self.names)
         errors: list[dict[str, str]] = []
         for pair in query.split(b"&"):
@@ -132,6 +134,7 @@ class FeatureIndex:
         return np.array([row], dtype=np.float64)
 
     def _parse(self, i: int, raw: bytes) -> tuple[float, str | None]:
+        """Return the value of a raw parameter and None, or NaN and the error message."""
         decoded = _unquote_bytes(raw)
         categories, kind = self.categories[i], self.types[i]
         try:
@@ -149,7 +152,7 @@ class FeatureIndex:
             return MISSING, self.wrong_type(i, decoded.strip().decode("utf-8", "replace"))
 
     def matrix_of_rows(self, rows: Sequence[Any], *, lenient: bool = False) -> Floats:
-        """Return rows given as objects, `[{name: value, …}, …]`; null is missing."""
+        """Return rows given as objects, `[{name: value, …}, …]`, as a matrix; null is missing."""
         plain = self._plain_rows(rows)
         table = plain or self._checked_rows(rows, lenient)
         return self._to_matrix(table, self.names, "/rows", by_name=True)
@@ -164,7 +167,7 @@ class FeatureIndex:
         return None
 
     def _checked_rows(self, rows: Sequence[Any], lenient: bool) -> Sequence[Sequence[Any]]:
-        """Return the values in the features' order, read row by row; raises Invalid with all errors."""
+        """Return the values in the features' order, checked row by row. Raises Invalid with all errors."""
         errors: list[dict[str, str]] = []
         table: list[list[Any]] = []
         for number, given in enumerate(rows):
@@ -189,7 +192,7 @@ class FeatureIndex:
     def matrix_of_table(
         self, columns: Sequence[Any], data: Sequence[Any], *, lenient: bool = False
     ) -> Floats:
-        """Return rows given as lists under one list of names."""
+        """Return rows given as lists under one list of names as a matrix."""
         errors: list[dict[str, str]] = []
         given: set[str] = set()
         # every other name is an error, so the list of errors is soon full
@@ -220,7 +223,7 @@ class FeatureIndex:
     def _to_matrix(
         self, table: Sequence[Sequence[Any]], columns: Sequence[str], pointer: str, *, by_name: bool
     ) -> Floats:
-        """Return the cells in the features' order. If all are numbers, they are read at once."""
+        """Return the cells as a matrix in the features' order. If all are numbers, they are converted at once."""
         indices = [self._position[name] for name in columns]
         X = np.full((len(table), len(self.names)), MISSING)
         try:
@@ -237,7 +240,7 @@ class FeatureIndex:
         raise AssertionError("a cell that does not fit into a float64 is listed above")
 
     def _read_cells(self, i: int, cells: Sequence[Any]) -> Floats:
-        """Return the values of a feature's cells; raises ValueError or TypeError for a wrong cell."""
+        """Return the values of a feature's cells. Raises ValueError or TypeError for a wrong cell."""
         categories = self.categories[i]
         if categories is None:
             if (
@@ -259,6 +262,7 @@ class FeatureIndex:
         pointer: str,
         by_name: bool,
     ) -> None:
+        """Raise Invalid with the cells of the wrong type."""
         misfits = (
             (number, k, i, value)
             for number, values in enumerate(table)
@@ -274,6 +278,7 @@ class FeatureIndex:
         refuse_all(errors)
 
     def _fits(self, i: int, value: Any) -> bool:
+        """Return True if a JSON value fits the type of a feature."""
         if self.categories[i] is not None:
             return is_category(value)
         try:
@@ -290,8 +295,8 @@ class FeatureIndex:
         at: str,
         errors: list[dict[str, str]],
     ) -> None:
-        """Make absent values missing if that is allowed: the feature had missing values in training, or the caller
-        is lenient.
+        """Replace absent values by missing ones if that is allowed (the feature had missing values in training, or the
+        caller is lenient), else add an error.
         """
         for i, value in enumerate(row):
             if value is not _ABSENT:
@@ -303,7 +308,7 @@ class FeatureIndex:
                 errors.append(_error(key, at or name, self.absent(i), "absent_feature"))
 
     def absent(self, i: int) -> str:
-        """Return the message that a feature is absent."""
+        """Return the message for an absent feature."""
         name = shown(self.names[i])
         return (
             f"feature {name} is absent, but was never missing in training: send it, with an empty value if "
@@ -311,12 +316,12 @@ class FeatureIndex:
         )
 
     def unknown(self, name: object) -> str:
-        """Return the message that a feature is unknown; it names the known features."""
+        """Return the message for an unknown feature, with the known ones."""
         known = ", ".join(self.names[:20]) + (", …" if len(self.names) > 20 else "")
         return f"feature {shown(name)} is unknown; the model has {known}"
 
     def wrong_type(self, i: int, value: object, notation: Notation | None = None) -> str:
-        """Return the message that says what a feature's value must be, in the notation of a table or of the model."""
+        """Return the message for a value of the wrong type, in the notation of a table or of the model."""
         notation, kind = notation or self._notation, self.types[i]
         rules = {
             NUMERIC: notation.number_rule if isinstance(value, str) else USUAL.number_rule,
@@ -331,12 +336,15 @@ class FeatureIndex:
 
 
 def _unquote_bytes(text: bytes) -> bytes:
+    """Return the percent-decoded bytes of a form-encoded text."""
     return unquote_to_bytes(text.replace(b"+", b" "))
 
 
 def _unquote(text: bytes) -> str:
+    """Return the percent-decoded text of a form-encoded text."""
     return _unquote_bytes(text).decode("utf-8", "replace")
 
 
 def _error(key: str, at: str, detail: str, code: str) -> dict[str, str]:
+    """Return an error for one parameter or part of the body."""
     return {key: at[:1000], "detail": detail, "code": code}

@@ -1,4 +1,6 @@
-"""/v1/models/{ref}/…: the interpretation of a model."""
+"""Routes for the interpretation of a model: /v1/models/{ref}/importance, …/partial-dependence, …/structure
+and others.
+"""
 
 from __future__ import annotations
 
@@ -80,6 +82,7 @@ async def read_partial_dependence(
     """
 
     def work() -> PartialDependence:
+        """Read the sample and return the mean scores."""
         input = context.db.reading(dependence.find_input, caller.owner, ref, feature, part=on)
         served = cache.serve(input.model)
         found = dependence.average(input, context.blobs, served, label=label, n_points=points)
@@ -115,6 +118,7 @@ async def read_variable_dependence(
     """
 
     def work() -> VariableDependence:
+        """Read the sample and return the explained variances."""
         input = context.db.reading(
             dependence.find_input,
             caller.owner,
@@ -161,6 +165,7 @@ async def read_structure(
     """
 
     def work() -> Response:
+        """Load the model and return its structure in the requested format."""
         model = context.db.reading(models.find, caller.owner, ref)
         served = cache.serve(model)
         if format == "text":
@@ -203,6 +208,7 @@ async def read_scorecard(
     """
 
     def work() -> Scorecard:
+        """Load the model and return its scorecard."""
         model = context.db.reading(models.find, caller.owner, ref)
         scale = scorecards.Scale(pdo, base_score, base_odds)
         if model.algorithm not in scorecards.LOG_ODDS:
@@ -246,6 +252,7 @@ async def read_margins(
     """
 
     def work() -> Response:
+        """Read the margins and return them with the bounds."""
         found = context.db.reading(
             margins.read_margins, caller.owner, ref, theta=theta, delta=delta
         )

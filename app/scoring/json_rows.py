@@ -1,5 +1,5 @@
-"""Rows to score in JSON: objects of features, or lists of values under one list of names. Each may carry an id; so may
-a query.
+"""Rows to score in JSON: objects of features, or lists of values under one list of names. Each row, also one in a
+query, may have an id.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ SHAPE = (
 
 
 class IdAndIgnored(NamedTuple):
-    """The fields that are not features: the field or column of the ids, and fields to ignore (`*`: all)."""
+    """The fields of rows that are not features: the field or column of the ids, and the fields to ignore (`*`: all)."""
 
     id: str | None = None
     ignore: Sequence[str] = ()
 
     @classmethod
     def of(cls, fields: JsonRowFields) -> IdAndIgnored:
-        """Return the fields that a query names."""
+        """Return the fields that the query names."""
         return cls(fields.id, tuple(fields.ignore or ()))
 
     def of_body(self, given: dict[str, Any]) -> IdAndIgnored:
-        """Return these fields together with the ones that the body names, which are removed from the body. Raises
-        Invalid.
+        """Return these fields together with those that the body names, which are removed from the body.
+        Raises Invalid.
         """
         for name in (ID, IGNORE):
             if name in given and getattr(self, name):
@@ -72,7 +72,7 @@ class IdAndIgnored(NamedTuple):
 
 
 class QueryIds(NamedTuple):
-    """The id of the row in a query."""
+    """The id of a row in a query, and its field."""
 
     has_id: bool
     id: str | None
@@ -241,12 +241,13 @@ def of_lists(
 
 
 def check_count(rows: int, max_rows: int) -> None:
-    """Raise Invalid for more rows than are read at once."""
+    """Raise Invalid for more rows than one request may have."""
     if rows > max_rows:
         raise _too_many_rows(max_rows, rows)
 
 
 def _too_many_rows(max_rows: int, got: object) -> Invalid:
+    """Return the error for too many rows."""
     return Invalid(f"a body can have at most {max_rows} rows here, got {got}", code="too_many_rows")
 
 
@@ -262,7 +263,7 @@ def _as_array(ids: list[Any]) -> pa.Array:
 
 
 def _wrong_id(value: object) -> str | None:
-    """Return the error for the id of a row."""
+    """Return the error message for a row's invalid id; None for a valid one."""
     if value is None or isinstance(value, str | int | float):
         return None
     return f"an id must be a string, a number, true, false or null, got {shown(value)}"

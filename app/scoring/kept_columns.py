@@ -1,4 +1,4 @@
-"""Columns that are copied from a table to its scores."""
+"""Columns that are copied from a table to the result of its scoring."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ ColumnForm = TypedDict("ColumnForm", {"as": str, "words": NotRequired[list[str]]
 
 
 def form_of(dataset: Dataset, name: str) -> ColumnForm | None:
-    """Return the form in which a dataset's column is written: labels by their values, seconds as times; None:
-    unchanged.
+    """Return the form in which a dataset's column is copied: labels as their values, seconds as times;
+    None: unchanged.
     """
     labels = dataset.labels or [
         {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
@@ -44,7 +44,9 @@ def form_of(dataset: Dataset, name: str) -> ColumnForm | None:
 
 
 def kept_fields(source: Source, keep: Mapping[str, ColumnForm | None]) -> list[pa.Field]:
-    """Return the types of the kept columns: by form for a dataset, its own for a typed file, else text."""
+    """Return the Arrow fields of the copied columns: by form for a dataset, with their own type for a typed file, else
+    text.
+    """
     types: dict[str, pa.DataType] = {}
     if source.schema is not None:
         types = dict(zip(source.names, source.schema.types, strict=True))
@@ -73,6 +75,7 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _plain(column: pa.Array) -> pa.Array:
+    """Return a column in the type in which it is copied. Raises BadTable."""
     kind = _plain_type(column.type)
     if kind != CATEGORIES:
         values = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
@@ -97,6 +100,7 @@ def write_as(column: pa.Array, form: ColumnForm | None) -> pa.Array:
 
 
 def _to_times(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> pa.Array:
+    """Return seconds since 1970 as Arrow timestamps."""
     ticks = np.where(missing, 0.0, np.rint(values * _MICROSECONDS)).astype(np.int64)
     return pc.cast(pa.array(ticks, mask=missing), _TYPES["datetime"])
 

@@ -1,4 +1,4 @@
-"""Tables too large for memory, scored in the API's process: from a file, block by block, to files."""
+"""Tables too large for memory, scored in the API's process block by block, from a file to files."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ Parts = list[bytes | BinaryIO]
 
 @dataclass(frozen=True)
 class LargeTable:
-    """A request to score a large table: the model, the options of the table, and `make`, which makes the answer
-    from the scores.
+    """A request to score a large table: the model, the options for reading the table, and `make`, which constructs the
+    response from the scores.
     """
 
     ref: str
@@ -61,11 +61,11 @@ class LargeTable:
 
 
 class _CallerGone(Exception):
-    """The caller has disconnected."""
+    """Raised when the caller has disconnected."""
 
 
 async def read_up_to(request: Request, most: int) -> tuple[bytes, AsyncIterator[bytes] | None]:
-    """Return a body of at most `most` bytes and None; else its first bytes and an iterator of the rest.
+    """Return a body of at most `most` bytes and None; for a longer one, its first bytes and an iterator over the rest.
 
     If a body announces more bytes, nothing is read.
     """
@@ -90,12 +90,12 @@ async def score(
     begin: bytes,
     rest: AsyncIterator[bytes],
 ) -> tuple[Parts, str, Callable[[], None]]:
-    """Score a body with these first bytes; returns the answer, the model's id, and a function that releases the disk
-    space.
+    """Score a body that begins with these bytes; returns the parts of the response, the model's id, and a function that
+    releases the disk space.
 
-    The body is received under a permit of an upload, which is held until the answer is sent: its files take room until
-    then. They count towards no quota, because they are temporary. The end of the request also releases the permit.
-    Errors that do not depend on the body are raised before it is read.
+    The body is received under an upload permit, which is held until the response is sent, because its files occupy disk
+    space until then. They count towards no quota, because they are temporary. The end of the request also releases the
+    permit. Errors that do not depend on the body are raised before it is read.
     """
     refuse_for_workers(table.format)
     context, owner = context_of(request), request.scope["caller"].owner
@@ -105,6 +105,7 @@ async def score(
         await spool(request, permit, _joined(begin, rest), folder / _BODY)
 
         def work(look: Look) -> tuple[Parts, str]:
+            """Score the received file and return the parts of the response."""
             served = models.find(owner, table.ref)
             with ScoresFiles(table.media_type, folder) as answer:
                 score_file(served, folder / _BODY, table, bounds_of(context.settings), answer, look)
@@ -132,6 +133,7 @@ def bounds_of(settings: Settings) -> FileBounds:
 
 @contextmanager
 def _folder(context: Context) -> Iterator[Path]:
+    """Yield a temporary folder, which is deleted after the block."""
     folder = context.blobs.staging_dir()
     try:
         yield folder
@@ -140,6 +142,7 @@ def _folder(context: Context) -> Iterator[Path]:
 
 
 async def _joined(begin: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the first bytes and then the rest."""
     yield begin
     async for piece in rest:
         yield piece
@@ -151,18 +154,20 @@ async def _in_turn(
     owner: str,
     work: Callable[[Look], tuple[Parts, str]],
 ) -> tuple[Parts, str]:
-    """Do the work in a thread when it is the owner's turn; give it up if the caller disconnects.
+    """Run the work in a thread when the owner has a permit; cancel it if the caller disconnects.
 
     `work` must call its argument from time to time. Raises TooMany if others take too long.
     """
     gone = threading.Event()
 
     def look() -> None:
+        """Raise an error if the caller has disconnected or the disk is full."""
         if gone.is_set():
             raise _CallerGone
         resources.check(context.settings)
 
     async def wait_and_work() -> tuple[Parts, str]:
+        """Wait for a permit, then run the work in a thread."""
         deadline = time.monotonic() + TURN_SECONDS
         while (refusal := context.tables.refusal(owner)) is not None:
             if gone.is_set() or time.monotonic() >= deadline:
@@ -194,7 +199,7 @@ def score_file(
     answer: ScoresFiles,
     look: Look,
 ) -> None:
-    """Score the rows of a file, block by block; raises Invalid and BadTable with all its errors.
+    """Score the rows of a file block by block into `answer`. Raises Invalid and BadTable with all errors of the file.
 
     `look` is called between blocks, and may raise.
     """
@@ -226,7 +231,7 @@ def _matrices(
     stack: ExitStack,
     look: Look,
 ) -> Iterator[tuple[Floats, pa.Array | None]]:
-    """Yield the rows in blocks, with their ids, as `score_body` reads them. A block is valid until the next."""
+    """Yield the rows in blocks, with their ids, as `score_body` reads them. A block is valid until the next one."""
     features = served.features
     how = (table.format, features, table.options, served.table_dialect, bounds)
     reader, source = read_file(path, *how, stack, look)

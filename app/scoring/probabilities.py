@@ -1,4 +1,4 @@
-"""Probabilities with scores: the caller's options, and the columns of an answer."""
+"""Probabilities next to scores: the caller's options, and the columns of a response."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ class Calibrated(Protocol):
 
     @property
     def labels(self) -> list[str] | None:
-        """The labels of a model that has several."""
+        """The labels, if the model has several; else None."""
 
     @property
     def calibration(self) -> ServedCalibration | None:
-        """The calibration, which converts scores to probabilities."""
+        """The calibration, which converts scores to probabilities; None if the model has none."""
 
     @property
     def why_no_calibration(self) -> str:
-        """The reason why there is none."""
+        """The reason why the model has no calibration."""
 
 
 @dataclass(frozen=True)
 class ProbabilityOptions:
-    """The probabilities that a caller wants with the scores.
+    """The probabilities that a caller requests with the scores.
 
-    `asked` is true if the caller named one of the parameters: if the model has no probability, the answer says why.
+    `asked` is True if the caller set one of the parameters; if the model has no calibration, the response then has the
+    reason.
     """
 
     wanted: bool = True
@@ -65,7 +66,7 @@ class ProbabilityOptions:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> ProbabilityOptions:
-        """Return the options of `as_json`."""
+        """Return the options in the JSON of `as_json`."""
         return cls(**kept)
 
     def names_without(self, kept: Sequence[str]) -> tuple[str, ...]:
@@ -104,7 +105,7 @@ class ProbabilityOptions:
         )
 
     def reason(self, served: Calibrated) -> dict[str, str]:
-        """Return the member of an answer that says why a requested probability is absent."""
+        """Return the response's member that explains why a requested probability is absent; empty if it is not."""
         if self.wanted and self.asked and served.calibration is None:
             return {"no_probability": served.why_no_calibration}
         return {}
@@ -116,14 +117,14 @@ NOTHING = ProbabilityOptions(wanted=False)
 
 @dataclass(frozen=True)
 class _Switch(FlagField):
-    """True or false, in upper or lower case, or as a digit."""
+    """A boolean field that accepts words in upper or lower case, and digits."""
 
     words: Mapping[str, Any] = field(
         default_factory=lambda: {"true": True, "1": True, "false": False, "0": False}
     )
 
     def read(self, name: str, text: str) -> bool:
-        """Return the value of the word."""
+        """Return the boolean of the text."""
         return super().read(name, text.lower() if text.lower() in self.words else text)
 
     @property
@@ -133,7 +134,7 @@ class _Switch(FlagField):
 
 
 class ProbabilityFields(QueryFields):
-    """The parameters of a query. A model's feature of the same name takes precedence."""
+    """The query parameters for probabilities. A model's feature of the same name takes precedence."""
 
     probability: Annotated[bool, _Switch()] = Field(
         default=True, description="`false` omits the probability."
@@ -153,7 +154,7 @@ class ProbabilityFields(QueryFields):
     )
 
     def options(self) -> ProbabilityOptions:
-        """Return the options of the parameters; raises Invalid if they contradict each other."""
+        """Return the options that the parameters define. Raises Invalid if they contradict each other."""
         wanted, asked = self.probability, bool(self.model_fields_set)
         if not wanted and (self.interval or self.prevalence is not None):
             detail = (

@@ -1,4 +1,4 @@
-"""The picture of a branching program."""
+"""Picture of a branching program."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LINE_LENGTH, _LINES = 22, 2
 
 
 def draw_program(ranker: ProgramRanker, title: str) -> str:
-    """Draw the first program of a ranker as an SVG document that refers to nothing outside it (Fig. 2).
+    """Return an SVG document, without external references, of the first program of a ranker (Fig. 2).
 
-    A node is as large as the share of rows that reach it, and has the colour of the positives' share among them,
-    classes weighing the same; its tooltip holds its rule, its masses and its error.
+    The area of a node is proportional to the fraction of rows that reach it, and its colour shows the fraction of
+    positives among them, with equal class weights. Its tooltip has its rule, its masses and its error.
     """
     layers = ranker.structure()["programs"][0]
     frozen = [ranker.nodes_["frozen"][layer(t)] for t in range(len(layers))]
@@ -66,14 +66,17 @@ def draw_program(ranker: ProgramRanker, title: str) -> str:
 
 
 def _is_reached(node: dict[str, Any]) -> bool:
+    """Return True if training rows reach the node."""
     return bool(node["positive"] + node["negative"] > 0.0)
 
 
 def _position(width: float, t: int, position: int) -> tuple[float, float]:
+    """Return the coordinates of a node."""
     return width / 2 + _ACROSS * (position - t / 2), _HEAD + 24 + _DOWN * t
 
 
 def _draw_edges(width: float, t: int, position: int) -> str:
+    """Return the two edges of a node."""
     x, y = _position(width, t, position)
     ways = [_position(width, t + 1, position + step) for step in (0, 1)]
     lines = "".join(f"M{x:.1f} {y:.1f}L{to_x:.1f} {to_y - 14:.1f}" for to_x, to_y in ways)
@@ -81,7 +84,7 @@ def _draw_edges(width: float, t: int, position: int) -> str:
 
 
 def _draw_node(width: float, t: int, position: int, node: dict[str, Any], *, ends: bool) -> str:
-    """Return a circle with the condition of the node below it."""
+    """Return the circle of a node with its condition below it."""
     x, y = _position(width, t, position)
     positive, negative = node["positive"], node["negative"]
     share = positive / (positive + negative)

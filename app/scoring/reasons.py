@@ -1,9 +1,9 @@
-"""Reasons with scores: the caller's options, and the columns of an answer.
+"""Reasons for scores: the caller's options, and the columns of a response.
 
-A reason is a part of the difference between the row's score and the score of a reference, described by the reason codes
-of the model's name. All parts of a row, also the ones that are not named, sum to that difference. If scores are sums by
-feature, the parts are the `Ranker.shapley_values` of the row minus the ones of an average row. Otherwise they are
-Shapley values against a few stored rows of the reference: see `core.explain.sampling`.
+A reason is a contribution to the difference between the row's score and the score of a reference, described by the
+reason codes of the model's name. All contributions of a row, including those without a reason, sum to that difference.
+If scores are sums over features, the contributions are the `Ranker.shapley_values` of the row minus those of an average
+row. Otherwise they are Shapley values relative to a few stored rows of the reference: see `core.explain.sampling`.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ReasonOptions:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any] | None) -> ReasonOptions | None:
-        """Return the options of `as_json`."""
+        """Return the options in the JSON of `as_json`; None for None."""
         return None if kept is None else cls(**kept)
 
     @property
@@ -115,7 +115,7 @@ class ReasonOptions:
 
 
 class ReasonFields(QueryFields):
-    """The parameters of a query. A model's feature of the same name takes precedence."""
+    """The query parameters for reasons. A model's feature of the same name takes precedence."""
 
     reasons: Annotated[int | None, WholeField(least=1, most=MAX_REASONS)] = Field(
         default=None,
@@ -139,7 +139,9 @@ class ReasonFields(QueryFields):
     )
 
     def options(self) -> ReasonOptions | None:
-        """Return the options of the parameters, None for no reasons; raises Invalid if they contradict each other."""
+        """Return the options that the parameters define, None for no reasons. Raises Invalid if they contradict each
+        other.
+        """
         if self.reasons is None:
             refuse_all(
                 [
@@ -159,7 +161,7 @@ class ReasonFields(QueryFields):
 
 
 def has_parts(algorithm: str) -> bool:
-    """Return False for an algorithm whose scores are known not to be sums of parts by feature."""
+    """Return False for an algorithm whose scores are never sums of contributions of features."""
     from core.base.ranker import Ranker
 
     known = algorithm in ALGORITHMS
@@ -177,14 +179,14 @@ class AverageRows(NamedTuple):
 
 
 def average_rows_of(row: ModelReference) -> AverageRows:
-    """Return the average rows that a row of the database stores."""
+    """Return the average rows in a database row."""
     parts = [np.frombuffer(each, dtype="<f8") for each in (row.negative_parts, row.positive_parts)]
     scores = [row.negative_score, row.positive_score]
     return AverageRows(row.part, row.negatives, scores, np.stack(parts))
 
 
 class ReferenceRows(NamedTuple):
-    """A few rows whose mean is the reference, for scores that are not sums."""
+    """A few rows whose mean score is the reference, for scores that are not sums of contributions."""
 
     part: str
     X: Floats
@@ -196,7 +198,7 @@ ReferenceSamples = Mapping[str, ReferenceRows]
 
 
 def read_references(session: Session, model_id: str) -> ReferenceSamples:
-    """Return the rows of references that are stored with a model, as many as reasons use."""
+    """Return the stored reference rows of a model, as many as reasons use."""
     names = {class_part(part, of): (part, of) for part in ("train", "validation") for of in CLASSES}
     names["train"] = "train", AVERAGE
     found = {}
@@ -210,9 +212,7 @@ def read_references(session: Session, model_id: str) -> ReferenceSamples:
 
 
 class ReasonSources(NamedTuple):
-    """The data behind reasons: the average rows or the sampled rows of a model, and a revision of its name's
-    dictionary.
-    """
+    """The stored data for a model's reasons: average rows or sampled rows, and a revision of the reason codes."""
 
     average_rows: AverageRows | None
     samples: ReferenceSamples
@@ -221,7 +221,7 @@ class ReasonSources(NamedTuple):
 
 
 class SourcesFile(TypedDict):
-    """The sources for the process of a job: their arrays are in a file, without those of `average_rows`."""
+    """The data for reasons in the payload of a job: the arrays are in a file; `average_rows` has no arrays here."""
 
     average_rows: tuple[str, int, list[float]] | None
     parts: dict[str, str]
@@ -231,7 +231,7 @@ class SourcesFile(TypedDict):
 def write_sources(
     session: Session, model_id: str, entries: Sequence[StoredReasonEntry], workdir: Path
 ) -> SourcesFile:
-    """Write the sources of a model's reasons for `read_sources`."""
+    """Write the data for a model's reasons to a file, for `read_sources`."""
     stored = repository.find_reference(session, model_id)
     average_rows = None if stored is None else average_rows_of(stored)
     samples = read_references(session, model_id)
@@ -247,7 +247,7 @@ def write_sources(
 
 
 def read_sources(written: SourcesFile, workdir: Path) -> ReasonSources:
-    """Return the sources that `write_sources` wrote."""
+    """Return the data for reasons that `write_sources` wrote."""
     with np.load(workdir / _SOURCES_FILE, allow_pickle=False) as arrays:
         samples = {
             of: ReferenceRows(part, arrays[f"{of}_X"], arrays[f"{of}_weight"])
@@ -263,8 +263,8 @@ def read_sources(written: SourcesFile, workdir: Path) -> ReasonSources:
 def _read_sources(
     session: Session, owner: str, model_id: str, *, is_sum: bool
 ) -> tuple[ReasonSources, DictionaryLayout | None]:
-    """Return the current sources of a model's reasons: the entries of the dictionary, or their layout if it is
-    cached.
+    """Return the current data for a model's reasons, with the entries of the reason codes, or with their cached layout
+    instead.
     """
     model = _find(session, owner, model_id)
     stored = repository.find_reference(session, model.id)
@@ -281,7 +281,7 @@ def _read_sources(
 
 
 def stored_references(session: Session, model: Model) -> Collection[str]:
-    """Return the references that a model's reasons can have, from the rows that are stored with it."""
+    """Return the references that a model's reasons support, given the rows that are stored with it."""
     if repository.find_reference(session, model.id) is not None:
         return REFERENCES
     samples = read_references(session, model.id)
@@ -289,7 +289,7 @@ def stored_references(session: Session, model: Model) -> Collection[str]:
 
 
 def _references_of(samples: ReferenceSamples, *, is_sum: bool) -> Collection[str]:
-    """Return the references of a model whose average rows are not stored."""
+    """Return the references that a model supports without stored average rows."""
     found = [AVERAGE] if is_sum or AVERAGE in samples else []
     return [*found, NEGATIVE, CUTOFF] if all(of in samples for of in CLASSES) else found
 
@@ -297,7 +297,7 @@ def _references_of(samples: ReferenceSamples, *, is_sum: bool) -> Collection[str
 def check_options(
     options: ReasonOptions, *, labels: bool, cutoff: bool, references: Collection[str]
 ) -> None:
-    """Raise Invalid for reasons that a model cannot give, before the model is loaded.
+    """Raise Invalid for reasons that a model does not support, before it is loaded.
 
     `cutoff` is True if the request names an alias with a guarantee. `references` are the ones that the model can
     have.
@@ -315,6 +315,7 @@ def check_options(
 
 
 def _no_reference(wanted: str, references: Collection[str]) -> Invalid:
+    """Return the error for an unsupported reference."""
     if wanted == AVERAGE:
         detail = "rows of the training data, but none are stored with this model"
         ways = "Train it again"
@@ -330,11 +331,12 @@ def _no_reference(wanted: str, references: Collection[str]) -> Invalid:
 
 
 def _refusal(parameter: str, detail: str, code: str) -> Invalid:
+    """Return the error for a query parameter."""
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail}])
 
 
 def too_many_rows(most: int) -> Invalid:
-    """Return the refusal of more rows than may have reasons in one request."""
+    """Return the error for more rows than one request with reasons may have."""
     detail = (
         f"reasons are computed for at most {most} rows of this model per request: send more to POST "
         "/v1/batch-scores"
@@ -343,11 +345,11 @@ def too_many_rows(most: int) -> Invalid:
 
 
 class LoadedModel(Protocol):
-    """The parts of a loaded model that reasons need."""
+    """The parts of a loaded model that are needed to compute reasons."""
 
     @property
     def model_id(self) -> str:
-        """Its id."""
+        """The id of the model."""
 
     @property
     def ranker(self) -> Ranker:
@@ -355,19 +357,21 @@ class LoadedModel(Protocol):
 
     @property
     def features(self) -> FeatureIndex:
-        """Its features."""
+        """The index of the model's features."""
 
     @property
     def labels(self) -> list[str] | None:
-        """The labels of a model that has several."""
+        """The labels, if the model has several; else None."""
 
     @property
     def flag_threshold(self) -> float | None:
-        """The threshold of the alias in the request, if the alias has a guarantee."""
+        """The threshold of the alias in the request; None without an alias or a guarantee."""
 
 
 def prepare(reading: Reading, owner: str, served: LoadedModel, options: ReasonOptions) -> Reasoner:
-    """Return the reasoner for the rows of a request; raises Invalid if the model cannot give such reasons."""
+    """Return the object that computes the reasons for a request's rows. Raises Invalid if the model does not support
+    the requested reasons.
+    """
     is_sum = _is_sum(served)
     sources, layout = reading(_read_sources, owner, served.model_id, is_sum=is_sum)
     if layout is None:
@@ -377,8 +381,8 @@ def prepare(reading: Reading, owner: str, served: LoadedModel, options: ReasonOp
 
 
 def _is_sum(served: LoadedModel) -> bool:
-    """Return True if the scores have parts by feature. Models with several labels count as such; they are refused
-    later.
+    """Return True if the scores are sums of contributions of features. Models with several labels count as such; they
+    are rejected later.
     """
     n_features = len(served.features.names)
     unknown = np.full((1, n_features), np.nan)
@@ -388,7 +392,7 @@ def _is_sum(served: LoadedModel) -> bool:
 
 
 def average_estimates(reading: Reading, owner: str, served: LoadedModel) -> Estimates:
-    """Return the estimator of contributions for scores that are not sums, against the average training row; raises
+    """Return the estimator of contributions, relative to the average training row, for scores that are not sums. Raises
     Invalid.
     """
     if served.labels is not None:
@@ -404,10 +408,12 @@ def average_estimates(reading: Reading, owner: str, served: LoadedModel) -> Esti
 
 
 def _read_samples(session: Session, owner: str, model_id: str) -> ReferenceSamples:
+    """Return the reference rows of the owner's model. Raises NotFound."""
     return read_references(session, _find(session, owner, model_id).id)
 
 
 def _find(session: Session, owner: str, model_id: str) -> Model:
+    """Return the owner's model. Raises NotFound."""
     model = repository.find(session, owner, model_id)
     if model is None:
         raise NotFound(f"there is no model {model_id!r}")
@@ -423,7 +429,8 @@ def make_reasoner(
     layout: DictionaryLayout | None = None,
     is_sum: bool | None = None,
 ) -> Reasoner:
-    """Return the reasoner for at most so many rows of a model; raises Invalid if the model cannot give reasons.
+    """Return the object that computes the reasons for at most `max_rows` rows of a model. Raises Invalid if the model
+    does not support reasons.
 
     `types` are the types of the features, if their index reads all features as numbers. `layout` is the layout of the
     entries, and `is_sum` says whether scores have parts by feature; None if unknown.
@@ -453,9 +460,12 @@ def make_reasoner(
 def _parts_against(
     served: LoadedModel, options: ReasonOptions, rows: AverageRows | None, cutoff: float | None
 ) -> tuple[_ExactParts, Json]:
-    """Return the `_ExactParts` of scores that are sums, against the requested reference, and their description."""
+    """Return the `_ExactParts` for scores that are sums, relative to the requested reference, and the reference's
+    description.
+    """
 
     def relative_to(reference: explain.Reference, on: Json) -> tuple[_ExactParts, Json]:
+        """Return the exact parts relative to a reference, and its description."""
         described = {"kind": options.reference, "score": reference.score, **on, "method": PARTS}
         return _ExactParts(served.ranker, served.features.names, reference), described
 
@@ -472,7 +482,9 @@ def _parts_against(
 def _estimates_against(
     served: LoadedModel, options: ReasonOptions, samples: ReferenceSamples, cutoff: float | None
 ) -> tuple[Estimates, Json]:
-    """Return the `Estimates` of scores that are not sums, against the requested reference, and their description."""
+    """Return the `Estimates` for scores that are not sums, relative to the requested reference, and the reference's
+    description.
+    """
 
     n_features = len(served.features.names)
     if n_features > MAX_ESTIMATED_FEATURES:
@@ -483,6 +495,7 @@ def _estimates_against(
         raise _refusal(REASONS, detail, "too_many_features")
 
     def of(name: str) -> Estimates:
+        """Return the estimates relative to the rows with this name."""
         rows, n = samples[name], REFERENCE_ROWS
         return Estimates(served.ranker, served.features.names, rows.X[:n], rows.weight[:n])
 
@@ -504,6 +517,7 @@ def _estimates_against(
 
 
 def _reference_at(cutoff: float | None, negative: Reference, positive: Reference) -> Reference:
+    """Return the reference with the score of the alias's cutoff, between two others. Raises Invalid."""
 
     assert cutoff is not None
     if not math.isfinite(cutoff):
@@ -516,19 +530,19 @@ def _reference_at(cutoff: float | None, negative: Reference, positive: Reference
 
 
 class _ExactParts:
-    """Divides scores that are sums by feature, exactly."""
+    """Computes exact contributions of features, for scores that are sums."""
 
     def __init__(self, ranker: Ranker, names: Sequence[str], reference: Reference) -> None:
         self._ranker, self._names, self._reference = ranker, names, reference
         self.score = reference.score
 
     def most_rows(self, rows: int | None) -> int | None:
-        """Return how many rows may be divided at once, at most `rows`; None: any number."""
+        """Return the maximum number of rows for one request, at most `rows`; None for no limit."""
         steps = self._ranker.count_shapley_steps()
         return rows if rows is None or not steps else min(rows, max(1, MAX_STEPS // steps))
 
     def attribute(self, X: Floats) -> explain.ShapleyEstimate:
-        """Divide the scores of rows."""
+        """Return the contributions to the scores of rows."""
         parts = _parts(self._ranker, self._names, X)
         assert parts is not None
         return explain.ShapleyEstimate(
@@ -537,7 +551,9 @@ class _ExactParts:
 
 
 class Estimates:
-    """Divides any scores against rows of the reference; see `core.explain.shapley_estimate`."""
+    """Estimates the contributions of features to any scores, relative to rows of the reference; see
+    `core.explain.shapley_estimate`.
+    """
 
     def __init__(self, ranker: Ranker, names: Sequence[str], X: Floats, weight: Floats) -> None:
         self._ranker, self._names, self.X = ranker, tuple(names), np.ascontiguousarray(X)
@@ -545,7 +561,7 @@ class Estimates:
         self.score = float(self.weight @ ranker.score_rows(self.X))
 
     def most_rows(self, rows: int | None) -> int | None:
-        """Return how many rows may be divided at once, at most `rows`; None: any number."""
+        """Return the maximum number of rows for one request, at most `rows`; None for no limit."""
         if rows is None:
             return None
         scored = explain.count_scored(len(self._names), len(self.X))
@@ -553,7 +569,7 @@ class Estimates:
         return min(rows, max(1, MAX_SCORED // max(1, scored, visited // VISITED_PER_SCORED)))
 
     def attribute(self, X: Floats) -> explain.ShapleyEstimate:
-        """Divide the scores of rows."""
+        """Return the estimated contributions to the scores of rows."""
 
         if not len(X):
             return explain.ShapleyEstimate(X, X, np.ones(0, dtype=np.bool_))
@@ -584,7 +600,7 @@ class Reasons:
     """The description of the reference for a response."""
 
     def as_json(self) -> list[list[Json]]:
-        """Return the reasons by row."""
+        """Return the reasons of each row as JSON."""
         return [
             [
                 {
@@ -607,7 +623,7 @@ class Reasons:
         ]
 
     def as_columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the columns of a table, see `ReasonOptions.names`."""
+        """Return the reasons as columns of a table, see `ReasonOptions.names`."""
         found: dict[str, npt.NDArray[Any]] = {}
         for k in range(self.codes.shape[1]):
             found[f"reason_{k + 1}_code"] = self.codes[:, k]
@@ -619,7 +635,7 @@ class Reasons:
 
     @staticmethod
     def join(blocks: Sequence[Reasons]) -> Reasons:
-        """Return the reasons of blocks of rows as one."""
+        """Return the reasons of several blocks of rows as one object."""
         if len(blocks) == 1:
             return blocks[0]
         return Reasons(
@@ -635,7 +651,7 @@ class Reasons:
 
 
 def as_arrow(column: npt.NDArray[Any] | pa.Array) -> pa.Array:
-    """Return a column of an answer as an Arrow array; a column of objects holds texts and None."""
+    """Return a column of a response as an Arrow array; a column of objects contains texts and None."""
     import pyarrow as pa
 
     if not isinstance(column, np.ndarray):
@@ -646,7 +662,7 @@ def as_arrow(column: npt.NDArray[Any] | pa.Array) -> pa.Array:
 
 
 def _parts(ranker: Ranker, names: Sequence[str], X: Floats) -> Floats | None:
-    """Return the parts of scores minus the mean training score; None if scores are not sums by feature."""
+    """Return the contributions of features to scores minus the mean training score; None if scores are not sums."""
 
     try:
         return ranker.shapley_values(CodedTable(X, tuple(names), ranker.categories_))
@@ -655,7 +671,7 @@ def _parts(ranker: Ranker, names: Sequence[str], X: Floats) -> Floats | None:
 
 
 class _Entry(NamedTuple):
-    """An entry of a dictionary for one model."""
+    """An entry of the reason codes, compiled for one model."""
 
     item: int
     columns: npt.NDArray[np.intp]
@@ -665,7 +681,7 @@ class _Entry(NamedTuple):
 
 
 class DictionaryLayout(NamedTuple):
-    """A dictionary compiled for one model: the possible reasons have numbers."""
+    """Reason codes compiled for one model: the possible reasons are numbered."""
 
     own: npt.NDArray[np.intp]
     feature_of: dict[int, int]
@@ -676,7 +692,9 @@ class DictionaryLayout(NamedTuple):
 
 
 class _LayoutCache:
-    """The most recently used layouts, by the model's id and the revision of the dictionary. A layout never changes."""
+    """A cache of the most recently used layouts, by model id and revision of the reason codes. A layout
+    never changes.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -684,12 +702,14 @@ class _LayoutCache:
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, int | None]) -> DictionaryLayout | None:
+        """Return a layout; None if it is not cached."""
         with self._lock:
             if key in self._held:
                 self._held.move_to_end(key)
             return self._held.get(key)
 
     def put(self, key: tuple[str, int | None], layout: DictionaryLayout) -> None:
+        """Store a layout, and drop the least recently used ones over the limit."""
         with self._lock:
             self._held[key] = layout
             self._held.move_to_end(key)
@@ -703,7 +723,9 @@ _LAYOUTS = _LayoutCache(32)
 def _lay_out(
     entries: Sequence[StoredReasonEntry], features: FeatureIndex, types: Sequence[str]
 ) -> DictionaryLayout:
-    """Number the possible reasons: each feature, and each code before the first feature that it describes."""
+    """Return the layout of reason codes for a model: each feature, and each code before the first feature that it
+    covers, gets a number.
+    """
     position = {name: i for i, name in enumerate(features.names)}
     known = [
         (entry, [position[name] for name in entry["columns"] if name in position])
@@ -737,8 +759,8 @@ def _lay_out(
 def _condition(
     entry: StoredReasonEntry, i: int, features: FeatureIndex, types: Sequence[str]
 ) -> Callable[[Floats], npt.NDArray[np.bool_]] | None:
-    """Return a function that finds the values to which an entry applies; None if the entry does not fit the
-    feature's type.
+    """Return a function that finds the values to which an entry applies; None if the entry does not fit the feature's
+    type.
     """
     kind, index = types[i], features.categories[i]
     categories, missing = entry["categories"], entry["missing"]
@@ -760,6 +782,7 @@ def _condition(
     with_known = missing is not True or any(e is not None for e in (*ends, categories))
 
     def applies(values: Floats) -> npt.NDArray[np.bool_]:
+        """Return the mask of the values to which the entry applies."""
         unknown = np.isnan(values)
         found = ~unknown if with_known else np.zeros(len(values), dtype=np.bool_)
         if low is not None:
@@ -778,7 +801,7 @@ def _nothing(n_rows: int) -> None:
 
 
 class Reasoner:
-    """Computes reasons of rows: the parts of their scores minus the parts of a reference, described by a dictionary."""
+    """Computes the reasons of rows: their contributions relative to a reference, described by reason codes."""
 
     def __init__(
         self,
@@ -818,7 +841,7 @@ class Reasoner:
         return Reasons.join(found)
 
     def _count(self, n_rows: int) -> None:
-        """Count rows, and raise Invalid once they are too many."""
+        """Count rows, and raise Invalid once there are too many."""
         if self._left is None:
             return
         self._left -= n_rows
@@ -826,6 +849,7 @@ class Reasoner:
             raise too_many_rows(self._max_rows or 0)
 
     def _of(self, X: Floats, scores: Floats) -> Reasons:
+        """Return the reasons of rows, without counting them."""
 
         names, n = self._features.names, self.options.n
         attributed = explain.ShapleyEstimate(X, X, np.ones(0, dtype=np.bool_))
@@ -874,7 +898,7 @@ class Reasoner:
         return Reasons(codes, texts, columns, *terms, self.described)
 
     def _plain(self, i: int, value: float) -> str:
-        """Return the phrase for a feature without an entry in the dictionary."""
+        """Return the text for a feature without an entry in the reason codes."""
         from core.explain.conditions import spell_number
 
         name, categories = self._features.names[i], self._ranker.categories_[i]

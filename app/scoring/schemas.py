@@ -1,4 +1,4 @@
-"""Scoring over HTTP. The model's own feature index checks what comes in; these shapes document it."""
+"""Request and response bodies of scoring. The model's feature index validates requests; these schemas document them."""
 
 from __future__ import annotations
 
@@ -486,7 +486,7 @@ class BatchScoreRequest(Body):
     )
 
     def reason_options(self) -> ReasonOptions | None:
-        """Return the reasons that the caller wants."""
+        """Return the requested reasons; None for none. Raises Invalid."""
         named = {name: getattr(self, name) for name in ReasonFields.model_fields}
         parameters = {name: str(value) for name, value in named.items() if value is not None}
         try:
@@ -640,7 +640,7 @@ class BatchSummary(Resource):
 
 
 def batch_score_of(row: BatchScoreRow) -> BatchScore:
-    """Return the resource of a row."""
+    """Return the response for a batch score's row."""
     reasons = row.read_options.get(batch_scores.REASON_OPTIONS)
     if reasons is not None:
         reasons = reasons | {"dictionary": row.read_options[batch_scores.DICTIONARY]}
@@ -691,7 +691,7 @@ class Importance(Resource):
 
 
 def importance_of(measured: Importances) -> Importance:
-    """Show the importances of a model."""
+    """Return the response for the importances of a model."""
     return Importance.from_row(
         measured.row,
         model_id=measured.model.id,
@@ -736,7 +736,7 @@ class PartialDependence(Resource):
 
 
 def dependence_of(found: Dependence, part: DataPart, label: str | None) -> PartialDependence:
-    """Show the values in the caller's words."""
+    """Return the response for a partial dependence, with the values as callers write them."""
     axes = []
     for feature, axis, texts in zip(found.features, found.axes, found.categories, strict=True):
         values = [_shown(value, feature["type"], texts) for value in axis.values.tolist()]
@@ -752,6 +752,7 @@ def dependence_of(found: Dependence, part: DataPart, label: str | None) -> Parti
 
 
 def _shown(value: float, type_: str, texts: Sequence[str] | None) -> GridValue:
+    """Return a grid value as callers write it: a number, a boolean, a date, a category or None."""
     if math.isnan(value):
         return None
     if texts is not None:

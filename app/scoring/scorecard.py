@@ -1,8 +1,9 @@
-"""A model as a scorecard: the points of each value, their odds ratios, and the scale of the trade.
+"""A model as a scorecard: the points of each value, their odds ratios, and the usual scale of credit scoring.
 
-The points of a row are `base_points` plus those of its values. They fall as the log odds of the positives rise. Where
-the odds of the negatives are `base_odds` to 1 a row has `base_score`, and `pdo` more points double these odds (Siddiqi,
-*Credit Risk Scorecards*, 2006, chapter 6). This is a scale and no new model: the order is that of the scores.
+The points of a row are `base_points` plus those of its values. They decrease as the log odds of the positives increase.
+A row has `base_score` points where the odds of the negatives are `base_odds` to 1, and `pdo` more points double these
+odds (Siddiqi, *Credit Risk Scorecards*, 2006, chapter 6). This only rescales the model: the order of rows is that of
+the scores.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from app.platform.errors import NotFound
 Json = Mapping[str, Any]
 LOG_ODDS = ("logistic", "additive")
 """Algorithms whose scores are log odds that are sums over features."""
-MAX_ODDS_EXPONENT = 700.0  # above it an odds ratio is no float
+MAX_ODDS_EXPONENT = 700.0  # above it an odds ratio overflows a float
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,15 @@ class Scale:
 
     @property
     def factor(self) -> float:
-        """Return how many points one unit of log odds is."""
+        """The number of points for one unit of log odds."""
         return self.pdo / math.log(2.0)
 
     def points(self, log_odds: float) -> float:
-        """Return what so much of the log odds of the positives adds to the points."""
+        """Return the points for this much of the log odds of the positives."""
         return 0.0 - self.factor * log_odds  # no -0
 
     def base_points(self, offset: float) -> float:
-        """Return the points of a row all of whose values add nothing."""
+        """Return the points of a row whose values contribute nothing."""
         return self.base_score - self.factor * (math.log(self.base_odds) + offset)
 
 
@@ -100,7 +101,7 @@ class Scorecard(Resource):
 
 
 def no_scorecard(algorithm: str) -> NotFound:
-    """Return the refusal of a model whose score is no sum of log odds."""
+    """Return the error for a model whose score is not a sum of log odds."""
     return NotFound(
         f"a scorecard requires scores that are sums of log odds: train {' or '.join(LOG_ODDS)}; this "
         f"model uses the algorithm {algorithm}",
@@ -109,7 +110,7 @@ def no_scorecard(algorithm: str) -> NotFound:
 
 
 def make_scorecard(model_id: str, structure: Json, scale: Scale) -> Scorecard:
-    """Return the scorecard of a model of one of the algorithms `LOG_ODDS`, by its structure."""
+    """Return the scorecard of a model of an algorithm in `LOG_ODDS`, given its structure."""
     if structure["type"] == "linear":
         terms = structure["terms"]
         found = list(_linear(terms, scale))
@@ -136,6 +137,7 @@ def make_scorecard(model_id: str, structure: Json, scale: Scale) -> Scorecard:
 
 
 def _linear(terms: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:
+    """Yield the characteristics of a linear model."""
     by_feature: dict[str, list[Json]] = {}
     for term in terms:
         by_feature.setdefault(term["feature"], []).append(term)
@@ -156,6 +158,7 @@ def _linear(terms: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteri
 
 
 def _additive(features: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:
+    """Yield the characteristics of an additive model."""
     for each in features:
         values = each["values"]
         if "categories" in each:
@@ -183,6 +186,7 @@ def _attribute(
     high: float | str | None = None,
     category: str | None = None,
 ) -> ScorecardAttribute:
+    """Return an attribute with its odds ratio and points."""
     return ScorecardAttribute(
         of=of,
         low=low,
@@ -195,6 +199,7 @@ def _attribute(
 
 
 def _characteristic(name: str, attributes: list[ScorecardAttribute]) -> ScorecardCharacteristic:
+    """Return a characteristic with the span of its points."""
     if any(each.of == "unit" for each in attributes):
         return ScorecardCharacteristic(name=name, span=None, attributes=attributes)
     points = [each.points for each in attributes]

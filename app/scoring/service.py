@@ -1,4 +1,4 @@
-"""Scoring: a cache of loaded models, and the scores of rows with their FPR and TPR on the validation curve."""
+"""Scoring: the cache of loaded models, and the scores of rows with their FPR and TPR on the validation curve."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _BYTES_PER_CATEGORY = 150
 
 
 class RowScores(NamedTuple):
-    """Scores of rows, float64 of shape (rows,) or (rows, labels); with a validation curve also the FPR and TPR on
+    """The scores of rows, float64 of shape (rows,) or (rows, labels); with a validation curve also their FPR and TPR on
     it.
     """
 
@@ -76,7 +76,7 @@ class RowScores(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A loaded model, ready to answer; immutable."""
+    """A loaded model, ready to score; immutable."""
 
     model_id: str
     ranker: Ranker
@@ -103,7 +103,7 @@ class Served:
     """What scores cost where the model is served."""
 
     def label(self, name: str | None) -> int:
-        """Return the position of a label; None is the name for a model with one label. Raises Invalid."""
+        """Return the position of a label; for a model with one label, `name` must be None. Raises Invalid."""
         return models.find_label(self.labels, name)
 
     def score_one(self, row: Floats) -> tuple[float, float | None, float | None]:
@@ -122,12 +122,12 @@ class Served:
         return RowScores(scores, *self.curve.locate(scores), reasons)
 
     def flags(self, scores: Floats) -> dict[str, npt.NDArray[np.bool_]]:
-        """Return the column `flag`; no column without a guarantee."""
+        """Return the column `flag` by name; empty without a guarantee."""
         return {} if self.flag_threshold is None else {FLAG: scores >= self.flag_threshold}
 
     def entity_tag(self, row: Floats, asked: bytes = b"") -> str:
-        """Return the ETag of the answer for this row: a hash of the artifact, the calibration, the parsed row, and the
-        options of the request.
+        """Return the ETag of the response for this row: a hash of the artifact, the calibration, the parsed row, and
+        the options of the request.
         """
         tag = self._tag.copy()
         tag.update(row.data)
@@ -136,6 +136,7 @@ class Served:
 
     @cached_property
     def _tag(self) -> hashlib.blake2b:
+        """The hash of the artifact, the model and the calibration, to which the ETag of a row adds."""
         # The id besides the artifact: two models may share an artifact and differ in their curves.
         version = 0 if self.calibration is None else self.calibration.version
         of = f"{self.artifact_sha256} {self.model_id} {version}"
@@ -143,7 +144,7 @@ class Served:
 
 
 class _ModelRead(NamedTuple):
-    """A model in the database, and its loaded form; if it is not loaded, the inputs of loading."""
+    """A model read from the database with its loaded form, or with the data to load it."""
 
     model: Model
     served: Served | None
@@ -153,13 +154,14 @@ class _ModelRead(NamedTuple):
 
 
 class _Meaning(NamedTuple):
-    """The model that a reference named, and the threshold of an alias."""
+    """The model id to which a reference resolves, and the threshold of its alias."""
 
     model_id: str
     cutoff: AliasCutoff | None
 
 
 def _calibration_of(found: _ModelRead) -> ServedCalibration | None:
+    """Return the calibration that was read; None without one."""
     return None if found.calibration is None else calibrations.served_of(found.calibration)
 
 
@@ -197,33 +199,34 @@ class ModelCache:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def turn(self, owner: str) -> asyncio.Lock:
-        """Return the lock that a request holds while it loads a model of this owner: a request that waits for it
-        occupies no thread.
-        """
+        """Return the lock under which a request loads a model of this owner; waiting for it occupies no thread."""
         return self._turns.setdefault(owner, asyncio.Lock())
 
     def cached(self, owner: str, ref: str) -> Served | None:
-        """Return the model of this id if it was seen in the database within the last second, else None. Never waits.
+        """Return the model with this id if it was read from the database within the last second, else None. Never
+        waits.
 
         Names and aliases are always looked up in the database: they may have changed just now.
         """
         return self.recent.get((owner, ref))
 
     def find(self, owner: str, ref: str) -> Served:
-        """Return the model by any reference, as it is in the database now; load it if necessary. Raises NotFound."""
+        """Return the model with any reference, as it is in the database now; loads it if necessary. Raises NotFound."""
         served = self._find(owner, ref, load=True)
         assert served is not None
         return served
 
     def look(self, owner: str, ref: str) -> Served | None:
-        """Return the same as `find` if the model is loaded, else None."""
+        """Return the same as `find` if the model is already loaded, else None."""
         return self._find(owner, ref, load=False)
 
     def _find(self, owner: str, ref: str, *, load: bool) -> Served | None:
+        """Return the model with any reference; with `load`, load it if necessary, else return None."""
         read_at = time.monotonic()
         read: list[_ModelRead] = []
 
         def look_up() -> _Meaning:
+            """Resolve the reference in the database."""
             found = self._reading(self._read_row, owner, ref)
             read.append(found)
             return _Meaning(found.model.id, found.cutoff)
@@ -247,6 +250,7 @@ class ModelCache:
         )
 
     def _loaded(self, owner: str, model_id: str) -> Served:
+        """Return a loaded model during an outage of the database. Raises Unavailable if it is not in memory."""
         with self._lock:
             served = self._served.get((owner, model_id))
         if served is None:
@@ -257,25 +261,26 @@ class ModelCache:
         return served
 
     def serve(self, model: Model) -> Served:
-        """Return the loaded form of a model that was just read from the database. It is read again only if it has
-        to be loaded.
+        """Return the loaded form of a model that was just read from the database. Only if it must be loaded, it is read
+        again.
         """
         return self._get(model) or self.find(model.owner, model.id)
 
     def forget(self, owner: str, model_id: str) -> None:
-        """Drop a model that was deleted in this process."""
+        """Drop a model that was deleted by this process."""
         self.recent.drop((owner, model_id))
         with self._lock:
             self._served.pop((owner, model_id), None)
 
     def refresh(self, owner: str, model_id: str) -> None:
+        """Look the model up again, and drop it if it no longer exists."""
         try:
             self.find(owner, model_id)
         except NotFound:  # deleted by another process
             self.forget(owner, model_id)
 
     def _read_row(self, session: Session, owner: str, ref: str) -> _ModelRead:
-        """Return the model and its loaded form; if it is not loaded, the inputs of loading."""
+        """Return a model with its loaded form; if it is not loaded, with the data to load it."""
         model, cutoff = models.find_with_cutoff(session, owner, ref)
         served = self._get(model)
         if served is not None:
@@ -284,6 +289,7 @@ class ModelCache:
         return _ModelRead(model, None, curve, calibrations.find_served(session, model), cutoff)
 
     def _get(self, model: Model) -> Served | None:
+        """Return the loaded form with the model's current calibration; None if there is none."""
         key = (model.owner, model.id)
         with self._lock:
             served = self._served.get(key)
@@ -295,6 +301,7 @@ class ModelCache:
             return served
 
     def _load(self, found: _ModelRead) -> Served:
+        """Load a model, or only its new calibration, and store it in the cache."""
         model = found.model
         with self._lock:
             loading = self._loading.setdefault(model.owner, threading.Lock())
@@ -317,6 +324,7 @@ class ModelCache:
             return served
 
     def _make_room(self) -> None:
+        """Drop the least recently used models until the limits are met."""
         n_bytes = sum(served.n_bytes for served in self._served.values())
         while len(self._served) > self._size or (
             n_bytes > self._max_bytes and len(self._served) > 1
@@ -326,6 +334,7 @@ class ModelCache:
             self.recent.drop(key)  # the reference would keep the model in memory
 
     def _load_blob(self, found: _ModelRead) -> Served:
+        """Load a model from its blob."""
         self._preload()  # else this thread and the one that preloads may see each other's modules half loaded
         model = found.model
         ranker, size = load_ranker(self._blobs.fetch(artifact_of(model)), model.artifact_sha256)
@@ -353,11 +362,12 @@ class ModelCache:
 
 
 def _bytes_of(calibration: ServedCalibration | None) -> int:
+    """Return the size of a calibration's arrays; 0 without one."""
     return 0 if calibration is None else calibration.n_bytes
 
 
 def count_bytes(artifact_bytes: int, categories: Sequence[Sequence[str] | None] | None) -> int:
-    """Return an estimate of the memory of a loaded model, in bytes."""
+    """Return an estimate of a loaded model's memory in bytes."""
     n_categories = sum(len(words or ()) for words in categories or ())
     return _ARTIFACT_FACTOR * artifact_bytes + _BYTES_PER_CATEGORY * n_categories
 
@@ -376,8 +386,8 @@ def rank(scores: Floats, top: int | None) -> npt.NDArray[np.intp]:
 
 
 def check_explained(reading: Reading, owner: str, served: Served, rows: int) -> Estimates | None:
-    """Raise Invalid if the scores of so many rows cannot be explained at once. Return the estimator of contributions if
-    scores are not sums by feature, else None.
+    """Return the estimator of contributions if scores are not sums by feature, else None. Raises Invalid if so many
+    rows cannot be explained at once.
     """
     if rows > MAX_EXPLAINED:
         raise Invalid(f"at most {MAX_EXPLAINED} rows can be explained per request, got {rows}")
@@ -395,7 +405,7 @@ def check_explained(reading: Reading, owner: str, served: Served, rows: int) -> 
 
 
 def _contributions(served: Served, X: Floats) -> Floats | None:
-    """Return the contributions of rows; None if scores are no sums by feature."""
+    """Return the contributions of features to the scores of rows; None if scores are not sums."""
     from core.base.ranker import ContributionRanker
 
     ranker = served.ranker
@@ -457,7 +467,7 @@ def explain(
 
 @contextmanager
 def _dates_in_words(served: Served) -> Iterator[None]:
-    """Within the block, conditions on dates are written as dates; the ranker itself has seconds."""
+    """Make the ranker describe conditions on dates as dates, not as seconds, during the block."""
     from core.explain.conditions import spelling_numbers
 
     known = zip(served.features.names, served.features.types, strict=True)
@@ -466,7 +476,7 @@ def _dates_in_words(served: Served) -> Iterator[None]:
 
 
 def picture(served: Served, title: str) -> str:
-    """Return the model as a self-contained SVG document; raises Invalid unless the ranker is a tree."""
+    """Return the model as a self-contained SVG document. Raises Invalid unless the ranker is a tree."""
     from app.scoring.program_picture import draw_program
     from app.scoring.tree_picture import draw_tree
     from core.martirank.martirank import ProgramRanker
@@ -482,7 +492,7 @@ def picture(served: Served, title: str) -> str:
 
 
 def text(served: Served) -> str:
-    """Return the model as lines of text; raises Invalid unless the ranker is a tree."""
+    """Return the model as lines of text. Raises Invalid unless the ranker is a tree."""
     write = getattr(served.ranker, "to_text", None)
     if write is None:
         raise _not_a_tree(served, "text")
@@ -492,6 +502,7 @@ def text(served: Served) -> str:
 
 
 def _not_a_tree(served: Served, format: str) -> Invalid:
+    """Return the error for a format that only trees support."""
     detail = (
         f"format {format} is available only for single ranking trees; this is a "
         f"{type(served.ranker).__name__}: use json"
@@ -513,7 +524,7 @@ def structure(served: Served) -> dict[str, Any]:
 def score_body(
     served: Served, body: bytes, table: Format, options: TableOptions, bounds: Bounds
 ) -> RowScores:
-    """Return the scores of a table in memory; raises Invalid and BadTable with all its errors."""
+    """Return the scores of a table in memory. Raises Invalid and BadTable with all its errors."""
     reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)
     blocks = list(_score_blocks(served, reader, source))
     return join_scores(served, blocks, with_ids=bool(options.keep))
@@ -522,7 +533,7 @@ def score_body(
 def join_scores(
     served: Served, blocks: Sequence[RowScores], *, with_ids: bool = False
 ) -> RowScores:
-    """Concatenate the scores of blocks of rows; without a block, the result has no rows."""
+    """Return the scores of several blocks as one; without a block, the result has no rows."""
     import pyarrow as pa
 
     if len(blocks) == 1:
@@ -538,12 +549,13 @@ def join_scores(
 
 
 def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[RowScores]:
+    """Yield the scores of each block of rows."""
     for batch in reader.batches(source):
         for X, ids in batch.identified(len(served.features.names)):
             yield served.score(X)._replace(ids=ids)
 
 
 def _join(blocks: tuple[Floats | None, ...]) -> Floats | None:
-    """Return one column of all blocks; None if they have none."""
+    """Return one column of all blocks; None if they do not have it."""
     known = [block for block in blocks if block is not None]
     return np.concatenate(known) if known else None

@@ -1,4 +1,4 @@
-"""The summary of a batch of scores: their distribution, the number of flagged rows, and the best rows."""
+"""The summary of a batch score: the distribution of the scores, the number of flagged rows, and the best rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LEAST = 1e-300  # a width that differs from 0
 
 
 class HistogramBuilder:
-    """A histogram of scores that come in blocks, with equal bins whose width is 1, 2 or 5 times a power of ten.
+    """Builds a histogram of scores block by block, with equal bins whose width is 1, 2 or 5 times a power of ten.
 
     All counts are exact. While there are few distinct values, each value is counted. After that, bins with the width of
     a power of ten are counted; when the range of the scores grows, ten bins are merged into one. Memory is O(1).
@@ -50,7 +50,7 @@ class HistogramBuilder:
         self._low, self._high = math.inf, -math.inf
 
     def add(self, scores: Floats) -> None:
-        """Count finite scores, shape (n,)."""
+        """Add finite scores, shape (n,)."""
         if len(scores) == 0:
             return
         self._low = min(self._low, float(scores.min()))
@@ -66,20 +66,24 @@ class HistogramBuilder:
             self._merge_into(10.0**self._power)
 
     def _fine_power(self) -> int:
+        """Return the power of ten for the width of fine bins, of which about a thousand cover the scores."""
         return math.floor(math.log10(max(self._high / 1000 - self._low / 1000, _LEAST)))
 
     def _widen(self) -> None:
+        """Increase the width of the bins until the range of the scores fits."""
         assert self._power is not None
         while self._high / _MAX_FINE - self._low / _MAX_FINE > 10.0**self._power:
             self._power += 1
             self._merge_into(10.0)
 
     def _merge_into(self, width: float) -> None:
+        """Merge the bins into wider ones."""
         places, counts = _floor(self._places / width), self._counts
         self._places, self._counts = np.empty(0), np.empty(0, dtype=np.int64)
         self._merge(places, counts)
 
     def _merge(self, places: Floats, counts: npt.NDArray[np.int64]) -> None:
+        """Add counts of bins."""
         self._places, where = np.unique(np.concatenate([self._places, places]), return_inverse=True)
         both = np.concatenate([self._counts, counts])
         self._counts = np.bincount(where, both, len(self._places)).astype(np.int64)
@@ -113,6 +117,7 @@ class HistogramBuilder:
         }
 
     def _bins(self, spread: float) -> tuple[list[float], list[int]]:
+        """Return the edges and counts of at most `MAX_BINS` bins."""
         power = math.floor(math.log10(spread))
         if self._power is not None:
             power = max(power, self._power)
@@ -129,7 +134,9 @@ class HistogramBuilder:
 
 
 def _floor(places: Floats) -> Floats:
-    """Round down, except a number that rounding errors left a billionth below an integer: 0.3 / 0.1 is 3."""
+    """Return numbers rounded down, except those that rounding errors left a billionth below an integer: 0.3
+    / 0.1 is 3.
+    """
     return np.floor(places + 1e-9)
 
 
@@ -149,6 +156,7 @@ def first_rows(best: pa.Table) -> tuple[list[str], list[list[Any]]]:
 
 
 def _as_json(column: pa.ChunkedArray) -> Sequence[Any]:
+    """Return the values of a column for JSON."""
     import pyarrow as pa
 
     kind = column.type
@@ -163,6 +171,7 @@ def _as_json(column: pa.ChunkedArray) -> Sequence[Any]:
 
 
 def _shown(value: Any) -> Any:
+    """Return a value for JSON: None for a non-finite number, and long texts shortened."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, str) and len(value) > MAX_TEXT:

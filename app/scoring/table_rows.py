@@ -1,6 +1,6 @@
-"""Tables of rows to score: columns by name in any order, read as datasets are, as numbers in the model's order.
+"""Tables of rows to score: columns by name in any order, parsed like datasets, as numbers in the model's order.
 
-The API reads a small table from memory, as CSV, NDJSON or Arrow: their size is known before anything is decoded. The
+The API reads a small table from memory, as CSV, NDJSON or Arrow, whose size is known before anything is decoded. The
 size of Parquet is unknown: a page may claim any size, and its encodings can repeat a long text any number of times.
 Only workers read Parquet, under their memory limit.
 """
@@ -74,7 +74,7 @@ _CELL_BYTES = 8
 
 
 class IdFields(QueryFields):
-    """The fields that describe rows, for every protocol."""
+    """The fields with options for rows, in every protocol."""
 
     id: Annotated[str | None, TextField(max_length=MAX_LIST_LENGTH)] = Field(
         default=None,
@@ -84,7 +84,7 @@ class IdFields(QueryFields):
 
 
 class JsonRowFields(IdFields):
-    """The fields that describe rows in JSON."""
+    """The fields with options for rows in JSON."""
 
     marks = (b"id=", b"ignore=")
 
@@ -96,6 +96,8 @@ class JsonRowFields(IdFields):
 
 
 class _MissingFields(JsonRowFields):
+    """The field with the tokens for missing values."""
+
     missing: Annotated[list[str] | None, TokensField()] = Field(
         default=None,
         description="For a table: strings that mean a missing value. An empty cell is always missing. Default: as "
@@ -105,22 +107,22 @@ class _MissingFields(JsonRowFields):
 
 
 class RowFields(Dialect, _MissingFields):
-    """The fields that describe rows to score."""
+    """The fields with options for rows to score, in any format."""
 
     @classmethod
     def unset(cls, choice: DialectChoice) -> str:
-        """Return the value of a field that is not given."""
+        """Return the description of a dialect field's value if it is not given."""
         return "as in the training dataset" if choice.passes_on else choice.unset
 
 
 @dataclass(frozen=True)
 class FileName(TextField):
-    """The name of a file, without its folder."""
+    """A field with the name of a file, without folders."""
 
     max_length: int = MAX_FILE_NAME
 
     def read(self, name: str, text: str) -> str:
-        """Return the name."""
+        """Return the file name. Raises ValueError for an invalid one."""
         if text != tidy_name(text):
             raise ValueError(
                 f"{name} must have 1 to {self.max_length} printable characters without / and \\ and without "
@@ -130,13 +132,13 @@ class FileName(TextField):
 
 
 def tidy_name(given: str | None) -> str | None:
-    """Return the name of a file without folders and unprintable characters; None if nothing is left."""
+    """Return the name of a file without folders and unprintable characters; None if nothing remains."""
     last = re.split(r"[/\\]", given or "")[-1]
     return "".join(filter(str.isprintable, last)).strip()[:MAX_FILE_NAME] or None
 
 
 class _BatchFields(TextFields):
-    """The fields that only a batch has."""
+    """The fields that only batch scores have."""
 
     model: Annotated[str | None, TextField(max_length=MAX_LIST_LENGTH)] = Field(
         default=None,
@@ -156,15 +158,15 @@ class _BatchFields(TextFields):
 
 
 class BatchFields(RowFields, _BatchFields):
-    """The fields that describe rows that a job scores."""
+    """The fields with options for rows that a job scores."""
 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Options for reading a caller's table; None: as in the model's training table, or detected from the file.
+    """Options for reading a caller's table; None: as in the model's training table, or as detected.
 
-    Columns that are no feature are refused unless they are in `ignore` or `keep`, or the caller is lenient. Then absent
-    features count as missing, too.
+    Columns that are not features are rejected unless they are in `ignore` or `keep`, or the caller is lenient. A
+    lenient caller's absent features count as missing, too.
     """
 
     ignore: tuple[str, ...] = ()
@@ -183,7 +185,7 @@ class TableOptions:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> TableOptions:
-        """Return the options of `as_json`."""
+        """Return the options in the JSON of `as_json`."""
         missing = kept["missing"]
         return cls(
             ignore=tuple(kept[IGNORE]),
@@ -196,13 +198,13 @@ class TableOptions:
         )
 
     def missing_of(self, table_dialect: TableDialect | None) -> Sequence[str] | None:
-        """Return the tokens of a missing value, besides the empty text; None: the defaults."""
+        """Return the tokens for missing values, besides the empty text; None for the defaults."""
         if self.missing is not None or table_dialect is None:
             return self.missing
         return table_dialect["missing"]
 
     def dialect_of(self, table_dialect: TableDialect | None) -> Dialect:
-        """Return the dialect of a CSV."""
+        """Return the dialect of a table, by default in the notation of the training table. Raises Invalid."""
         dialect = merge(notation_fields(table_dialect), self.dialect)
         refuse_clash(dialect)
         return Dialect(**dialect)
@@ -214,7 +216,7 @@ def notation_of(table_dialect: TableDialect | None) -> Notation:
 
 
 def describe(fields: RowFields, *, lenient: bool) -> TableOptions:
-    """Return the options of a table."""
+    """Return the options for a table that the fields define."""
     return TableOptions(
         ignore=tuple(fields.ignore or ()),
         keep=() if fields.id is None else (fields.id,),
@@ -225,7 +227,9 @@ def describe(fields: RowFields, *, lenient: bool) -> TableOptions:
 
 
 def check_options(options: TableOptions, table: Format) -> TableOptions:
-    """Return the options with the charset of the Content-Type; raises Invalid for a dialect if the table is no CSV."""
+    """Return the options with the charset of the Content-Type. Raises Invalid for a dialect if the table is
+    not a CSV.
+    """
     refuse_foreign(options.dialect, table)
     if table.charset is None:
         return options
@@ -234,45 +238,45 @@ def check_options(options: TableOptions, table: Format) -> TableOptions:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Limits of a table: columns, bytes (decompressed, and as float64 for the model), and rows."""
+    """Limits of a table in memory: columns, bytes (decompressed, and as float64 for the model), and rows."""
 
     columns: int
     bytes: int
     rows: int
 
     def max_rows(self, n_features: int) -> int:
-        """Return the most rows that a table of `n_features` features may have."""
+        """Return the maximum number of rows for this number of features."""
         return min(self.rows, self.bytes // (_CELL_BYTES * n_features))
 
 
 def bounds_of(settings: Settings, sent: int) -> Bounds:
-    """Return the limits of a table of `sent` bytes that is read in the API's process."""
+    """Return the limits for a table of `sent` bytes that is read in the API's process."""
     return Bounds(settings.max_columns, settings.max_score_bytes, most_rows(sent))
 
 
 @dataclass(frozen=True)
 class FileBounds(Bounds):
-    """Limits of a table in a file, which is read by block: columns, bytes once decompressed, as many cells as bytes,
-    rows, and bytes that are in memory at once besides those of the file.
+    """Limits of a table in a file that is read in blocks: columns, decompressed bytes (also the maximum number of
+    cells), rows, and bytes in memory at once in addition to the file's.
     """
 
     held: int
 
     def max_rows(self, n_features: int) -> int:
-        """Return the most rows that a table of `n_features` features may have."""
+        """Return the maximum number of rows for this number of features."""
         return min(self.rows, self.bytes // n_features)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows that were read: features by their index in the model, and the columns to be kept."""
+    """A batch of parsed rows: features by their position in the model, and the columns to copy."""
 
     size: int
     features: Mapping[int, Floats]
     kept: Sequence[pa.Array]
 
     def blocks(self, n_features: int) -> Iterator[Floats]:
-        """Yield blocks of rows, float64 of shape (rows, n_features), small enough for the CPU's cache; NaN: absent.
+        """Yield blocks of rows, float64 of shape (rows, n_features), that fit the CPU's cache; absent features are NaN.
 
         All blocks share one buffer.
         """
@@ -285,7 +289,7 @@ class Batch:
             yield X
 
     def identified(self, n_features: int) -> Iterator[tuple[Floats, pa.Array | None]]:
-        """Yield `blocks` with the rows' ids: the values of the first kept column, if there is one."""
+        """Yield `blocks` with the rows' ids: the values of the first copied column, or None."""
         start = 0
         for X in self.blocks(n_features):
             yield X, _ids_of(self.kept[0].slice(start, len(X))) if self.kept else None
@@ -293,7 +297,7 @@ class Batch:
 
 
 def _ids_of(column: pa.Array) -> pa.Array:
-    """Return texts, numbers and booleans unchanged, and all other values as text."""
+    """Return a column of ids: texts, numbers and booleans unchanged, other values as text."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -304,7 +308,7 @@ def _ids_of(column: pa.Array) -> pa.Array:
 
 
 class RowReader:
-    """Reads the features of one model from any source. Columns of `unread` are allowed, and not read."""
+    """Reads the features of one model from any source. Columns in `unread` are allowed but not read."""
 
     def __init__(
         self,
@@ -323,7 +327,7 @@ class RowReader:
         self._passes_all = options.lenient or ALL in options.ignore
 
     def _numeric(self, names: Sequence[str]) -> list[str]:
-        """Return the columns that are numeric features and not kept: kept columns stay text."""
+        """Return the columns that are numeric features and are not copied: copied columns stay text."""
         numbers = {
             name
             for name, kind in zip(self._features.names, self._features.types, strict=True)
@@ -332,12 +336,12 @@ class RowReader:
         return [name for name in names if name in numbers and name not in self._kept]
 
     def unread(self, names: Sequence[str]) -> list[str]:
-        """Return the columns that are neither features nor kept."""
+        """Return the columns that are neither features nor copied."""
         used = self._kept.union(self._features.names)
         return [name for name in names if name not in used]
 
     def batches(self, source: Source) -> Iterator[Batch]:
-        """Yield the rows, batch by batch; raises Invalid for wrong columns, and BadTable for wrong values."""
+        """Yield the rows in batches. Raises Invalid for wrong columns, and BadTable for wrong values."""
         self._check_columns(source.names, source.unnamed)
         if source.schema is not None:
             self._check_types(source.names, source.schema)
@@ -362,7 +366,7 @@ class RowReader:
             raise errors.summarise()
 
     def _check_columns(self, names: Sequence[str], unnamed: Collection[str]) -> None:
-        """Raise Invalid for columns without a use, for features that must not be absent, and for unknown names."""
+        """Raise Invalid for columns that are not used, for required features that are absent, and for unknown names."""
         features, options = self._features, self._options
         known, there = set(features.names), set(names)
         used = known.union(options.ignore, options.keep, self._unread, unnamed)
@@ -409,7 +413,7 @@ class RowReader:
                 )
 
     def _read(self, rows: Rows, name: str, i: int, source: Source, errors: Errors) -> Floats:
-        """Return one column as float64, NaN for missing and wrong values."""
+        """Return one column as float64, NaN for missing and invalid values; invalid ones are reported."""
         from app.ingest.value_columns import encode, read_column
 
         column = rows.batch.column(name)
@@ -423,6 +427,7 @@ class RowReader:
         values, bad = read_column(column, kind, self._missing, source.notation, numbers=True)
 
         def detail(row: int) -> str:
+            """Return the message for the value of one row."""
             return self._features.wrong_type(i, column[row].as_py(), source.notation)
 
         rows.report(errors, name, bad, detail)
@@ -438,7 +443,8 @@ def read_body(
     bounds: Bounds,
     unread: Collection[str] = (),
 ) -> tuple[RowReader, Source]:
-    """Return the reader of a table in memory, and its source; raises BadTable if the table claims to be too large.
+    """Return the reader of a table in memory, and its source. Raises BadTable for a table that is, or claims to be, too
+    large.
 
     Columns of `unread` are allowed, and not read.
     """
@@ -466,7 +472,7 @@ def read_body(
 
 
 def refuse_for_workers(table: Format) -> None:
-    """Raise UnsupportedMedia for a table that only a worker reads."""
+    """Raise UnsupportedMedia for a format that only workers may read."""
     if table.content_type not in READ_AT_ONCE:
         raise UnsupportedMedia(
             f"Content-Type must be one of {', '.join(READ_AT_ONCE)} or application/json here; "
@@ -475,6 +481,7 @@ def refuse_for_workers(table: Format) -> None:
 
 
 def _check_claims(claims: Claims, max_rows: int, bounds: Bounds) -> None:
+    """Raise an error if the stream's messages state too many rows or bytes."""
     if claims.rows > max_rows:
         raise too_many_rows(max_rows)
     if max(claims.bytes, claims.values * _CELL_BYTES) > bounds.bytes:
@@ -529,4 +536,5 @@ def read_file(
 
 
 def _error(column: str, detail: str, code: str) -> dict[str, str]:
+    """Return an error for one column."""
     return {"column": column[:1000], "detail": detail, "code": code}

@@ -1,4 +1,4 @@
-"""The job that scores a table: a model's artifact and rows in, a Parquet file of scores out."""
+"""The batch score job: reads a model's artifact and rows, and writes a Parquet file of scores."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ _READ_AS_NUMBERS = ("boolean", "datetime")  # numbers in a dataset's own table, 
 
 
 class ReasonsFile(TypedDict):
-    """The options of the reasons to compute, and their sources."""
+    """The options of the requested reasons, and the stored data to compute them."""
 
     options: Json
     sources: SourcesFile
 
 
 class ScoringModel(TypedDict):
-    """The model that scores; `path` and `curve` are files."""
+    """The model of a batch score; `path` and `curve` are files."""
 
     id: str
     sha256: str
@@ -94,7 +94,9 @@ class ScoringModel(TypedDict):
 
 
 class ScoredTable(Bytes):
-    """A table to score. A dataset's own table is `typed`, and has no spellings; only a CSV has a `dialect`."""
+    """A table to score. The table of a dataset is `typed`, without tokens for missing values; only a CSV has a
+    `dialect`.
+    """
 
     dialect: NotRequired[Json | None]
     missing: Sequence[str] | None
@@ -104,8 +106,8 @@ class ScoredTable(Bytes):
 
 
 class ScoringPayload(Work, ScoredTable):
-    """The payload of the fit process. `keep` has the form of each column that is copied to the result. Columns of
-    `unread` are allowed. `terse`: refusals hide the values of rows.
+    """The payload of a batch score in the fit process. `keep` has the form of each column that is copied to the result.
+    Columns in `unread` are allowed. `terse`: error messages hide the values of rows.
     """
 
     model: ScoringModel
@@ -127,7 +129,7 @@ class ScoringResult(Work):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ScoringPayload:
-    """Gather the paths of artifact, curve and rows, and the options for reading the rows."""
+    """Return the payload: the paths of artifact, curve and rows, and the options for reading the rows."""
     batch = BATCH_SCORES.find_to_make(session, claim)
     model = models.find_to_read(session, claim.owner, batch.model_id)
     described = _model(session, model, batch, workdir)
@@ -146,6 +148,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def _model(session: Session, model: Model, batch: BatchScore, workdir: Path) -> ScoringModel:
+    """Return the model for the payload; writes its curve and calibration to files."""
     curve = model_repository.find_curve(session, model.id, models.VALIDATION)
     if curve is not None:
         curves.write_curve(workdir / _CURVE_FILE, curves.curve_of(curve))
@@ -166,7 +169,9 @@ def _model(session: Session, model: Model, batch: BatchScore, workdir: Path) -> 
 def _reasons(
     session: Session, model: Model, read_options: Json, workdir: Path
 ) -> ReasonsFile | None:
-    """Return the options of the batch's reasons, with the dictionary of the time of the request."""
+    """Return the options of the batch's reasons, with the reason codes of the time of the request; None without
+    reasons.
+    """
     if (options := read_options.get(REASON_OPTIONS)) is None:
         return None
     codes = None
@@ -185,7 +190,7 @@ def _reasons(
 def _table(
     session: Session, batch: BatchScore, model: Model
 ) -> tuple[ScoredTable, dict[str, ColumnForm | None]]:
-    """Return the table to read, and the form of each column to keep."""
+    """Return the table to score, and the form of each column to copy."""
     from app.scoring.kept_columns import form_of
 
     options = TableOptions.from_json(batch.read_options)
@@ -218,7 +223,7 @@ def _table(
 
 
 def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
-    """Score the rows: a computation that uses only the files that the payload names."""
+    """Score the rows. Only computes, on the files that the payload names."""
     try:
         return _run(payload, callback)
     except Invalid as error:
@@ -228,6 +233,7 @@ def run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
 
 
 def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
+    """Score the rows and write the result's file."""
     import pyarrow as pa
 
     from app.ingest.arrow import drop_unused_words
@@ -330,8 +336,8 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
 
 
 class ScoringProgress:
-    """The progress of the job: the fraction of the table that is read. In the current block, only rows with reasons
-    count.
+    """Reports the progress of the job: the fraction of the table that was read. Within the current block, only rows
+    whose reasons are computed count.
 
     A small table is read at once, as one block, whose reasons may take minutes. `reasons_last`: reasons come after all
     scores, and are the other half of the work. `rows` counts the rows of finished blocks.
@@ -344,11 +350,11 @@ class ScoringProgress:
         self._last = False
 
     def begin(self, n_rows: int, *, last: bool = False) -> None:
-        """Begin a block of rows; the `last` block has only the reasons of rows that are already scored."""
+        """Begin a block of rows; the `last` block only adds reasons to rows that are already scored."""
         self._block, self._done, self._last = n_rows, 0, last
 
     def tick(self, n_rows: int) -> None:
-        """Report that so many more rows of the block have reasons."""
+        """Report that the reasons of `n_rows` more rows of the block are computed."""
         self._done += n_rows
         read, whole = self._source.progress()
         read += whole if self._last else 0
@@ -365,7 +371,7 @@ class ScoringProgress:
 
 
 def _defers_reasons(served: Served, top: int | None) -> bool:
-    """Return True if reasons are computed at the end, only for the rows in the result. The values of these rows
+    """Return True if reasons are computed at the end, only for the rows in the result. The feature values of these rows
     must fit in memory.
     """
     n_features = len(served.features.names)
@@ -373,9 +379,7 @@ def _defers_reasons(served: Served, top: int | None) -> bool:
 
 
 def _held_fields(served: Served, fields: Sequence[pa.Field]) -> list[pa.Field]:
-    """Return the fields of the rows in memory: the fields of the result without reasons, followed by the values of
-    the features.
-    """
+    """Return the fields of the rows in memory: those of the result without reasons, followed by the feature values."""
     import pyarrow as pa
 
     assert served.reasoner is not None
@@ -385,7 +389,7 @@ def _held_fields(served: Served, fields: Sequence[pa.Field]) -> list[pa.Field]:
 
 
 def _held_values(blocks: Sequence[Floats]) -> pa.Array:
-    """Return the rows of at least one block as a column."""
+    """Return the feature values of the rows of at least one block as one column."""
     import pyarrow as pa
 
     X = np.concatenate(blocks)
@@ -393,7 +397,7 @@ def _held_values(blocks: Sequence[Floats]) -> pa.Array:
 
 
 def _add_reasons(held: pa.Table, served: Served, fields: Sequence[pa.Field]) -> pa.Table:
-    """Return the table with the reasons of its rows, and without its last column, the values of the features."""
+    """Return the table with the reasons of its rows, and without its last column, the feature values."""
     import pyarrow as pa
 
     assert served.reasoner is not None
@@ -406,7 +410,7 @@ def _add_reasons(held: pa.Table, served: Served, fields: Sequence[pa.Field]) -> 
 
 
 class BestRows:
-    """The rows with the highest scores of all added rows, best first; of equal scores the earlier rows.
+    """Collects the rows with the highest scores of all added rows, best first; of equal scores, the earlier rows.
 
     Memory holds at most three times as many rows as the result, and only the texts of these rows. Adding n rows takes
     O(n), and O(k log k) after every k rows that may be among the best.
@@ -419,7 +423,7 @@ class BestRows:
         self._worst = -np.inf
 
     def add(self, arrays: list[pa.Array]) -> None:
-        """Add a batch, whose columns are those of the schema; `score` is one of them."""
+        """Add a batch with the columns of the schema, one of which is `score`."""
         import pyarrow as pa
 
         from app.ingest.arrow import drop_unused_words
@@ -462,6 +466,7 @@ class BestRows:
 
 
 def _load(model: ScoringModel, workdir: Path, *, typed: bool) -> Served:
+    """Return the loaded model of the payload. For a typed table, booleans and dates are read as numbers."""
     ranker, _ = load_ranker(Path(model["path"]), model["sha256"])
     features = model["features"]
     if typed:
@@ -529,6 +534,7 @@ def _reason_columns(blocks: Sequence[Reasons]) -> list[pa.Array]:
 
 
 def _reason_fields(options: ReasonOptions) -> list[pa.Field]:
+    """Return the Arrow fields of the reasons."""
     import pyarrow as pa
 
     texts = ("_code", "_text")
@@ -539,6 +545,7 @@ def _reason_fields(options: ReasonOptions) -> list[pa.Field]:
 
 
 def _rates(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array:
+    """Return FPRs or TPRs of several blocks as one column; nulls without a curve."""
     import pyarrow as pa
 
     known = [part for part in parts if part is not None]
@@ -546,7 +553,7 @@ def _rates(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array:
 
 
 def publish(blobs: Publisher, claim: Claim, result: ScoringResult) -> PublishedOutput:
-    """Publish the scores. An upload is deleted once it is scored."""
+    """Store the scores, and return the columns of the batch's row. An uploaded table is deleted once it is scored."""
     scores = blobs.publish(Path(result["workdir"]) / result["file"], SCORES, result["sha256"])
     columns = {
         "rows": result["rows"],
@@ -562,6 +569,7 @@ def publish(blobs: Publisher, claim: Claim, result: ScoringResult) -> PublishedO
 
 
 def _routes() -> Routes:
+    """Return the HTTP routes of batch scores."""
     from app.scoring.schemas import BatchScore, batch_score_of
 
     return Routes(

@@ -1,4 +1,4 @@
-"""The picture of a ranking tree.
+"""Picture of a ranking tree.
 
 It is like Fig. 7 of Clémençon, Depecker & Vayatis 2011, with the ROC curve beside the tree. A leaf and its piece of the
 curve have the same colour, which shows its fraction of positives, so that a reader finds what a rule does to the curve,
@@ -65,7 +65,7 @@ def draw_tree(named: NamedTree, title: str) -> str:
 
 
 class _Picture:
-    """The positions of a tree's nodes, and their drawing."""
+    """The positions of a tree's nodes, and the SVG elements that draw them."""
 
     def __init__(self, named: NamedTree) -> None:
         self._named = named
@@ -81,7 +81,7 @@ class _Picture:
         self.height = _HEAD + 16 + _LEVEL * self._deepest + _LEAF_HEIGHT + 26
 
     def parts(self) -> list[str]:
-        """Return the edges, then the boxes that stand on them."""
+        """Return the edges, and then the boxes, which cover the edges' ends."""
         tree = self._tree
         inside = np.flatnonzero(tree.rule >= 0).tolist()
         edges = [
@@ -98,7 +98,7 @@ class _Picture:
         return [*edges, *boxes, *leaves, *([caption] if inside else [])]
 
     def _draw_edge(self, node: int, child: int) -> str:
-        """Return a line, as thick as the fraction of the rows that take it."""
+        """Return the edge to a child, as thick as the fraction of the rows that it leads on."""
         tree = self._tree
         fraction = (tree.positive[child] + tree.negative[child]) / (
             tree.positive[0] + tree.negative[0]
@@ -113,7 +113,7 @@ class _Picture:
         )
 
     def _draw_node(self, node: int) -> str:
-        """Return a box with the condition of the rows that go left."""
+        """Return the box of an inner node with the condition of the rows that go left."""
         words = self._named.branch(node).top
         x, y = float(self._x[node]), float(self._y[node])
         width = 2 * _LEAF - 12
@@ -139,7 +139,7 @@ class _Picture:
         )
 
     def _draw_leaf(self, node: int) -> str:
-        """Return a box in the colour of its fraction of positives."""
+        """Return the box of a leaf, in the colour of its fraction of positives."""
         tree = self._tree
         x, y = float(self._x[node]), float(self._y[node])
         mass = float(tree.positive[node] + tree.negative[node])
@@ -171,7 +171,9 @@ class _Picture:
 
 
 def _draw_curve(named: NamedTree, x: float, y: float) -> list[str]:
-    """Return the training curve, a piece per leaf; behind it the curves of the tree cut off at each depth."""
+    """Return the training ROC curve, one segment per leaf, with the curves of the tree truncated at each depth behind
+    it.
+    """
     tree = named.tree
     grid = [
         f'<path d="M{x + _CURVE * tick:.1f} {y}v{_CURVE}M{x} {y + _CURVE * tick:.1f}h{_CURVE}" '
@@ -222,7 +224,7 @@ def _draw_curve(named: NamedTree, x: float, y: float) -> list[str]:
 
 
 def _draw_ticks(x: float, y: float) -> list[str]:
-    """Return the numbers at the axes."""
+    """Return the numbers on the axes."""
     return [
         svg.text(
             x + _CURVE * tick,
@@ -240,6 +242,7 @@ def _draw_ticks(x: float, y: float) -> list[str]:
 
 
 def _path(fpr: Sequence[float] | Floats, tpr: Sequence[float] | Floats, x: float, y: float) -> str:
+    """Return the SVG path of a curve's points."""
     points = (
         f"{x + _CURVE * f:.2f} {y + _CURVE * (1 - t):.2f}" for f, t in zip(fpr, tpr, strict=True)
     )
@@ -247,15 +250,17 @@ def _path(fpr: Sequence[float] | Floats, tpr: Sequence[float] | Floats, x: float
 
 
 def _positive_fraction(tree: RankingTree, node: int) -> float:
+    """Return the fraction of positives in a node."""
     return float(tree.positive[node] / (tree.positive[node] + tree.negative[node]))
 
 
 def _colour(tree: RankingTree, node: int) -> str:
+    """Return the colour of a node."""
     return svg.shade(_colour_position(_positive_fraction(tree, node), _positive_fraction(tree, 0)))
 
 
 def _colour_position(fraction: float, of_all: float) -> float:
-    """Return the position of a fraction of positives on the scale of colours; that of all rows is in the middle."""
+    """Return the position of a fraction of positives on the colour scale, whose middle is that of all rows."""
     if fraction <= of_all:
         return 0.5 * fraction / of_all
     return 0.5 + 0.5 * (fraction - of_all) / (1.0 - of_all)

@@ -1,5 +1,5 @@
-"""Choose where a request is scored: in the event loop if that is quick, else in a thread; if it takes long, under a
-permit.
+"""The choice of where a request is scored: in the event loop if that is quick, else in a thread; if it takes long,
+under a permit.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Result = TypeVar("Result")
 
 
 async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
-    """Return the result of `ModelCache.find`. While a model of the owner is loaded, the owner's other requests wait in
-    the event loop, so that no owner can occupy all threads.
+    """Return the result of `ModelCache.find`. While a model of the owner is being loaded, the owner's other requests
+    wait in the event loop, so that no owner can occupy all threads.
     """
     served = models.cached(owner, ref) or await run_in_threadpool(models.look, owner, ref)
     if served is not None:
@@ -34,7 +34,7 @@ async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
 def seconds_of(
     served: Served, body: bytes, media_type: str, *, compressed: bool, by_column: bool = False
 ) -> float:
-    """Return an upper bound of the seconds that it takes to score the rows of a body, estimated before it is read.
+    """Return an upper bound for the seconds that scoring a body takes, estimated before it is parsed.
 
     `by_column`: JSON may have a list per column, so counting brackets does not bound the number of rows.
     """
@@ -57,7 +57,9 @@ async def run(
     *,
     inline: bool = False,
 ) -> Result:
-    """Run work that takes at most so many seconds. With `inline`, the quickest work runs in the event loop."""
+    """Run work that takes at most `seconds` and return its result. With `inline`, very quick work runs in the event
+    loop.
+    """
     if inline and seconds <= cost.INLINE_SECONDS:
         return work()
     if seconds <= cost.PERMIT_SECONDS:

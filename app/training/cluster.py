@@ -1,12 +1,12 @@
-"""Shards of a fit on the workers of a Dask cluster: `core.base.shards` over Dask.distributed.
+"""Shards of a fit on the workers of a Dask cluster: implements `core.base.shards` by Dask.distributed.
 
-Dask places and carries; it decides nothing. An attempt at a job connects, puts one host of shards on each worker as an
-actor, and asks them round by round. An actor lives in the memory of one worker, is never moved, spilled or computed
-again, and goes when the connection of the attempt goes, however that ends. A lost worker thus ends the attempt; the
-next one goes on from the checkpoint. The lease and the fence of the job stay SQL's.
+Dask only places hosts and transports calls. An attempt at a job connects, creates one host of shards on each worker as
+an actor, and calls them round by round. An actor lives in the memory of one worker, is never moved, spilled or
+recomputed, and disappears when the connection of the attempt ends, in whatever way. A lost worker thus ends the
+attempt; the next one continues from the checkpoint. The lease and the fencing token of the job remain in the database.
 
-Waiting is bounded: while an answer is out, the scheduler is asked every second which workers it hears. A worker that is
-gone ends the wait at once, and one whose heartbeat has stopped, or a scheduler that is silent, after `seconds`.
+Waiting is bounded: during a call, the scheduler is asked every second which workers it hears. A worker that is gone
+ends the wait at once; one whose heartbeat has stopped, or a scheduler that does not respond, ends it after `seconds`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ WORKER_NAME = "rankwright"
 
 
 def describe_program() -> dict[str, str]:
-    """Return what the bits of a fit depend on, of this process: version, code, libraries and machine.
+    """Return what determines the bits of a fit in this process: version, code, libraries and machine.
 
     A plain dictionary: one of another version must be readable, too.
     """
@@ -66,10 +66,14 @@ def describe_program() -> dict[str, str]:
 
 
 class DaskHost(ShardHost):
-    """A host of shards whose errors travel as text: Dask loses one that cannot be pickled, or unpickled elsewhere."""
+    """A shard host that returns errors as text, because Dask loses errors that cannot be pickled, or unpickled
+    elsewhere.
+    """
 
     def answer(self, asked: tuple[Any, ...]) -> tuple[bool, Any]:
-        """Call a method, named with its arguments; return True and its answer, or False and what its error says."""
+        """Call a method, given by name, with its arguments; returns True and its result, or False and the error's
+        message.
+        """
         method, *arguments = asked
         try:
             failpoints.reach("answer")
@@ -83,7 +87,7 @@ class DaskHost(ShardHost):
 
 
 def make_host() -> DaskHost:
-    """Return a host of shards whose files lie in the folder of the Dask worker that runs this."""
+    """Return a shard host with its files in the folder of the Dask worker that runs this."""
     from distributed import get_worker
 
     failpoints.reach("host")
@@ -91,7 +95,7 @@ def make_host() -> DaskHost:
 
 
 class DaskHosts(Placement):
-    """One host of shards on each worker of a Dask cluster; a context manager, whose end frees the workers.
+    """One shard host on each worker of a Dask cluster; a context manager that frees the workers at its end.
 
     ShardsLost: the secret cannot be read, no scheduler answers, the cluster has no worker, or one that is of another
     version.
@@ -119,7 +123,7 @@ class DaskHosts(Placement):
         self._heard: dict[str, tuple[float, float]] = {}
         self.hosts: dict[
             str, Any
-        ] = {}  # futures of the actors, by address: as long as they are held, actors live
+        ] = {}  # futures of the actors, by address: actors live as long as these references
         try:
             self._start()
             self.seconds = seconds
@@ -160,11 +164,11 @@ class DaskHosts(Placement):
         """Free the workers."""
         failpoints.reach("release")
         self.hosts = {}
-        with suppress(Exception):  # what is lost cannot be told to let go
+        with suppress(Exception):  # a lost scheduler cannot be asked to release anything
             self.client.close(timeout=CLOSE_SECONDS)
 
     def _start(self) -> None:
-        """Look at the workers, and put a host on each."""
+        """Find the workers, and create a host on each."""
         failpoints.reach("connect")
         workers = self._ask_scheduler()
         if not workers:
@@ -207,11 +211,13 @@ class DaskHosts(Placement):
         self.hosts = hosts
 
     def _begin(self, asked: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Ask in the thread of the connection; every error arrives, too."""
+        """Run a coroutine in the thread of the connection; returns its future, which also transports errors."""
         return asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
 
     async def _ask_host(self, address: str, method: str, arguments: tuple[Any, ...]) -> Any:
-        """Call a method of a host. Dask's own proxy of an actor drops errors but OSError, and would never answer."""
+        """Call a method of a host. Dask's own proxy of an actor drops all errors except OSError, and would then never
+        return.
+        """
         from distributed.protocol import to_serialize
 
         try:
@@ -235,7 +241,9 @@ class DaskHosts(Placement):
     def _wait(
         self, answer: Future[Any], address: str, until: float = math.inf, failed: str = "failed"
     ) -> Any:
-        """Return an answer of a worker, or raise ShardsLost once it cannot come any more, or by the clock."""
+        """Return the result of a call to a worker. Raises ShardsLost as soon as it cannot arrive any more, or at the
+        time `until`.
+        """
         while not wait([answer], PROBE_SECONDS).done:
             self.probe()
             if time.monotonic() > until and not answer.done():
@@ -250,7 +258,7 @@ class DaskHosts(Placement):
             raise ShardsLost(f"{self._named(address)} {failed}: {said_of(error)}") from error
 
     def probe(self) -> None:
-        """Raise ShardsLost if the scheduler is silent, does not hear a worker any more, or has let a host go."""
+        """Raise ShardsLost if the scheduler does not respond, has lost a worker, or if a host is gone."""
         workers = self._ask_scheduler()
         now = time.monotonic()
         for address, name in self._names.items():
@@ -271,7 +279,7 @@ class DaskHosts(Placement):
                 )
 
     def _ask_scheduler(self) -> dict[str, Any]:
-        """Return what the scheduler knows of each worker, by address."""
+        """Return the scheduler's information about each worker, by address."""
         asked = self._begin(self.identify())
         if not wait([asked], self.seconds).done:
             asked.cancel()
@@ -283,14 +291,16 @@ class DaskHosts(Placement):
         return workers
 
     async def identify(self) -> Any:
+        """Return the scheduler's description of itself and its workers."""
         return await self.client.scheduler.identity()
 
     def _named(self, address: str) -> str:
+        """Return the name of a worker for messages."""
         return f"worker {self._names[address]} of the Dask cluster"
 
 
 def read_security(secret: Path) -> Security:
-    """Return Dask's settings of a cluster whose processes have one key and certificate, and trust no other.
+    """Return the Dask security settings of a cluster whose processes share one key and certificate, and trust no other.
 
     Dask runs the code of whoever can connect: so nobody connects without the key. Names of hosts are not compared.
 
@@ -320,7 +330,9 @@ def read_security(secret: Path) -> Security:
 
 
 def connect(address: str, secret: Path) -> Client:
-    """Connect to a scheduler. ShardsLost: the secret cannot be read, none answers, or Dask is not installed."""
+    """Return a client that is connected to a scheduler. Raises ShardsLost if the secret cannot be read, no scheduler
+    responds, or Dask is not installed.
+    """
     try:
         import dask
         from distributed import Client
@@ -351,7 +363,9 @@ def connect(address: str, secret: Path) -> Client:
 
 
 async def _greet(address: str, security: Security) -> None:
-    """Ask a scheduler who it is: `Client` would wait for ever for one that accepts a connection and says nothing."""
+    """Send a request to a scheduler, with a timeout: `Client` would wait forever for one that accepts a connection but
+    does not respond.
+    """
     from distributed.core import rpc
 
     arguments = security.get_connection_args("client")
@@ -360,7 +374,7 @@ async def _greet(address: str, security: Security) -> None:
 
 
 def said_of(error: Exception) -> str:
-    """Return what an error says, in a line without addresses and paths: the owner of a job reads it."""
+    """Return an error's message on one line, without addresses and paths, because the owner of the job reads it."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return "its disk is full"
     text = (isinstance(error, OSError) and error.strerror) or str(error)
@@ -369,10 +383,11 @@ def said_of(error: Exception) -> str:
 
 
 async def _result_of(future: Any) -> Any:
+    """Return the result of a finished future. Raises its error."""
     return await future
 
 
 def _listed(program: dict[str, str]) -> str:
-    """Return a program in words."""
+    """Return a description of a process's program: version, code and libraries."""
     version, *rest = [program.get(name, "?") for name in ("version", "code", "libraries")]
     return f"{version} (code {rest[0]}; {rest[1]})"

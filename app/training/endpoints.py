@@ -1,4 +1,4 @@
-"""What can be trained, the job that trains it, and how the model was evaluated."""
+"""Routes for the algorithms, for the submission of training jobs, and for results of validation."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ router = APIRouter(prefix="/v1/algorithms", tags=["algorithms"], route_class=Gua
 
 @cache
 def _all() -> Algorithms:
+    """Return all algorithms, cached."""
     return Algorithms(data=describe_all())
 
 
@@ -107,10 +108,12 @@ async def submit_job(
 
 
 def _submit(session: Session, settings: Settings, owner: str, train: service.TrainRequest) -> Json:
+    """Create the job; returns its JSON."""
     return show(service.submit(session, settings, owner, train))
 
 
 def _check(session: Session, settings: Settings, owner: str, train: service.TrainRequest) -> Json:
+    """Check the request; returns the result with the complete algorithm, the estimate and warnings."""
     spec = service.check(session, settings, owner, train)
     algorithm = spec["algorithm"]
     return {
@@ -132,6 +135,7 @@ def _check(session: Session, settings: Settings, owner: str, train: service.Trai
 
 
 def _duplicates(session: Session, owner: str, spec: TrainSpec) -> dict[str, Any] | None:
+    """Return the counts of duplicate rows if the validation splits the dataset; else None."""
     validation = spec["validation"]
     if validation["method"] not in (splits.HOLDOUT, splits.CROSS_VALIDATION):
         return None
@@ -197,6 +201,7 @@ def read_out_of_fold(
 
 
 def _json(head: Mapping[str, object], path: Path) -> Iterator[bytes]:
+    """Yield a Parquet file as JSON in chunks."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:

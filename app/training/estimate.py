@@ -1,4 +1,4 @@
-"""A rough estimate of the time and the memory of a training job, from the size of its table."""
+"""A rough estimate of the duration and the memory of a training job, from the size of its table."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _COLUMNS_PER_CROSS = (
 
 
 class Estimate(TypedDict):
-    """A rough guess of what a job takes."""
+    """The estimated duration and memory of a training job."""
 
     seconds: float
     memory_bytes: int
 
 
 def estimate(session: Session, owner: str, spec: TrainSpec) -> Estimate:
-    """Return a guess of time and memory from the table's size: within a factor of about 3, on one core."""
+    """Return an estimate of duration and memory from the table's size: within a factor of about 3, on one core."""
     dataset = ready_dataset(session, owner, spec["dataset"]["id"], {"pointer": "/dataset_id"})
     algorithm, validation = spec["algorithm"], spec["validation"]
     parameters = {**algorithm.get("defaults", {}), **algorithm["parameters"]}
@@ -65,6 +65,7 @@ def estimate(session: Session, owner: str, spec: TrainSpec) -> Estimate:
 def _memory_bytes(
     spec: TrainSpec, parameters: Parameters, dataset: Dataset, other: Dataset | None
 ) -> int:
+    """Return the estimated memory in bytes."""
     rows, features = dataset.rows or 0, count_features(dataset)
     memory = rows * features * BYTES_PER_CELL + rows * BYTES_PER_ROW
     if other is not None:
@@ -74,13 +75,13 @@ def _memory_bytes(
     if (pairs := _count_pairs(dataset)) is not None:
         return memory + pairs * _BYTES_PER_PAIR
     if crosses := min(parameters.get("crosses", 0), features * (features - 1) // 2):
-        # Two more columns each, and the table is copied beside them.
+        # Each adds two columns, and the table is copied.
         memory += rows * crosses * _COLUMNS_PER_CROSS * BYTES_PER_CELL + rows * features * 8
     return memory
 
 
 def _fit_seconds(spec: TrainSpec, parameters: Parameters, dataset: Dataset) -> float:
-    """Return the seconds of one fit, with its baselines."""
+    """Return the estimated seconds of one fit, with its baselines."""
     rows, features = dataset.rows or 0, count_features(dataset)
     cells = rows * features
     seconds: float = cells * _SECONDS_PER_CELL_TO_BIN
@@ -113,7 +114,7 @@ def _fit_seconds(spec: TrainSpec, parameters: Parameters, dataset: Dataset) -> f
 
 
 def _count_pairs(dataset: Dataset) -> int | None:
-    """Return the number of pairs that a dataset of preferences has; None for other datasets."""
+    """Return the number of pairs of a dataset of preferences; None for other datasets."""
     if dataset.kind != DatasetKind.PREFERENCES or dataset.pairs is None:
         return None
     return dataset.pairs.pairs or 0

@@ -1,7 +1,8 @@
-"""Runs the parts of a training job: each is one fit, and needs nothing but the job's payload and its own record.
+"""Execution of the parts of a training job. Each part is one fit, and needs only the job's payload and its own
+specification.
 
-A part returns small JSON and leaves what is large as files in its folder. The same functions run one after the other
-in the job's own process, or each as a job of its own; the bits are the same.
+A part returns small JSON, and leaves large results as files in its folder. The same functions run one after the other
+in the job's own process, or each in a child job; the results are bit for bit the same.
 """
 
 from __future__ import annotations
@@ -137,11 +138,11 @@ _READERS: Mapping[str, Callable[[TrainPayload, list[str]], SplitData]] = {
 
 
 class _TooSlow(Exception):
-    """A baseline has taken too long."""
+    """Raised to end a baseline that takes too long."""
 
 
 class FitContext:
-    """What the fits of a payload share: its tables, read once, and the job's spec."""
+    """What the fits of a payload share: its tables, read once, and the job's specification."""
 
     def __init__(self, payload: TrainPayload, reporter: Reporter) -> None:
         self._payload = payload
@@ -163,7 +164,7 @@ class FitContext:
 
     @property
     def data(self) -> BipartiteTable | SplitData:
-        """The tables, read at first use; only rows with one label are split more than once."""
+        """The tables, read at the first access."""
         with self._lock:
             if self._data is None:
                 self._reporter.enter(READING)
@@ -184,7 +185,7 @@ class FitContext:
 
     @property
     def at_once(self) -> int:
-        """The number of trials that run at once."""
+        """The number of trials that run in parallel."""
         if self._payload["dataset_kind"] != "bipartite":
             return 1
         n_rows, _, n_features, _ = self.counts(None)
@@ -195,13 +196,15 @@ class FitContext:
         return _bipartite(self._inner_split_data(scope, inner, split)).held_out_rows()
 
     def can_split(self, scope: Scope, inner: InnerSplits) -> bool:
-        """Return True if the training rows of a scope differ, and can be split so."""
+        """Return True if the training rows of a scope are distinct enough for these inner splits."""
         with self._lock:
             split_data = _bipartite(self.split_data(scope))
             return split_data.can_split(inner, self.spec["seed"] + _SALT)
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
-        """Return of a scope: training rows, those of its rarer class, features, most categories of one feature."""
+        """Return, for a scope, the numbers of training rows, of rows of the rarer class, of features, and the largest
+        number of categories of a feature.
+        """
         train = _bipartite(self.split_data(scope)).train
         y = train.y
         positives = int(np.count_nonzero(y))
@@ -209,13 +212,15 @@ class FitContext:
         return len(y), min(positives, len(y) - positives), len(train.categories), most
 
     def n_rows(self) -> int:
-        """Return the number of rows of the job, with those that only validate."""
+        """Return the number of rows of the job, including those that are only for validation."""
         served = _bipartite(self.split_data(SERVED))
         return len(served.train.y) + (0 if served.validation is None else len(served.validation.y))
 
     @property
     def uncounted(self) -> float:
-        """The seconds of compiling so far that the budget does not count: all that the job's timeout leaves."""
+        """The seconds of compilation so far that do not count towards the budget, as far as the job's
+        timeout allows.
+        """
         most = self._payload.get("seconds_left", math.inf) - self._budget
         return max(min(self.clock.compiling, most), 0.0)
 
@@ -236,9 +241,9 @@ class FitContext:
         ]
 
     def run(self, part: PlanPart, folder: Path, progress: FitProgress) -> Outcome:
-        """Run one part, and report it.
+        """Run one part, with reports of its progress.
 
-        Returns its result, with the files that it has put into the folder, by name.
+        Returns the outcome, with the paths of the files that it has written to the folder, by name.
         """
         started = self.clock()
         result: Outcome
@@ -259,6 +264,7 @@ class FitContext:
         return result
 
     def _run_trial(self, part: TrialPart, folder: Path, progress: FitProgress) -> TrialOutcome:
+        """Fit and evaluate a candidate on an inner split."""
         trial = trial_of(part)
         objective = without_count(self.spec["objective"], self.spec.get("evaluated_rows"))
         inner = self._inner_split_data(scope_of(part), InnerSplits(**part["inner"]), trial.split)
@@ -268,6 +274,7 @@ class FitContext:
         progress.enter(PREPARING, rows=learning.n_learnt)
 
         def metric(scores: Floats) -> Metrics:
+            """Return the value of the scores in terms of the objective, and their AUC."""
             area = inner.value(scores, {"metric": "auc"})
             is_auc = objective["metric"] == "auc"
             return Metrics(area if is_auc else inner.value(scores, objective), area)
@@ -292,7 +299,9 @@ class FitContext:
         }
 
     def _inner_split_data(self, scope: Scope, inner: InnerSplits, split: int) -> SplitData:
-        """Return a scope's training rows split once more; the latest are cached, for trials come split by split."""
+        """Return an inner split of a scope's training rows; the latest ones are cached, because trials are ordered by
+        split.
+        """
         which = (scope, inner, split)
         with self._lock:
             if which in self._inner:
@@ -314,7 +323,7 @@ class FitContext:
     def fit_baseline(
         self, part: BaselinePart, folder: Path, progress: FitProgress
     ) -> BaselineOutcome:
-        """Fit a simple benchmark model for comparison; `failed` says that it refused the rows, or took too long."""
+        """Fit a baseline; `failed` is set if it rejected the rows, or took too long."""
         split_data = _bipartite(self.split_data(scope_of(part)))
         of, seed = len(split_data.train.y), self.spec["seed"]
         max_rows, rows = self._max_baseline_rows(split_data), part.get("rows")
@@ -352,6 +361,7 @@ class FitContext:
             return outcome
 
         def step(done: int, of: int, info: Mapping[str, float]) -> None:
+            """Report a step. Raises _TooSlow when the time is over."""
             progress.step(done, of, info)
             if time.perf_counter() > until:
                 raise _TooSlow
@@ -376,7 +386,9 @@ class FitContext:
     def _fit_random_split(
         self, members: Sequence[documents.Member], learning: BipartiteSplitData, step: Callback
     ) -> documents.SeemingArea | None:
-        """Return the AUC of a baseline by rows drawn at random, where the newest rows validate."""
+        """Return the AUC of a baseline on a random split, when the validation rows are the newest ones; None if not
+        possible.
+        """
         fraction, seed = self.spec["validation"].get("fraction", 1.0 / 3.0), self.spec["seed"]
         few = min(1.0, MAX_RANDOM_SPLIT_ROWS / len(learning.train.y))
         drawn = (learning if few == 1.0 else learning.thinned(few, seed)).divided_at_random(
@@ -394,13 +406,13 @@ class FitContext:
     def _rows_of_baselines(
         self, scope: Scope, split_data: BipartiteSplitData, fraction: float
     ) -> BipartiteSplitData:
-        """Return the same with the training rows that baselines may learn from, which are read once for all of them."""
+        """Return the split data with the training rows for baselines, which are read once for all of them."""
         if self._of_baselines is None or self._of_baselines[0] != scope:
             self._of_baselines = scope, split_data.thinned(fraction, self.spec["seed"])
         return self._of_baselines[1]
 
     def _max_baseline_rows(self, split_data: BipartiteSplitData) -> int:
-        """Return the training rows that a baseline may learn from: most read rows, in memory."""
+        """Return the maximum number of training rows for a baseline, which reads rows in memory."""
         train = split_data.train
         if not isinstance(train, StoredTable):
             return len(train.y)
@@ -419,6 +431,7 @@ class FitContext:
         return {"seconds": seconds, "notes": notes, "elapsed": 0.0, "files": {}}
 
     def _fit(self, part: FitPart, folder: Path, progress: FitProgress) -> FitOutcome:
+        """Fit the chosen ranker, or join its shards, and score the validation rows."""
         scope = scope_of(part)
         split_data = self.split_data(scope)
         rows = part.get("rows", 1.0)
@@ -448,7 +461,7 @@ class FitContext:
     def _serve(
         self, ranker: Ranker, split_data: SplitData, outcome: FitOutcome, folder: Path
     ) -> ServedOutcome:
-        """Measure the ranker that is served, and write it and what is asked about it later."""
+        """Measure the served ranker, and write it with the data for its interpretation."""
         seed = self.spec["seed"]
         measured = self._thin_training_rows(ranker, split_data, outcome)
         parts = measured.evaluate(ranker, self.spec["objective"], folder)
@@ -494,7 +507,7 @@ class FitContext:
         }
 
     def _write_quantiles(self, ranker: Ranker, folds: Sequence[Fold], folder: Path) -> None:
-        """Write the quantiles of the served ranker's scores of each fold's training rows, a row for each fold."""
+        """Write the quantiles of the served ranker's scores of each fold's training rows, one array row per fold."""
         data = self.data
         assert isinstance(data, BipartiteTable)
         scores = np.load(folder / scores_file("train"))
@@ -506,9 +519,10 @@ class FitContext:
     def _thin_training_rows(
         self, ranker: Ranker, split_data: SplitData, outcome: FitOutcome
     ) -> SplitData:
-        """Return the rows that are measured: all, or fewer training rows.
+        """Return the rows for the metrics: all, or fewer training rows.
 
-        That is where a budget has no time to score them, or the job's memory no room for the metrics of groups.
+        Fewer rows are used if the budget has no time to score all of them, or if the job's memory is too small for the
+        metrics of groups.
         """
         most, limit, train = math.inf, self._payload.get("memory_bytes"), split_data.table("train")
         if limit is not None and isinstance(train, StoredTable) and in_files(train) is None:
@@ -529,7 +543,7 @@ class FitContext:
     def measure_importance(
         self, ranker: Ranker, sample: Table, split_data: SplitData
     ) -> _Importance:
-        """Return the importance, or that a job of its own measures it where the budget has no time for it."""
+        """Return the importance; or, if the budget has no time for it, that a separate job measures it."""
         draw = split_data.evaluation_rows
         if not math.isinf(self._ends):
             left = self._seconds_left()
@@ -540,7 +554,7 @@ class FitContext:
         return {"importance": measured, "importance_later": False}
 
     def _seconds_left(self) -> float:
-        """Return the seconds that are left of the budget for what a fit measures, infinity without one."""
+        """Return the remaining seconds of the budget for measurements, infinity without a budget."""
         after = 1e-6 * FINISHING_MICROSECONDS * self.n_rows() + reserved_for(self.spec)
         return self._ends + self.uncounted - after - time.monotonic()
 
@@ -548,7 +562,7 @@ class FitContext:
 def _thin(
     split_data: SplitData, n_rows: float, seed: int, outcome: FitOutcome, why: str
 ) -> SplitData:
-    """Return the same with so many training rows at most, and add a note that says why."""
+    """Return the split data with at most `n_rows` training rows, and add a note with the reason."""
     n_train = split_data.n_learnt
     if n_rows >= n_train:
         return split_data
@@ -562,28 +576,30 @@ def _thin(
 def _measure_reference(
     ranker: Ranker, split_data: SplitData, seed: int, folder: Path
 ) -> ReferenceRecord | None:
-    """Write the average negative and positive of the validation rows, else of the training rows."""
+    """Write the average negative and positive row of the validation part, else of the training part; None if there are
+    none.
+    """
     if not isinstance(split_data, BipartiteSplitData):
         return None
     return interpretation.measure_reference(ranker, *_evaluated(split_data), seed, folder)
 
 
 def _draw_references(split_data: SplitData, seed: int) -> Mapping[str, Table]:
-    """Return rows of both classes, where no average row was measured; none of other data than rows of two classes."""
+    """Return sampled rows of both classes, for rankers without average rows; empty for data without two classes."""
     if not isinstance(split_data, BipartiteSplitData):
         return {}
     return interpretation.draw_references(*_evaluated(split_data), seed)
 
 
 def _evaluated(split_data: BipartiteSplitData) -> tuple[str, Table]:
-    """Return the validation part and its rows; the training part if there is no other."""
+    """Return the name and the rows of the validation part; of the training part if there is no other."""
     if split_data.validation is None:
         return "train", split_data.train
     return VALIDATION, split_data.validation
 
 
 def _prove_monotone(ranker: Ranker) -> MonotoneProof | None:
-    """Return the proof that the ranker keeps its monotone constraints; None if it has none."""
+    """Return the proof that the ranker satisfies its monotone constraints; None if it has none."""
     if ranker.find_directions() is None:
         return None
     record: Any = check_monotone(ranker).as_json()
@@ -591,7 +607,7 @@ def _prove_monotone(ranker: Ranker) -> MonotoneProof | None:
 
 
 def _bipartite(split_data: SplitData) -> BipartiteSplitData:
-    """Return the same: folds, baselines and ensembles are for rows with one label, others were refused."""
+    """Return the same object: folds, baselines and ensembles exist only for rows with one label."""
     assert isinstance(split_data, BipartiteSplitData)
     return split_data
 
@@ -603,9 +619,10 @@ def fit_members(
     limit: float = math.inf,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[Ranker, float, list[str]]:
-    """Return a ranker, or the rank average of several, with the seconds of the fit and its warnings.
+    """Fit a ranker, or the rank average of several; returns it with the seconds of the fit and its warnings.
 
-    A fit that can keep what it has by then ends after `limit` seconds. The parameters were checked with the job.
+    After `limit` seconds, a fit that supports it ends with its result so far. The parameters must have been validated
+    with the job.
     """
     chosen = _chosen(members)
     until = clock() + limit
@@ -624,7 +641,8 @@ _STOPPED = re.compile(r"stopped after \d+ of \d+ (?!members)")
 
 
 def fold_stopped(notes: Sequence[str]) -> list[str]:
-    """Return the warnings of the fits of a rank average; those of fits that were stopped early become one.
+    """Return the warnings of the fits of a rank average; those about fits that were stopped early are combined into
+    one.
 
     Examples
     --------
@@ -640,7 +658,9 @@ def fold_stopped(notes: Sequence[str]) -> list[str]:
 def _join(
     members: Sequence[documents.Member], shards: Sequence[ShardFile], split_data: SplitData
 ) -> tuple[Ranker, float, list[str]]:
-    """Return the ranker whose pieces were fitted in shards, as one fit would have made it, and the time of all."""
+    """Return the ranker joined from its shards, equal to the result of one fit, with the seconds of all fits and the
+    warnings.
+    """
     ranker = _sharded(members)
     files = [Path(shard["file"]).read_bytes() for shard in shards]
     _, seconds, notes = _timed(lambda: _bipartite(split_data).join_shares(ranker, files))
@@ -661,17 +681,19 @@ def _timed(work: Callable[[], Result]) -> tuple[Result, float, list[str]]:
 
 
 def _sharded(members: Sequence[documents.Member]) -> SharedRanker:
-    """Return a ranker that the plan has divided into shards."""
+    """Return an unfitted ranker that can be divided into shards."""
     ranker = make_ranker(_chosen(members))
     assert isinstance(ranker, SharedRanker)
     return ranker
 
 
 def _chosen(members: Sequence[documents.Member]) -> Chosen:
+    """Return members as the choice of a planner."""
     return Chosen(tuple(_member_of(member) for member in members), ())
 
 
 def _member_of(member: documents.Member) -> Member:
+    """Return a member of the choice. Raises Invalid for an unknown algorithm."""
     if member["algorithm"] not in ALGORITHMS:
         raise Invalid(
             f"algorithm.name must be one of {', '.join(ALGORITHMS)}, got {member['algorithm']!r}",
@@ -681,19 +703,21 @@ def _member_of(member: documents.Member) -> Member:
 
 
 class _Importance(TypedDict):
-    """What is known of the importance of the features."""
+    """The importance of the features, or the information that a separate job measures it."""
 
     importance: ImportanceRecord | None
     importance_later: bool
 
 
 class _Categories(TypedDict, total=False):
+    """The categories of a feature."""
+
     categories: list[str]
     n_categories: int
 
 
 def _categories_of(texts: Sequence[str] | None) -> _Categories:
-    """Return what SQL keeps of a feature's categories: the first of them, and how many there are."""
+    """Return what the database stores of a feature's categories: the first ones and their number."""
     if texts is None:
         return {}
     return {"categories": list(texts[:MAX_CATEGORIES_SHOWN]), "n_categories": len(texts)}

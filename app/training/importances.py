@@ -1,7 +1,7 @@
-"""The job that measures the importance of a model's features, where the budget of its training had no time for it.
+"""The job that measures the importance of a model's features if the budget of its training had no time for it.
 
-It is queued in the transaction that writes the model. It reads the same rows again and draws the same samples, so its
-values are those that the training would have measured.
+It is queued in the transaction that writes the model. It reads the same rows and draws the same samples, so its values
+equal those that the training would have measured.
 """
 
 from __future__ import annotations
@@ -30,25 +30,26 @@ from app.training.records import ImportanceRecord, ImportanceSpec, TrainPayload
 
 
 class ImportancePayload(TrainPayload):
-    """What the fit process is given: the job that trained the model, and its artifact with its SHA-256."""
+    """The payload of the fit process: that of the training job, and the model's artifact with its SHA-256."""
 
     artifact: str
     artifact_sha256: str
 
 
 class ImportanceResult(Work):
-    """What the fit process has measured; `features` are the names."""
+    """The result of the fit process; `features` are the names."""
 
     features: list[str]
     importance: ImportanceRecord | None
 
 
 def _spec_of(claim: Claim) -> ImportanceSpec:
+    """Return the specification of an importance job."""
     return cast(ImportanceSpec, claim.spec)
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ImportancePayload:
-    """Gather where artifact and tables lie."""
+    """Return the payload: the paths of artifact and tables."""
     spec = _spec_of(claim)
     model = find_to_read(session, claim.owner, spec["importance_of"])
     training = replace(claim, spec=dict(spec["training"]))
@@ -61,7 +62,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def run(payload: ImportancePayload, callback: Callback) -> ImportanceResult:
-    """Measure; pure computing on the files that the payload names."""
+    """Measure the importance. Only computes, on the files that the payload names."""
     from app.training.fitting import FitContext
 
     seed, reporter = payload["spec"]["seed"], Reporter(payload["spec"], callback)
@@ -78,7 +79,7 @@ def run(payload: ImportancePayload, callback: Callback) -> ImportanceResult:
 
 
 def publish(blobs: Publisher, claim: Claim, result: ImportanceResult) -> ModelImportance | None:
-    """Return the row; None if the ranker has no importance."""
+    """Return the database row of the importance; None if the ranker has none."""
     if result["importance"] is None:
         return None
     return tasks.row_of_importance(
@@ -89,7 +90,7 @@ def publish(blobs: Publisher, claim: Claim, result: ImportanceResult) -> ModelIm
 def complete(
     session: Session, claim: Claim, result: ImportanceResult, row: ModelImportance | None
 ) -> None:
-    """Write the importance and end the job, unless the model was deleted meanwhile."""
+    """Write the importance and end the job. Raises Conflict if the model was deleted."""
     model_id = _spec_of(claim)["importance_of"]
     if model_repository.find(session, claim.owner, model_id, lock=True) is None:
         raise Conflict(f"model {model_id} was deleted before the job ended", code="model_deleted")
@@ -99,8 +100,8 @@ def complete(
 
 
 def _lock_inputs(session: Session, old: Job) -> None:
-    """Lock datasets and model for another job; raises Conflict if one was deleted, or if the importance is measured or
-    another job's to measure.
+    """Lock datasets and model for a retry. Raises Conflict if one was deleted, or if the importance is measured already
+    or assigned to another job.
     """
     validation = old.spec["training"].get("validation") or {}
     lock_inputs(session, old, validation.get("dataset_id"))
@@ -123,7 +124,7 @@ def _lock_inputs(session: Session, old: Job) -> None:
 
 
 def _name_in_model(session: Session, job: Job) -> None:
-    """Have the model name the job that measures its importance now; `_lock_inputs` has locked the model."""
+    """Store the job that now measures the importance in the model's row, which `_lock_inputs` has locked."""
     model = find_to_read(session, job.owner, job.spec["importance_of"])
     model.importance_job_id = job.id
 

@@ -1,7 +1,7 @@
-"""Samples and importances: the data that are stored with a model to interpret it.
+"""Samples and importances: the data that are stored with a model for its interpretation.
 
-Sampled rows are people's data: they are deleted with the dataset that they came from. There is one definition of
-importance per kind of ranker, and an answer names it: values of two methods cannot be compared.
+Sampled rows are personal data: they are deleted with the dataset from which they were drawn. The definition of
+importance depends on the kind of ranker, and responses include it, because values of two methods cannot be compared.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def draw(table: Table, seed: int, rows: Rows | None = None) -> Table:
-    """Return a few rows of weight above 0, in random order, so that the first of them are a sample too.
+    """Return a random sample of the rows of weight above 0, in random order, so that its first rows are a sample, too.
 
     `rows` limits the rows that are drawn from.
     """
@@ -50,23 +50,28 @@ def draw(table: Table, seed: int, rows: Rows | None = None) -> Table:
 
 
 def _drawn(table: Table, seed: int, rows: Rows | None = None) -> Rows:
+    """Return the positions of the sampled rows."""
     among = np.arange(len(table.X)) if rows is None else rows
     return _draw(table, seed, among, _max_rows(table))
 
 
 def draw_classes(table: Table, seed: int) -> Table:
-    """Return as many rows of one class as of the other, or all there are: AUC is estimated best from such rows."""
+    """Return a sample with equally many rows of each class, if there are enough: the AUC is best estimated from such
+    rows.
+    """
     half = _max_rows(table) // 2
     drawn = [_draw(table, seed, np.flatnonzero(table.y == y), half) for y in (0, 1)]
     return table.take(np.concatenate(drawn))
 
 
 def _max_rows(table: Table) -> int:
+    """Return the maximum number of sampled rows."""
     n_features: int = table.X.shape[1]
     return min(MAX_ROWS, max(MIN_ROWS, MAX_VALUES // n_features))
 
 
 def _draw(table: Table, seed: int, among: Rows, n_rows: int) -> Rows:
+    """Return up to `n_rows` random positions among rows of weight above 0."""
     if table.weight is not None:
         among = among[table.weight[among] > 0]
     generator = np.random.Generator(np.random.Philox(key=seed % 2**64))
@@ -85,7 +90,7 @@ REFERENCE_FILE = "reference.npy"
 
 @contextmanager
 def read_together(tables: Sequence[Table], seed: int) -> Iterator[None]:
-    """Within this, what `draw` and `measure_reference` take of tables in one file is read once; the latter of the last.
+    """Within this block, the rows that `draw` and `measure_reference` use from tables in one file are read together.
 
     Of tables in several files the rows of the last one's file are.
     """
@@ -108,20 +113,23 @@ def read_together(tables: Sequence[Table], seed: int) -> Iterator[None]:
 
 
 def _max_reference_rows(table: Table) -> int:
+    """Return the maximum number of rows for the average rows."""
     n_features: int = table.X.shape[1]
     return min(MAX_REFERENCE_ROWS, max(MIN_ROWS, MAX_REFERENCE_CELLS // n_features))
 
 
 def _draw_reference(table: Table, seed: int, n_rows: int) -> list[Rows]:
-    """Return so many negatives and positives at most; of fewer, the first of these."""
+    """Return the positions of up to `n_rows` negatives and as many positives; a smaller number gives a
+    prefix of these.
+    """
     return [_draw(table, seed, np.flatnonzero(table.y == y), n_rows) for y in (0, 1)]
 
 
 def measure_reference(
     ranker: Ranker, part: str, table: Table, seed: int, workdir: Path
 ) -> ReferenceRecord | None:
-    """Write the mean parts of the scores of negatives and positives; None if the ranker has no exact parts, or a class
-    no rows.
+    """Write the mean contributions of features to the scores of negatives and of positives; returns their record, or
+    None if the ranker has no exact contributions, or a class has no rows.
     """
     n_rows = _max_reference_rows(table)
     if steps := ranker.count_shapley_steps():
@@ -150,7 +158,7 @@ def measure_reference(
 
 
 def draw_references(part: str, table: Table, seed: int) -> dict[str, Table]:
-    """Return a few negatives and positives of a part, by `class_part`: what reasons of scores without parts need."""
+    """Return a few negatives and positives of a part, by `class_part`, for the reasons of scores that are not sums."""
     drawn = zip(CLASSES, _draw_reference(table, seed, REFERENCE_ROWS), strict=True)
     return {class_part(part, of): table.take(rows) for of, rows in drawn if len(rows)}
 
@@ -161,7 +169,7 @@ def class_part(part: str, of: str) -> str:
 
 
 def as_scored(sample: Table, ranker: Ranker) -> Table:
-    """Return the rows coded by the ranker's own categories, which may be fewer than the table's."""
+    """Return the sample coded with the ranker's own categories, which may be fewer than the table's."""
     X, categories = to_matrix(sample.coded, ranker.categories_)
     return replace(sample, X=X, categories=categories)
 
@@ -182,7 +190,7 @@ def read_sample(data: bytes, rows: int, n_features: int) -> tuple[Floats, Floats
 
 
 def score(ranker: Ranker, table: Table, n_labels: int | None = None) -> Floats:
-    """Return the scores of a table, float64 of shape (rows,), or (rows, labels) of a ranker for several labels.
+    """Return the scores of a table, float64 of shape (rows,), or (rows, labels) for a ranker of several labels.
 
     They are computed in blocks: the ranker reads rows, the table is stored by columns, and a whole copy would double
     its memory.
@@ -196,6 +204,7 @@ def score(ranker: Ranker, table: Table, n_labels: int | None = None) -> Floats:
 
 
 def _score_block(ranker: Ranker, block: Table) -> Floats:
+    """Return the scores of a block of rows."""
     return ranker.score_rows(np.ascontiguousarray(as_scored(block, ranker).X))
 
 
@@ -204,7 +213,7 @@ def write_scores(
     tables: Mapping[Path, StoredTable],
     look: Callable[[Path, Table], None] = lambda path, block: None,
 ) -> dict[Path, Floats]:
-    """Write the scores of tables that are in one file, read once, each table's into a .npy file.
+    """Write the scores of several tables in one file, which is read once, to a .npy file each.
 
     Returns them, mapped to their files. `look` sees each block of rows.
     """
@@ -254,7 +263,7 @@ TIMED_ROWS = 100
 
 
 def seconds_a_row(work: Callable[[Table], object], table: Table) -> float:
-    """Return the seconds that some work takes for each further row of many."""
+    """Return the seconds that some work takes per additional row."""
     one = table.take(np.arange(1))
     few = table.take(np.arange(min(TIMED_ROWS, len(table.X))))
     work(few)  # loads what it needs
@@ -287,7 +296,7 @@ def measure(
     draw_both_classes: Callable[[int], tuple[str, Table] | None],
     seed: int,
 ) -> ImportanceRecord | None:
-    """Return the importances by the first method that the ranker supports; None where it supports none.
+    """Return the importances, measured by the first method that the ranker supports; None if it supports none.
 
     Runs in the fit process. `train` has a few training rows as the ranker scores them; `draw_both_classes` is
     `SplitData.evaluation_rows`.
@@ -312,7 +321,7 @@ def measure(
 
 
 def _few(table: Table) -> Table:
-    """Return rows of each class, as many as `MAX_SCORED` allows for all permutations."""
+    """Return as many rows of each class as `MAX_SCORED` allows for all permutations."""
     n_rows = max(MIN_ROWS_PER_CLASS, MAX_SCORED // (2 * N_PERMUTATIONS * table.X.shape[1]))
     rows = [np.flatnonzero(table.y == y)[:n_rows] for y in (0, 1)]
     few = table.take(np.concatenate(rows))
@@ -320,7 +329,7 @@ def _few(table: Table) -> Table:
 
 
 def _parts(ranker: Ranker, train: Table) -> Floats | None:
-    """Return the contribution of each feature to each score; None where scores are not sums of such parts."""
+    """Return the contribution of each feature to each score; None if scores are not sums of contributions."""
     if not hasattr(ranker, "contributions"):
         return None
     try:
@@ -331,12 +340,13 @@ def _parts(ranker: Ranker, train: Table) -> Floats | None:
 
 
 def _record(method: str, part: str, values: ArrayLike) -> ImportanceRecord:
+    """Return importances as a record."""
     return {"method": method, "part": part, "values": np.asarray(values).tolist()}
 
 
 @dataclass(frozen=True)
 class Importances:
-    """The importances of a model; `features` are by importance, the greatest first."""
+    """The importances of a model; `features` are sorted by importance, the largest first."""
 
     model: Model
     row: ModelImportance
@@ -345,7 +355,9 @@ class Importances:
 
 
 def read_importance(session: Session, owner: str, ref: str, label: str | None) -> Importances:
-    """Return the features by importance, the greatest first; with several labels, to the scores of one of them."""
+    """Return the features sorted by importance, the largest first; with several labels, for the scores of
+    one of them.
+    """
     model = find(session, owner, ref)
     row = repository.find_importance(session, model.id)
     labels = None if model.labels is None else [known["name"] for known in model.labels]

@@ -1,11 +1,11 @@
 """Lists and grades: metrics within queries, metrics of grades, and the splits of graded rows.
 
-If a dataset has queries, a ranker is trained on pairs of rows of one query, and evaluated query by query: a metric is
+If a dataset has queries, a ranker is trained on pairs of rows within a query, and evaluated query by query: a metric is
 computed in each query, and its mean over the queries is reported. Queries whose rows all have the same label are left
-out. Rows of a query are never on both sides of a split, for a query is a unit (`splits`).
+out. The rows of a query are a unit (`splits`), so they are always on the same side of a split.
 
-Grades are whole numbers, the greater the better. Without queries all graded rows are one list; then the metrics are
-those of `core.metrics.grades`: pairs of different grades in order.
+Grades are whole numbers; larger ones are better. Without queries, all graded rows form one list; its metrics are those
+of `core.metrics.grades`, on the order of pairs with different grades.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def value_of(
     *,
     graded: bool,
 ) -> float:
-    """Return the mean over the queries of the metric that the objective names; without queries, of one list."""
+    """Return the mean over the queries of the metric that is the objective; without queries, its value for one list."""
     lists = np.zeros(len(y), dtype=np.uint64) if query is None else query
     (found,) = core_metrics.measure_lists(
         y, scores, lists, [list_metric_of(objective)], graded=graded, sample_weight=weight
@@ -86,7 +86,7 @@ def measure(
     objective: Objective | None = None,
     level: float = LEVEL,
 ) -> ListMetrics | None:
-    """Return the metrics of lists, that of the objective among them; None without queries, or with too few of them."""
+    """Return the list metrics, including the objective's; None without queries, or with too few."""
     if query is None or count_informative(y, query, weight) < MIN_QUERIES:
         return None
     names = list(METRICS)
@@ -137,7 +137,7 @@ def count_informative(y: Labels, query: Hashes, weight: Floats | None) -> int:
 
 
 def check_queries(table: Table, what: str, least: int) -> None:
-    """Raise Invalid unless at least so many queries of the rows have rows of different labels."""
+    """Raise Invalid unless at least `least` queries have rows of different labels. `what` names the rows."""
     if table.query is None:
         return
     found = count_informative(table.y, table.query, table.weight)
@@ -150,7 +150,9 @@ def check_queries(table: Table, what: str, least: int) -> None:
 
 
 def check_grades(table: Table, what: str) -> None:
-    """Raise Invalid unless the rows have two different grades, and if they have queries, so has one query."""
+    """Raise Invalid unless the rows have two different grades, if there are queries within one query. `what` names the
+    rows.
+    """
     y = table.y if table.weight is None else table.y[table.weight > 0]
     if len(np.unique(y)) < 2:
         raise Invalid(
@@ -160,7 +162,7 @@ def check_grades(table: Table, what: str) -> None:
 
 
 def draw_queries(query: Hashes, fraction: float, seed: int) -> npt.NDArray[np.intp]:
-    """Return the rows of a random fraction of the queries, ascending; a greater fraction contains a smaller one."""
+    """Return the rows of a random fraction of the queries, ascending; a larger fraction contains a smaller one."""
     units, unit, sizes = np.unique(
         mix(query ^ np.uint64(seed % 2**64)), return_inverse=True, return_counts=True
     )
@@ -199,6 +201,7 @@ class GradedSplitData(SplitData):
         self._check_parts()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
+        """Fit a ranker on the training rows."""
         train = self.train
         ranker.fit(
             train.coded,
@@ -211,6 +214,7 @@ class GradedSplitData(SplitData):
         )
 
     def thinned(self, fraction: float, seed: int) -> GradedSplitData:
+        """Return these rows with a random fraction of the training rows."""
         train, thin = self.train, copy(self)
         if train.query is not None:
             rows = draw_queries(train.query, fraction, seed)
@@ -220,6 +224,7 @@ class GradedSplitData(SplitData):
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> GradedSplitData:
+        """Return an inner split of the training rows."""
         check_one_split(inner, "grades")
         divided = copy(self)
         divided.train, divided.validation = _divide(self.train, inner.fraction, seed)
@@ -227,15 +232,18 @@ class GradedSplitData(SplitData):
         return divided
 
     def table(self, part: str) -> Table | None:
+        """Return the rows of a part; None if there are none."""
         return self.train if part == "train" else self.validation
 
     def value(self, scores: Floats, objective: Objective) -> float:
+        """Return the value of the validation rows' scores in terms of the objective."""
         rows = self._table_of("validation")
         return value_of(rows.y, scores, rows.query, rows.weight, objective, graded=True)
 
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> dict[str, GradedMetrics]:
+        """Return the metrics of each part."""
         return {
             part: measure_graded_rows(table, score(ranker, table), LEVEL, objective)
             for part, table in (("train", self.train), ("validation", self.validation))
@@ -243,6 +251,7 @@ class GradedSplitData(SplitData):
         }
 
     def _check_parts(self) -> None:
+        """Raise Invalid for parts with too few grades or queries."""
         check_grades(self.train, "the training part")
         check_queries(self.train, "the training part", 1)
         if self.validation is not None:
@@ -278,4 +287,5 @@ def measure_graded_rows(
 
 
 def _divide(table: Table, fraction: float, seed: int) -> tuple[Table, Table]:
+    """Return the training and the validation rows of a split by units."""
     return divide(table, *hold_out_units(table, fraction, seed))

@@ -1,8 +1,8 @@
 """Rows with several labels: their splits, and their metrics by label, with the means over the labels.
 
-A label's metrics need rows of both its classes. Where a part has too few rows of one class, the label has no metrics
-there: the model says so in a warning, and the means are over the other labels. Rows are split by the hash of their
-group, else of their features; with several labels there is no one class to stratify by.
+The metrics of a label need rows of both its classes. If a part has too few rows of one class, the label has no metrics
+there: the model has a warning, and the means are over the other labels. Rows are split by the hash of their group or,
+without groups, of their features; with several labels there is no single class for stratification.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LabelledRows:
     has: npt.NDArray[np.int8]
 
     def measurable(self) -> npt.NDArray[np.bool_]:
-        """Return a bool per label: whether it has enough rows of both classes for its metrics."""
+        """Return a boolean for each label: whether it has enough rows of both classes for metrics."""
         weight = self.table.weight
         has = self.has if weight is None else self.has[weight > 0]
         positives = has.sum(axis=0, dtype=np.int64)
@@ -74,7 +74,7 @@ class LabelledRows:
 
 
 class MultilabelSplitData(SplitData):
-    """Training and validation rows."""
+    """Training and validation rows with several labels."""
 
     def __init__(self, payload: TrainPayload, names: list[str]) -> None:
         self._labels = [label["name"] for label in payload["labels"] or ()]
@@ -82,10 +82,12 @@ class MultilabelSplitData(SplitData):
         self._check_parts()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
+        """Fit a ranker on the training rows."""
         table, has = self.train.table, self.train.has
         ranker.fit(table.coded, has, table.weight, groups=table.group, callback=callback)
 
     def thinned(self, fraction: float, seed: int) -> MultilabelSplitData:
+        """Return these rows with a random fraction of the training rows."""
         part = self.train
         rows = selection.draw_rows(np.zeros(len(part.has)), fraction, seed)
         thin = copy(self)
@@ -93,6 +95,7 @@ class MultilabelSplitData(SplitData):
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> MultilabelSplitData:
+        """Return an inner split of the training rows."""
         check_one_split(inner, "several labels")
         divided = copy(self)
         divided.train, divided.validation = self._divide(self.train, inner.fraction, seed)
@@ -100,6 +103,7 @@ class MultilabelSplitData(SplitData):
         return divided
 
     def table(self, part: str) -> Table | None:
+        """Return the rows of a part; None if there are none."""
         rows = self.train if part == "train" else self.validation
         return None if rows is None else rows.table
 
@@ -116,6 +120,7 @@ class MultilabelSplitData(SplitData):
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> dict[str, MultilabelMetrics]:
+        """Return the metrics of each part, label by label."""
         parts: dict[str, MultilabelMetrics] = {}
         for name, part in (("train", self.train), ("validation", self.validation)):
             if part is not None:
@@ -132,6 +137,7 @@ class MultilabelSplitData(SplitData):
     def _parts(
         self, payload: TrainPayload, names: list[str]
     ) -> tuple[LabelledRows, LabelledRows | None]:
+        """Return the training and the validation rows of a job."""
         spec = payload["spec"]
         validation = spec["validation"]
         whole = read_part(payload["table"], names, self._labels)
@@ -149,12 +155,15 @@ class MultilabelSplitData(SplitData):
     def _divide(
         self, part: LabelledRows, fraction: float, seed: int
     ) -> tuple[LabelledRows, LabelledRows]:
+        """Return the training and the validation rows of a split by units."""
         rows = hold_out_units(part.table, fraction, seed)
         train, validation = divide(part.table, *rows)
         return LabelledRows(train, part.has[rows[0]]), LabelledRows(validation, part.has[rows[1]])
 
     def _check_parts(self) -> None:
-        """Refuse parts in which no label can have metrics, and note the labels without metrics in validation."""
+        """Raise Invalid for parts in which no label can have metrics, and note the labels without metrics in
+        validation.
+        """
         self.train.check(self._labels, "the training part")
         if self.validation is not None:
             self.validation.check(self._labels, "the validation part")
@@ -165,6 +174,7 @@ class MultilabelSplitData(SplitData):
     def _metrics(
         self, part: LabelledRows, scores: Floats, k: int, objective: Objective | None
     ) -> LabelMetrics:
+        """Return the metrics of one label; without an objective only counts."""
         positives = int(part.has[:, k].sum())
         metrics: LabelMetrics = {
             "label": self._labels[k],

@@ -1,22 +1,23 @@
-"""The plan of a training job: which fits it takes, stage by stage, as parts that run one by one or at once.
+"""The plan of a training job: the fits that it needs, stage by stage, as parts that run sequentially or in parallel.
 
-A *scope* is a set of training rows, with or without validation rows. The scope `None` is that of the ranker that is
-served: the training part of a holdout, or under cross-validation all rows, without validation rows. Under
-cross-validation each fold (repeat, fold) is a scope of its own.
+A *scope* is a set of training rows, with or without validation rows. The scope `None` is that of the served ranker: the
+training part of a holdout or, with cross-validation, all rows, without validation rows. With cross-validation, each
+fold (repeat, fold) is a separate scope.
 
-A *part* is one fit in one scope. Its `what` says which:
+A *part* is one fit in one scope. Its `what` is one of:
 
-- `tryout` (`TRIAL`): a planner of `core.selection` tries a candidate on an inner split of the scope's training rows.
-- `fit` (`FIT`): what the planner has chosen, fitted on all training rows; it scores the scope's validation rows. So
-  validation rows have no part in any choice, whatever the job searches.
-- `share` (`SHARD`): some pieces of one large fit, before the part `fit` that joins them. A forest grows its trees one
-  by one, and what each draws depends on its number alone (`core.base.checkpoint`): joined they are bit for bit one
-  fit's.
-- `baseline` (`BASELINE`): a simple benchmark model on the same rows, for comparison, after all else: by then it is
-  known how much time it may take.
+- `tryout` (`TRIAL`): a planner of `core.selection` evaluates a candidate on an inner split of the scope's training
+  rows.
+- `fit` (`FIT`): the choice of the planner, fitted on all training rows; it scores the scope's validation rows. So
+  validation rows never influence a choice.
+- `share` (`SHARD`): some pieces of one large fit, before the part `fit` that joins them. The trees of a forest are
+  independent, and the random draws of each depend only on its number (`core.base.checkpoint`), so the result equals
+  that of one fit bit for bit.
+- `baseline` (`BASELINE`): a simple model on the same rows, for comparison, after all other parts: only then is it known
+  how much time is left for it.
 
-`Plan.next` is pure: the next parts depend on the job's spec and on the finished parts alone, so that it may be asked
-again after a crash, in another process.
+`Plan.next` is pure: the next parts depend only on the job's specification and on the finished parts, so that it can be
+repeated after a crash, in another process.
 """
 
 from __future__ import annotations
@@ -112,36 +113,39 @@ def scope_of(part: PlanPart) -> Scope:
 
 
 def fit_of_served(finished: Sequence[Finished]) -> FinishedServed:
-    """Return the fit of the ranker that is served."""
+    """Return the finished fit of the served ranker."""
     fits = (each for each in finished if is_fit(each) and scope_of(each["spec"]) is SERVED)
     return cast(FinishedServed, next(fits))
 
 
 def trials_for_served(finished: Sequence[Finished]) -> list[FinishedTrial]:
-    """Return the trials by which the ranker that is served was chosen."""
+    """Return the trials from which the served ranker was chosen."""
     return [each for each in finished if is_trial(each) and scope_of(each["spec"]) is SERVED]
 
 
 class PlanRows(Protocol):
-    """What planners may ask about the rows; only `auto` does."""
+    """The information about rows that planners may request; only `auto` does."""
 
     def can_split(self, scope: Scope, inner: InnerSplits) -> bool:
-        """Return True if the training rows of a scope differ, and can be split so."""
+        """Return True if the training rows of a scope are distinct enough for these inner splits."""
 
     def held_out(self, scope: Scope, inner: InnerSplits, split: int) -> HeldOut:
         """Return the held-out rows of an inner split of a scope."""
 
     def counts(self, scope: Scope) -> tuple[int, int, int, int]:
-        """Return of a scope: training rows, those of its rarer class, features, most categories of one feature."""
+        """Return, for a scope, the numbers of training rows, of rows of the rarer class, of features, and the largest
+        number of categories of a feature.
+        """
 
     def n_rows(self) -> int:
         """Return the number of rows of the job, including those that are only for validation."""
 
 
 class Plan:
-    """Returns the parts that a job runs next, given the finished ones.
+    """Determines the parts that a job runs next, given the finished ones.
 
-    `ends` returns True for a scope whose search is to choose now, by its owner's request, among what was tried.
+    `ends` returns True for a scope whose search must choose now among its trials, because the job's owner requested an
+    early end.
     """
 
     def __init__(
@@ -172,7 +176,7 @@ class Plan:
         return parts or self._next_baselines(finished)
 
     def chosen(self, scope: Scope, finished: Sequence[Finished]) -> selection.Chosen:
-        """Return what the search of a scope has chosen, once it has."""
+        """Return the result of the search in a scope, which must be complete."""
         step = self._choose(scope, _by_scope(finished)[scope])
         assert isinstance(step, selection.Chosen)  # the scope's rankers were fitted after it
         return step
@@ -180,6 +184,7 @@ class Plan:
     def _next_of(
         self, scope: Scope, done: Sequence[Finished], least_pieces: float
     ) -> Sequence[PlanPart]:
+        """Return the next parts of a scope: trials, or the fit of the choice."""
         if any(is_fit(each) for each in done):
             return []
         step = self._choose(scope, done)
@@ -194,7 +199,7 @@ class Plan:
     def _parts_of_chosen(
         self, chosen: Chosen, scope: Scope, done: Sequence[Finished], least_pieces: float
     ) -> Sequence[PlanPart]:
-        """Return the fit of what was chosen, or the shards that it is divided into."""
+        """Return the fit of the chosen members, or the shards into which it is divided."""
         members = [cast(Member, asdict(member)) for member in chosen.members]
         fit = FitPart(what=FIT, scope=_stored(scope), members=members)
         if chosen.rows < 1.0:
@@ -214,6 +219,7 @@ class Plan:
         return [fit]
 
     def _choose(self, scope: Scope, done: Sequence[Finished]) -> Sequence[Trial] | selection.Chosen:
+        """Return the next trials of a scope, or the choice."""
         if scope in self._chosen:
             return self._chosen[scope]
         planner = self._planner(scope)
@@ -241,7 +247,7 @@ class Plan:
         return step
 
     def finishing(self, budget: float, chosen: Chosen | None = None) -> float:
-        """Return the seconds of a scope's budget that are reserved for what comes after its last fit."""
+        """Return the seconds of a scope's budget that are reserved for work after its last fit."""
         one = FINISHING_MICROSECONDS
         if chosen is not None and chosen.score_microseconds is not None:
             passes = 1 if len(chosen.members) == 1 else 2  # an average also ranks the training rows
@@ -251,6 +257,7 @@ class Plan:
         return min(seconds, MAX_FINISHING_FRACTION * budget)
 
     def _planner(self, scope: Scope) -> Planner | None:
+        """Return the planner of a scope; None without a search."""
         if scope not in self._planners:
             self._planners[scope] = search.planner_of(
                 self._spec,
@@ -261,6 +268,7 @@ class Plan:
         return self._planners[scope]
 
     def _inner(self, scope: Scope) -> InnerSplits:
+        """Return the inner splits of a scope's trials."""
         planner = self._planner(scope)
         assert planner is not None
         is_auto = search.budget_of(self._spec, 1) is not None
@@ -268,14 +276,14 @@ class Plan:
         return InnerSplits(planner.n_splits, fraction)
 
     def _recall(self, each: FinishedTrial) -> TrialResult:
-        """Return a trial as its planner knows it; its scores are read from their file once."""
+        """Return a finished trial as its planner expects it; its scores are read from their file once."""
         number = each["stage"], each["part"]
         if number not in self._tried:
             self._tried[number] = _tried(each)
         return self._tried[number]
 
     def _next_baselines(self, finished: Sequence[Finished]) -> list[PlanPart]:
-        """Return the next fits of baselines: one after the other, each on more rows, as far as their time goes."""
+        """Return the next fits of baselines: one after the other, each on more rows, as far as there is time."""
         baselines = self._spec.get("baselines")
         if baselines is None or not (names := baselines["algorithms"]):
             return []
@@ -294,7 +302,9 @@ class Plan:
     def _fits_of_baseline(
         self, name: str, tried: Sequence[FinishedBaseline], left: float
     ) -> list[BaselinePart]:
-        """Return tries in the first scope with validation rows, until the rows are chosen; then the other scopes."""
+        """Return the next fits of a baseline: in the first scope with validation rows until the number of rows is
+        chosen, then in the other scopes.
+        """
         first, *others = self._scopes[1:] or [SERVED]
         if left < MIN_TRY_SECONDS and search.budget_of(self._spec, 1) is not None:
             return []
@@ -320,8 +330,8 @@ class Plan:
     def _baseline_part(
         self, name: str, scope: Scope, rows: int | None, left: float
     ) -> BaselinePart:
-        """Return a baseline's fit on `rows` rows, or on all; given up where it takes much more than `left` seconds, or
-        with `auto`, which counts it within its budget, more than these.
+        """Return a baseline's fit on `rows` rows, or on all. It is cancelled if it takes much more than `left` seconds
+        (with `auto`, which counts it within its budget, if it takes more).
         """
         seconds = TIMEOUT_FACTOR * max(left, MIN_SECONDS)
         if search.budget_of(self._spec, 1) is not None:
@@ -337,10 +347,11 @@ class Plan:
 
 
 def divide_fit(members: Sequence[Member], least_pieces: float) -> list[tuple[int, int]]:
-    """Return the first piece of each shard, and the one after its last; an empty list if a fit is not worth dividing.
+    """Return the range of pieces (first, one after the last) of each shard; an empty list if dividing the fit is not
+    worthwhile.
 
-    `members` are what is to be fitted: several make a rank average, which is not divided. A shard has at least
-    `least_pieces`, so that it is worth a job of its own.
+    `members` are the rankers to fit; a rank average of several is not divided. A shard has at least `least_pieces`
+    pieces, so that it is worth a separate job.
     """
     from core.base.checkpoint import SharedRanker
 
@@ -359,6 +370,7 @@ def divide_fit(members: Sequence[Member], least_pieces: float) -> list[tuple[int
 
 
 def _try_of(finished: FinishedBaseline, of: int) -> BaselineTry:
+    """Return a finished fit of a baseline for `next_rows`."""
     result, asked = finished["result"], finished["spec"].get("rows") or of
     is_all = result.get("rows", asked) < asked  # as many as fit the limits
     return BaselineTry(of if is_all else asked, of, result["seconds"], bool(result.get("late")))
@@ -384,7 +396,7 @@ def fraction_of(parts: Sequence[PlanPart]) -> float:
 
 
 class _HeldOutSplits(Sequence["HeldOut"]):
-    """The held-out rows of each split, read when they are asked for."""
+    """The held-out rows of each split, read at the first access."""
 
     def __init__(self, n_splits: int, read: Callable[[int], HeldOut]) -> None:
         self._n_splits = n_splits
@@ -402,11 +414,12 @@ class _HeldOutSplits(Sequence["HeldOut"]):
 
 
 def _stored(scope: Scope) -> list[int] | None:
+    """Return a scope as JSON."""
     return None if scope is None else list(scope)
 
 
 def _file_of(finished: FinishedShard) -> ShardFile:
-    """Return what the part that joins needs to know of a shard."""
+    """Return what the part that joins shards needs to know of one shard."""
     result = finished["result"]
     return {
         "file": result["files"][SHARD_FILE],
@@ -416,6 +429,7 @@ def _file_of(finished: FinishedShard) -> ShardFile:
 
 
 def _by_scope(finished: Sequence[Finished]) -> dict[Scope, list[Finished]]:
+    """Return the finished parts by scope."""
     done: dict[Scope, list[Finished]] = defaultdict(list)
     for each in finished:
         done[scope_of(each["spec"])].append(each)
@@ -423,7 +437,7 @@ def _by_scope(finished: Sequence[Finished]) -> dict[Scope, list[Finished]]:
 
 
 def _whole(tried: Sequence[TrialResult]) -> list[TrialResult]:
-    """Return the trials of candidates none of whose splits was left out; to `auto` the others are untried."""
+    """Return the trials of candidates with results for all their splits; `auto` regards the others as untried."""
     left_out = {one.trial.key for one in tried if one.skipped}
     return [one for one in tried if one.trial.key not in left_out]
 
@@ -437,6 +451,7 @@ def trial_of(part: TrialPart) -> selection.Trial:
 
 
 def _tried(finished: FinishedTrial) -> selection.TrialResult:
+    """Return a finished trial with its scores."""
     result = finished["result"]
     scores = ()
     if SCORES_FILE in result["files"]:
@@ -457,7 +472,7 @@ def _tried(finished: FinishedTrial) -> selection.TrialResult:
 
 
 def fits_a_part(cells: int, fan_out_cells: int) -> int:
-    """Return how many fits on a table of `cells` cells go into one child job.
+    """Return how many fits on a table of `cells` cells one child job runs.
 
     A child job costs about a tenth of a second besides its fits: it is claimed, reads the table, and publishes its
     results.
@@ -487,12 +502,14 @@ def unpack(children: Sequence[Mapping[str, Any]]) -> list[Finished]:
 
 
 def as_finished(stage: int, number: int, spec: PlanPart, result: Outcome) -> Finished:
-    """Return a part that is done; its outcome is of its kind."""
+    """Return a part with its outcome, which must be of the part's kind."""
     return cast(Finished, {"stage": stage, "part": number, "spec": spec, "result": result})
 
 
 def _results_of(child: Mapping[str, Any]) -> Iterator[tuple[PlanPart, Outcome]]:
-    """Yield the fits of a child job, each with its result; of a child job that was left out, that each was."""
+    """Yield the fits of a child job, each with its result; for a skipped child job, with the result that it was left
+    out.
+    """
     if child["result"] is None:
         yield from ((spec, leave_out(spec)) for spec in child["spec"]["fits"])
         return

@@ -1,4 +1,4 @@
-"""Items and their pairs: their splits, and their metric, the weighted fraction of pairs put in order.
+"""Items and their pairs: their splits, and their metric, the weighted fraction of correctly ordered pairs.
 
 **Split.** A pair is about both of its items, so it is held out only if neither item was trained on: *by items*, a
 fraction s of the items is held out; pairs of two held-out items are for validation, pairs of two other items are for
@@ -51,23 +51,23 @@ MIN_PAIRS_BY_PAIRS = 2
 
 @runtime_checkable
 class PairLearner(Protocol):
-    """A ranker that learns from pairs."""
+    """A ranker that can be trained on pairs."""
 
     def fit_pairs(
         self, X: Any, pairs: Any, pair_weight: Any = None, *, callback: Callback | None = None
     ) -> Any:
-        """Fit: score the better item of each pair above the worse one."""
+        """Fit the ranker, so that the better item of each pair scores above the worse one."""
 
 
 @dataclass(frozen=True)
 class ItemPairs:
-    """Item numbers (better, worse), int64 of shape (pairs, 2), and float64 weights where there are any."""
+    """Item numbers (better, worse), int64 of shape (pairs, 2), and float64 weights, if any."""
 
     rows: npt.NDArray[np.int64]
     weight: Floats | None
 
     def take(self, which: npt.NDArray[np.bool_]) -> ItemPairs:
-        """Return the pairs that a bool array of shape (pairs,) marks, in their order."""
+        """Return the pairs that the mask of shape (pairs,) selects, in their order."""
         return ItemPairs(self.rows[which], None if self.weight is None else self.weight[which])
 
 
@@ -91,6 +91,7 @@ class PreferenceSplitData(SplitData):
         self._learn_categories()
 
     def fit(self, ranker: Ranker, callback: Callback) -> None:
+        """Fit a ranker on the training pairs."""
         assert isinstance(ranker, PairLearner)  # else the job was refused
         items, pairs = self._table, self.train
         ranker.fit_pairs(
@@ -98,6 +99,7 @@ class PreferenceSplitData(SplitData):
         )
 
     def thinned(self, fraction: float, seed: int) -> PreferenceSplitData:
+        """Return these items with a random fraction of the training pairs."""
         pairs = self.train
         chosen = np.zeros(len(pairs.rows), dtype=bool)
         chosen[selection.draw_rows(chosen, fraction, seed)] = True
@@ -107,6 +109,7 @@ class PreferenceSplitData(SplitData):
         return thin
 
     def inner(self, inner: InnerSplits, split: int, seed: int) -> PreferenceSplitData:
+        """Return an inner split of the training pairs."""
         check_one_split(inner, "pairs")
         divided = copy(self)
         divided._held_out_table = self._table
@@ -116,21 +119,24 @@ class PreferenceSplitData(SplitData):
 
     @property
     def n_learnt(self) -> int:
+        """The number of training pairs."""
         return len(self.train.rows)
 
     def table(self, part: str) -> Table | None:
+        """Return the items of a part; None if there are none."""
         if part == "train":
             return self._table
         return None if self.validation is None else self._held_out_table
 
     def value(self, scores: Floats, objective: Objective) -> float:
-        """Return the weighted fraction of validation pairs that the scores put in order."""
+        """Return the weighted fraction of validation pairs that the scores order correctly."""
         assert self.validation is not None
         return metrics.pair_order(scores, self.validation.rows, self.validation.weight)
 
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> dict[str, PairMetrics]:
+        """Return the metrics of each part."""
         scores = score(ranker, self._table)
         train = self.train
         measured = margins.measure_listed(
@@ -144,7 +150,7 @@ class PreferenceSplitData(SplitData):
         return parts
 
     def sample(self, part: str, seed: int) -> Table | None:
-        """Return a few of the items of a part's pairs."""
+        """Return a sample of the items of a part's pairs; None if there is no such part."""
         if part == "train":
             return draw(self._table, seed, np.unique(self.train.rows))
         if self.validation is None:
@@ -152,10 +158,12 @@ class PreferenceSplitData(SplitData):
         return draw(self._held_out_table, seed, np.unique(self.validation.rows))
 
     def training_values(self, feature: int) -> Floats:
+        """Return the values of a feature for the items of the training pairs."""
         values: Floats = self._table.X[np.unique(self.train.rows), feature]
         return values
 
     def _split(self, fraction: float, seed: int) -> None:
+        """Split the pairs into training and validation pairs, by items, groups or pairs."""
         check_fraction(fraction)
         pairs, notes = self.train, []
         hashes = hash_units(self._table, seed)
@@ -176,7 +184,7 @@ class PreferenceSplitData(SplitData):
         self.notes, self.train, self.validation = notes, train, validation
 
     def _learn_categories(self) -> None:
-        """Keep only the categories of items that are trained on."""
+        """Restrict the categories to those of items in training pairs."""
         is_same = self._held_out_table is self._table
         self._table = self._table.known_to(np.unique(self.train.rows))
         self._held_out_table = (
@@ -185,6 +193,7 @@ class PreferenceSplitData(SplitData):
 
 
 def _too_few(by: str, train: ItemPairs, validation: ItemPairs, least: int) -> Invalid:
+    """Return the error for a split that leaves too few pairs."""
     return Invalid(
         f"a split by {by} must leave at least {least} pairs in each part, got {len(train.rows)} for "
         f"training and {len(validation.rows)} for validation",
@@ -193,7 +202,7 @@ def _too_few(by: str, train: ItemPairs, validation: ItemPairs, least: int) -> In
 
 
 def _hold_out_items(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.NDArray[np.bool_]:
-    """Return a bool array of shape (pairs, 2): whether each end of a pair is a held-out item."""
+    """Return a boolean array of shape (pairs, 2): whether each item of a pair is held out."""
     occur = hashes[np.unique(pairs.rows)]
     units, items = np.unique(occur, return_counts=True)  # ascending hashes are a random order
     held_out = units[: cut(items, fraction)]
@@ -202,8 +211,10 @@ def _hold_out_items(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.ND
 
 
 def _hold_out_pairs(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.NDArray[np.bool_]:
-    """Return a bool per pair: whether it is held out. Pairs of the same two units stay together."""
-    both = mix(hashes[pairs.rows[:, 0]] + hashes[pairs.rows[:, 1]])  # whichever is the better
+    """Return a boolean for each pair: whether it is held out. Pairs of the same two units stay together."""
+    both = mix(
+        hashes[pairs.rows[:, 0]] + hashes[pairs.rows[:, 1]]
+    )  # independent of which one is better
     units, counts = np.unique(both, return_counts=True)
     chosen: npt.NDArray[np.bool_] = np.isin(both, units[: cut(counts, fraction)])
     return chosen
@@ -225,6 +236,7 @@ def read_items(table: TableFile, names: Sequence[str]) -> tuple[Table, ItemPairs
 
 
 def _metrics(scores: Floats, pairs: ItemPairs, measured: MarginsRecord | None) -> PairMetrics:
+    """Return the metrics of pairs as JSON."""
     summary = metrics.summarise_pairs(scores, pairs.rows, pairs.weight)
     return {
         **interval_of(summary.order),
@@ -235,5 +247,5 @@ def _metrics(scores: Floats, pairs: ItemPairs, measured: MarginsRecord | None) -
 
 
 def pair_counts(summary: PairSummary) -> PairCounts:
-    """Return what is reported of pairs besides the fraction in order."""
+    """Return the counts that are reported with the fraction of correctly ordered pairs."""
     return cast(PairCounts, {name: getattr(summary, name) for name in PairCounts.__required_keys__})

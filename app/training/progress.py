@@ -1,4 +1,4 @@
-"""The progress of a training job: what it is doing, and the best of what it has tried.
+"""The progress of a training job: its current phase, and the best candidates so far.
 
 A fit calls back with the number of a step and its values. A `Reporter` adds what the fit is for.
 """
@@ -65,11 +65,13 @@ _MOST_INFLUENTIAL = (
 
 
 class EndEarly(BaseException):
-    """The job's owner asked for the best so far. Not an Exception, so that no algorithm swallows it."""
+    """Raised to end a fit early, because the job's owner requested the best result so far. Not an Exception, so that no
+    algorithm catches it.
+    """
 
 
 class LeaderboardRow(TypedDict):
-    """A candidate that all its inner splits have evaluated, by the mean of their `splits` values.
+    """A candidate with results for all its inner splits; its value is the mean of their `splits` values.
 
     `trial` is 0 for the mean rank of several candidates.
     """
@@ -84,14 +86,14 @@ class LeaderboardRow(TypedDict):
 
 
 class BestRow(LeaderboardRow):
-    """The best candidate, and the metric of its value."""
+    """The best candidate, and the metric in which its value is given."""
 
     metric: str
 
 
 class PartialCandidate(TypedDict):
-    """A candidate that `n` of its inner splits have evaluated; `sums` has a value per value of its path, and for `auto`
-    `merits` as well.
+    """A candidate with results for `n` of its inner splits; `sums` has a value for each value of its path, and for
+    `auto` there are `merits` as well.
     """
 
     key: str
@@ -102,7 +104,7 @@ class PartialCandidate(TypedDict):
 
 
 class BoardState(TypedDict):
-    """The leaderboard as it is stored: what is shown of it, and what another process goes on from."""
+    """The leaderboard as stored JSON: what is shown of it, and what another process needs to continue."""
 
     best: BestRow | None
     leaderboard: list[LeaderboardRow]
@@ -113,7 +115,7 @@ class BoardState(TypedDict):
 
 
 class RunningPart(TypedDict):
-    """What a part under way is for."""
+    """What a running part is for: its fold, trial, algorithm and parameters."""
 
     fold: int | None
     algorithm: str
@@ -126,9 +128,9 @@ class RunningPart(TypedDict):
 
 
 class Leaderboard:
-    """The best of what a search has tried so far, trial by trial: small enough to be written again and again.
+    """The best candidates of a search so far, updated trial by trial; small enough to be stored frequently.
 
-    `state()` can be stored, and given to another process to go on from.
+    The result of `state()` can be stored, and passed to another process, which continues from it.
     """
 
     def __init__(self, spec: TrainSpec, state: Mapping[str, object] | None = None) -> None:
@@ -141,7 +143,7 @@ class Leaderboard:
         self.n_known = 0
 
     def add(self, part: PlanPart, result: Outcome, trial: int | None = None) -> None:
-        """Add a part that is done; `trial` is its number among the trials, the next one by default."""
+        """Add a finished part; `trial` is its number among the trials, by default the next one."""
         self.n_known += 1
         if part["what"] == FIT:
             self._make_ready(part["scope"])
@@ -150,6 +152,7 @@ class Leaderboard:
             self._add_trial(part, cast(TrialOutcome, result), trial or self.n_trials)
 
     def _add_trial(self, part: TrialPart, result: TrialOutcome, trial: int) -> None:
+        """Add the result of a trial; a candidate gets its row after its last inner split."""
         from core.selection.candidates import path_merit
 
         is_auto = self._spec.get("search") is None
@@ -188,7 +191,7 @@ class Leaderboard:
         return (None if scope is None else list(scope)) in self._scopes
 
     def state(self) -> BoardState:
-        """Return what is shown of it, and what another process needs to go on."""
+        """Return the leaderboard as JSON, which another process can continue."""
         best: BestRow | None = None
         if self._rows:
             best = {**self._rows[0], "metric": self._spec["objective"]["metric"]}
@@ -202,6 +205,7 @@ class Leaderboard:
         }
 
     def _make_ready(self, scope: list[int] | None) -> None:
+        """Mark the scope as ready."""
         if scope not in self._scopes:
             self._scopes = [*self._scopes, scope]
 
@@ -212,6 +216,7 @@ class Leaderboard:
         result: TrialOutcome,
         candidate: PartialCandidate,
     ) -> None:
+        """Insert a candidate's row, if it is among the best."""
         from core.selection.candidates import best_of_merits
 
         sums = candidate["sums"]
@@ -237,7 +242,7 @@ class Leaderboard:
 
 
 class Reporter:
-    """Reports the parts of a job that one process runs, some of them at once.
+    """Reports the progress of the parts of a job that run in one process, some of them in parallel.
 
     `ended` is set once the job's owner has asked for the best so far.
     """
@@ -258,17 +263,17 @@ class Reporter:
     def begin(
         self, part: PlanPart, fraction: float, callback: Callback | None = None
     ) -> FitProgress:
-        """Begin a part that is a fraction of the whole job; `callback` takes the place of `send`."""
+        """Begin a part that is a fraction of the whole job; returns its progress. `callback` replaces `send`."""
         with self.lock:
             return FitProgress(self, part, fraction, self._what_runs(part), callback or self.send)
 
     def enter(self, phase: str) -> None:
-        """Begin a phase that belongs to no part."""
+        """Report a phase that belongs to no part."""
         state = {"phase": phase, **self.board.state()}
         self.send(0, 0, Report({}, state, self.fraction))
 
     def send(self, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Pass a report on to the job's callback, one at a time.
+        """Pass a report to the job's callback, one at a time.
 
         Its fraction is the newest: while it waited here, another part may have reported more.
         """
@@ -279,22 +284,22 @@ class Reporter:
             self._callback(step, of, info)
 
     def tell(self, detail: str) -> None:
-        """Report how far the phase under way is, in which there are no steps; raises what ends the job."""
+        """Report a detail of the current phase, which has no steps; raises what the callback raises to end the job."""
         with self.lock:
             self._callback(0, 0, Report({}, {**self._state, "detail": detail}, self.fraction))
 
     def may_leave_out(self, part: PlanPart) -> bool:
-        """Return True if the job is to end early, and can do without this part."""
+        """Return True if the job is to end early, and does not need this part."""
         return self.ended and self.can_do_without(part)
 
     def can_do_without(self, part: PlanPart) -> bool:
-        """Return True if there is something to keep in the place of this part."""
+        """Return True if there is already a result without this part."""
         if part["what"] == TRIAL:
             return self.board.is_ready(part["scope"])
         return part["what"] == BASELINE and bool(self.board.state()["keepable"])
 
     def ends(self, scope: Sequence[int] | None) -> bool:
-        """Return True if the search of a scope is to choose now."""
+        """Return True if the search of a scope must choose now, because its owner requested an early end."""
         ends = self.ended and self.board.is_ready(scope)
         self._is_search_cut = self._is_search_cut or ends
         return ends
@@ -313,6 +318,7 @@ class Reporter:
         ]
 
     def _what_runs(self, part: PlanPart) -> RunningPart:
+        """Return what a part is for, for the progress report."""
         scope = part["scope"]
         running: RunningPart = {
             "fold": None if scope is None else scope[1] + 1,
@@ -340,7 +346,7 @@ class Reporter:
 
 
 class FitProgress:
-    """Reports one part of a job."""
+    """Reports the progress of one part of a job."""
 
     def __init__(
         self,
@@ -362,7 +368,7 @@ class FitProgress:
         self._n_known = -1
 
     def enter(self, phase: str, rows: int | None = None) -> None:
-        """Begin a phase that has no steps, or none yet; `rows` are those that are learnt from."""
+        """Begin a phase without steps; `rows` is the number of training rows."""
         self._running["phase"] = phase
         if rows is not None:
             self._running["rows"] = rows
@@ -370,7 +376,7 @@ class FitProgress:
         self._callback(0, 0, Report({}, self._state, self._reporter.fraction, self._end))
 
     def step(self, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Report a step of the fit: the callback that rankers take."""
+        """Report a step of the fit; the callback of rankers."""
         is_first = self._running["phase"] == PREPARING
         if is_first:
             self._running["phase"] = FITTING
@@ -390,13 +396,13 @@ class FitProgress:
             raise
 
     def finish(self, result: Outcome) -> None:
-        """End the part."""
+        """End the part, and add its result to the leaderboard."""
         self._reach(1.0)
         with self._reporter.lock:
             self._reporter.board.add(self._part, result, self._running.get("trial"))
 
     def _refresh(self) -> None:
-        """Read what the parts beside this one have found."""
+        """Update the report with the results of the other parts."""
         with self._reporter.lock:
             board = self._reporter.board
             self._n_known = board.n_known
@@ -407,6 +413,7 @@ class FitProgress:
             self._state["keepable"], self._end = True, self._stop
 
     def _reach(self, done: float) -> None:
+        """Set the fraction of the part that is done."""
         with self._reporter.lock:
             more = max(done - self._done, 0.0)
             self._done += more
@@ -414,7 +421,9 @@ class FitProgress:
 
 
 def _stop_of(part: PlanPart, spec: TrainSpec) -> type[BaseException] | None:
-    """Return what stops the only fit of a job and keeps what it has; None where nothing does."""
+    """Return the exception that stops the only fit of a job and keeps its result so far; None if there is
+    no such fit.
+    """
     if part["what"] != FIT or folds_of(spec["validation"]) or searches(spec):
         return None
     from core.base.ranker import StopFit
@@ -424,7 +433,7 @@ def _stop_of(part: PlanPart, spec: TrainSpec) -> type[BaseException] | None:
 
 
 def leave_out(part: PlanPart) -> TrialOutcome | BaselineOutcome:
-    """Return the result of a trial or a baseline that was left out because its job ended early."""
+    """Return the outcome of a trial or a baseline that was skipped because its job ended early."""
     why = "the search was stopped early on request"
     if part["what"] != TRIAL:
         return {"skipped": True, "failed": why, "seconds": 0.0, "elapsed": 0.0, "files": {}}
@@ -444,7 +453,7 @@ def leave_out(part: PlanPart) -> TrialOutcome | BaselineOutcome:
 
 
 def shown_parameters(spec: TrainSpec, parameters: Parameters) -> Parameters:
-    """Return a candidate's parameters in short: those that are searched, or those that `auto` has set."""
+    """Return the parameters that are shown of a candidate: those that are searched, or those that `auto` has set."""
     search = spec.get("search")
     names = search["space"] if search is not None else parameters
     if not searches(spec):
@@ -458,20 +467,22 @@ def shown_parameters(spec: TrainSpec, parameters: Parameters) -> Parameters:
 
 
 def most_important_first(parameters: Mapping[str, Any]) -> Parameters:
-    """Return the same parameters, most influential first, so that the least influential are cut off."""
+    """Return the parameters sorted by influence, the largest first, so that a truncated list shows those
+    that matter.
+    """
     first = {name: parameters[name] for name in _MOST_INFLUENTIAL if name in parameters}
     return first | dict(parameters)
 
 
 def auto_phase_of(trial: TrialRecord) -> str:
-    """Return the phase of `auto` that a trial is of."""
+    """Return the phase of `auto` to which a trial belongs."""
     assert trial["key"] is not None  # `auto` names all its trials
     return trial["key"]["phase"]
 
 
 def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial]) -> dict[str, Any]:
-    """Return what a job that has succeeded goes on showing of its search: the best of the candidates that the model
-    keeps, by the same values. Empty without a search.
+    """Return the part of the progress that a succeeded job keeps of its search: the best of the candidates that are
+    stored with the model. Empty without a search.
 
     `trials` are those by which the ranker that is served was chosen.
     """
@@ -494,7 +505,7 @@ def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial])
             best = row
     if best is None:
         return {}
-    # What is chosen comes first, whatever precedes it by its value alone.
+    # The chosen candidate is first, even if others have a better value.
     others = _ranked([row for row in rows if row is not best])
     return {
         "best": {**best, "metric": spec["objective"]["metric"]},
@@ -503,8 +514,8 @@ def kept_board(spec: TrainSpec, chosen: Chosen, trials: Sequence[FinishedTrial])
 
 
 def _best_on_paths(spec: TrainSpec, chosen: Chosen) -> list[LeaderboardEntry]:
-    """Return the candidates that have a value; of those that one fit has given along a path the best, or the chosen
-    one.
+    """Return the candidates with a value; of those that one fit has produced along a path, the best or the
+    chosen one.
     """
     found: dict[str, LeaderboardEntry] = {}
     search, along = spec.get("search"), None
@@ -538,7 +549,7 @@ def _number_of(candidate: LeaderboardEntry, trials: Sequence[FinishedTrial]) -> 
 
 
 def _shown_of(spec: TrainSpec, candidate: LeaderboardEntry) -> Parameters:
-    """Return a kept candidate's parameters in short; of a mean rank how many members it has."""
+    """Return the parameters that are shown of a stored candidate; for a mean rank, the number of its members."""
     parameters = dict(candidate.parameters)
     if (members := parameters.get("members")) is not None and "weights" in parameters:
         return {"members": len(members)}
@@ -546,7 +557,7 @@ def _shown_of(spec: TrainSpec, candidate: LeaderboardEntry) -> Parameters:
 
 
 def _ranked(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
-    """Return the best rows, those of a search's last stage first: it chooses among these.
+    """Return the best rows, those of a search's last stage first, among which it chooses.
 
     A stage has at least twice the rows of the one before; the inner splits of one stage differ by a few.
     """
@@ -556,18 +567,19 @@ def _ranked(rows: Sequence[LeaderboardRow]) -> list[LeaderboardRow]:
 
 
 def _may_be_chosen(part: TrialPart) -> bool:
-    """Return True for a trial of `auto` that it may choose; the first one only measures the time of a round."""
+    """Return True for a trial of `auto` that may be chosen; the first one only measures the duration of a round."""
     from core.selection.candidates import MEASURE
 
     return auto_phase_of(part["tryout"]) != MEASURE.name
 
 
 def _is_short(value: object) -> bool:
+    """Return True for a value that is short enough to be shown."""
     return value is None or isinstance(value, bool | int | float)
 
 
 def key_of(trial: TrialRecord, scope: Sequence[int] | None) -> str:
-    """Return a key that the trials of one candidate have in common on all inner splits."""
+    """Return a key that the trials of one candidate share on all inner splits."""
     own = ("split", "limit", "hurried")
     candidate = {name: value for name, value in trial.items() if name not in own}
     text = json.dumps([scope, candidate], sort_keys=True, default=str)

@@ -1,7 +1,8 @@
-"""The documents that a training job passes from step to step: specification, payload, parts, their results, the end.
+"""The JSON documents that a training job passes from step to step: specification, payload, parts, their outcomes, the
+result.
 
-All of it is JSON, for it is stored in a job's row or goes through a pipe to the process that fits. Keys that are stored
-stay as they are: old rows must read. `NotRequired` marks what only some kinds or versions have.
+All of them are JSON, because they are stored in a job's row or sent through a pipe to the fit process. Stored keys
+never change, because old rows must stay readable. `NotRequired` marks keys that only some kinds or versions have.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class BaselineSpec(TypedDict):
 
 
 class TrainSpec(TypedDict):
-    """What a training job does: checked, and with every default filled in. Stored in the job's row, with all
+    """The validated specification of a training job, with all defaults. Stored in the job's row, with all
     `TrainingParameters`.
     """
 
@@ -128,7 +129,7 @@ class InnerSplitsRecord(TypedDict):
 
 
 class TrialPart(TypedDict):
-    """A candidate tried on an inner split."""
+    """A trial: a candidate to fit and evaluate on an inner split."""
 
     what: Literal["tryout"]
     scope: list[int] | None
@@ -137,7 +138,7 @@ class TrialPart(TypedDict):
 
 
 class ShardPart(TypedDict):
-    """The pieces `first` to `last` - 1 of one large fit."""
+    """A shard of one large fit: the pieces `first` to `last` - 1."""
 
     what: Literal["share"]
     scope: list[int] | None
@@ -147,7 +148,7 @@ class ShardPart(TypedDict):
 
 
 class ShardFile(TypedDict):
-    """A shard that was fitted, for the part that joins them."""
+    """A finished shard, for the part that joins the shards."""
 
     file: str
     seconds: float
@@ -155,7 +156,9 @@ class ShardFile(TypedDict):
 
 
 class FitPart(TypedDict):
-    """What was chosen, fitted: on a fraction `rows` of them, in `limit` seconds, or joined of `shares`."""
+    """The fit of the chosen members: on a fraction `rows` of the training rows, in `limit` seconds, or joined from
+    `shares`.
+    """
 
     what: Literal["fit"]
     scope: list[int] | None
@@ -166,7 +169,7 @@ class FitPart(TypedDict):
 
 
 class BaselinePart(TypedDict):
-    """A baseline on `rows` rows, given up after `seconds`; None: on all rows, in whatever time."""
+    """A baseline's fit on `rows` rows (None: all), cancelled after `seconds` (None: never)."""
 
     what: Literal["baseline"]
     scope: list[int] | None
@@ -183,7 +186,7 @@ PlanPart = TrialPart | ShardPart | FitPart | BaselinePart
 
 
 class PartOutcome(TypedDict):
-    """What all parts report; `files` are paths by name."""
+    """The members of every part's outcome; `files` are paths by name."""
 
     seconds: float
     elapsed: float
@@ -191,7 +194,7 @@ class PartOutcome(TypedDict):
 
 
 class TrialOutcome(PartOutcome):
-    """The values of a candidate, one per value of its path; `failed` says why there are none.
+    """The values of a candidate, one for each value of its path; `failed` is the reason if there are none.
 
     `skipped`: it was left out, for its job ended early.
     """
@@ -210,7 +213,7 @@ class TrialOutcome(PartOutcome):
 
 
 class FitOutcome(PartOutcome):
-    """The warnings of a fit, or of a shard of one."""
+    """The outcome of a fit, or of a shard of one, with its warnings."""
 
     notes: list[str]
 
@@ -224,7 +227,7 @@ class ArtifactFile(TypedDict):
 
 
 class SampleFile(TypedDict):
-    """A few rows of a part as a file in the work folder."""
+    """Sampled rows of a part as a file in the work folder."""
 
     file: str
     rows: int
@@ -241,7 +244,9 @@ class ImportanceRecord(TypedDict):
 
 
 class ReferenceRecord(TypedDict):
-    """The average rows of both classes, negatives first: mean parts in a file in the work folder, and their scores."""
+    """The average rows of both classes, negatives first: mean contributions in a file in the work folder, and their
+    scores.
+    """
 
     file: str
     part: str
@@ -268,7 +273,7 @@ class RocMetrics(TypedDict):
 
 
 class PairCounts(TypedDict):
-    """The counts of pairs besides the fraction in order."""
+    """The counts that are reported with the fraction of correctly ordered pairs."""
 
     misrank_fraction: float
     ties: float
@@ -279,14 +284,14 @@ class PairCounts(TypedDict):
 
 
 class PairMetrics(Interval, PairCounts):
-    """The metrics of pairs; the interval is that of the weighted fraction of pairs in order."""
+    """The metrics of pairs; the interval is that of the weighted fraction of correctly ordered pairs."""
 
     level: float
     margins: MarginsRecord | None
 
 
 class LabelMetrics(TypedDict):
-    """The metrics of one of several labels; None where the part has too few rows of a class."""
+    """The metrics of one of several labels; None if the part has too few rows of a class."""
 
     label: str
     auc: Interval | None
@@ -304,7 +309,7 @@ class MultilabelMetrics(TypedDict):
 
 
 class GradedMetrics(TypedDict):
-    """The metrics of graded rows: those of lists with queries, else `order`."""
+    """The metrics of graded rows: within queries, else `order`."""
 
     level: float
     grades: list[GradeRows]
@@ -317,7 +322,9 @@ PartMetrics = RocMetrics | PairMetrics | MultilabelMetrics | GradedMetrics
 
 
 class ServedOutcome(FitOutcome):
-    """The ranker that is served: its artifact, its metrics by part, and the samples that interpret it."""
+    """The outcome of the served ranker's fit: its artifact, its metrics by part, and the samples for its
+    interpretation.
+    """
 
     artifact: ArtifactFile
     parts: dict[str, PartMetrics]
@@ -333,7 +340,8 @@ class ServedOutcome(FitOutcome):
 
 
 class BaselineOutcome(PartOutcome):
-    """A baseline, fitted on `rows` of `of` rows; `failed` says why it was not, `late` that it took too long.
+    """The outcome of a baseline, fitted on `rows` of `of` rows; `failed` is the reason if it was not fitted, and `late`
+    is set if it took too long.
 
     `skipped`: it was left out, for its job ended early.
     """
@@ -357,7 +365,7 @@ R = TypeVar("R")
 
 
 class Done(TypedDict, Generic[P, R]):
-    """A part that is done: its stage, its number within the stage, its specification and its result."""
+    """A finished part: its stage, its number within the stage, its specification and its outcome."""
 
     stage: int
     part: int
@@ -384,7 +392,7 @@ def is_shard(finished: Finished) -> TypeGuard[FinishedShard]:
 
 
 def is_fit(finished: Finished) -> TypeGuard[FinishedFit]:
-    """Return True for the fit of a scope, that of what is served among them."""
+    """Return True for the fit of a scope, including that of the served ranker."""
     return finished["spec"]["what"] == FIT
 
 
@@ -397,7 +405,9 @@ def is_baseline(finished: Finished) -> TypeGuard[FinishedBaseline]:
 
 
 class ClusterRecord(TypedDict):
-    """A Dask cluster: the address of its scheduler, the file of its key, and how long it may be silent."""
+    """A Dask cluster: the address of its scheduler, the file of its key, and the seconds after which a silent process
+    counts as lost.
+    """
 
     address: str
     secret: str
@@ -407,7 +417,7 @@ class ClusterRecord(TypedDict):
 
 
 class TrainPayload(TypedDict):
-    """What the process that fits is given. The queue adds the kind of job."""
+    """The payload of a training job in the fit process. The queue adds the kind of job."""
 
     kind: NotRequired[str]
     started: NotRequired[float]
@@ -442,7 +452,7 @@ class PackedParts(TypedDict):
 
 
 class ChildSpec(TypedDict):
-    """The specification of a claimed child job: that of its parent, and its own parts, which alone its row stores."""
+    """The specification of a claimed child job: its parent's, and its own parts, which are all that its row stores."""
 
     parent: TrainSpec
     part: PackedParts
@@ -456,20 +466,20 @@ class ImportanceSpec(TypedDict):
 
 
 class ChildPayload(TrainPayload):
-    """What the process of a child job is given."""
+    """The payload of a child job in the fit process."""
 
     fits: list[PlanPart]
 
 
 class PublishedFile(TypedDict):
-    """A file of a child job, to be put into the blob store."""
+    """A file of a child job that will be stored as a blob."""
 
     path: str
     sha256: str
 
 
 class ChildResult(TypedDict):
-    """What a child job brings back: an outcome per part, without its files, and the files of all."""
+    """The result of a child job: an outcome for each part, without its files, and the files of all."""
 
     results: list[Outcome]
     files: dict[str, PublishedFile]
@@ -498,8 +508,8 @@ class LeaderboardRecord(TypedDict):
 
 
 class BaselineComparison(TypedDict):
-    """The chosen ranker against the baselines, by window and by the objective's metric; `beats` by this metric, or in
-    the window `decided_on`; None without any.
+    """The comparison of the chosen ranker with the baselines, by window and by the objective's metric; `beats` refers
+    to this metric, or to the window `decided_on`, and is None without either.
     """
 
     level: float
@@ -509,14 +519,14 @@ class BaselineComparison(TypedDict):
 
 
 class BaselinesRecord(BaselineComparison):
-    """The baselines, or why there are none, and the comparison with them."""
+    """The baselines, or the reason why there are none, and the comparison with them."""
 
     baselines: list[Baseline]
     skipped: str | None
 
 
 class ModelColumns(TypedDict):
-    """What a training job finds out for the columns of its model, by the names of the columns."""
+    """The columns of the model's database row that a training job determines."""
 
     features: list[ModelFeature]
     label: str | None
@@ -529,7 +539,7 @@ class ModelColumns(TypedDict):
 
 
 class TrainResult(ModelColumns):
-    """What a training job writes in the end: small JSON, and files in the work folder."""
+    """The result of a training job: small JSON, and files in the work folder."""
 
     workdir: str
     dataset_kind: str

@@ -1,20 +1,21 @@
-"""The result of a training job, put together from the results of its parts.
+"""The result of a training job, assembled from the outcomes of its parts.
 
-**Out-of-fold scores.** Under cross-validation every row is scored by a ranker that was not trained on it.
+**Out-of-fold scores.** With cross-validation, every row is scored by a ranker that was not trained on it.
 
-**Metrics.** Areas are means over the folds, each measured by itself, with intervals by influence curves (LeDell,
-Petersen & van der Laan 2015): scores of different folds are never compared, for each fold's ranker has its own scale.
+**Metrics.** Areas are means over the folds, each of which is measured separately, with intervals by influence curves
+(LeDell, Petersen & van der Laan 2015). Scores of different folds are never compared, because each fold's ranker has its
+own scale.
 
-**One curve.** The ranker that is served is trained on all rows, so that its own curve on them would be too good. Its
-`fpr`, `tpr` and probabilities come from the out-of-fold scores, each brought onto its scale by `convert`: both rankers
-score the rows that the fold's ranker was trained on, which both have seen, and equal quantiles of the two are equal
-scores. What differs between folds stays: if the rows of a fold are mostly positive, so are the scores that they get.
-So folds by groups or by time may be as different as they are. (Quantiles of all training rows would not do, for a fold
-by groups or by time is trained on other rows than the served ranker. Nor would equal ranks within each fold.)
+**One curve.** The served ranker is trained on all rows, so its own curve on them would be too optimistic. Its `fpr`,
+`tpr` and probabilities are computed from the out-of-fold scores, each converted to the served ranker's scale by
+`convert`: both rankers score the training rows of the fold's ranker, which both were trained on, and equal quantiles of
+the two are equal scores. Differences between folds are preserved: if the rows of a fold are mostly positive, their
+scores stay high. (Quantiles of all training rows would be wrong, because a fold by groups or by time is trained on
+other rows than the served ranker. So would be equal ranks within each fold.)
 
-A map of scores cannot make up for what a fold's ranker does not know: it is trained on fewer rows, and by groups or
-time from others, so it separates the classes less well than the served one may. Thresholds are in the served ranker's
-units, and approximate: they were never tried on it.
+The conversion cannot compensate for what a fold's ranker was not trained on: it has fewer rows and, by groups or time,
+different ones, so it may separate the classes less well than the served ranker. Thresholds are in the served ranker's
+units, and approximate: they were never applied to it.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def put_together(
     finished: Sequence[Finished],
     notes: Sequence[str] = (),
 ) -> TrainResult:
-    """Return what `tasks.complete` writes: small JSON, and files in the work folder."""
+    """Return the result of the job, which `tasks.complete` writes: small JSON, and files in the work folder."""
     spec, workdir = payload["spec"], Path(payload["workdir"])
     served = fit_of_served(finished)["result"]
     for name, path in served["files"].items():
@@ -210,7 +211,9 @@ def _reference(served: ServedOutcome, workdir: Path) -> ReferenceRecord | None:
 
 
 def _parameters(spec: TrainSpec, ranked: LeaderboardRecord | None, chosen: Chosen) -> Parameters:
-    """Return the parameters of the ranker that is served; of `auto` its own, the cost of a row, and the members."""
+    """Return the parameters of the served ranker; for `auto`, its own parameters, the cost of scoring a row, and the
+    members.
+    """
     if ranked is None:
         return {**spec["algorithm"].get("defaults", {}), **chosen.members[0].parameters}
     cost = {"score_microseconds": chosen.score_microseconds}
@@ -218,13 +221,13 @@ def _parameters(spec: TrainSpec, ranked: LeaderboardRecord | None, chosen: Chose
 
 
 def _bipartite(data: BipartiteTable | SplitData) -> BipartiteTable:
-    """Return the same: folds and baselines are for rows with one label; other jobs were refused, or have none."""
+    """Return the same object: folds and baselines exist only for rows with one label."""
     assert isinstance(data, BipartiteTable)
     return data
 
 
 def _in_files(data: BipartiteTable | SplitData) -> StoredTable | None:
-    """Return the validation rows if their metrics are computed in files."""
+    """Return the validation rows if their metrics are computed in files, else None."""
     return in_files(data.served.validation) if isinstance(data, BipartiteTable) else None
 
 
@@ -235,7 +238,7 @@ def compare_baselines(
     finished: Sequence[Finished],
     chosen: Floats,
 ) -> tuple[BaselinesRecord | None, list[str]]:
-    """Return the comparison of the chosen ranker with the baselines, None where the job has none, and its warnings."""
+    """Return the comparison of the chosen ranker with the baselines (None if the job has none), and its warnings."""
     asked = spec.get("baselines")  # jobs of earlier versions have no such entry
     if asked is None or not (asked["algorithms"] or asked["skipped"]):
         return None, []
@@ -289,7 +292,7 @@ def compare_baselines(
 def _describe_search(
     spec: TrainSpec, searched: SearchSpec, plan: Plan, finished: Sequence[Finished]
 ) -> Search:
-    """Return what was tried to choose what is served, and what each fold has chosen for itself."""
+    """Return the description of a search: the candidates for the served ranker, and the choice of each fold."""
     seconds = sum(each["result"]["elapsed"] for each in trials_for_served(finished))
     folds_chosen: list[FoldChosen] = [
         {
@@ -322,6 +325,7 @@ def _search_notes(selection: Search | None, finished: Sequence[Finished]) -> lis
 
 
 def _note_empty(names: list[str]) -> list[str]:
+    """Return a warning about features without values, if there are any."""
     if not names:
         return []
     shown = ", ".join(repr(name) for name in names[:10])
@@ -344,6 +348,7 @@ def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
 
 
 def _note_baselines(compared: BaselinesRecord | None) -> list[str]:
+    """Return the warnings about baselines that failed or were trained on a sample."""
     notes = []
     for baseline in [] if compared is None else compared["baselines"]:
         name, rows, of_rows = baseline["algorithm"], baseline["rows"], baseline["of_rows"]
@@ -357,7 +362,7 @@ def _note_baselines(compared: BaselinesRecord | None) -> list[str]:
 
 
 def _note_areas(measured: RocMetrics) -> list[str]:
-    """Say where the intervals of the validation's areas may miss."""
+    """Return warnings where the intervals of the validation's areas may be unreliable."""
     areas = [measured["auc"], *measured["partial_aucs"]]
     return area_warnings(
         [WHOLE, *((area["fpr_min"], area["fpr_max"]) for area in measured["partial_aucs"])],
@@ -369,7 +374,7 @@ def _note_areas(measured: RocMetrics) -> list[str]:
 
 @dataclass(frozen=True)
 class OutOfFoldRows:
-    """The out-of-fold rows by repeat, fold and row: each row once per repeat.
+    """The out-of-fold rows, sorted by repeat, fold and row: each row once per repeat.
 
     `score` is on the scale of the fold's own ranker, `aligned` on that of the ranker that is served.
     """
@@ -383,7 +388,7 @@ class OutOfFoldRows:
 def gather(
     data: BipartiteTable, folds: Sequence[Fold], finished: Sequence[Finished]
 ) -> OutOfFoldRows:
-    """Return the scores of all folds' rankers together."""
+    """Return the out-of-fold scores of all folds' rankers."""
     files = {scope_of(each["spec"]): each["result"]["files"] for each in finished if is_fit(each)}
     scores = [np.load(files[fold][SCORES_FILE]) for fold in folds]
     all_quantiles = [np.load(files[fold][QUANTILES_FILE]) for fold in folds]
@@ -398,13 +403,14 @@ def gather(
 
 
 def quantiles_of(scores: Floats) -> Floats:
-    """Return evenly spaced quantiles of a ranker's scores of a fold's training rows, float64 of shape (1001,)."""
+    """Return evenly spaced quantiles of scores, float64 of shape (1001,)."""
     quantiles: Floats = np.quantile(scores, np.linspace(0.0, 1.0, _N_QUANTILES))
     return quantiles
 
 
 def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
-    """Return scores of one ranker in the units of another, by the quantiles of the scores that both give the same rows.
+    """Return one ranker's scores converted to the scale of another ranker, by quantiles of both rankers' scores of the
+    same rows.
 
     A score is mapped to where an equal fraction of the other's scores lies below. Both rankers were trained on these
     rows, so overfitting changes the distance between known and new rows alike in both. Beyond the ends the map is
@@ -425,7 +431,9 @@ def convert(scores: Floats, own: Floats, other: Floats) -> Floats:
 def evaluate_out_of_fold(
     gathered: OutOfFoldRows, objective: Objective, workdir: Path
 ) -> RocMetrics:
-    """Return the metrics of the out-of-fold scores, used in place of a validation part, and write their curve."""
+    """Return the metrics of the out-of-fold scores, which take the place of a validation part, and write
+    their curve.
+    """
     held_out, folds = gathered.held_out, gathered.folds
     windows = windows_of(objective)
     area, *partial = core_metrics.cross_validated_areas(
@@ -474,8 +482,8 @@ def evaluate_out_of_fold(
 def _calibrate_out_of_fold(
     gathered: OutOfFoldRows, seed: int, workdir: Path, *, by_time: bool
 ) -> CalibrationRecord:
-    """Learn a calibration from the out-of-fold scores, on the scale of the ranker that is served. `by_time`: folds are
-    time windows.
+    """Fit a calibration on the out-of-fold scores, on the scale of the served ranker. `by_time`: folds are time
+    windows.
     """
     held_out = gathered.held_out
     return calibrations.learn(
@@ -492,6 +500,7 @@ def _calibrate_out_of_fold(
 
 
 def _taken(weight: Floats | None, which: npt.NDArray[np.bool_]) -> Floats | None:
+    """Return the weights of the selected rows; None without weights."""
     return None if weight is None else weight[which]
 
 
@@ -524,6 +533,7 @@ def write_out_of_fold(gathered: OutOfFoldRows, workdir: Path) -> OutOfFoldRecord
 
 
 def _fold_aucs(gathered: OutOfFoldRows) -> list[FoldAuc]:
+    """Return the AUC of each fold."""
     held_out, folds = gathered.held_out, gathered.folds
     aucs: list[FoldAuc] = []
     for repeat, fold in np.unique(np.stack([folds.repeat, folds.fold], axis=1), axis=0).tolist():

@@ -1,4 +1,4 @@
-"""Over HTTP: algorithms, the job that trains one, and how its ranker was evaluated."""
+"""Request and response bodies of algorithms, training jobs and results of validation."""
 
 from __future__ import annotations
 
@@ -252,13 +252,14 @@ class JobRequest(Body):
     @model_validator(mode="before")
     @classmethod
     def _offered(cls, data: Any) -> Any:
+        """Raise an error for an unknown method before pydantic does, whose message would be about each of them."""
         if isinstance(data, dict):
             _refuse_unknown_method(data, "search", search.METHODS)
             _refuse_unknown_method(data, "validation", VALIDATION_METHODS)
         return data
 
     def to_request(self) -> TrainRequest:
-        """Return the request as the service takes it."""
+        """Return the request for the service."""
         given = self.model_dump(exclude_none=True)
         if "time_column" in self.validation.model_fields_set:  # null is not the default
             given["validation"].setdefault("time_column", None)
@@ -397,7 +398,7 @@ class Leaderboard(Resource):
 
 
 def baselines_of(model: Model, found: ModelBaselines) -> Baselines:
-    """Show how a model compares with its baselines."""
+    """Return the response for the comparison of a model with its baselines."""
     return Baselines.from_row(
         found,
         model_id=model.id,

@@ -1,9 +1,9 @@
-"""Search: which candidates a training job tries, and how many fits it spends on them.
+"""The search of a training job: which candidates it tries, and the number of fits that this takes.
 
 The methods are those of `core.selection`: a grid, candidates drawn at random, successive halving, and `auto` over
 several algorithms. Values along a path (a number of rounds, or C of an SVM) share one fit. Candidates are evaluated on
-inner splits of the training rows, never on the validation rows of the model. The ranker that is served is fitted
-anew on all training rows, with the chosen values.
+inner splits of the training rows, never on the validation rows of the model. The served ranker is then fitted on all
+training rows, with the chosen values.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ MAX_SCORE_MICROSECONDS = 1e6
 
 
 def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> Parameters:
-    """Return the parameters of the first valid candidate, with the greatest value of a path; raises Invalid.
+    """Return the parameters of the first valid candidate, with the largest value of a path. Raises Invalid.
 
     `parameters` are those of the algorithm without a search.
     """
@@ -78,7 +78,7 @@ def check(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> P
 
 
 def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Parameters:
-    """Return the parameters of `auto`; raises Invalid."""
+    """Return the validated parameters of `auto`. Raises Invalid."""
     for parameter in given:
         if parameter not in AUTO_PARAMETERS:
             raise invalid(
@@ -102,7 +102,7 @@ def check_auto(given: Mapping[str, Any], timeout_seconds: float | None) -> Param
 
 
 def _positive(given: Mapping[str, Any], name: str, default: float | None, limit: float) -> float:
-    """Return a parameter of `auto` that is a number above 0 and at most `limit`; raises Invalid."""
+    """Return a parameter of `auto` that must be above 0 and at most `limit`. Raises Invalid."""
     value = given.get(name, default)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not 0 < value <= limit:
@@ -125,11 +125,11 @@ def planner_of(
     counts: Callable[[], tuple[int, int, int, int]],
     can_split: Callable[[int, float], bool],
 ) -> Planner | None:
-    """Return the planner of one scope of a job; None where there is nothing to choose.
+    """Return the planner of one scope of a job; None if there is nothing to choose.
 
-    Each of the `n_scopes` has an equal part of the budget of `auto`. `counts` returns the training rows of the scope,
-    those of its rarer class, the features, and the most categories of one of them; `can_split` returns whether the
-    inner splits (n_splits, fraction) can be made.
+    Each of the `n_scopes` scopes has an equal part of `auto`'s budget. `counts` returns the numbers of training rows,
+    of rows of the rarer class and of features, and the largest number of categories; `can_split` returns whether the
+    inner splits (n_splits, fraction) are possible.
     """
     if (budget := budget_of(spec, n_scopes)) is not None:
         from core.ensemble import count_at_once
@@ -155,7 +155,7 @@ def planner_of(
 
 
 def budget_of(spec: TrainSpec, n_scopes: int) -> float | None:
-    """Return the seconds that `auto` has in each scope of a job; None for other algorithms."""
+    """Return the seconds of `auto`'s budget for each scope of a job; None for other algorithms."""
     algorithm = spec["algorithm"]
     if algorithm["name"] != AUTO:
         return None
@@ -164,7 +164,7 @@ def budget_of(spec: TrainSpec, n_scopes: int) -> float | None:
 
 
 def check_size(spec: TrainSpec, n_scopes: int) -> None:
-    """Raise Invalid for a search that takes more than `MAX_FITS` fits in all scopes."""
+    """Raise Invalid for a search that needs more than `MAX_FITS` fits in all scopes."""
     n_fits = _count(spec) * n_scopes
     if n_fits > MAX_FITS:
         raise invalid(
@@ -175,7 +175,7 @@ def check_size(spec: TrainSpec, n_scopes: int) -> None:
 
 
 def count_fits(spec: TrainSpec) -> float:
-    """Return about how many fits a search takes in one scope, in units of a fit on all its training rows."""
+    """Return the approximate number of fits of a search in one scope, in units of a fit on all its training rows."""
     if (search := spec.get("search")) is None:
         return 0.0
     n_splits = search.get("folds") or 1
@@ -191,7 +191,7 @@ def _count(spec: TrainSpec) -> int:
 
 
 def trials_of(spec: TrainSpec, n_scopes: int) -> int | None:
-    """Return the number of trials of a search in all scopes; None where it is not known in advance, as for `auto`."""
+    """Return the number of trials of a search in all scopes; None if it is not known in advance, as for `auto`."""
     if spec.get("search") is None:
         return None
     planner = _planner_of(spec)
@@ -202,7 +202,7 @@ def trials_of(spec: TrainSpec, n_scopes: int) -> int | None:
 
 
 def fraction_of(spec: TrainSpec) -> float:
-    """Return the fraction of the training rows that an inner holdout keeps for validation."""
+    """Return the fraction of the training rows in the validation part of an inner holdout."""
     search = spec.get("search")
     return FRACTION if search is None else search.get("fraction", FRACTION)
 
@@ -210,7 +210,7 @@ def fraction_of(spec: TrainSpec) -> float:
 def describe(
     spec: TrainSpec, chosen: Chosen, seconds: float, folds_chosen: list[documents.FoldChosen]
 ) -> Search:
-    """Return what a search has tried and chosen, as it is stored with the model."""
+    """Return the description of a search that is stored with the model: candidates and choice."""
     search = _search_of(spec)
     return {
         **search,
@@ -223,7 +223,7 @@ def describe(
 
 
 def leaderboard(spec: TrainSpec, chosen: Chosen, seconds: float) -> LeaderboardRecord:
-    """Return what `auto` has tried, as it is stored with the model."""
+    """Return the leaderboard of `auto` that is stored with the model."""
     return {
         "budget_seconds": spec["algorithm"]["parameters"]["budget_seconds"],
         "seconds": seconds,
@@ -234,12 +234,13 @@ def leaderboard(spec: TrainSpec, chosen: Chosen, seconds: float) -> LeaderboardR
 
 
 def searched(search: SearchSpec, chosen: Chosen) -> Parameters:
-    """Return the values that a search has chosen: those of the parameters in its space."""
+    """Return the chosen values of the searched parameters."""
     (member,) = chosen.members
     return _searched(search, member.parameters)
 
 
 def _candidate(search: SearchSpec, row: LeaderboardRow) -> SearchTrial:
+    """Return a candidate of a search as JSON."""
     return {
         "parameters": _searched(search, row.parameters),
         "value": row.value,
@@ -252,21 +253,25 @@ def _candidate(search: SearchSpec, row: LeaderboardRow) -> SearchTrial:
 
 
 def _searched(search: SearchSpec, parameters: Mapping[str, Any]) -> Parameters:
+    """Return only the searched parameters."""
     return {name: parameters[name] for name in parameters if name in search["space"]}
 
 
 def _planner_of(spec: TrainSpec) -> CandidateSearch:
+    """Return the planner of a job's search."""
     algorithm = spec["algorithm"]
     return _planner(_search_of(spec), algorithm["name"], algorithm["parameters"], spec["seed"])
 
 
 def _search_of(spec: TrainSpec) -> SearchSpec:
+    """Return the search of a job, which must have one."""
     search = spec.get("search")
     assert search is not None  # else there is nothing to plan or describe
     return search
 
 
 def _planner(search: SearchSpec, name: str, parameters: Parameters, seed: int) -> CandidateSearch:
+    """Return the planner of a search."""
     shared = {key: value for key, value in parameters.items() if key not in search["space"]}
     options: dict[str, Any] = {"n_splits": search.get("folds") or 1}
     if search["method"] == GRID:

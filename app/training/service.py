@@ -1,5 +1,5 @@
-"""Training jobs as they are submitted: every rule is checked and every default filled in before a row is written. Also
-how a model was evaluated.
+"""Submission of training jobs: validation of a request, with all defaults, before a row is written. Also reading of
+stored results of validation.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ JsonSchema = dict[str, Any]
 
 @dataclass(frozen=True)
 class TrainRequest(TrainingParameters):
-    """What a caller asked for, with the defaults of the contract, before anything is looked up."""
+    """The parameters of a request for a training job, with the API's defaults, before they are validated against the
+    database.
+    """
 
     dataset_id: str
     algorithm: Mapping[str, Any]
@@ -88,7 +90,7 @@ class TrainRequest(TrainingParameters):
 
 
 def check(session: Session, settings: Settings, owner: str, request: TrainRequest) -> TrainSpec:
-    """Check everything and return the complete spec; raises Invalid, NotFound or Conflict.
+    """Return the complete, validated specification of a requested job. Raises Invalid, NotFound or Conflict.
 
     It changes nothing, and locks nothing.
     """
@@ -140,7 +142,9 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
 
 
 def _values_of_job(request: TrainRequest) -> Parameters:
-    """Return the values of `JOB_LEVEL_PARAMETERS`."""
+    """Return the values of the algorithm parameters that the job sets (`JOB_LEVEL_PARAMETERS`): seed, label noise, and
+    the window of the objective.
+    """
     fpr_min, fpr_max = window_of(request.objective)
     return {
         "random_state": request.seed,
@@ -151,8 +155,8 @@ def _values_of_job(request: TrainRequest) -> Parameters:
 
 
 def _check_learner(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset) -> Objective:
-    """Check that the algorithm, with these parameters and this objective, learns from the dataset. Returns the
-    objective: for pairs it is another one.
+    """Raise Invalid unless the algorithm, with these parameters and this objective, can be trained on the dataset.
+    Returns the objective; for pairs it is another one.
     """
     if algorithm["name"] == AUTO:
         check_auto(dataset)
@@ -170,7 +174,7 @@ def _check_learner(algorithm: AlgorithmSpec, objective: Objective, dataset: Data
 def _find_validation_dataset(
     session: Session, owner: str, dataset_id: str, dataset: Dataset
 ) -> Dataset:
-    """Return the dataset that a model of `dataset` is validated on; raises Invalid if it does not fit."""
+    """Return the dataset for validating a model of `dataset`. Raises Invalid if it does not fit."""
     pointer = "/validation/dataset_id"
     other = ready_dataset(session, owner, dataset_id, {"pointer": pointer})
     check_pairs_ready(other, pointer)
@@ -179,7 +183,7 @@ def _find_validation_dataset(
 
 
 def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
-    """Check the request, and write its job in the caller's transaction."""
+    """Check the request, and create its job in the caller's transaction."""
     lock_datasets(session, owner, request.dataset_id, request.validation.get("dataset_id"))
     spec = check(session, settings, owner, request)
     return enqueue(
@@ -197,12 +201,13 @@ def submit(session: Session, settings: Settings, owner: str, request: TrainReque
 
 
 def _timeout(settings: Settings, spec: TrainSpec) -> float:
-    """Return the seconds of a job that names no timeout: the service's own, or twice the budget of `auto`."""
+    """Return the default timeout of a job in seconds: the service's, or twice the budget of `auto`."""
     budget: float = spec["algorithm"]["parameters"].get("budget_seconds", 0.0)
     return max(settings.job_timeout_seconds, 2.0 * float(budget))
 
 
 def _check_seconds(settings: Settings, name: str, seconds: float | None) -> None:
+    """Raise Invalid for a duration that exceeds the service's limit."""
     most = settings.max_job_seconds
     if seconds is not None and seconds > most:
         raise invalid(
@@ -213,7 +218,7 @@ def _check_seconds(settings: Settings, name: str, seconds: float | None) -> None
 
 
 def check_auto(dataset: Dataset) -> None:
-    """Check that the dataset is of the kind that `auto` has rankers for."""
+    """Raise Invalid unless the dataset is of a kind that `auto` supports."""
     if dataset.kind != DatasetKind.BIPARTITE:
         raise invalid(
             "/algorithm/name",
@@ -223,7 +228,7 @@ def check_auto(dataset: Dataset) -> None:
 
 
 def check_target(name: str, dataset: Dataset) -> None:
-    """Check that the algorithm learns from labels of the dataset's kind: of two values, several, or grades."""
+    """Raise Invalid unless the algorithm supports labels of the dataset's kind: of two values, several, or grades."""
     if dataset.kind not in kinds_of(name):
         able = ", ".join(other for other in ALGORITHMS if dataset.kind in kinds_of(other))
         raise invalid(
@@ -234,13 +239,13 @@ def check_target(name: str, dataset: Dataset) -> None:
 
 
 def is_listed(dataset: Dataset) -> bool:
-    """Return True if a ranker of the dataset is evaluated by metrics of lists: of queries, or of grades."""
+    """Return True if rankers trained on the dataset are evaluated by list metrics: within queries, or of grades."""
     return dataset.query is not None or dataset.kind == DatasetKind.GRADED
 
 
 def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset) -> None:
-    """Check that the algorithm, with these parameters, learns within queries or from grades, where the dataset has
-    them, and that the objective is a metric of lists.
+    """Raise Invalid unless the algorithm, with these parameters, supports the dataset's queries or grades, and the
+    objective is a list metric.
     """
     if not is_listed(dataset):
         return
@@ -275,7 +280,9 @@ def check_lists(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset
 
 
 def check_curve(objective: Objective, dataset: Dataset) -> None:
-    """Check that the model will have the one curve that a threshold or a metric of the objective is read from."""
+    """Raise Invalid unless the model will have a single curve, from which the objective's threshold or metric can be
+    read.
+    """
     if dataset.kind == DatasetKind.MULTILABEL and not declaration_of(objective).takes_labels:
         able = " or ".join(name for name, it in OBJECTIVES.items() if it.takes_labels)
         raise invalid(
@@ -286,7 +293,7 @@ def check_curve(objective: Objective, dataset: Dataset) -> None:
 
 
 def count_validation_rows(validation: Validation, dataset: Dataset) -> int | None:
-    """Return about how many rows of the dataset validate a model; None if there are none of it."""
+    """Return the approximate number of the dataset's rows in the validation part; None if there are none."""
     rows = dataset.rows or 0
     if validation["method"] == HOLDOUT:
         return max(1, round(validation["fraction"] * rows))
@@ -297,7 +304,9 @@ def count_validation_rows(validation: Validation, dataset: Dataset) -> int | Non
 
 
 def check_list_size(objective: Objective, dataset: Dataset, evaluated_rows: int | None) -> None:
-    """Check that a count of first rows is one of validation rows that count alike, and that there are so many."""
+    """Raise Invalid for a count of first rows that is not defined on the validation rows, or larger than
+    their number.
+    """
     metric, count, declared = objective["metric"], objective.get("count"), declaration_of(objective)
     if dataset.weight is not None and (count is not None or declared.counts_rows):
         way_out = "set share" if declared.has("share") else "use average_precision"
@@ -323,7 +332,9 @@ def check_list_size(objective: Objective, dataset: Dataset, evaluated_rows: int 
 
 
 def check_categories(algorithm: AlgorithmSpec, dataset: Dataset) -> None:
-    """Check that the algorithm, with these parameters, takes the dataset's categorical features, if it has any."""
+    """Raise Invalid unless the algorithm, with these parameters, supports the dataset's categorical features, if there
+    are any.
+    """
     categorical = [
         column["name"]
         for column in dataset.columns
@@ -344,7 +355,9 @@ def check_categories(algorithm: AlgorithmSpec, dataset: Dataset) -> None:
 
 
 def check_constraints(algorithm: AlgorithmSpec, dataset: Dataset, by_time: str | None) -> None:
-    """Check that monotone constraints name numeric features of the model: the column of times is none."""
+    """Raise Invalid for monotone constraints on columns that are not numeric features; the column of times is not a
+    feature.
+    """
     if not algorithm["parameters"].get("monotone"):
         return
     features = [
@@ -363,7 +376,9 @@ def check_constraints(algorithm: AlgorithmSpec, dataset: Dataset, by_time: str |
 
 
 def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Objective:
-    """Check that the algorithm, with these parameters, learns from pairs; return the objective of pairs."""
+    """Return the objective of pairs. Raises Invalid unless the algorithm, with these parameters, can be trained on
+    pairs.
+    """
     estimator = ALGORITHMS[algorithm["name"]]
     if not hasattr(estimator, "fit_pairs"):
         able = ", ".join(name for name, other in ALGORITHMS.items() if hasattr(other, "fit_pairs"))
@@ -385,7 +400,7 @@ def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Object
 
 
 def check_search(searched: SearchSpec | None, dataset: Dataset) -> SearchSpec | None:
-    """Check that the dataset's rows can be divided as the search asks; return a copy of the search."""
+    """Return a copy of the search. Raises Invalid if the dataset's rows cannot be split as it requires."""
     if searched is None:
         return None
     if searched.get("folds") is not None and dataset.kind != DatasetKind.BIPARTITE:
@@ -399,7 +414,8 @@ def check_search(searched: SearchSpec | None, dataset: Dataset) -> SearchSpec | 
 
 
 def resolve_validation(validation: Validation, dataset: Dataset) -> Validation:
-    """Return the validation with its time_column: by default the newest rows validate, where the dataset has dates.
+    """Return the validation with its time_column. By default the newest rows are the validation rows if the dataset has
+    dates.
 
     Not so where rows of a group or a query stay together: rows of a group that was trained on do not validate, and few
     rows might be left. Nor with several repeats, since time has one order.
@@ -419,7 +435,7 @@ def resolve_validation(validation: Validation, dataset: Dataset) -> Validation:
 
 
 def check_validation(validation: Validation, dataset: Dataset) -> None:
-    """Check that the dataset's rows can be divided in folds, or by time, where the job asks for it."""
+    """Raise Invalid for a validation in folds or by time that the dataset does not allow."""
     method, by_time = validation["method"], validation.get("time_column")
     for asked, pointer, value in (
         (method == CROSS_VALIDATION, "method", method),
@@ -449,6 +465,7 @@ def check_validation(validation: Validation, dataset: Dataset) -> None:
 
 
 def _check_time_column(name: str, dataset: Dataset) -> None:
+    """Raise Invalid unless the column can order the rows by time."""
     pointer = "/validation/time_column"
     column = next((column for column in dataset.columns if column["name"] == name), None)
     if column is None:
@@ -468,7 +485,7 @@ def _check_time_column(name: str, dataset: Dataset) -> None:
 
 
 def _check_fits(dataset: Dataset, other: Dataset) -> None:
-    """Check that the other dataset is of the same kind, and has every feature and the same two values of the label."""
+    """Raise Invalid unless the other dataset has the same kind, every feature, and the same two label values."""
     pointer = "/validation/dataset_id"
     if other.kind != dataset.kind:
         raise invalid(
@@ -491,7 +508,7 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
 
 
 def read_out_of_fold(session: Session, owner: str, ref: str) -> tuple[Model, ModelOutOfFold]:
-    """Return the model, and the row of its out-of-fold scores."""
+    """Return the model and the database row of its out-of-fold scores. Raises NotFound or Conflict."""
     model = find(session, owner, ref)
     out_of_fold = session.get(ModelOutOfFold, model.id)
     if model.validation["method"] != "cross_validation":
@@ -509,7 +526,7 @@ def read_out_of_fold(session: Session, owner: str, ref: str) -> tuple[Model, Mod
 
 
 def read_baselines(session: Session, owner: str, ref: str) -> tuple[Model, ModelBaselines]:
-    """Return the model, and its comparison with simple benchmark models."""
+    """Return the model and its comparison with baselines. Raises NotFound."""
     model = find(session, owner, ref)
     baselines = session.get(ModelBaselines, model.id)
     if baselines is None:
@@ -518,7 +535,7 @@ def read_baselines(session: Session, owner: str, ref: str) -> tuple[Model, Model
 
 
 def read_leaderboard(session: Session, owner: str, ref: str) -> tuple[Model, ModelLeaderboard]:
-    """Return the model, and what `auto` has tried for it."""
+    """Return the model and its leaderboard of `auto`. Raises NotFound."""
     model = find(session, owner, ref)
     leaderboard = session.get(ModelLeaderboard, model.id)
     if leaderboard is None:

@@ -1,4 +1,4 @@
-"""Splits of rows into training and validation, once or fold by fold; and what every split can do.
+"""Splits of rows into training and validation rows, once or fold by fold; and the operations on a split.
 
 **By content.** What is never divided is a *unit*: the rows of a group, or without groups rows of equal features, unless
 there are so few distinct ones that equal rows are of a kind and no copies (`core.base.columns.are_kinds`). Units are
@@ -99,7 +99,7 @@ class Units:
 
     @classmethod
     def of(cls, table: Table, seed: int) -> Units:
-        """Return the units of a table."""
+        """Return the units of a table, sorted by hash."""
         from core.base.splits import has_few_kinds, part_kinds, sort_keys
 
         hashes = hash_units(table, seed)
@@ -114,7 +114,7 @@ class Units:
         return cls(order, sizes, positives)
 
     def strata(self) -> Iterator[tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint32]]]:
-        """Yield (mask of units, mass to divide evenly) of the units with a positive row, then of those without."""
+        """Yield (mask of units, mass to divide evenly) for the units with a positive row, and for those without."""
         for stratum, mass in (
             (self.positives > 0, self.positives),
             (self.positives == 0, self.sizes),
@@ -122,7 +122,7 @@ class Units:
             yield stratum, mass[stratum]
 
     def to_rows(self, of_units: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return, row by row, the value of the row's unit."""
+        """Return for each row the value of its unit."""
         of_rows, done = np.empty(len(self.order), dtype=of_units.dtype), 0
         for start in range(0, len(self.sizes), ROWS_AT_ONCE):
             run = slice(start, start + ROWS_AT_ONCE)
@@ -133,7 +133,7 @@ class Units:
 
 
 def split_rows(table: Table, validation: Validation, seed: int) -> list[RowSplit]:
-    """Split rows as a job's `validation` says, by time where the table has times.
+    """Return the splits of a job's `validation`, by time if the table has times.
 
     A holdout is one split; cross-validation is `folds` of them for each of the `repeats`, repeat by repeat.
     Raises Invalid when a part lacks a class.
@@ -153,12 +153,12 @@ def split_rows(table: Table, validation: Validation, seed: int) -> list[RowSplit
 
 
 def split(table: Table, fraction: float, seed: int) -> RowSplit:
-    """Split the rows into training and validation, both in the order of the table.
+    """Return the training and the validation rows of a split, both in the order of the table.
 
-    Rows with equal hash stay together: those of a group, or without groups those of equal features. Such units are
-    put into two strata, with a positive row and without, sorted by hash within each, and cut where the fraction of
-    the stratum comes nearest to `fraction`. So the split depends on seed and content alone, not on the order of
-    rows or columns. Raises Invalid when a part would lack a class.
+    Rows with equal hashes stay together: those of a group or, without groups, those with equal features. These units
+    are divided into two strata, with and without a positive row, sorted by hash, and split where the fraction of the
+    stratum is closest to `fraction`. So the split depends only on seed and content, not on the order of rows or
+    columns. Raises Invalid if a part would have too few rows of a class.
     """
     check_fraction(fraction)
     units = Units.of(table, seed)
@@ -171,6 +171,7 @@ def split(table: Table, fraction: float, seed: int) -> RowSplit:
 
 
 def _split_by_content(table: Table, folds: int, seed: int) -> list[RowSplit]:
+    """Return the splits into folds of units."""
     from core.base.splits import even_parts
 
     units = Units.of(table, seed)
@@ -181,6 +182,7 @@ def _split_by_content(table: Table, folds: int, seed: int) -> list[RowSplit]:
 
 
 def _folds(table: Table, fold: npt.NDArray[np.int8], folds: int) -> list[RowSplit]:
+    """Return the splits for the given fold of each row."""
     row_splits = []
     for k in range(folds):
         test = fold == k
@@ -190,6 +192,7 @@ def _folds(table: Table, fold: npt.NDArray[np.int8], folds: int) -> list[RowSpli
 
 
 def _hold_out_latest(table: Table, time: npt.NDArray[np.float64], fraction: float) -> RowSplit:
+    """Return the split with the latest fraction of the rows for validation."""
     check_fraction(fraction)
     times, counts = np.unique(time, return_counts=True)
     n_later = cut(counts[::-1], fraction)
@@ -198,6 +201,7 @@ def _hold_out_latest(table: Table, time: npt.NDArray[np.float64], fraction: floa
 
 
 def _expanding_windows(table: Table, time: npt.NDArray[np.float64], folds: int) -> list[RowSplit]:
+    """Return the splits by expanding time windows."""
     from core.base.splits import even_parts
 
     _, index, counts = np.unique(time, return_inverse=True, return_counts=True)
@@ -215,12 +219,14 @@ def _expanding_windows(table: Table, time: npt.NDArray[np.float64], folds: int) 
 def _before_and_after(
     table: Table, before: npt.NDArray[np.bool_], after: npt.NDArray[np.bool_]
 ) -> RowSplit:
+    """Return the rows before and after; of the latter only those whose group is not among the former."""
     if table.group is not None:
         after = after & ~np.isin(table.group, table.group[before])
     return RowSplit(np.flatnonzero(before), np.flatnonzero(after))
 
 
 def _checked(table: Table, row_split: RowSplit, which: str | None) -> RowSplit:
+    """Return the split. Raises Invalid if a part lacks rows of a class."""
     of = "" if which is None else f" of {which}"
     try:
         check_classes(table.y[row_split.train], f"the training part{of}")
@@ -240,7 +246,7 @@ def check_fraction(fraction: float) -> None:
 
 
 def check_one_split(inner: InnerSplits, of: str) -> None:
-    """Raise Invalid for inner folds of data that can be held out once only."""
+    """Raise Invalid for inner folds of data that support only one holdout."""
     if inner.n_splits != 1:
         raise Invalid(
             f"a search with {of} holds out one part: omit search.folds, got {inner.n_splits}",
@@ -249,13 +255,14 @@ def check_one_split(inner: InnerSplits, of: str) -> None:
 
 
 def divide(table: Table, train: Rows, validation: Rows) -> tuple[Table, Table]:
-    """Return the two parts, both with the categories of the first alone."""
+    """Return the training and the validation part as tables, both with only the categories of the former."""
     learnt = table.part(train).known_to()
     return learnt, table.part(validation).coded_as(learnt)
 
 
 def cut(mass: npt.NDArray[Any], fraction: float) -> int:
-    """Return how many units, from the first, come nearest to `fraction` of the mass, with at least one on each side.
+    """Return the number of units, from the first, whose mass is closest to `fraction` of the whole, with at least one
+    unit on each side.
 
     mass: (n_units,) of integers above 0.
     """
@@ -287,7 +294,7 @@ def are_alike(table: Table) -> bool:
 
 
 def note_kinds(table: Table) -> str | None:
-    """Return the warning that equal rows are on both sides of the split; None where they do not."""
+    """Return the warning that equal rows are in both parts of the split; None if they are not."""
     from core.base.splits import has_few_kinds
 
     if table.group is not None:
@@ -302,7 +309,7 @@ def note_kinds(table: Table) -> str | None:
 
 
 def hash_units(table: Table, seed: int) -> Hashes:
-    """Return a hash per row, equal within a unit: that of its group, or without groups of its features."""
+    """Return a hash for each row that is equal within a unit: of its group, or, without groups, of its features."""
     hashes = hash_rows(table) if table.group is None else table.group.copy()
     for start in range(
         0, len(hashes), ROWS_AT_ONCE
@@ -313,7 +320,7 @@ def hash_units(table: Table, seed: int) -> Hashes:
 
 
 def no_such_validation(what: str, method: str) -> Invalid:
-    """Return the refusal of a validation method for data with `what`."""
+    """Return the error for a validation method that data with `what` does not support."""
     return Invalid(
         f"validation.method must be holdout, dataset or none with {what}, got {method!r}",
         code="unsupported",
@@ -321,7 +328,7 @@ def no_such_validation(what: str, method: str) -> Invalid:
 
 
 def hold_out_units(table: Table, fraction: float, seed: int) -> RowSplit:
-    """Return the training rows and a held-out fraction of the rows, at random; rows of a unit stay together."""
+    """Return the training rows and a random held-out fraction of the rows, in which units are not divided."""
     check_fraction(fraction)
     hashes = hash_units(table, seed)
     units, counts = np.unique(hashes, return_counts=True)  # a random order
@@ -330,7 +337,7 @@ def hold_out_units(table: Table, fraction: float, seed: int) -> RowSplit:
 
 
 def hash_rows(table: Table) -> Hashes:
-    """Return a hash per row of its features: equal rows have equal hashes, whatever table they are in."""
+    """Return a hash of the features of each row: equal rows have equal hashes, in any table."""
     from app.ingest.profile import add_column  # numba, which the API does without
 
     hashes = np.zeros(len(table.X), dtype=np.uint64)
@@ -354,49 +361,49 @@ class SplitData(ABC):
 
     @abstractmethod
     def thinned(self, fraction: float, seed: int) -> SplitData:
-        """Return the same with a fraction of the training part; a greater fraction contains a smaller one."""
+        """Return these data with a random fraction of the training part; a larger fraction contains a smaller one."""
 
     @abstractmethod
     def inner(self, inner: InnerSplits, split: int, seed: int) -> SplitData:
-        """Return the training part alone, split once more: for a choice among rankers."""
+        """Return an inner split of the training part, for the choice among rankers."""
 
     @abstractmethod
     def value(self, scores: Floats, objective: Objective) -> float:
-        """Return the value of scores of the validation part by the objective; higher is better."""
+        """Return the value of the validation part's scores in terms of the objective; higher is better."""
 
     @abstractmethod
     def evaluate(
         self, ranker: Ranker, objective: Objective, workdir: Path
     ) -> Mapping[str, PartMetrics]:
-        """Return the metrics of the ranker by part; what is large is written into the folder."""
+        """Return the metrics of the ranker by part; large arrays are written to files in the folder."""
 
     @abstractmethod
     def table(self, part: str) -> Table | None:
-        """Return the table that has the rows of a part; None where there is no such part."""
+        """Return the table with the rows of a part; None if there is no such part."""
 
     @property
     def n_learnt(self) -> int:
-        """Number of training rows, or of training pairs."""
+        """The number of training rows, or of training pairs."""
         return len(self._table_of("train").X)
 
     @property
     def held_out(self) -> CodedTable | ColumnTable:
-        """The validation part as a ranker scores it."""
+        """The features of the validation part, in the form that a ranker scores."""
         return self._table_of("validation").coded
 
     def sample(self, part: str, seed: int) -> Table | None:
-        """Return a few rows of a part, drawn by `interpretation.draw`; None where there is no such part."""
+        """Return a sample of the rows of a part, drawn by `interpretation.draw`; None if there is no such part."""
         table = self.table(part)
         return None if table is None else draw(table, seed)
 
     def evaluation_rows(self, seed: int) -> tuple[str, Table] | None:
-        """Return a part (`validation` where there is one) and rows of both its classes, drawn by
-        `interpretation.draw_classes`; None where rows do not have exactly one label.
+        """Return the name of a part (`validation` if there is one) and a sample of its rows of both classes, drawn by
+        `interpretation.draw_classes`; None if rows do not have exactly one label.
         """
         return None
 
     def missing(self) -> list[tuple[bool, bool]]:
-        """Return of each feature whether any value of the training part is missing, and whether all are."""
+        """Return for each feature whether some, and whether all, of its values in the training part are missing."""
         return [
             _missing_among(self.training_values(feature))
             for feature in range(len(self._table_of("train").names))
@@ -407,11 +414,13 @@ class SplitData(ABC):
         return self._table_of("train").column(feature)
 
     def _table_of(self, part: str) -> Table:
+        """Return the table of an existing part."""
         table = self.table(part)
         assert table is not None
         return table
 
 
 def _missing_among(values: npt.NDArray[np.float64]) -> tuple[bool, bool]:
+    """Return whether some, and whether all, values are missing."""
     missing = np.isnan(values)
     return bool(missing.any()), bool(missing.all())

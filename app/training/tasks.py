@@ -1,4 +1,4 @@
-"""Train: a ready table in, a ranker with its metrics and curves out, and all of it into SQL at once."""
+"""The training job: reads a table, fits a ranker, and writes the model with metrics and curves in one transaction."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ FIRST_CALIBRATION = 1
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> TrainPayload:
-    """Return the payload of the fit: where the tables are, and which column is what."""
+    """Return the payload of the fit process: the paths of the tables, and the roles of their columns."""
     spec = spec_of(claim)
     validation = spec["validation"]
     dataset = _ready(session, claim.owner, claim.dataset_id)
@@ -145,6 +145,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def _ready(session: Session, owner: str, dataset_id: str | None) -> Dataset:
+    """Return the job's dataset. Raises Conflict if it was deleted or is not ready."""
     dataset = find_to_read(session, owner, dataset_id)
     if dataset.status != DatasetStatus.READY or dataset.table_key is None:
         raise Conflict(
@@ -155,12 +156,14 @@ def _ready(session: Session, owner: str, dataset_id: str | None) -> Dataset:
 
 
 def spec_of(claim: Claim) -> TrainSpec:
-    """Return the specification of a claimed training job; `service.check` made it."""
+    """Return the specification of a claimed training job."""
     return cast(TrainSpec, claim.spec)
 
 
 def _table_of(dataset: Dataset, time_column: str | None) -> TrainTable:
-    """Return where a table is and what its columns are; the one that rows are ordered by is no feature."""
+    """Return the blob key of a table and the roles of its columns. The column that orders the rows by time is not a
+    feature.
+    """
     features: list[Feature] = [
         {"name": column["name"], "type": column["type"]}
         for column in dataset.columns
@@ -170,6 +173,7 @@ def _table_of(dataset: Dataset, time_column: str | None) -> TrainTable:
 
 
 def _check_fits(dataset: Dataset, other: Dataset) -> None:
+    """Raise Invalid if the validation dataset does not fit."""
     if label_values(dataset) != label_values(other):
         raise Invalid(
             f"the validation dataset {other.id} must have the label values {show_labels(dataset)}, but has "
@@ -181,13 +185,15 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
 
 
 def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult:
-    """Fit and measure; pure computing on the files that the payload names.
+    """Run the parts of the plan and return the result, or a request for child jobs. Only computes, on the files that
+    the payload names.
 
-    A first stage of many fits (each counted as all cells of the table) becomes child jobs, and so do the stages after
-    it; a large fit of many pieces is divided into child jobs too. Baselines run where the fits run with which they are
-    compared. Once a stage has run in this process, whose files no other process sees, the others run here as well.
+    A first stage of many fits (each counted with all cells of the table) is run by child jobs, and so are the stages
+    after it; a large fit of many pieces is divided into child jobs, too. Baselines run where the fits run with which
+    they are compared. Once a stage has run in this process, whose files other processes cannot read, the other stages
+    run here as well.
 
-    A job that its owner has asked to end early tries nothing more once each scope has something to choose among.
+    A job whose owner requested an early end starts no more trials once each scope has a candidate to choose.
     """
     from app.training.fitting import FitContext
 
@@ -200,6 +206,7 @@ def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult
 def _run(
     payload: TrainPayload, context: FitContext, reporter: Reporter
 ) -> TrainResult | FanOutResult:
+    """Run stage after stage of the plan."""
     from app.training.result import put_together
 
     workdir, ended = Path(payload["workdir"]), payload.get("ended", False)
@@ -243,7 +250,8 @@ def _run_stage(
     workdir: Path,
     left: float,
 ) -> list[Finished]:
-    """Run the parts of a stage in this process: trials some at once, other parts one after the other.
+    """Run the parts of a stage in this process and return them with their outcomes: several trials in parallel, other
+    parts one after the other.
 
     `left` is the fraction of all work that is left; baselines do not count in it. Once the job's owner has asked for
     the best so far, parts that the job can do without are left out.
@@ -256,7 +264,10 @@ def _run_stage(
     results: dict[int, Outcome] = {}
 
     def run_part(number: int, part: PlanPart) -> Callable[[Callback], None]:
+        """Return the function that runs one part."""
+
         def run(callback: Callback) -> None:
+            """Run the part, or skip it if the job does not need it."""
             if reporter.may_leave_out(part):
                 results[number] = leave_out(part)
                 return
@@ -271,6 +282,7 @@ def _run_stage(
         return run
 
     def report(_: int, step: int, of: int, info: Mapping[str, float]) -> None:
+        """Pass the report of one of the trials that run in parallel to the job's callback."""
         reporter.send(step, of, info)
 
     with warnings.catch_warnings():
@@ -289,8 +301,8 @@ def _run_stage(
 
 
 class _Clock:
-    """Divides the time of a stage among its parts: with the first stage all from the attempt's start on, the imports
-    and the reading of the table included.
+    """Divides the duration of a stage among its parts; the first stage includes the imports and the reading of the
+    table since the start of the attempt.
 
     So the times of a job's parts add up to the time of the job, whichever of them ran at once.
     """
@@ -299,7 +311,7 @@ class _Clock:
         self._latest = time.monotonic() if started is None else started
 
     def divide(self, finished: list[Finished], uncounted: float) -> list[Finished]:
-        """Return the parts of a stage that has just ended, each with its part of the seconds as `elapsed`.
+        """Return the finished parts of a stage, each with its part of the duration as `elapsed`.
 
         `uncounted` are the seconds since the attempt's start that a budget does not count.
         """
@@ -312,7 +324,7 @@ class _Clock:
 
 
 class Published(NamedTuple):
-    """The id of a model, the key of its artifact, and its rows in all tables but `models`."""
+    """The id of a new model, the blob of its artifact, and its rows in all tables except `models`."""
 
     model_id: str
     artifact_key: str
@@ -320,7 +332,7 @@ class Published(NamedTuple):
 
 
 def publish(blobs: Publisher, claim: Claim, result: TrainResult) -> Published:
-    """Publish the artifact, and pack the rows: curves may have many points."""
+    """Store the artifact, and construct the model's rows, outside a transaction because curves may have many points."""
     workdir, artifact = Path(result["workdir"]), result["artifact"]
     stored = blobs.publish(workdir / artifact["file"], ARTIFACTS, artifact["sha256"])
     model_id = new_id("mdl")
@@ -334,7 +346,9 @@ def publish(blobs: Publisher, claim: Claim, result: TrainResult) -> Published:
 
 
 def complete(session: Session, claim: Claim, result: TrainResult, published: Published) -> None:
-    """Write model, metrics, curves and the job's end; queue the job that measures what this one had no time for."""
+    """Write the model, its metrics and curves, and the end of the job; queue the job that measures what this one had no
+    time for.
+    """
     spec, artifact = spec_of(claim), result["artifact"]
     dataset = dataset_repository.find(session, claim.owner, claim.dataset_id or "")
     warnings = [*result["warnings"], *notes_on(spec, dataset)]
@@ -388,7 +402,7 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
 
 
 def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path) -> list[Base]:
-    """Return the rows of a part's metrics, which are those of its kind of dataset."""
+    """Return the database rows of a part's metrics, by the kind of its dataset."""
     if "labels" in metrics:
         labels = cast(MultilabelMetrics, metrics)["labels"]
         return [
@@ -443,7 +457,7 @@ def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path)
 def _rows_to_interpret(
     blobs: Publisher, claim: Claim, model_id: str, result: TrainResult
 ) -> list[Base]:
-    """Return the rows that say what the model has learnt: samples, importances and average rows."""
+    """Return the database rows for the model's interpretation: samples, importances and average rows."""
     own = claim.dataset_id or ""
     other = spec_of(claim)["validation"].get("dataset_id")
     dataset_of = {"train": own, VALIDATION: other or own}
@@ -496,7 +510,7 @@ def _rows_to_interpret(
 def row_of_importance(
     model_id: str, importance: ImportanceRecord, names: Sequence[str]
 ) -> ModelImportance:
-    """Return the row that says how much each feature matters."""
+    """Return the database row with the importance of each feature."""
     features: list[FeatureImportance] = [
         {"name": name, "importance": value}
         for name, value in zip(names, importance["values"], strict=True)
@@ -515,7 +529,7 @@ def row_of_importance(
 def _rows_of_validation(
     blobs: Publisher, claim: Claim, model_id: str, result: TrainResult
 ) -> list[Base]:
-    """Return the rows that say how the model was validated; publish the out-of-fold scores."""
+    """Return the database rows on the model's validation; store the out-of-fold scores as a blob."""
     rows: list[Base] = []
     if (scored := result["out_of_fold"]) is not None:
         file = Path(result["workdir"]) / scored["file"]
@@ -540,7 +554,7 @@ def _rows_of_validation(
 
 
 def _rows_of_calibration(claim: Claim, model_id: str, result: TrainResult) -> list[Base]:
-    """Return the row of the model's first calibration."""
+    """Return the database row of the model's first calibration as a list; empty without one."""
     if (learnt := result.get("calibration")) is None:
         return []
     spec = spec_of(claim)
@@ -558,8 +572,8 @@ def _rows_of_calibration(claim: Claim, model_id: str, result: TrainResult) -> li
 
 
 def _optimised_for(spec: TrainSpec) -> Objective:
-    """Return what the algorithm itself optimises: the window where it takes one, the pairs where it learns from
-    pairs, else the whole curve.
+    """Return what the algorithm itself optimizes: the window if it has one, the pairs if it is trained on pairs, else
+    the whole curve.
     """
     objective, parameters = spec["objective"], spec["algorithm"]["parameters"]
     if objective["metric"] == "tpr" and "fpr_max" in parameters:
@@ -571,7 +585,7 @@ def _optimised_for(spec: TrainSpec) -> Objective:
 
 
 def _lock_inputs(session: Session, old: Job) -> None:
-    """Lock the datasets for another job that trains on them; raises Conflict if one was deleted."""
+    """Lock the datasets for a retry that trains on them. Raises Conflict if one was deleted."""
     lock_inputs(session, old, (old.spec.get("validation") or {}).get("dataset_id"))
 
 

@@ -1,4 +1,4 @@
-"""/v1/trash: what was deleted, to restore or to delete for good."""
+"""Routes of /v1/trash: list, restore or permanently delete deleted resources."""
 
 from __future__ import annotations
 

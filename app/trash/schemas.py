@@ -1,4 +1,4 @@
-"""The trash over HTTP."""
+"""Response bodies of /v1/trash."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ class TrashPage(PageOf[TrashItem]):
 
 
 def item_of(entry: TrashEntry) -> TrashItem:
-    """Return an entry as it is shown."""
+    """Return the response for an entry of the trash."""
     return TrashItem(**entry._asdict(), expires_at=entry.deleted_at + DAYS * DAY_SECONDS)

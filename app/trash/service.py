@@ -1,4 +1,4 @@
-"""What is done with the trash."""
+"""Operations on the trash: list, restore, delete permanently."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ DAY_SECONDS = 86400.0
 
 
 def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[TrashEntry]:
-    """Return what is in the owner's trash, the last deleted first."""
+    """Return a page of the owner's trash, the last deleted entry first."""
     return repository.list_page(session, owner, limit=limit, after=after)
 
 
 def _find(session: Session, owner: str, id_: str) -> TrashEntry:
+    """Return the entry with this id, locked. Raises NotFound."""
     entry = repository.find(session, owner, id_)
     if entry is None:
         raise NotFound(f"there is no {id_[:100]!r} in the trash")
@@ -27,14 +28,14 @@ def _find(session: Session, owner: str, id_: str) -> TrashEntry:
 
 
 def restore(session: Session, owner: str, id_: str) -> TrashEntry:
-    """Restore what was deleted, and return what it is. It is as it was: its bytes and its version stayed taken."""
+    """Restore a resource unchanged; returns its entry. Its bytes and its version number were never reused."""
     entry = _find(session, owner, id_)
     repository.restore(session, owner, entry)
     return entry
 
 
 def delete(session: Session, owner: str, id_: str) -> None:
-    """Delete something in the trash for good; the sweeper later removes its bytes."""
+    """Delete a resource in the trash permanently; the sweeper later removes its bytes."""
     entry = _find(session, owner, id_)
     repository.delete_for_good(session, owner, entry)
     if entry.kind == "model":
@@ -42,5 +43,5 @@ def delete(session: Session, owner: str, id_: str) -> None:
 
 
 def find_old(session: Session, limit: int) -> list[OwnedEntry]:
-    """Return up to `limit` things that are to be deleted for good."""
+    """Return up to `limit` resources that have been in the trash for the maximum time."""
     return repository.find_old(session, DAYS * DAY_SECONDS, limit)
