@@ -21,7 +21,7 @@ Groups = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Checked training rows, all of weight above 0."""
+    """Checked training rows (labels, weights, groups, queries), all of weight above 0."""
 
     X: Any
     """Shape (n_rows, n_features), float64: NaN is missing, a category is its position. CSR, or a ColumnTable, for the

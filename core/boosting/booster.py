@@ -410,7 +410,7 @@ class Booster(ContributionRanker):
         }
 
     def _encodes(self) -> bool:
-        """Return whether features are target encoded: then training rows are scored out of fold."""
+        """Return whether features are target encoded; training rows are then scored by out-of-fold encodings."""
         learner = self._weak_learner()
         if not (issubclass(learner, TreeLearner) and hasattr(self, "classes_")):  # not of pairs
             return False

@@ -176,7 +176,7 @@ class ExampleWeights(LabelWeights):
 
     @property
     def log_f(self) -> tuple[float, float]:
-        """½ ln L ± ½ ln(F₊/F₋): their sum is ln L, and their difference gives the intercept."""
+        """Two logarithms, ½ ln L ± ½ ln(F₊/F₋): their sum is ln L, and their difference gives the intercept."""
         total = dot(self._c, self._sum(self.has) * self._sum(~self.has))
         log_loss = self._log_f_plus + self._log_f_minus + math.log(max(total, 1e-300))
         return (

@@ -620,7 +620,7 @@ def learn_coordinates(
 
 
 class Moments(NamedTuple):
-    """Weighted moments (weight, mean, deviation, range) of each column's non-missing values; (n_features,), float64."""
+    """Weighted mean, deviation and range of each column's non-missing values, and the weight of missing ones."""
 
     mean: Floats
     """0 for a column without a value."""

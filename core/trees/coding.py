@@ -64,7 +64,7 @@ SAMPLED_WORDS = 16
 
 
 class Kind(IntEnum):
-    """The kind of a column of the coded table: numeric, categorical or a bundle of two-valued columns."""
+    """The kind of a column of the coded table: padding, numeric, categorical or a bundle of two-valued columns."""
 
     PADDING = 0
     ORDERED = 1

@@ -491,7 +491,7 @@ def _list_rows(region, address, scratch_address):  # type: ignore[no-untyped-def
 
 @numba.njit(**INNER)
 def _choose_units(address):  # type: ignore[no-untyped-def]
-    """Choose the units to which weights are rounded, from the total weights."""
+    """Choose the units (powers of two) to which the rows' weights are rounded, from the total weights."""
     fit = arrays_at(address)
     sums = fit.sums.by_shard
     width = len(sums)

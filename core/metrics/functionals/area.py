@@ -319,7 +319,7 @@ class TwoWayArea(Metric):
 
 
 def _of_ranks(ranks: float) -> float:
-    """Return the exact variance of a mean over the first ranks, relative to its first-order approximation."""
+    """Return the exact variance of a mean over the first `ranks` ranks, relative to its first-order approximation."""
     return (1.0 + 1.0 / ranks) * (1.0 + 0.5 / ranks)
 
 
