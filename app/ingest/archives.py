@@ -23,10 +23,8 @@ DAMAGE = (
 """Exceptions that `zipfile` raises for damaged, encrypted and unknown members."""
 WORKBOOK = "xl/workbook.xml"
 _END = struct.Struct("<4s4H2LH")
-_METHODS = (
-    zipfile.ZIP_STORED,
-    zipfile.ZIP_DEFLATED,
-)  # others allocate the memory that the file states
+# Other methods allocate the memory that the file states.
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
 _PIECE = 1 << 20
 _OF_SYSTEMS = ("__MACOSX/", ".DS_Store", "Thumbs.db")

@@ -408,11 +408,8 @@ class Dictionaries:
         if name not in self._known or self._known[name][0] != key:
             words.validate(full=True)
             plain = words.cast(pa.string()) if pa.types.is_string_view(words.type) else words
-            self._known[name] = (
-                key,
-                words,
-                plain,
-            )  # referenced, so that no other object gets its address
+            # The words are referenced, so that no other object gets their address.
+            self._known[name] = key, words, plain
         column.indices.validate(full=True)
         plain = self._known[name][2]
         return pa.DictionaryArray.from_arrays(column.indices, plain, ordered=column.type.ordered)

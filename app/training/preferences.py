@@ -212,9 +212,8 @@ def _hold_out_items(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.ND
 
 def _hold_out_pairs(hashes: Hashes, pairs: ItemPairs, fraction: float) -> npt.NDArray[np.bool_]:
     """Return a boolean for each pair: whether it is held out. Pairs of the same two units stay together."""
-    both = mix(
-        hashes[pairs.rows[:, 0]] + hashes[pairs.rows[:, 1]]
-    )  # independent of which one is better
+    # A sum, because it does not depend on which item is better.
+    both = mix(hashes[pairs.rows[:, 0]] + hashes[pairs.rows[:, 1]])
     units, counts = np.unique(both, return_counts=True)
     chosen: npt.NDArray[np.bool_] = np.isin(both, units[: cut(counts, fraction)])
     return chosen
