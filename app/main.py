@@ -91,7 +91,6 @@ def create_app(settings: Settings) -> Service:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        """Preload scoring code at the start, and close everything at the end."""
         if not context.preloaded.is_set():
             context.background.add(partial(_preload, context.preloaded))
         yield

@@ -106,7 +106,6 @@ def measures(metrics: Json) -> Iterator[Measure]:
     def one(
         name: str, of: str, chance: float | None, found: Json | None = None
     ) -> Iterator[Measure]:
-        """Yield one metric, if the model has it."""
         found = metrics.get(of) if found is None else found
         if found is not None:
             yield Measure(name, found["value"], found["low"], found["high"], chance, of)
@@ -149,7 +148,6 @@ def measures(metrics: Json) -> Iterator[Measure]:
 
 
 def _areas(of: str, found: list[Json], label: str = "{}", first: str = "P") -> Iterator[Measure]:
-    """Yield the partial AUCs with their labels."""
     for each in found:
         ends = (each["fpr_min"], each["fpr_max"])
         name, chance = label.format(area(*ends, first)), area_by_chance(*ends)

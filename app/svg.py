@@ -57,12 +57,10 @@ def element(tag: str, *children: str | Markup, **attributes: object) -> Markup:
 
 
 def _written(value: object) -> str:
-    """Return an attribute's value as text."""
     return f"{value:.6g}" if isinstance(value, float) else _escape(str(value))
 
 
 def _escape(words: str) -> str:
-    """Return a text escaped for XML."""
     return words if isinstance(words, Markup) else escape(svg.replace_unprintable(words))
 
 
@@ -82,7 +80,6 @@ def path(points: Points, kind: str) -> Markup:
 
 
 def _through(points: Points) -> str:
-    """Return the path data of a line through points."""
     return "M" + "L".join(f"{x:.2f} {y:.2f}" for x, y in points)
 
 
@@ -190,23 +187,18 @@ class _Drawing:
         yield text(left, middle, up, "middle", transform=turned, **_LOOK["label"])
 
     def _x(self, fpr: float) -> float:
-        """Return the x coordinate of an FPR."""
         return self._square.left + self._square.side * self._plot.x.fraction(fpr)
 
     def _y(self, tpr: float) -> float:
-        """Return the y coordinate of a TPR."""
         return self._square.bottom - self._square.side * self._plot.y.fraction(tpr)
 
     def _way(self, points: Points) -> str:
-        """Return the path data of a line through points of the plot."""
         return _through([(self._x(fpr), self._y(tpr)) for fpr, tpr in points])
 
     def _area(self, kind: str, points: Points, name: str) -> Markup:
-        """Return a filled area with its tooltip."""
         return _part("path", kind, _tip(name), d=f"{self._way(points)}Z")
 
     def _mark(self, mark: Mark) -> Markup:
-        """Return a marked point with its tooltip."""
         tip = _tip(f"{mark.name}: FPR {mark.fpr:.4g}, TPR {mark.tpr:.4g}")
         return _part("circle", "dot", tip, cx=self._x(mark.fpr), cy=self._y(mark.tpr), r=5)
 
@@ -263,7 +255,6 @@ def _part(tag: str, kind: str, *children: Markup, **attributes: object) -> Marku
 
 
 def _tip(name: str) -> Markup:
-    """Return a tooltip."""
     return element("title", name) if name else Markup("")
 
 

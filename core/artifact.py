@@ -238,7 +238,6 @@ def _check_keys(what: str, given: dict[str, Any], expected: dict[str, Any]) -> N
 
 
 def _check_header_length(length: int) -> None:
-    """Raise ArtifactError for a header that is too long."""
     if length > MAX_HEADER_BYTES:
         raise ArtifactError(
             f"an artifact's header must be at most {MAX_HEADER_BYTES} bytes, got {length}"
@@ -276,7 +275,6 @@ def _from_json(what: str, text: bytes | str) -> dict[str, Any]:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    """Raise ValueError: NaN and infinities are not valid JSON."""
     raise ValueError(f"{constant} is not valid JSON")
 
 

@@ -101,7 +101,6 @@ class Stack(State, ABC):
 
 
 def _by_column(name: str) -> Array:
-    """Return the declaration of an array with one value per classifier and one-hot column."""
     return Array("n_classifiers", "n_columns", name=f"linear_{name}")
 
 
@@ -211,12 +210,10 @@ class ForestStack(Stack):
 
     @cached_property
     def _first_tree(self) -> Integers:
-        """Index of each classifier's first tree, and the number of all trees."""
         return np.concatenate([[0], np.cumsum(self.n_trees)])
 
     @cached_property
     def _root(self) -> Integers:
-        """Index of each tree's root node, and the number of all nodes."""
         return np.concatenate([[0], np.cumsum(self.n_nodes)])
 
     def __len__(self) -> int:

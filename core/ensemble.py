@@ -326,14 +326,10 @@ class RankAverage(Ranker):
         cut_short: dict[int, Ranker] = {}
 
         def fit(k: int) -> Callable[[Callback], None]:
-            """Return a function that fits member k."""
-
             def run(report: Callback) -> None:
-                """Fit the member, and store it as complete or as stopped early."""
                 fitted = whole
 
                 def watched(step: int, of: int, info: Mapping[str, float]) -> None:
-                    """Pass a step on; note whether a StopFit cuts the member short."""
                     nonlocal fitted
                     try:
                         report(step, of, info)
@@ -404,13 +400,11 @@ class RankAverage(Ranker):
         return merged
 
     def _take_weights(self) -> None:
-        """Set the normalised weights of the fitted members."""
         given = [1.0] * len(self._templates()) if self.weights is None else self.weights
         weights = np.array(given, dtype=np.float64)[self.kept_]
         self.weights_ = weights / weights.sum()
 
     def _mean_ranks(self, scores: Sequence[Floats]) -> Floats:
-        """Return the weighted mean rank of each row, given the members' scores."""
         mean = np.zeros(len(scores[0]))
         for weight, ranks, each in zip(self.weights_.tolist(), self.ranks_, scores, strict=True):
             mean += weight * ranks.of(each)
@@ -485,7 +479,6 @@ class _Progress:
 
 
 def _name(member: Ranker) -> str:
-    """Return the registered name of a member's class; raise ArtifactError without one."""
     name = name_of(member)
     if name is None:
         raise ArtifactError(f"only registered algorithms can be saved, got {type(member).__name__}")
@@ -528,7 +521,6 @@ def fit_together(
     submitted = Event()
 
     def run(k: int) -> Result:
-        """Fit number k, unless another fit has failed or been stopped."""
         submitted.wait()
         shared.check()
         try:
@@ -585,7 +577,6 @@ class _Shared:
         """Return the callback of fit k."""
 
         def step(done: int, of: int, info: Mapping[str, float]) -> None:
-            """Report a step of fit k; an exception stops all fits."""
             with self._lock:
                 self.check()
                 try:

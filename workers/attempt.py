@@ -329,14 +329,12 @@ class Attempt:
             log.warning("%s: files of its parts are left: %s", self._claim.job_id, error)
 
     def _discard(self, keys: list[str]) -> None:
-        """Delete the blobs to which no row refers; an error is only logged."""
         try:
             discard(self._db, self._blobs, self._settings, keys)
         except (OSError, Unavailable) as error:
             log.warning("%s: %s could not be removed: %s", self._claim.job_id, keys, error)
 
     def _requests(self) -> Requests:
-        """Return the owner's requests for the job; none during an outage of the database."""
         try:
             return self._db.reading(queue.poll_requests, self._claim)
         except Unavailable:
@@ -392,12 +390,10 @@ class Attempt:
         return self._retry_later(problem["detail"])
 
     def _retry_later(self, reason: str) -> Ending:
-        """Return the ending that requeues the job."""
         log.warning("%s: attempt %d: %s", self._claim.job_id, self._claim.attempt, reason)
         return partial(self._db.writing, queue.retry_later, self._claim, reason)
 
     def _cancelled(self) -> Ending:
-        """Return the ending that cancels the job."""
         return partial(self._db.writing, queue.fail, self._claim, None, state=JobState.CANCELLED)
 
     def _over_memory(self, limit: int) -> Ending:

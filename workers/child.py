@@ -252,7 +252,6 @@ class Progress:
                 self._expensive.add(name)
 
     def _keep(self) -> None:
-        """Write a checkpoint and send it to the parent."""
         made = self._writer.make()
         if made is not None:
             self._send({"type": "checkpoint"} | made)
@@ -291,7 +290,6 @@ def is_refused_memory(error: BaseException | None) -> bool:
 
 
 def _at_most(soft: int, hard: int) -> int:
-    """Return a limit, at most the hard one."""
     return min(soft, sys.maxsize if hard == resource.RLIM_INFINITY else hard)
 
 
@@ -398,7 +396,6 @@ def main(arguments: list[str]) -> None:
     connection = Connection(descriptor)
 
     def send(message: Message) -> None:
-        """Send a message to the parent."""
         connection.send_bytes(json.dumps(message).encode())
 
     inbox = Inbox(connection)

@@ -116,7 +116,6 @@ def _compile_each(given: argparse.Namespace) -> int:
 
 
 def _compile_level(options: list[str]) -> None:
-    """Compile for one level in a child process."""
     sys.exit(main(options))
 
 
@@ -199,7 +198,6 @@ def own_target() -> str:
 
 
 def _sources() -> Iterator[Path]:
-    """Yield the source files of the packages."""
     for package in PACKAGES:
         yield from sorted((ROOT / package).rglob("*.py"))
 
@@ -240,13 +238,11 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 
 def _cores() -> int:
-    """Return the number of cores that this process may use."""
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
 def _say(line: str) -> None:
-    """Print a line immediately."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 

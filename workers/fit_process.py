@@ -120,7 +120,6 @@ class FitProcess:
         self.connection.close()
 
     def _send(self, message: Message) -> None:
-        """Send a message. Raises FitProcessDied."""
         try:
             self.connection.send_bytes(json.dumps(message).encode())
         except OSError:

@@ -221,7 +221,6 @@ class _Slot(threading.Thread):
         return None
 
     def _drop_process(self) -> None:
-        """Kill the fit process of this slot."""
         if self.process is not None:
             self.process.kill()
             self.process = None
@@ -259,7 +258,6 @@ class Presence(threading.Thread):
             self._slots.db.writing(repository.deregister, self._slots.worker_id)
 
     def _beat(self) -> None:
-        """Write a heartbeat."""
         self._slots.db.writing(self._write, self._note())
 
     def _write(self, session: Session, note: str | None) -> None:

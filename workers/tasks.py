@@ -30,7 +30,6 @@ def make_app(broker_url: str, slots: Slots) -> Celery:
 
     @app.task(name=WAKE_TASK)
     def wake() -> None:
-        """Wake a slot."""
         slots.wake()
 
     return app

@@ -66,7 +66,6 @@ def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
     """
 
     def mark(endpoint: Endpoint) -> Endpoint:
-        """Attach the scope to the endpoint function, for `scope_of`, and return the function."""
         endpoint.needs = scope  # type: ignore[attr-defined]  # read back by `scope_of`
         return endpoint
 
@@ -182,14 +181,12 @@ class KnownCallers:
                 self._later(partial(self._db.writing, repository.touch, caller.key_id))
 
     def _remember(self, credential: Credential, noted_at: float) -> None:
-        """Remember when the last use of a credential was recorded; with too many entries, forget all first."""
         if len(self._noted) >= MAX_NOTED:
             self._noted.clear()
         self._noted[credential] = noted_at
 
 
 def _refusal() -> Unauthenticated:
-    """Return the error for an invalid credential; it is the same for every cause."""
     return Unauthenticated("the key is unknown, revoked or expired")
 
 
@@ -303,7 +300,6 @@ class Authenticator:
         return caller
 
     def _take_rate(self, caller: Caller) -> None:
-        """Count a request against the rate limit of the caller's key. Raises TooMany above it."""
         if self._key_rate is not None:
             self._key_rate.take(caller.principal_id or "")
 
@@ -333,16 +329,12 @@ class Authenticator:
         return caller
 
     async def _may_be_stored(self, sha256: str) -> bool:
-        """Return True if the hash is stored, or if the database is unavailable: then the cache of accepted keys
-        decides.
-        """
         try:
             return await self._lookups_over_limit.is_stored(sha256)
         except Unavailable:  # the memory of an outage may have the key
             return True
 
     def _give_back(self, address: str, refusal: TooMany | None) -> None:
-        """Return the token of the unknown-key rate limit to an address, unless the limit was exceeded."""
         if refusal is None:
             self._unknown_key_rate.give_back(address)
 
@@ -368,7 +360,6 @@ def authenticator_of(request: Request) -> Authenticator:
 
 
 async def _authenticator(request: Request) -> Authenticator:
-    """Return the authenticator of this process; the FastAPI dependency."""
     return authenticator_of(request)
 
 
@@ -416,7 +407,6 @@ class GuardedRoute(APIRoute):
         parameters = self._parameters()
 
         async def guarded(request: Request) -> Response:
-            """Check a request, then pass it to FastAPI's handler."""
             if scope is not None:
                 context = context_of(request)
                 authenticator = authenticator_of(request)

@@ -49,7 +49,6 @@ async def create_key(
     """
 
     def create(session: Session) -> tuple[ApiKey, str]:
-        """Create the key from the request's body; returns its row and its secret."""
         return keys.create(
             session,
             new.owner,
@@ -88,7 +87,6 @@ async def rotate_key(
     """
 
     def rotate(session: Session) -> tuple[ApiKey, str]:
-        """Create the successor of the key; returns its row and its secret."""
         return keys.rotate(session, new.owner, key_id, body.grace_seconds, caller)
 
     return await _answer(authenticator, new, rotate)
@@ -107,7 +105,6 @@ async def _answer(
     secret = None
 
     def create_and_show(session: Session) -> dict[str, Any]:
-        """Create the key, remember its secret for the response, and return the key's JSON without it."""
         nonlocal secret
         made, secret = create(session)
         return Key.model_validate(made).model_dump(mode="json")

@@ -47,7 +47,6 @@ from app.platform.tables import (
 
 
 def _usable() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
-    """Return the conditions that a key is neither revoked nor expired."""
     return (
         ApiKey.revoked_at.is_(None),
         or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > db_now()),
@@ -214,7 +213,6 @@ _NOT_DELETABLE = frozenset(
 
 @functools.cache
 def _owned() -> dict[str, type[Owned]]:
-    """Return the mapped classes of resources that have an owner, by table name."""
     classes = (mapper.class_ for mapper in Base.registry.mappers)
     return {each.__tablename__: each for each in classes if issubclass(each, Owned)}
 

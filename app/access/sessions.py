@@ -78,12 +78,10 @@ _CSRF_BYTES = 32
 
 
 def _csrf(token: str) -> bytes:
-    """Return the session's own CSRF token, before it is masked."""
     return hmac.new(token.encode(), b"csrf", hashlib.sha256).digest()
 
 
 def _xor(pad: bytes, text: bytes) -> bytes:
-    """Return the bitwise XOR of two byte strings of equal length."""
     return bytes(a ^ b for a, b in zip(pad, text, strict=True))
 
 

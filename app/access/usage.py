@@ -92,5 +92,4 @@ class UsageCache:
 
 
 def _usage(session: Session, owner: str) -> Usage:
-    """Return the bytes of an owner's files and rows."""
     return Usage(repository.stored_bytes(session, owner), repository.row_bytes(session, owner))

@@ -289,7 +289,6 @@ def run_until_signalled(work: Callable[[threading.Event], None], signals: Signal
     stop = threading.Event()
 
     def run() -> None:
-        """Do the work, then wake the main thread by a signal."""
         try:
             work(stop)
         finally:
@@ -368,7 +367,6 @@ def list_keys(owner: Annotated[str, typer.Option(help="Whose keys.")]) -> None:
 
 
 def _time(seconds: float) -> str:
-    """Return a time (seconds since the epoch) as text for a table of keys."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 

@@ -75,7 +75,6 @@ def alias_segment(alias: str) -> str:
 
 
 def _holds_nul() -> ProblemError:
-    """Return the error for an address with a NUL character."""
     return refusal(400, "Malformed request", "the address must not hold NUL (%00)")
 
 
@@ -141,7 +140,6 @@ class Api:
         complete = False
 
         async def receive() -> Message:
-            """Return the next piece of the request's body, for ASGI."""
             nonlocal complete
             if complete:
                 return {"type": "http.disconnect"}
@@ -153,7 +151,6 @@ class Api:
         parts: list[bytes] = []
 
         async def send(message: Message) -> None:
-            """Collect the start and the body of the response, for ASGI."""
             if message["type"] == "http.response.start":
                 start.update(message)
             else:
@@ -236,17 +233,14 @@ class Api:
 
 
 async def _in_one_piece(content: bytes) -> AsyncIterator[bytes]:
-    """Yield the whole content as the only piece of a body."""
     yield content
 
 
 def _written(query: Mapping[str, object]) -> str:
-    """Return a query as the encoded query string; parameters without a value are left out."""
     return urlencode({name: value for name, value in query.items() if value is not None}, True)
 
 
 def _problem(content: bytes | bytearray) -> dict[str, Any]:
-    """Return the problem document in a response's body; an empty one for an empty body."""
     found: dict[str, Any] = json.loads(content) if content else {}
     return found
 
@@ -270,7 +264,6 @@ class _PassedOn(Response):
         status, error = 200, bytearray()
 
         async def pass_on(message: Message) -> None:
-            """Send the API's message to the browser; collect the body of an error if there is a page for it."""
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]

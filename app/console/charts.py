@@ -188,7 +188,6 @@ def steps(points: Sequence[tuple[float, float]], title: str) -> Markup:
 
 
 def _dot(x: float, y: float, hint: str, r: int = 5, look: str = "dot") -> Markup:
-    """Return a point of a chart with a tooltip."""
     return element("circle", element("title", hint), cx=x, cy=y, r=r, class_=look)
 
 
@@ -204,7 +203,6 @@ def _bar(
 
 
 def _shortened(name: str, most: int) -> str:
-    """Return a name of at most `most` characters, with an ellipsis if it was longer."""
     return name if len(name) <= most else name[: most - 1] + "…"
 
 

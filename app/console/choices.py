@@ -90,7 +90,6 @@ async def offer_models(page: Page, chosen: Sequence[str] = ()) -> Offer:
         ids, more = {each.id for each in newest}, more or further
 
     async def find(ref: str) -> tuple[str, Choice]:
-        """Return the id and the option of a selected model."""
         model = await models[ref].read()
         return model.id, _of_model(model)
 
@@ -111,7 +110,6 @@ async def offer_datasets(page: Page, chosen: Sequence[str] = (), *, labelled: bo
         found, more = await _look_through(datasets.page, cutoff[1], cutoff[2])
 
     async def find(ref: str) -> tuple[str, Choice]:
-        """Return the id and the option of a selected dataset."""
         dataset = await datasets[ref].refresh()
         return dataset.id, _of_dataset(dataset, labelled)
 
@@ -209,7 +207,6 @@ async def _look_through(
 
 
 def _fits(each: ListedModel | ListedDataset, version: str, alias: str) -> bool:
-    """Return True if the version, and one of the aliases, begins with the searched text."""
     aliases = () if isinstance(each, ListedDataset) else each.aliases
     fits = not alias or any(one.startswith(alias) for one in aliases)
     return fits and str(each.version).startswith(version.strip())
@@ -225,7 +222,6 @@ def _aliases_of(model: ListedModel, start: str) -> list[Choice]:
 
 
 def _of_model(model: ListedModel | Model) -> Choice:
-    """Return the option for a version of a model."""
     return Choice(model.id, f"{model.name}:{model.version} ({model.algorithm['name']})")
 
 

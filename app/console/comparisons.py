@@ -256,12 +256,10 @@ def _settings(model: Model) -> dict[str, str]:
 
 
 def _written(chosen: Mapping[str, Any]) -> str:
-    """Return the values of a chosen option as text, separated by commas."""
     return ", ".join(_value(value) for value in chosen.values() if value is not None)
 
 
 def _value(value: object) -> str:
-    """Return the value of a parameter as text."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "–"}[value]
     return f"{value:.6g}" if isinstance(value, float) else str(value)

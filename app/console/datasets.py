@@ -309,7 +309,6 @@ def _likely_groups(dataset: Dataset, profile: DatasetProfile | None) -> list[Col
     rows = dataset.rows or 0
 
     def rank(column: Column) -> tuple[bool, int]:
-        """Return the sort key of a likely group column: identifiers first."""
         return not _names_an_id(column), -(column.distinct or 0)
 
     return [
@@ -346,7 +345,6 @@ def _columns(page: Page, dataset: Dataset, profiles: dict[str, ColumnProfile]) -
     found = [each for each in dataset.columns if find.casefold() in each.name.casefold()]
 
     def by_auc(column: Column) -> float:
-        """Return the sort key of a column: the distance of its AUC from 0.5, largest first."""
         profile = profiles.get(column.name)
         auc = None if profile is None or profile.auc is None else profile.auc.value
         return 1.0 if auc is None else -abs(auc - 0.5)
@@ -419,7 +417,6 @@ class ShownColumn:
 
 
 def _metric(value: float) -> str:
-    """Return a value of a column as a short number."""
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
@@ -429,7 +426,6 @@ def _day(value: object) -> str:
 
 
 def _word(value: object) -> str:
-    """Return a frequent value of a column as text of at most 24 characters."""
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return text if len(text) <= 24 else text[:23] + "…"
 
@@ -512,6 +508,5 @@ def _notices(dataset: Dataset, profile: DatasetProfile | None) -> list[str]:
 
 
 def _named(names: list[str]) -> str:
-    """Return up to five names in quotes, and the number of the others."""
     shown = ", ".join(f"“{name}”" for name in names[:5])
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"

@@ -239,7 +239,6 @@ class JobForm:
                 self.unplaced.append(error["detail"])
 
     def _field(self, path: str, schema: Schema, value: str | None = None) -> Field:
-        """Return the field at a path, with the given value or the one that was entered."""
         doc = DOCS.get(path) or schema.get("description", "")
         return Field(path, schema, self._given.get(path, "") if value is None else value, doc=doc)
 
@@ -273,13 +272,11 @@ class JobForm:
 
 
 def _kinds(schema: Schema) -> Sequence[Schema]:
-    """Return the alternatives of a schema: those of `anyOf`, or the schema itself."""
     kinds: Sequence[Schema] = schema.get("anyOf", [schema])
     return kinds
 
 
 def _put(body: Json, path: Sequence[str], value: object) -> None:
-    """Set a value at a path of nested objects, which are created where they are missing."""
     for part in path[:-1]:
         body = body.setdefault(part, {})
     body[path[-1]] = value

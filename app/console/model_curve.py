@@ -378,7 +378,6 @@ WHY = {
 
 
 async def _aliases(page: Page, name: str) -> list[AliasSummary]:
-    """Return the summaries of the aliases of a model's name."""
     return (await page.client.models.alias_page(name, limit=MAX_ALIASES)).data
 
 
@@ -424,7 +423,6 @@ def _start(cutoffs: OperatingPoints, objective: Json, query: PanelQuery) -> Slid
     points = cutoffs.points
 
     def gain(index: int) -> float:
-        """Return Youden's index (TPR − FPR) of a cutoff."""
         return _rate(points[index].tpr) - _rate(points[index].fpr)
 
     places = {"balance": max(range(len(points)), key=gain)}
@@ -474,7 +472,6 @@ def _exceeded(cutoffs: OperatingPoints, start: SliderPositions, query: PanelQuer
 
 
 def _threshold(cutoff: Cutoff) -> float:
-    """Return the threshold of a cutoff; infinity for the one that flags nothing."""
     return math.inf if cutoff.threshold is None else cutoff.threshold
 
 
@@ -503,7 +500,6 @@ def _table(cutoffs: OperatingPoints, metrics: Metrics, start: SliderPositions) -
 
 
 def _short(values: Sequence[float | None]) -> list[float | None]:
-    """Return values rounded to six significant digits."""
     return [None if value is None else float(f"{value:.6g}") for value in values]
 
 

@@ -191,7 +191,6 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
 
 
 def _seconds(written: str) -> float:
-    """Return a time (ISO 8601, or a number in text) as seconds since the epoch."""
     try:
         return datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
     except ValueError:  # a typed time beyond the calendar is written as a number
@@ -202,7 +201,6 @@ _PLACES: Mapping[str, Callable[[Any], float]] = {"numeric": float, "datetime": _
 
 
 def _word(value: object) -> str:
-    """Return a feature's value as text."""
     if value is None:
         return "missing"
     return str(value).lower() if isinstance(value, bool) else str(value)

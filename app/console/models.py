@@ -85,7 +85,6 @@ async def choose_columns(page: PageDep) -> Response:
 
 
 def _columns(page: Page) -> Sequence[str]:
-    """Return the columns of the list: those of the browser's cookie, or the default ones."""
     kept = page.request.cookies.get(_COOKIE)
     if kept is None:
         return _USUAL

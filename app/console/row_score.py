@@ -156,7 +156,6 @@ def _field(value: object, *, comma: bool = False) -> str:
 
 
 def _entered(form: Fields, features: Sequence[ModelFeature]) -> dict[str, str]:
-    """Return the entered texts by feature; with the whole row in one field, that text by an empty name."""
     if "row" in form:
         return {"": str(form["row"])}
     return {each.name: str(form.get(f"f{i}", "")) for i, each in enumerate(features)}
@@ -189,7 +188,6 @@ def _row(form: Fields, model: Model) -> Json:
 
 
 def _no_number(written: str) -> None:
-    """Raise ValueError: JSON for the API must not contain NaN or infinity."""
     raise ValueError(f"{written} is no number of JSON")
 
 
@@ -345,5 +343,4 @@ def _reasons(
 
 
 def _shown(value: object) -> str:
-    """Return a value of the row as text."""
     return "missing" if value is None else _field(value)

@@ -320,7 +320,6 @@ class Page:
         return note
 
     def _signature(self, text: str) -> str:
-        """Return the signature of a note's text, by the session's token."""
         return hmac.new(self.token.encode(), f"note {text}".encode(), hashlib.sha256).hexdigest()
 
 
@@ -375,7 +374,6 @@ class ConsoleRoute(APIRoute):
         handle = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
-            """Check the session and the sender, call the handler, and turn errors into pages."""
             context = context_of(request)
             try:
                 page = await _find_page(request)
@@ -431,7 +429,6 @@ class PassingRoute(ConsoleRoute):
 
 
 async def _page_of(request: Request) -> Page:
-    """Return the page of the request; the FastAPI dependency."""
     page: Page = request.state.page
     return page
 
@@ -469,7 +466,6 @@ def check_site(request: Request) -> None:
 
 
 def _other_page(**given: Any) -> Forbidden:
-    """Return the error for a change that no page of the session sent."""
     return Forbidden(
         "this change did not come from a page of your session: reload the page and try again",
         **given,
@@ -521,7 +517,6 @@ def _part(boundary: str, name: str, file_name: str | None = None) -> str:
 
 
 def _client(request: Request) -> tuple[str, int] | None:
-    """Return the address of the browser, from the ASGI scope."""
     client: tuple[str, int] | None = request.scope.get("client")
     return client
 
@@ -559,7 +554,6 @@ def _ask_to_sign_in(request: Request) -> Response:
 
 
 def _sign_in_and_back(address: str) -> str:
-    """Return the address of the sign-in page that leads back to an address."""
     return f"{SIGN_IN}?next={quote(inside(address), safe='')}"
 
 

@@ -65,7 +65,6 @@ async def read_under_way(page: PageDep) -> Response:
 
 
 async def _under_way(client: AsyncClient) -> list[Job]:
-    """Return the unfinished jobs."""
     pages = await asyncio.gather(
         *(client.jobs.page(kind="all", state=state, limit=SHOWN) for state in UNDER_WAY)
     )

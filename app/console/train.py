@@ -55,7 +55,6 @@ async def submit(page: PageDep) -> Response:
 
 
 async def _preset(page: Page) -> dict[str, str]:
-    """Return the fields of the submitted form, without the CSRF token."""
     form = await page.form()
     return {name: value for name, value in form.items() if name != CSRF_FIELD}
 

@@ -67,7 +67,6 @@ async def validate_rows(page: PageDep) -> Response:
 
 
 def _pass_on(page: Page, method: str, path: ApiPath) -> Response:
-    """Stream the request's body to the API, with its content headers."""
     given = page.request.headers
     headers = {name: given[name] for name in _HEADERS if name in given}
     return page.api.stream(method, path, query=page.query, headers=headers)

@@ -296,7 +296,6 @@ def in_labels(
     known |= {part: known.get(part, label) for part in place.split("/")}
 
     def labelled(name: re.Match[str]) -> str:
-        """Return the label of a field that the sentence names."""
         return f"“{known[name[1]]}”" if name[1] in known else name[0]
 
     subject = re.sub(r"(\w+)(\[\d+\])?", labelled, found[0])

@@ -85,12 +85,10 @@ async def upload_dataset(sending: TableRequestDep) -> Response:
     context = sending.context
 
     def check(table: Table) -> dict[str, Any]:
-        """Return the result of a check of the received table, which is not stored."""
         path, described = table.writer.path, table.description
         return datasets.check_table(context.blobs, context.settings, described, path, table.format)
 
     def accept(session: Session, table: Table, upload: datasets.StoredUpload) -> DatasetRow:
-        """Create the dataset in the transaction that stores its upload."""
         return datasets.accept(session, context.settings, sending.owner, table.description, upload)
 
     handler = UploadHandler("POST /v1/datasets", [], describe, check, accept)
@@ -169,10 +167,7 @@ async def read_table_again(
     owner, settings, changes = caller.owner, context.settings, body.changes()
 
     def check() -> Json:
-        """Check the stored table with the changed fields; returns the result as JSON."""
-
         def find(session: Session) -> tuple[DatasetRow, int]:
-            """Return the dataset and the number of its parts."""
             dataset = rereading.find_readable(session, owner, dataset_id)
             return dataset, rereading.count_parts(session, dataset)
 
@@ -183,7 +178,6 @@ async def read_table_again(
         return JSONResponse(await context.compute(owner, check))
 
     def accept(session: Session) -> Json:
-        """Create the new dataset from the stored bytes; returns its JSON."""
         return shown(rereading.accept(session, settings, owner, dataset_id, changes))
 
     return await new.create_and_respond(DATASET, accept)
@@ -260,7 +254,6 @@ def _accept_pairs(
     upload = datasets.StoredUpload.of(writer.blob, table.format)
 
     def work(session: Session) -> dict[str, Any]:
-        """Write the pairs' rows and commit the blob, in one transaction."""
         body = shown(datasets.accept_pairs(session, context.settings, owner, dataset_id, upload))
         catalogue.commit(session, writer)  # late, so that a refusal leaves no blob behind
         return body
@@ -323,7 +316,6 @@ async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
         )
 
     def check(table: VersionTable) -> dict[str, Any]:
-        """Return the result of a check of the received version, which is not stored."""
         new, path = table.description, table.writer.path
         parent = context.db.reading(datasets.find_parent, owner, dataset_id, new.mode)
         return datasets.check_version(
@@ -331,7 +323,6 @@ async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
         )
 
     def accept(session: Session, table: VersionTable, upload: datasets.StoredUpload) -> DatasetRow:
-        """Create the version in the transaction that stores its upload."""
         new = table.description
         return datasets.accept_version(session, context.settings, owner, dataset_id, new, upload)
 

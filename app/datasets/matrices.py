@@ -213,7 +213,6 @@ class StoredTable(Table):
         return self._coded_by(other.categories)
 
     def _coded_by(self, categories: Categories) -> StoredTable:
-        """Return the table coded with these categories."""
         return replace(self, X=self.coded.with_categories(categories), categories=categories)
 
     def recode(self, X: Floats) -> None:
@@ -447,7 +446,6 @@ class ParquetColumns(ColumnSource):
         self._tell(f"column {first + X.shape[1]} of {len(self.names)}")
 
     def _write(self, part: pa.Table, names: Sequence[str], X: Floats) -> None:
-        """Write the columns `names` of a part of the table into `X`, with categories as numbers."""
         for feature, name in enumerate(names):
             book, column = self._books.get(name), part.column(name)
             X[:, feature] = column.to_numpy() if book is None else book.encode(column)
@@ -488,7 +486,6 @@ class ParquetColumns(ColumnSource):
             start = stop
 
     def _tell(self, done: str) -> None:
-        """Call `on_read` with a line about the progress, if it is set."""
         if self._on_read is not None:
             self._on_read(done)
 

@@ -96,7 +96,6 @@ def publish(blobs: Publisher, claim: Claim, result: PairsResult) -> PublishedOut
 
 
 def _lock_inputs(session: Session, old: Job) -> None:
-    """Lock the dataset of a retried job, whose pairs the job will replace. Raises Conflict if it was deleted."""
     lock_inputs(session, old, to_change=True)
 
 

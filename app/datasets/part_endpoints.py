@@ -75,7 +75,6 @@ async def open_upload(
     given = query_fields(request)
 
     def open_one(session: Session) -> Json:
-        """Create the upload; returns its JSON."""
         upload = parts.open_upload(session, context.settings, caller.owner, given)
         return Upload.of_parts(upload, []).model_dump(mode="json")
 
@@ -175,7 +174,6 @@ def _close(context: Context, owner: str, upload_id: str, n_parts: int) -> tuple[
         writer.sync()  # the slow part, before the transaction
 
         def work(session: Session) -> tuple[Json, bool]:
-            """Close the upload in one transaction, which also commits the blob of the manifest."""
             dataset, is_new = parts.close(
                 session, context.settings, owner, upload_id, n_parts, writer
             )
@@ -193,7 +191,6 @@ def _add(
     received = datasets.StoredUpload.of(writer.blob, table.format)
 
     def work(session: Session) -> tuple[int, Json]:
-        """Add the part in one transaction, which also commits its blob if the part is new."""
         part, is_new = parts.add_part(session, context.settings, owner, upload_id, number, received)
         body = UploadPart.model_validate(part).model_dump(mode="json")
         if is_new:
@@ -222,7 +219,6 @@ async def add_files(
     files = await run_in_threadpool(parts.find_files, new.settings, new.owner, body.path)
 
     def add(session: Session) -> Json:
-        """Add the files on the server as parts; returns the upload's JSON."""
         found = parts.add_files(session, new.settings, new.owner, upload_id, files)
         return Upload.of_parts(*found).model_dump(mode="json")
 

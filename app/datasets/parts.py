@@ -296,7 +296,6 @@ def _table_at(settings: Settings, at: Path, path: str) -> ServerFile:
 
 
 def _bad_path(detail: str, code: str) -> Invalid:
-    """Return the error for a bad path in the request's body."""
     return Invalid(detail, code=code, errors=[{"pointer": "/path", "detail": detail}])
 
 
@@ -448,7 +447,6 @@ def _check_complete(upload: Upload, parts: list[UploadPart], n_parts: int) -> No
 
 
 def _listed(numbers: Collection[int]) -> str:
-    """Return how many numbers these are, and the first of them, for a message."""
     shown = ", ".join(map(str, sorted(numbers)[:_MAX_NAMED]))
     return f"{len(numbers)}: {shown}" + (", …" if len(numbers) > _MAX_NAMED else "")
 

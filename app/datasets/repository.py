@@ -208,7 +208,6 @@ def newest_version(session: Session, owner: str, series_id: str) -> Dataset | No
 
 
 def _in_series(series_id: str) -> ColumnElement[bool]:
-    """Return the condition that a dataset belongs to the series."""
     return or_(Dataset.id == series_id, Dataset.first_id == series_id)
 
 

@@ -105,7 +105,6 @@ def count_parts(session: Session, dataset: Dataset) -> int:
 
 
 def _format_of(dataset: Dataset) -> Format:
-    """Return the format of the dataset's stored bytes."""
     return Format(dataset.content_type, dataset.content_encoding)  # the dialect has the charset
 
 

@@ -461,7 +461,6 @@ class Dataset(DatasetSummary):
     @field_validator("columns", "errors", "warnings", mode="before")
     @classmethod
     def _absent_as_empty(cls, value: Any) -> Any:
-        """Return an empty list for null."""
         return value or []
 
 

@@ -220,7 +220,6 @@ def _plain(column: pa.Array) -> list[Any]:
 
 
 def _cut(text: str) -> str:
-    """Return a text shortened to the maximum length of a previewed value."""
     return text if len(text) <= MAX_TEXT_LENGTH else text[:MAX_TEXT_LENGTH] + "…"
 
 

@@ -169,7 +169,6 @@ class UploadOutput(Output[Row]):
         return self.deleted(claim.spec[self.key])
 
     def _update_row(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> bool:
-        """Store the columns in the row of the job's upload; returns False if the upload does not wait for this job."""
         id_ = claim.spec[self.key]
         return repository.mark_ready(session, self.table, claim.owner, id_, claim.job_id, columns)
 

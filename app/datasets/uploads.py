@@ -260,13 +260,11 @@ async def _receive(
 
 
 def _is_form(request: Request) -> bool:
-    """Return True if the body is a multipart form."""
     media_type = request.headers.get("content-type", "").partition(";")[0]
     return media_type.strip().lower() == FORM
 
 
 def _stated_format(request: Request) -> Format:
-    """Return the format of the table that the headers of a raw body declare."""
     headers = request.headers
     return check_format(headers.get("content-type", ""), headers.get("content-encoding"))
 
@@ -325,7 +323,6 @@ async def _write(
     writing: asyncio.Task[None] | None = None
 
     def write(piece: bytes) -> None:
-        """Write a piece and check the space for the upload's new size."""
         writer.write(piece)
         admission.grown_to(writer.size)
 
@@ -380,7 +377,6 @@ async def _table_request(
     wait: PreferWaitDep,
     validate: ValidateOnlyDep,
 ) -> TableRequest:
-    """Return the request of an upload with its options; the FastAPI dependency."""
     return TableRequest(request, context, caller.owner, key, wait, validate)
 
 
@@ -466,7 +462,6 @@ def _accept(
     writer.sync()  # the slow part, before the transaction
 
     def work(session: Session) -> Json:
-        """Create the row and commit the blob, in the transaction of the key; returns the JSON."""
         upload = datasets.StoredUpload.of(writer.blob, table.format)
         body = handler.show(handler.accept(session, table, upload))
         catalogue.commit(

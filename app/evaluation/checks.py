@@ -293,7 +293,6 @@ def _is_complete(area: Json) -> bool:
 
 
 def _name_of(area: Json) -> str:
-    """Return the name of an area in a sentence."""
     label = f" of {area['label']}" if "label" in area else ""
     return f"{_OF_CHANCE.get(area['of'], 'metric')}{label}"
 
@@ -305,12 +304,10 @@ def _distributions_of(drift: Json) -> list[Json]:
 
 
 def _is_untested(test: Json) -> bool:
-    """Return True if the test has no p-value."""
     return test["changed"] is None
 
 
 def _margin_of(area: Json) -> float:
-    """Return the largest irrelevant change of an area."""
     if area["of"] not in _OF_CHANCE:
         return AREA_MARGIN
     return area_margin(area["before"]["value"])
@@ -353,7 +350,6 @@ def _more_rows(n: int | None, factors: Iterable[float | None]) -> int | None:
 
 
 def _say_more(more: int | None) -> str:
-    """Return a sentence on the number of rows that a conclusion still needs; empty if it is unknown."""
     if more is None:
         return ""
     digits = 10 ** max(0, len(str(more)) - 2)
@@ -463,6 +459,5 @@ def groups_of(evaluation: Evaluation) -> list[Json]:
 
 
 def _named(evaluation: Evaluation) -> str:
-    """Return the dataset's name and version at the time of the evaluation."""
     version = evaluation.dataset_version
     return evaluation.dataset_name + ("" if version is None else f":{version}")

@@ -166,7 +166,6 @@ def validation_areas(session: Session, model: Model) -> tuple[float | None, list
 
 
 def _interval(row: ModelPairMetrics | ModelPartialAuc) -> Json:
-    """Return the value and interval of a stored metric."""
     return {"value": row.value, "low": row.low, "high": row.high}
 
 
@@ -265,12 +264,10 @@ def _matters(test: Json) -> bool:
 
 
 def _log_odds(share: float) -> float:
-    """Return the log odds of a fraction."""
     return math.log(share / (1.0 - share))
 
 
 def _key(area: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Return the key by which an area of the validation is matched with one of the evaluation."""
     return tuple(area.get(name) for name in ("of", "label", "metric", "fpr_min", "fpr_max"))
 
 
@@ -320,9 +317,6 @@ def _errors_of(found: Reliability, rows: float) -> list[Json]:
 
 
 def _p_value_of_shape(shape: CalibrationShape, rows: float) -> float:
-    """Return the p-value of the shape test, adjusted for the error of the calibration's fit on `rows` times
-    fewer rows.
-    """
     from scipy.special import chdtrc, chdtri
 
     statistic = float(chdtri(shape["degrees"], max(shape["p_value"], 1e-300)))
@@ -442,14 +436,12 @@ def _move(
 
 
 def _no_test(distance: float, reason: str) -> Json:
-    """Return the result for a column that cannot be tested, with the reason."""
     return {"psi": None, "distance": distance, "p_value": None, "reason": reason}
 
 
 def _bin(
     of: str, low: float | None = None, high: float | None = None, category: str | None = None
 ) -> Json:
-    """Return one bin of a column."""
     return {"of": of, "low": low, "high": high, "category": category}
 
 
@@ -568,12 +560,10 @@ def _say_ranges(ranges: Sequence[Json]) -> str:
 
 
 def _with_ends(interval: Mapping[str, float]) -> str:
-    """Return an interval as text."""
     return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
 
 
 def _percent(share: float) -> str:
-    """Return a fraction as a percentage."""
     return f"{100 * share:.1f} %"
 
 
@@ -594,7 +584,6 @@ def _name(area: Json) -> str:
 
 
 def _shown(p_value: float) -> str:
-    """Return a p-value as text."""
     return "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
 
 
@@ -656,5 +645,4 @@ def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:
 
 
 def _sentence(words: str) -> str:
-    """Return the words as a sentence, with a capital and a full stop."""
     return f"{words[:1].upper()}{words[1:]}."

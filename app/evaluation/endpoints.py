@@ -98,7 +98,6 @@ async def put_calibration(
 def _calibrate(
     session: Session, settings: Settings, owner: str, ref: str, dataset_id: str
 ) -> dict[str, object]:
-    """Submit the calibration job; returns its JSON."""
     return show(recalibration.submit(session, settings, owner, ref, dataset_id))
 
 
@@ -175,7 +174,6 @@ async def read_evaluation_roc(
     """
 
     def work() -> Response:
-        """Read the curve and return its points."""
         row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
         return curve_response({"evaluation_id": row.id}, curve, totals, row.level, form)
 
@@ -204,7 +202,6 @@ async def read_evaluation_operating_point(
     """
 
     def work() -> EvaluationOperatingPoint:
-        """Read the curve, compute the cutoff and return it."""
         compute = context.db.reading(
             evaluations.prepare_operating_point,
             caller.owner,
@@ -267,7 +264,6 @@ async def read_evaluation_metric_estimates(
     """Return average precision, precision at k, NDCG and areas on the rows of the evaluation, as for a model."""
 
     def work() -> EvaluationMetricEstimates:
-        """Read the curve, estimate the metrics and return them."""
         row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
         found = model_metrics.measured_on(
             curve, totals, names, row.level, definition, fixed_prevalence=fixed_prevalence
@@ -287,7 +283,6 @@ async def read_evaluation_gains(
     """Return precision, recall and lift at the top of the list, on the rows of the evaluation, as for a model."""
 
     def work() -> EvaluationGains:
-        """Read the curve and return the table of its first rows."""
         row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
         table = asked.table(curve, totals, row.level)
         return EvaluationGains(evaluation_id=row.id, model_id=row.model_id, **table)
@@ -313,7 +308,6 @@ async def read_evaluation_list_curve(
     """Return a precision-recall, gains or cost curve on the rows of the evaluation, as for a model."""
 
     def work() -> Response:
-        """Read the curve and return the points of the requested list curve."""
         row, curve, totals = context.db.reading(evaluations.roc, caller.owner, evaluation_id)
         of = {"evaluation_id": row.id, "model_id": row.model_id}
         return list_curve_response(of, kind, curve, totals, form)

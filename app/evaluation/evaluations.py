@@ -323,7 +323,6 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
 
 
 def _windows_of(before: Remembered) -> list[Window]:
-    """Return the windows of FPRs of the validation's partial AUCs."""
     found = [(area["fpr_min"], area["fpr_max"]) for area in before["areas"] if "fpr_min" in area]
     return sorted(set(found))
 
@@ -402,7 +401,6 @@ def prepare_operating_point(
     scores = None if together is None else repository.find_group_scores(session, evaluation.id)
 
     def compute() -> CutoffOfEvaluation:
-        """Compute the operating point and its guarantees."""
         point, guarantee = _cutoff_on(evaluation, curve, totals, independent, confidence, asked)
         groups = None
         if together is not None:
@@ -471,9 +469,6 @@ def _guarantees_by_group(
     )
 
     def flagged(name: str, scores: Floats, threshold: float | None) -> Interval | None:
-        """Return the flagged fraction of a group's rows of one class, with its interval; None without a threshold or
-        countable rows.
-        """
         alike = counts_alike(metrics["totals"][f"{name}_effective"], metrics[f"{name}s"])
         if threshold is None or not scores.size or not alike:
             return None

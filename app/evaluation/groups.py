@@ -108,7 +108,6 @@ def _check_at(session: Session, model: Model, at: Mapping[str, float]) -> None:
 
 
 def _has_curve(session: Session, model: Model) -> bool:
-    """Return True if the model has a validation curve."""
     return model_rows.has_curve(session, model.id, VALIDATION)
 
 
@@ -386,7 +385,6 @@ def split_scores(stored: bytes, groups: Sequence[Mapping[str, Any]]) -> list[tup
 
 
 def _value(one: GroupQuality, texts: Sequence[str] | None) -> str | None:
-    """Return the text of a group; None for missing values."""
     return one.value if texts is None or one.value is None else texts[int(one.value)]
 
 
@@ -411,19 +409,16 @@ def _group(one: GroupQuality, value: str | None, windows: Sequence[Window]) -> J
 
 
 def _metric(metric: GroupMetric) -> Json:
-    """Return the value and interval of a group's metric, or the reason why it has none, as JSON."""
     interval = document_of(metric.interval) or {"value": None, "low": None, "high": None}
     return {**interval, "reason": metric.reason}
 
 
 def _tested_metric(one: GroupTest | WorstGroup) -> Json:
-    """Return which metric was tested, with its window of FPRs, as JSON."""
     low, high = one.window or (None, None)
     return {"of": one.of, "fpr_min": low, "fpr_max": high}
 
 
 def _test(test: GroupTest, level: float) -> Json:
-    """Return a test of equal groups as JSON."""
     shown = _tested_metric(test) | {"groups": test.groups, "p_value": test.p_value}
     return shown | _evaluated(shown, test.adjusted_p_value, level)
 

@@ -301,7 +301,6 @@ class MultilabelMeasure:
         }
 
     def _of_label(self, k: int, windows: Sequence[Window], level: float) -> list[Json]:
-        """Return the AUC and the partial AUCs of label number `k`."""
         rows = self._part.table
         has, scores = self._part.has[:, k], self._scores[:, k]
         return _areas(has, scores, rows.weight, rows.group, windows, level)
@@ -359,7 +358,6 @@ def _areas(
     """Return the AUC and the partial AUCs with intervals, in which the rows of a group are resampled together."""
 
     def area(window: Window) -> Interval:
-        """Return the partial AUC of a window with its interval."""
         return metrics.partial_auc_interval(
             y, scores, *window, level=level, sample_weight=weight, group=group
         )
@@ -385,12 +383,10 @@ def warnings_of_areas(
 
 
 def _metrics(area: Mapping[str, Any]) -> Json:
-    """Return an area without its name, for the metrics."""
     return {name: value for name, value in area.items() if name != "of"}
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the mean of the values."""
     return sum(values) / len(values)
 
 

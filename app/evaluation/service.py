@@ -192,7 +192,6 @@ def check_windows(asked: Sequence[NewWindow]) -> list[Json]:
 
 
 def _stored(windows: Sequence[Window]) -> list[Json]:
-    """Return windows as stored JSON."""
     return [{"fpr_min": fpr_min, "fpr_max": fpr_max} for fpr_min, fpr_max in windows]
 
 

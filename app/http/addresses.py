@@ -29,7 +29,6 @@ def network_of(client: tuple[str, int] | None) -> str:
 
 @lru_cache(maxsize=1024)
 def _address(host: str) -> str | None:
-    """Return an IP address in its canonical form; None for other text."""
     try:
         return str(ip_address(host))
     except ValueError:

@@ -30,7 +30,6 @@ def takes_body(*names: str) -> Callable[[Endpoint], Endpoint]:
     """Declare the settings that limit the body of an endpoint; the largest of them applies."""
 
     def mark(endpoint: Endpoint) -> Endpoint:
-        """Attach the settings to the endpoint function, for `BodyLimits`, and return the function."""
         endpoint.body_settings = names  # type: ignore[attr-defined]  # read back by `BodyLimits`
         return endpoint
 

@@ -103,12 +103,10 @@ def context_of(request: Request) -> Context:
 
 
 async def _context(request: Request) -> Context:
-    """Return the context of this process; the FastAPI dependency."""
     return context_of(request)  # not in a thread: health must not wait for one
 
 
 async def _caller(request: Request) -> Caller:
-    """Return the authenticated caller; the FastAPI dependency."""
     caller: Caller = request.scope["caller"]
     return caller
 
@@ -121,7 +119,6 @@ def from_query(shape: type) -> Any:
     """
 
     async def make(**parameters: Any) -> Any:
-        """Return the dataclass of these query parameters."""
         return shape(**parameters)
 
     hints = get_type_hints(shape, include_extras=True)
@@ -193,7 +190,6 @@ def query_of(fields: type[FieldsModel]) -> Callable[..., Awaitable[FieldsModel]]
     """
 
     async def read(**given: str | None) -> FieldsModel:
-        """Return the fields that are present in the query."""
         return fields.parse({name: text for name, text in given.items() if text is not None})
 
     parameters = []
@@ -242,7 +238,6 @@ async def _times(
         ),
     ] = None,
 ) -> Times:
-    """Return the range of creation times of the query; the FastAPI dependency."""
     return Times(
         None if created_after is None else earliest_shown(created_after),
         None if created_before is None else earliest_shown(created_before),
@@ -266,7 +261,6 @@ async def _row_filter(
         ),
     ] = None,
 ) -> RowFilter:
-    """Return the filter of a list by time and by text; the FastAPI dependency."""
     return RowFilter(search, *times)
 
 
@@ -286,7 +280,6 @@ async def _tagged_filter(
         ),
     ] = None,
 ) -> RowFilter:
-    """Return the filter of a list by time, text and tags; the FastAPI dependency."""
     return replace(only, tags=tuple(tag or ()))
 
 

@@ -127,15 +127,12 @@ class FormReader:
         self._value.clear()
 
     def _on_header_name(self, data: bytes, start: int, end: int) -> None:
-        """Collect a piece of a header's name."""
         self._header_name += data[start:end]
 
     def _on_header_value(self, data: bytes, start: int, end: int) -> None:
-        """Collect a piece of a header's value."""
         self._header_value += data[start:end]
 
     def _on_header_end(self) -> None:
-        """Store a complete header of the part."""
         self._headers[self._header_name.decode("latin-1").lower()] = self._header_value
         self._header_name, self._header_value = b"", b""
 
@@ -179,7 +176,6 @@ class FormReader:
                 raise Malformed(f"the form field {self._name!r} is not UTF-8") from error
 
     def _on_end(self) -> None:
-        """Note that the form is complete."""
         self._ended = True
 
 

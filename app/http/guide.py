@@ -35,7 +35,6 @@ def routes() -> list[Route]:
     files = StaticFiles(directory=FOLDER, html=True)
 
     async def read_file(request: Request) -> Response:
-        """Return a file of the documentation."""
         path = request.path_params["path"]
         answer = await files.get_response(os.path.normpath(path), request.scope)
         if isinstance(
@@ -47,7 +46,6 @@ def routes() -> list[Route]:
         return answer
 
     async def go_to_start(request: Request) -> Response:
-        """Redirect to the first page of the documentation."""
         return RedirectResponse("/guide/")
 
     return [

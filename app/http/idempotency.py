@@ -89,7 +89,6 @@ def validated(
     """
 
     def add(endpoint: Endpoint) -> Endpoint:
-        """Add the validating route and return the endpoint."""
         add_validation(router, path, name, endpoint, answer, **options)
         return endpoint
 
@@ -97,7 +96,6 @@ def validated(
 
 
 def _only_validates(request: Request) -> bool:
-    """Return True if the request came by the path `…/validate`; the FastAPI dependency."""
     found: bool = request.scope["route"].path.endswith(VALIDATE)
     return found
 
@@ -205,7 +203,6 @@ class _RollBack(Exception):
 
 
 def _run_and_roll_back(session: Session, create: Callable[..., object], *args: Any) -> None:
-    """Call `create`, make the checks that precede a commit, and raise `_RollBack`."""
     create(session, *args)
     audit.before_commit(session)
     raise _RollBack
@@ -218,7 +215,6 @@ async def _creation(
     key: IdempotencyKeyDep,
     only_check: ValidateOnlyDep,
 ) -> Creation:
-    """Return the request that creates something; the FastAPI dependency."""
     same = hashlib.sha256(request.scope["path"].encode("utf-8", "surrogatepass"))
     same.update(b"\0" + await request.body())
     route = f"{request.method} {request.scope['route'].path}"

@@ -116,7 +116,6 @@ def release_at_end(scope: MutableMapping[str, Any], release: Callable[[], object
     earlier = scope.get("release")
 
     def release_all() -> None:
-        """Call `release`, then those registered before."""
         try:
             release()
         finally:

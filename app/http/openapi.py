@@ -154,7 +154,6 @@ def install(app: FastAPI, docs: DomainDocs, build: str) -> None:
     made: dict[str, Any] = {}
 
     def document() -> dict[str, Any]:
-        """Return the completed document, built at the first call."""
         if not made:
             made.update(_complete(app, docs))
             made["info"]["x-build"] = build
@@ -188,7 +187,6 @@ class _WrittenOnce:
             return self._written[root]
 
     def _write(self, root: str) -> StoredText:
-        """Return the serialized document with the prefix as its server."""
         document = {**self._document(), "servers": [{"url": root or "/"}]}
         return StoredText(bytes(JSONResponse(document).body), "application/json")
 
@@ -380,7 +378,6 @@ def _add_problems(
 
 
 def _problem_name(status: str) -> str:
-    """Return the name of the component for the problem with this status."""
     return f"Problem{status.capitalize()}"
 
 
@@ -419,7 +416,6 @@ _PAGE = Path(__file__).with_name("docs.html")
 
 @cache
 def _page() -> str:
-    """Return the HTML of the documentation page with the addresses of its style sheet and script."""
     page = _PAGE.read_text(encoding="utf-8")
     for name in ("docs.css", "docs.js"):
         page = page.replace("{{" + name + "}}", STATIC.url(name).removeprefix("/"))

@@ -87,7 +87,6 @@ def is_terse(request: Request, status: int) -> bool:
 
 
 def _is_one_of(request: Request, paths: Iterable[re.Pattern[str]]) -> bool:
-    """Return True if the path of the request matches one of the patterns."""
     path = request.scope["path"]
     return any(pattern.fullmatch(path) for pattern in paths)
 
@@ -382,17 +381,13 @@ def install(
     app.state.paths_of_rows = rows
 
     async def of_routing(request: Request, error: HTTPException) -> Response:
-        """Return the response for an unknown path or method: a page for a browser."""
         response = of_http_exception(request, error)
         if error.status_code not in (404, 405) or not _wants_page(request):
             return response
         return await _as_page(request, response)
 
     def register(kind: type[Exception], make: Any) -> None:
-        """Register `make` as the handler of an exception class."""
-
         async def handle(request: Request, error: Exception) -> Response:
-            """Return the response that `make` returns."""
             response: Response = make(request, error)
             return response
 

@@ -154,7 +154,6 @@ class BoundedProtocol(HttpToolsProtocol):
         return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
 
     def _head_without_upgrade(self) -> bytes:
-        """Return the head of the request without its Upgrade header."""
         version = self.parser.get_http_version().encode()
         lines = [self.parser.get_method() + b" " + self.url + b" HTTP/" + version]
         lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
@@ -212,17 +211,14 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(400, "malformed", msg)
 
     def _start_clock(self) -> None:
-        """Start the timer for the head of a request."""
         self._clock = self.loop.call_later(self._head_seconds, self._too_slow)
 
     def _stop_clock(self) -> None:
-        """Stop the timer for the head of a request."""
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
 
     def _too_slow(self) -> None:
-        """Refuse a request whose head took too long."""
         seconds = self._head_seconds
         self._refuse(
             408, "timeout", f"the head of a request must arrive within {seconds:g} seconds"

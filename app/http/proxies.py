@@ -52,7 +52,6 @@ def put_prefix_before(message: Message, root: str) -> None:
     prefix = root.encode()
 
     def moved(name: bytes, value: bytes) -> bytes:
-        """Return a header's value with the prefix before its addresses."""
         if name in _ADDRESSES and value.startswith(b"/"):
             return prefix + value
         return value.replace(b"</", b"<" + prefix + b"/") if name == b"link" else value

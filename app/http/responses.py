@@ -370,7 +370,6 @@ def parquet_as_xlsx(path: Path) -> bytes:
 
 
 def _sheet_too_large(limit: str) -> Invalid:
-    """Return the error for a table that exceeds a limit of spreadsheets."""
     detail = f"a spreadsheet can have at most {limit}: use csv"
     return Invalid(detail, errors=[{"parameter": "format", "detail": detail}])
 

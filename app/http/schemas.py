@@ -70,7 +70,6 @@ ALL_MEMBERS = ConfigDict(json_schema_serialization_defaults_required=True)
 
 
 def _rfc3339(seconds: float) -> str:
-    """Return a time as RFC 3339 in UTC, to the millisecond."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -107,7 +106,6 @@ def at_most(most: int) -> BeforeValidator:
     """Return a validator that rejects an object with more than `most` members before any of them is validated."""
 
     def check(value: Any) -> Any:
-        """Raise an error for an object with too many members."""
         if isinstance(value, dict) and len(value) > most:
             said = {"field_type": "Dictionary", "max_length": most, "actual_length": len(value)}
             raise PydanticKnownError("too_long", said)
@@ -162,7 +160,6 @@ def with_members(members: Mapping[str, tuple[Any, Any]]) -> Callable[[type[Model
     """Return a decorator that adds members to a schema. `members` has the type and the field of each."""
 
     def add(schema: type[Model]) -> type[Model]:
-        """Return the schema with the members."""
         return create_model(
             schema.__name__,
             __base__=schema,

@@ -220,7 +220,6 @@ class RequestMiddleware:
         status = 0
 
         async def send_with_headers(message: Message) -> None:
-            """Send a message, with the headers of every response added to its start."""
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -237,7 +236,6 @@ class RequestMiddleware:
             await send(message)
 
         def wait_for_reader(size: int) -> None:
-            """Count the response as held in memory, under a permit, because its reader is slow."""
             self._occupy(scope)
             self._hold(scope, size)
 
@@ -305,7 +303,6 @@ class RequestMiddleware:
             scope[HELD] = held = defaultdict[tuple[MemoryBudget, str], int](int)
 
             def release() -> None:
-                """Stop counting the bytes of the request."""
                 for (of, holder), bytes_held in held.items():
                     of.remove(holder, bytes_held)
 
@@ -322,7 +319,6 @@ class RequestMiddleware:
         left = most_held
 
         async def receive_in_place() -> Message:
-            """Receive a message of the body under a permit, and count its bytes."""
             nonlocal left
             self._occupy(scope)
             message = await receive_in_time()
@@ -332,7 +328,6 @@ class RequestMiddleware:
             return message
 
         async def receive_in_time() -> Message:
-            """Receive a message; raise a 408 if a body without a key exceeds its time."""
             if "caller" in scope:
                 return await receive()
             try:
@@ -415,7 +410,6 @@ def _refusal(scope: Scope, head: _Head, root: str) -> ServiceError | None:
 
 
 def _ending() -> ServiceError:
-    """Return the error of a process that is shutting down."""
     return Unavailable("this process is stopping and could not respond in time", code="draining")
 
 
@@ -458,7 +452,6 @@ def _head_alone(send: Send, scope: Scope) -> Send:
     """Return a `send` for a HEAD request: it sends only the head, and stops a streamed response."""
 
     async def send_head(message: Message) -> None:
-        """Send the head with an empty body. Raises ClientDisconnect to stop a stream."""
         if message["type"] != "http.response.body":
             await send(message)
             return
@@ -475,7 +468,6 @@ def _limited(receive: Receive, limit: BodyLimit, length: int | None, seconds: fl
     seen, seconds_left, complete = 0, seconds, False
 
     async def receive_within_limit() -> Message:
-        """Receive a message of the body. Raises if it is too slow or too long."""
         nonlocal seen, seconds_left, complete
         if length is not None and length > limit.bytes:
             raise body_too_large(limit)
@@ -521,7 +513,6 @@ def paced_send(
     flow: FlowControl | None = scope.get(FLOW)
 
     async def send_within_time(message: Message) -> None:
-        """Send a message; a long body in pieces, the last of which waits until the others were read."""
         nonlocal waiting
         body = message.get("body", b"")
         waiting = len(body)
@@ -536,7 +527,6 @@ def paced_send(
             await send_piece({"type": message["type"], "body": b""})  # waits until it was read
 
     async def send_piece(message: Message) -> None:
-        """Send a piece, and wait until the connection accepts more. Ends the connection of a slow reader."""
         nonlocal seen, seconds_left, counted
         if ABORTED in scope:
             raise ClientDisconnect

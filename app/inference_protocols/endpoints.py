@@ -54,7 +54,6 @@ router = APIRouter(
 
 
 def _json(content: dict[str, Any] | list[dict[str, Any]]) -> Response:
-    """Return the content as a JSON response."""
     return Response(orjson.dumps(content), media_type="application/json")
 
 
@@ -128,9 +127,6 @@ async def infer(
     served = await turns.find_model(models, caller.owner, full)
 
     def score(*, in_turn: bool) -> Response | None:
-        """Score the rows and return the response; None if that takes long and the request does not have its
-        turn yet.
-        """
         plain = protocol.decompress(body, encoding, settings.max_score_bytes)
         bounds = bounds_of(settings, len(body))
         asked = protocol.read_request(
@@ -168,7 +164,6 @@ def _names_header(names: Iterable[str]) -> str:
 
 
 def _full(ref: str, version: str | None) -> str:
-    """Return the reference of a model with its version, if one is given."""
     return ref if version is None else f"{ref}:{version}"
 
 
@@ -287,7 +282,6 @@ async def _invoke(
     served = await turns.find_model(models, caller.owner, ref)
 
     def work() -> Response:
-        """Parse the body, score its rows and return the response's content."""
         is_csv = media_type == CSV
         most = settings.max_score_bytes if is_csv else settings.max_body_bytes
         plain = protocol.decompress(body, encoding, most)

@@ -277,7 +277,6 @@ _TEXT_OR_NAN = re.compile(rb'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[^"N]++|N(?!aN))++|
 
 
 def _null_for_nan(found: re.Match[bytes]) -> bytes:
-    """Return null for a bare NaN, and a string unchanged."""
     return b"null" if found[0] == b"NaN" else found[0]
 
 
@@ -297,7 +296,6 @@ def _objects(given: Mapping[str, Any], name: str, *, required: bool) -> list[dic
 
 
 def _name(given: Mapping[str, Any], of: str, i: int) -> str:
-    """Return the name of an input or output. Raises Invalid."""
     name = given.get("name")
     if not isinstance(name, str) or not name:
         raise _wrong(f"/{of}/{i}/name", f"the name of {of}[{i}] must be a string")
@@ -450,7 +448,6 @@ def _flag(parameters: Any, name: str, pointer: str) -> bool | None:
 
 
 def _wrong(pointer: str, detail: str) -> Invalid:
-    """Return the error for the part of the body that the pointer names."""
     return Invalid(detail, errors=[{"pointer": pointer, "detail": detail}])
 
 
@@ -648,7 +645,6 @@ def infer(
 
 @lru_cache(maxsize=64)
 def _missing_tokens(tokens: tuple[str, ...] | None) -> MissingTokens:
-    """Return the texts for missing values that a model's tokens define, cached."""
     from app.ingest.value_columns import MissingTokens
 
     return MissingTokens(tokens)
@@ -739,7 +735,6 @@ def describe_config(served: Served, name: str) -> dict[str, Any]:
     described = describe_model(served, name, [])
 
     def tensors(part: str) -> list[dict[str, Any]]:
-        """Return the tensors of the inputs or of the outputs in the form of Triton."""
         return [
             {"name": each["name"], "data_type": types[each["datatype"]], "dims": each["shape"]}
             for each in described[part]

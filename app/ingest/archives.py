@@ -118,5 +118,4 @@ class Member(io.RawIOBase):
 
 
 def _damaged(error: Exception) -> BadTable:
-    """Return the error for a damaged archive."""
     return BadTable(f"the ZIP archive is damaged: {error}"[:300])

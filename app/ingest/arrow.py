@@ -30,7 +30,6 @@ _VIEW_BYTES = 16  # of which the first four are the length of the text
 
 
 def _batch_rows(columns: int) -> int:
-    """Return the number of rows of a batch with so many columns."""
     return max(1, min(BATCH_ROWS, _BATCH_CELLS // max(1, columns)))
 
 
@@ -324,14 +323,12 @@ class ArrowFile(Source):
         return _read_batches(self._whole_batches(), self.names, columns, texts)
 
     def _whole_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the record batches of the file."""
         for number in range(self._reader.num_record_batches):
             yield self._reader.get_batch(number)
             self._done = number + 1
 
 
 def _indices_of(wanted: Sequence[str], names: Sequence[str]) -> list[int]:
-    """Return the positions of the wanted names."""
     index = {name: i for i, name in enumerate(names)}
     return [index[name] for name in wanted]
 
@@ -351,7 +348,6 @@ def _find_indices(names: Sequence[str]) -> frozenset[str]:
 
 
 def _unreadable_name(error: UnicodeDecodeError) -> BadTable:
-    """Return the error for a column name that is not UTF-8."""
     rule = f"a column name must be at most {MAX_NAME_LENGTH} printable UTF-8 characters"
     return BadTable(f"{rule}, got {show(error.object.decode('latin-1'))}")
 
@@ -554,7 +550,6 @@ def read_claims(stream: bytes | pa.Buffer, max_messages: int = MAX_MESSAGES) -> 
 
 
 def _natural(length: int) -> int:
-    """Return a length. Raises BadTable for a negative one."""
     if length < 0:
         raise BadTable(f"a batch of an Arrow stream must have at least 0 values, got {length}")
     return length
@@ -591,7 +586,6 @@ class _Table:
 
     @staticmethod
     def _read(data: bytes, form: str, position: int) -> int:
-        """Return the integer of this format at a position."""
         if position < 0:  # which would count from the end
             raise struct.error("an offset points before the start of the message")
         (value,) = struct.unpack_from(form, data, position)

@@ -392,7 +392,6 @@ class Build:
         return self.source.batches(self._errors, columns, numeric)
 
     def _check_rows(self, count: int) -> None:
-        """Raise BadTable if the upload has no rows."""
         if count == self.rows_before:
             raise BadTable("the table has a header but no rows", code="no_rows")
 
@@ -432,7 +431,6 @@ class Build:
         )
 
     def _make_survey(self, converter: Converter) -> Survey:
-        """Return a survey of the features that are not identifiers."""
         return self._survey_of(self._surveyed(converter), self.source.rows)
 
     def _surveyed(self, converter: Converter) -> list[str]:
@@ -441,7 +439,6 @@ class Build:
         return [name for name in self._roles.features if name not in identifiers]
 
     def _survey_of(self, features: Sequence[str], rows: int | None) -> Survey:
-        """Return a survey of features; with the label if there is a single one with two values."""
         alone = self._payload[LABELS] is None and not self._roles.graded and self._roles.labels
         return Survey(features, self._roles.labels[0] if alone else None, rows)
 
@@ -618,7 +615,6 @@ class Build:
         seen: dict[str, dict[str, None]] = {label: {} for label in labels}
 
         def settled(values: Mapping[str, None]) -> bool:
-            """Return True if enough values of a label are known."""
             if positive is None:
                 return len(values) >= 2
             chosen = find_positives(values, positive)
@@ -714,7 +710,6 @@ class Build:
         return {"dialect": {**(self._payload["dialect"] or {}), **order}} if order else {}
 
     def _found_order(self) -> FoundOrder:
-        """Return the order of day and month if the values have shown it; else empty."""
         order = self.notation.dates
         return {} if order is None or order == self.source.notation.dates else {"dates": order}
 
@@ -972,7 +967,6 @@ def _warning(
 
 
 def _spelled(fields: Mapping[str, str]) -> str:
-    """Return upload fields as text, for a message."""
     return " and ".join(f"{field}={value}" for field, value in fields.items())
 
 
@@ -985,7 +979,6 @@ def _describe_row(error: RowError) -> str:
 
 
 def _is_boolean(kind: pa.DataType) -> bool:
-    """Return True for Arrow's boolean type, also in a dictionary."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_boolean(kind))
 
@@ -1140,23 +1133,19 @@ class Appending(Build):
         super().__init__(Extended(parent, source), missing, options, callback)
 
     def _names(self, which: Callable[[Mapping[str, Any]], bool]) -> list[str]:
-        """Return the names of the parent's columns that satisfy a condition."""
         return [name for name, column in self._features.items() if which(column)]
 
     def _make_converter(self, *args: Any) -> Converter:
-        """Return a converter that knows how many rows the parent has."""
         converter = super()._make_converter(*args)
         converter.items.rows_before = self.rows_before
         return converter
 
     def _takes_rest(self) -> bool:
-        """Return True if the parent's negative class is everything other than the positive one."""
         positive = self._payload["positive"]
         negatives = [pair[0] for pair in self._parent["pairs"].values()]
         return positive is not None and negatives == [f"not {positive}"[:MAX_NAME_LENGTH]]
 
     def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the parent's label values."""
         pairs: Mapping[str, tuple[str, ...]] = self._parent["pairs"]
         return pairs
 
@@ -1170,7 +1159,6 @@ class Appending(Build):
         return {"values": [{"value": value, "count": None, "positive": True} for value in several]}
 
     def _known_types(self) -> dict[str, str]:
-        """Return the parent's types of the features."""
         return {name: column["type"] for name, column in self._features.items()}
 
     def _settle_types(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:

@@ -294,7 +294,6 @@ class DistinctCounter:
         return len(self._kept) << self._level
 
     def _sample(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Return the hashes that are in the current sample."""
         sampled: npt.NDArray[np.uint64] = hashes[hashes & np.uint64((1 << self._level) - 1) == 0]
         return sampled
 
@@ -518,7 +517,6 @@ class TextColumn:
         codes = coded.indices.fill_null(len(unfit)).to_numpy()
 
         def detail(row: int) -> str:
-            """Return the message for one row."""
             value = coded.dictionary[int(codes[row])].as_py()
             rule = f"at most {self._limits.length} characters (RANKWRIGHT_MAX_CATEGORY_LENGTH) without NUL"
             return f"a category must have {rule}, got {len(value)}: {show(value)}"
@@ -526,7 +524,6 @@ class TextColumn:
         rows.report(value_errors, self._name, np.append(unfit, False)[codes], detail)
 
     def _count(self, words: pa.Array, counts: npt.NDArray[np.int64]) -> None:
-        """Add the counts of a batch, which are merged later."""
         self._waiting.append((words, counts))
         self._n_waiting += len(words)
         if self._n_waiting > MAX_WAITING:
@@ -859,7 +856,6 @@ class Converter:
         if bad.any():
 
             def detail(row: int) -> str:
-                """Return the message for the value error in one row."""
                 if kind == DATETIME:
                     text = as_text(column.slice(row, 1), self._missing)[0].as_py()
                     unsaid = self._notation.dates is None and re.match(_SLASHED, text)
@@ -899,7 +895,6 @@ class Converter:
             beside = " and ".join(show(value) for value in pair[:2])
 
             def detail(row: int) -> str:
-                """Return the message for the label of one row."""
                 value = text[row].as_py()
                 if value is None:
                     return "the label is missing"
@@ -921,7 +916,6 @@ class Converter:
         if bad.any():
 
             def detail(row: int) -> str:
-                """Return the message for the grade of one row."""
                 value = as_text(column.slice(row, 1), self._missing)[0].as_py()
                 if value is None:
                     return "the label is missing"
@@ -934,7 +928,6 @@ class Converter:
         return pa.array(grades)
 
     def _note_values(self, name: str, text: pa.Array) -> None:
-        """Count the values of a label."""
         _add_counts(self.label_values[name], _counts_of(text.drop_null()), _MAX_LABELS)
 
     def _weight(self, rows: Rows, name: str) -> pa.Array:
@@ -944,7 +937,6 @@ class Converter:
         if reported.any():
 
             def odd(row: int) -> str:
-                """Return the message for a text that is not a number."""
                 return _what_is_wrong(column[row].as_py(), False, "", self._notation)
 
             self._slip(rows, name, reported, odd, self.errors)
@@ -954,7 +946,6 @@ class Converter:
         if bad.any():
 
             def detail(row: int) -> str:
-                """Return the message for the weight of one row."""
                 return (
                     "a weight must not be missing"
                     if np.isnan(values[row])
@@ -966,7 +957,6 @@ class Converter:
         return pa.array(values)
 
     def _item(self, rows: Rows, name: str) -> pa.Array:
-        """Return the item names of a batch, and collect them."""
         text = self._names(rows, name, "item")
         self.items.add(rows, text)
         return text
@@ -982,7 +972,6 @@ class Converter:
         return text
 
     def _counted_names(self, rows: Rows, name: str, role: str, profile: TextProfile) -> pa.Array:
-        """Return the texts of a group or query column, and count them in its profile."""
         text = self._names(rows, name, role)
         profile.update(_counts_of(text.drop_null()))
         return text

@@ -208,7 +208,6 @@ def read_layout(upload: TableBytes, dialect: Dialect, max_columns: int) -> Layou
 
 
 def _no_header(lines: _HeaderLines) -> BadTable:
-    """Return the error for a file without a header."""
     if lines.ended:
         return BadTable("the file has only blank lines: it must have a header and rows", line=1)
     return BadTable(f"the header must be within the first {MAX_LINES_ABOVE} lines", line=1)
@@ -262,13 +261,11 @@ def _describe_bytes(text: str) -> tuple[str, str]:
 
 
 def _overlong(line: int) -> BadTable:
-    """Return the error for a value that is too long."""
     rule = f"a value in the row that starts here has more than {MAX_LINE_LENGTH} characters"
     return BadTable(f"{rule}; is a closing quote missing?", line=line)
 
 
 def _delimiter_of(header: str, dialect: Dialect, max_columns: int) -> str:
-    """Return the delimiter: the declared one, else the one that the header suggests."""
     return DELIMITERS[dialect.delimiter] if dialect.delimiter else _sniff(header, max_columns)
 
 
@@ -353,7 +350,6 @@ class CsvTable(Source):
         yield from self._rest(block, first, wanted, errors)
 
     def _block_bytes(self) -> int:
-        """Return the size of a block in bytes."""
         return max(BLOCK_BYTES, min(_MAX_BLOCK_BYTES, len(self.names) * COLUMN_BYTES))
 
     def _side_by_side(
@@ -525,7 +521,6 @@ class CsvTable(Source):
                     return
 
     def _unclosed(self, record: list[str], line: int) -> BadTable:
-        """Return the error for an unclosed quote, with its line and column."""
         breaks = sum(len(_LINE_END.findall(value)) for value in record[:-1])
         column = self.names[len(record) - 1] if len(record) <= len(self.names) else None
         return BadTable("a quote is opened here but not closed", line=line + breaks, column=column)

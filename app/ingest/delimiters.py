@@ -19,18 +19,15 @@ only at the beginning of a value.
 
 @cache
 def _json_pattern(delimiters: str) -> re.Pattern[bytes]:
-    """Return the pattern that matches strings, and as a group the delimiters outside them."""
     return re.compile(_NEXT_IN_JSON.format(re.escape(delimiters)).encode(), re.DOTALL)
 
 
 @cache
 def _csv_pattern(delimiter: str) -> re.Pattern[str]:
-    """Return the pattern that matches quoted values, and as a group the delimiters outside them."""
     return re.compile(_FIELD_OF_CSV.format(re.escape(delimiter)))
 
 
 def _count(pattern: re.Pattern[AnyStr], text: AnyStr, most: int) -> int:
-    """Return the number of group matches, counted among the first `most` matches."""
     found = islice(pattern.finditer(text), most)
     return sum(match.lastindex is not None for match in found)
 

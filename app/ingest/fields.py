@@ -77,7 +77,6 @@ class TextField:
         """Have pydantic read the text."""
 
         def read(value: Any, info: core_schema.ValidationInfo) -> Any:
-            """Return the value of a text, for pydantic."""
             return self.read(info.field_name or "", value) if isinstance(value, str) else value
 
         return core_schema.with_info_before_validator_function(read, handler(source))
@@ -133,7 +132,6 @@ class NamesField(TextField):
         return join_names(value)
 
     def _tidy(self, names: list[str]) -> list[str]:
-        """Return the names without surrounding spaces."""
         return names
 
 
@@ -151,7 +149,6 @@ class TokensField(NamesField):
         return join_names(value) or ","
 
     def _tidy(self, names: list[str]) -> list[str]:
-        """Return the texts without surrounding spaces and empty ones."""
         return [name for name in names if name]
 
 

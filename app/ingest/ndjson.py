@@ -172,7 +172,6 @@ class NdjsonTable(Source):
 
 
 def _too_many_delimiters(unit: str, most: int, line: int) -> BadTable:
-    """Return the error for a line or element with too many delimiters."""
     detail = f"a {unit} can have at most {most} commas, colons and opening brackets outside strings"
     return BadTable(detail, line=line, code="too_large")
 
@@ -205,7 +204,6 @@ def _elements(stream: Stream, most_delimiters: int) -> Iterator[tuple[int, bytes
             fill()
 
     def refuse(rule: str) -> BadTable:
-        """Return the error for invalid JSON at the current position."""
         return BadTable(
             f"{rule}, got {show(text[at : at + 40]) if text[at:] else 'its end'}", line=line
         )
@@ -305,7 +303,6 @@ def _check_doubled(line: Line) -> None:
 
 
 def _nothing(unit: str) -> BadTable:
-    """Return the error for a file without objects."""
     detail = f"the file has no objects with keys; each {unit} must be a JSON object"
     return BadTable(detail, line=1)
 
@@ -326,5 +323,4 @@ def _to_array(values: list[Any], *, number: bool) -> pa.Array:
 
 
 def _text(value: float | str | bool | None) -> str | None:
-    """Return a JSON value as text."""
     return value if value is None or isinstance(value, str) else spell(value)

@@ -151,7 +151,6 @@ class _Build:
         bad = number < 0
 
         def detail(row: int) -> str:
-            """Return the message for an unknown item."""
             item = text[row].as_py()
             if item is None:
                 return "the item must not be missing"
@@ -168,7 +167,6 @@ class _Build:
         bad = wrong | ~are_weights(values)
 
         def detail(row: int) -> str:
-            """Return the message for an invalid weight."""
             value = column[row].as_py()
             return (
                 f"a weight must be {WEIGHT_RULE}, got {show('' if value is None else str(value))}"

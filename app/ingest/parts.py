@@ -263,7 +263,6 @@ class _Parts(Source):
                 yield from map(_untyped, source.batches(errors, columns, numeric))
 
     def _open(self, part: Mapping[str, Any]) -> Any:
-        """Open a part's source."""
         return _opened(self._payload, part, self._missing)
 
 
@@ -285,7 +284,6 @@ class _Read(_Parts):
 
 
 def _hash_names(names: Sequence[str]) -> str:
-    """Return a hash of the columns' names."""
     return hashlib.sha256(orjson.dumps(names)).hexdigest()
 
 
@@ -439,34 +437,28 @@ class _Guessed(Build):
 
     @property
     def _guess(self) -> Guess:
-        """The guess that the parts are read with."""
         return cast(Guess, self._payload["guess"])
 
     @property
     def _types(self) -> dict[str, str]:
-        """The guessed types of the features."""
         letters = self._guess["types"].lower()
         return {
             name: _TYPES[letter] for name, letter in zip(self._roles.features, letters, strict=True)
         }
 
     def _known_types(self) -> dict[str, str]:
-        """Return the types of the features that do not depend on values."""
         letters = zip(self._types.items(), self._guess["types"], strict=True)
         return {name: kind for (name, kind), letter in letters if letter.isupper()}
 
     def _find_pairs(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the guessed label values."""
         return {label: tuple(pair) for label, pair in self._guess["pairs"].items()}
 
     def _type_of(self, evidence: Any) -> str:
-        """Return the type of a column, determined from its values as the format requires."""
         read = evidence.text_type if self._guess["typed"] else evidence.type
         kind: str = read(self.notation.dates)
         return kind
 
     def _make_survey(self, converter: Converter) -> Survey:
-        """Return a survey of the features that the guess takes for no identifiers."""
         chosen = map("1".__eq__, self._guess["surveyed"])
         return self._survey_of(list(itertools.compress(self._roles.features, chosen)), self._rows())
 
@@ -491,11 +483,9 @@ class _Piece(_Guessed):
         return converter, self._errors.total > 0
 
     def _batches(self, types: Mapping[str, str]) -> Iterator[Rows]:
-        """Yield the rows in batches; a column of only nulls has the null type."""
         return map(_untyped, super()._batches(types))
 
     def _is_void(self, *_: object) -> bool:
-        """Return False: a piece is always written completely."""
         return False  # other parts may show something else
 
 
@@ -539,7 +529,6 @@ class _Assembly(_Guessed):
         return self._conclude(converter)
 
     def _rows(self) -> int:
-        """Return the number of rows of all parts."""
         return self.source.rows or 0
 
     def _copy(self, converter: Converter, pieces: Sequence[str]) -> None:
@@ -612,7 +601,6 @@ def _column_of(pieces: Sequence[str], name: str) -> Iterator[pa.Array]:
 
 
 def _row_groups(path: str) -> Iterator[pa.Table]:
-    """Yield the row groups of a Parquet file."""
     with pq.ParquetFile(path) as file:
         for number in range(file.num_row_groups):
             yield file.read_row_group(number, use_threads=False)

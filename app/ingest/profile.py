@@ -221,7 +221,6 @@ class NumberProfile:
             self._bits, self._counts = np.zeros(1, np.uint64), np.zeros(1, np.int64)
 
     def _mean(self) -> float:
-        """Return the mean of the values, without overflow."""
         total, lost, scaled = self._sums.tolist()
         if math.isfinite(total):
             return float((total + lost) / self.known)
@@ -491,7 +490,6 @@ class Survey:
         own = threading.local()
 
         def read(name: str) -> Floats:
-            """Return the sampled values of a feature."""
             if self._held is not None and name in self._held:
                 return self._held.pop(name).values
             if not hasattr(own, "table"):
@@ -503,7 +501,6 @@ class Survey:
             return values.values
 
         def describe_one(name: str) -> Json:
-            """Return the statistics of one feature."""
             if not hasattr(own, "scratch"):
                 own.scratch = np.empty(len(chosen))
             values, texts = read(name), self._hashes_of(name)
@@ -531,7 +528,6 @@ class Survey:
         return self._texts.setdefault(name, _Texts()).find(column)
 
     def _hashes_of(self, name: str) -> Hashes | None:
-        """Return the hashes of the texts of a feature; None for numbers."""
         return self._texts[name].hashes if name in self._texts else None
 
     def _count_duplicates(self, path: Path, features: Sequence[str], callback: Callback) -> Json:
@@ -770,7 +766,6 @@ def _describe(values: Floats, n_texts: int | None, positive: Mask | None, scratc
 
 
 def _interval(survey: ColumnSurvey) -> Json | None:
-    """Return the AUC of a column with its interval; None without one."""
     return None if survey.auc is None else survey.auc._asdict()
 
 

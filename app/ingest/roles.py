@@ -144,7 +144,6 @@ def _check_declared(declared: Sequence[tuple[str, str]], features: Sequence[str]
 
 
 def _check_features(what: str, features: Sequence[str], names: Sequence[str]) -> None:
-    """Raise BadTable if there are no features."""
     if not features:
         raise BadTable(
             f"{what} at least one feature column, got only {_listed(names)}", code="no_features"
@@ -152,7 +151,6 @@ def _check_features(what: str, features: Sequence[str], names: Sequence[str]) ->
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Return the first names of the columns, for a message."""
     shown = ", ".join(map(show, names[:_LISTED]))
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     return shown + more or "no column"

@@ -80,7 +80,6 @@ def may_be_missing(texts: pa.Array) -> pa.Array:
 
 
 def _cases(token: str) -> set[str]:
-    """Return the usual spellings of a token in upper and lower case."""
     if sum(letter.isalpha() for letter in token) <= _MAX_SPELLED:
         return set(map("".join, itertools.product(*((c.lower(), c.upper()) for c in token))))
     return {token, token.lower(), token.upper(), token.capitalize()}
@@ -206,7 +205,6 @@ def _each_date(texts: pa.Array, notation: Notation) -> Floats:
     """Return the seconds of each text; NaN for a text that is not a date."""
 
     def seconds(text: str) -> float:
-        """Return the seconds of a text; NaN if it is not a date."""
         try:
             return notation.read_date(text)
         except ValueError:
@@ -391,7 +389,6 @@ def find_unfit(texts: pa.Array, most: int) -> npt.NDArray[np.bool_]:
 
 
 def _spell(number: float | None) -> str | None:
-    """Return a number as the text of a category."""
     return None if number is None or math.isnan(number) else values.spell(number)
 
 

@@ -166,7 +166,6 @@ class _Part:
             raise BadTable(f"the workbook is damaged: a part of it is not XML: {error}") from error
 
     def _refuse(self, *_: object) -> None:
-        """Raise the error for a DTD or an entity."""
         raise BadTable("the workbook is damaged: its parts must have no DTD")
 
 
@@ -182,14 +181,12 @@ class _Texts(_Part):
         self._parser.CharacterDataHandler = self._add
 
     def _start(self, name: str, _: object) -> None:
-        """Begin a shared text."""
         if _local(name) == "si":
             if len(self._lengths) == MAX_CELLS:
                 raise _too_many(MAX_CELLS, "more texts")
             self._lengths.append(0)
 
     def _add(self, text: str) -> None:
-        """Add to the length of the current shared text."""
         if self._lengths:
             self._lengths[-1] += len(text.encode())
 
@@ -246,7 +243,6 @@ class _Sheet(_Part):
             self._column = 0
 
     def _add(self, text: str) -> None:
-        """Collect the index of a cell's shared text."""
         self._index += text[:20]
 
     def _end_text(self) -> None:
@@ -260,11 +256,9 @@ class _Sheet(_Part):
 
 
 def _too_many(most: int, got: str) -> BadTable:
-    """Return the error for a sheet with too many cells."""
     rule = f"a sheet can have at most {most} cells, got {got}"
     return BadTable(f"{rule}; send a larger table as CSV or Parquet", code="too_large")
 
 
 def _local(name: str) -> str:
-    """Return an XML name without its namespace."""
     return name.rpartition(":")[2]

@@ -68,7 +68,6 @@ class TableWriter:
         self._flush(self._size if self._bytes < 2 * _GROUP_BYTES else 1)
 
     def _flush(self, least: int) -> None:
-        """Write full row groups in a thread, while at least `least` rows are waiting."""
         while self._rows >= least and self._rows:
             group = self._take(min(self._size, self._rows))
             self._wait()
@@ -96,7 +95,6 @@ class TableWriter:
             self._writing.result()
 
     def _write_group(self, batches: list[pa.RecordBatch]) -> None:
-        """Write a row group."""
         # Batches bring dictionaries of their own; a column of a row group has one, of no more than its own values.
         table = pa.Table.from_batches(batches, schema=self._schema).unify_dictionaries()
         self._writer.write_table(table, row_group_size=self._size)

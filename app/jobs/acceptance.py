@@ -49,7 +49,6 @@ P = ParamSpec("P")
 
 
 async def _watcher(request: Request) -> Watcher:
-    """Return the watcher of this process; the FastAPI dependency."""
     watcher: Watcher = request.app.state.watcher
     return watcher
 
@@ -93,7 +92,6 @@ async def _prefer_wait(
         ),
     ] = None,
 ) -> PreferWait:
-    """Return the wait that the header `Prefer` requests; the FastAPI dependency."""
     text = preferences(request).get("wait", "")
     # An invalid preference is ignored, as RFC 7240 requires.
     seconds = float(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0.0
@@ -152,7 +150,6 @@ class JobCreation(Creation):
         return JSONResponse({"valid": True})
 
     def _check_all(self, session: Session, check: Callable[..., object], *args: Any) -> None:
-        """Make the check and that of the quotas, in one transaction."""
         check(session, *args)
         access.check(session, self.settings, self.owner)
 
@@ -175,7 +172,6 @@ class JobCreation(Creation):
 
 
 async def _job_creation(creation: CreationDep, wait: PreferWaitDep) -> JobCreation:
-    """Return the request that creates a resource by a job; the FastAPI dependency."""
     return JobCreation(**vars(creation), wait=wait)
 
 

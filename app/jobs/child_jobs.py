@@ -243,6 +243,5 @@ def _report_progress(session: Session, parent: Job, of_child: Json | None = None
 
 
 def _with_keys(result: Json) -> Json:
-    """Return a child job's result with the keys of its files as `BlobKey`."""
     files = {name: BlobKey(key) for name, key in result["files"].items()}
     return result | {"files": files}

@@ -191,7 +191,6 @@ async def retry_job(*, job_id: str, new: JobCreationDep) -> Response:
 
 
 def _retry(session: Session, settings: Settings, owner: str, job_id: str) -> Json:
-    """Create the new job; returns its JSON."""
     return show(jobs.retry(session, settings, owner, job_id))
 
 
@@ -325,12 +324,10 @@ async def _next(
 
 
 def _newer_than(seq: int) -> Callable[[Snapshot], bool]:
-    """Return the condition that a job has events after this number, or has ended."""
     return lambda snapshot: snapshot.final or snapshot.seq > seq
 
 
 def _event_number(text: str) -> int:
-    """Return the event number of a Last-Event-ID header. Raises Invalid."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Invalid(f"Last-Event-ID must be the number of an event, got {text[:100]!r}")
     return int(text)

@@ -304,11 +304,9 @@ class Output(Generic[Row]):
     def _find_row(
         self, session: Session, owner: str, id_: str, *, lock: bool = False
     ) -> Row | None:
-        """Return the owner's row with this id; None if it does not exist."""
         return repository.find_output(session, self.table, owner, id_, lock=lock)
 
     def _update_row(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> bool:
-        """Write the columns; returns False if the row was deleted or belongs to another job."""
         id_ = claim.spec[self.key]
         return repository.write_output(
             session, self.table, claim.owner, id_, claim.job_id, **columns
@@ -375,7 +373,6 @@ def no_end_hook(session: Session, job: Job, error: Json | None) -> None:
 
 
 def _never(spec: Mapping[str, Any]) -> bool:
-    """Return False: the default of `may_skip`."""
     return False
 
 

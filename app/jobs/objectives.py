@@ -30,7 +30,6 @@ PAIR_ORDER = "pair_order"
 
 
 def _add_label(schema: dict[str, Any], objective: type[ObjectiveBody]) -> None:
-    """Add the objective's label to its JSON Schema."""
     schema["properties"]["metric"][LABELS] = [objective.label]
 
 
@@ -217,7 +216,6 @@ class NdcgOfList(ObjectiveBody):
 
 
 def _name_of(objective: type[ObjectiveBody]) -> str:
-    """Return the name of an objective in requests."""
     name: str = get_args(objective.model_fields["metric"].annotation)[0]
     return name
 

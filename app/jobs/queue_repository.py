@@ -287,19 +287,16 @@ class Heartbeat(NamedTuple):
 
 
 def _is_known(kind: InstrumentedAttribute[str]) -> ColumnElement[bool]:
-    """Return the condition that this process knows the kind of the job."""
     return or_(
         bindparam("any_kind", type_=Boolean), kind.in_(bindparam("known_kinds", expanding=True))
     )
 
 
 def _known_kinds(kinds: Collection[str] | None) -> dict[str, Any]:
-    """Return the SQL parameters of `_is_known`."""
     return {"any_kind": kinds is None, "known_kinds": sorted(kinds or ())}
 
 
 def _at_most(running: int | None) -> dict[str, Any]:
-    """Return the SQL parameter for the maximum number of running jobs of an owner."""
     return {"most_running": 2**31 - 1 if running is None else running}
 
 

@@ -64,7 +64,6 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
         only: RowFilterDep,
         sort: Sort = NEWEST_FIRST,
     ) -> Any:
-        """Return a page of the owner's outputs."""
         page = context.db.reading(
             output.list_page,
             caller.owner,
@@ -79,21 +78,18 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
     def read_output(
         *, id_: str = Path(alias=output.key), context: ContextDep, caller: CallerDep
     ) -> Resource:
-        """Return one output."""
         return routes.show(context.db.reading(output.find, caller.owner, id_))
 
     @needs(routes.writes)
     def delete_output(
         *, id_: str = Path(alias=output.key), context: ContextDep, caller: CallerDep
     ) -> None:
-        """Delete one output."""
         context.db.writing(output.delete, caller.owner, id_)
 
     router = APIRouter(prefix=routes.path, tags=[routes.tag], route_class=GuardedRoute)
     by_id = f"/{{{output.key}}}"
 
     def add(path: str, method: str, name: str, endpoint: Any, docs: Docs, **options: Any) -> None:
-        """Add a route of the output with its documentation."""
         router.add_api_route(
             path,
             endpoint,
@@ -132,15 +128,12 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
     """Return the endpoint that submits a job with an output."""
 
     def show(row: Any) -> Json:
-        """Return an output's row as JSON."""
         return routes.show(row).model_dump(mode="json")
 
     def submit(session: Session, settings: Settings, owner: str, body: Any) -> Json:
-        """Create the output and its job; returns the output as JSON."""
         return show(submission.submit(session, settings, owner, body))
 
     def read(session: Session, owner: str, id_: str) -> tuple[Json, bool]:
-        """Return an output as JSON, and True if its job has ended."""
         row = output.find(session, owner, id_)
         return show(row), status_of(row) != PROCESSING
 
@@ -154,7 +147,6 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
         caller: CallerDep,
         new: JobCreationDep,
     ) -> Response:
-        """Submit the request, or only check it, and return the response."""
         if submission.read_field is not None and (field := submission.read_field(body)):
             check_reads(caller, field)
         if new.only_check:

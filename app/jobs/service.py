@@ -158,7 +158,6 @@ def _tables_of_outputs() -> dict[str, type[JobOutputRow]]:
 
 
 def _no_choice(parameter: str, choices: Iterable[str], got: str) -> Invalid:
-    """Return the error for a query parameter with an unknown value."""
     detail = f"{parameter} must be one of {', '.join(choices)}, got {got[:100]!r}"
     return Invalid(detail, errors=[{"parameter": parameter, "detail": detail}])
 

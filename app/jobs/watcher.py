@@ -86,7 +86,6 @@ class Schedule:
         return sorted(jobs)
 
     def _delay(self, turn: Turn, now: float) -> None:
-        """Set the next time of a waiter, which is later the longer it has waited."""
         turn.delay = min(max((now - turn.since) * SHARE, FASTEST), SLOWEST)
         turn.due = now + turn.delay
 

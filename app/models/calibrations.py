@@ -162,26 +162,22 @@ def reliability_record(found: probability.Reliability) -> Reliability:
 
 
 def _score_parts(found: probability.Decomposition) -> dict[str, Any]:
-    """Return the decomposition of a score as JSON, with its interval's ends."""
     parts: dict[str, Any] = document_of(found)
     ends = parts.pop("interval") or {"low": None, "high": None}
     return {**parts, "low": ends["low"], "high": ends["high"]}
 
 
 def _shape(found: probability.Shape | None) -> dict[str, Any] | None:
-    """Return the shape test as JSON; None without one."""
     shape: dict[str, Any] | None = document_of(found)
     return None if shape is None else {**shape.pop("size"), **shape}
 
 
 def _interval(found: Interval) -> documents.Interval | None:
-    """Return an interval as JSON; None if it is incomplete or infinite."""
     record = document_of(found)
     return None if None in record.values() else record
 
 
 def _periods(found: probability.Periods | None) -> CalibrationPeriods | None:
-    """Return the levels of the time windows as JSON; None without windows."""
     if found is None:
         return None
     return {"levels": document_of(found.levels), "step": found.step, "p_value": found.p_value}
@@ -270,7 +266,6 @@ def read_file(written: CalibrationFile, workdir: Path) -> ServedCalibration:
 
 
 def _columns_of(row: ModelCalibration) -> dict[str, Floats]:
-    """Return the arrays of a stored calibration by name."""
     stored = {"parameters": row.parameters, "low": row.low, "high": row.high}
     return {name: np.frombuffer(column, dtype="<f8") for name, column in stored.items()}
 

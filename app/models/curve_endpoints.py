@@ -148,7 +148,6 @@ async def read_roc(
     """
 
     def work() -> Response:
-        """Read the curve and return its points."""
         of = context.db.reading(curves.roc, caller.owner, ref, on)
         return curve_response(of_part(of), of.curve, of.totals, of.level, form)
 
@@ -262,7 +261,6 @@ async def read_list_curve(
     """
 
     def work() -> Response:
-        """Read the curve and return the requested curve of the list."""
         of = context.db.reading(curves.roc, caller.owner, ref, on)
         return list_curve_response(of_part(of), kind, of.curve, of.totals, form)
 

@@ -45,7 +45,6 @@ router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRout
 
 
 async def _forget(request: Request) -> Callable[[str, str], object]:
-    """Return the function that removes a model from this process's cache; the FastAPI dependency."""
     forget: Callable[[str, str], object] = request.app.state.models.forget
     return forget
 
@@ -223,13 +222,11 @@ async def read_model(
     form = CurveForm(max_points, "json", band)
 
     def read(session: Session) -> tuple[included.IncludedInput, ModelCalibration | None]:
-        """Return what the model's included parts are computed from, and its calibration."""
         model = models.find(session, caller.owner, ref)
         found = included.find_input(session, model, query)
         return found, calibrations.find_served(session, model)
 
     def work() -> Response:
-        """Read the model and return it with the included parts."""
         return json_response(_with_included(*context.db.reading(read), query, form))
 
     return await context.compute(caller.owner, work)

@@ -47,7 +47,6 @@ async def read_bounds(
     """
 
     def work() -> WindowBounds:
-        """Read the curves and return the bounds."""
         curves = context.db.reading(
             margins.find_curves, caller.owner, ref, fpr_min=fpr_min, fpr_max=fpr_max
         )

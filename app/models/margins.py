@@ -92,7 +92,6 @@ def measure_listed(
 
 
 def _combination(ranker: Ranker) -> Combination | None:
-    """Return the ranker's combination of weak rankers; None without one, or with weights near zero."""
     combination = ranker.combination()
     if combination is None or float(combination.weights.sum()) < MIN_NORM:
         return None
@@ -329,13 +328,11 @@ def describe(
 
 
 def _entries(columns: Mapping[str, npt.NDArray[Any]]) -> list[dict[str, Any]]:
-    """Return columns as a list of objects, one for each row."""
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _rounds(columns: Mapping[str, npt.NDArray[Any]], most: int) -> list[dict[str, Any]]:
-    """Return the first rounds as a list of objects with their numbers."""
     first = {name: column[:most] for name, column in columns.items()}
     return [{"round": t, **entry} for t, entry in enumerate(_entries(first), start=1)]
 
@@ -359,7 +356,6 @@ def _of_classes(metrics: ModelMetrics) -> Sample:
 
 
 def _column(packed: bytes) -> Floats:
-    """Return the packed float64 array of a column."""
     return np.frombuffer(packed, dtype="<f8")
 
 

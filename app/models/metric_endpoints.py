@@ -39,11 +39,9 @@ async def read_metrics(
     """Return the AUC, partial AUCs and the TPR at several FPRs, with confidence intervals."""
 
     def read(session: Session) -> model_metrics.MetricsInput:
-        """Return the stored data of the metrics."""
         return model_metrics.find_input(session, models.find(session, caller.owner, ref), on)
 
     def work() -> AnyMetrics:
-        """Read the data and return the metrics."""
         return metrics_of(model_metrics.compute(context.db.reading(read)))
 
     return await context.compute(caller.owner, work)
@@ -100,7 +98,6 @@ async def read_metric_estimates(
     """
 
     def work() -> ModelMetricEstimates:
-        """Read the curve and return the estimated metrics."""
         of = context.db.reading(curves.roc, caller.owner, ref, on)
         found = model_metrics.measured_on(
             of.curve, of.totals, names, of.level, definition, fixed_prevalence=fixed_prevalence
@@ -173,7 +170,6 @@ async def read_gains(
     """Return precision, recall and lift at the top of the list for several list sizes, with confidence intervals."""
 
     def work() -> ModelGains:
-        """Read the curve and return its gains table."""
         of = context.db.reading(curves.roc, caller.owner, ref, on)
         table = query.table(of.curve, of.totals, of.level)
         return ModelGains(**of_part(of), **table)

@@ -242,12 +242,10 @@ def _label_metrics(session: Session, model: Model, part: str) -> dict[str, Any]:
 
 
 def _columns_of(row: Base, *names: str) -> dict[str, Any]:
-    """Return these columns of a row by name."""
     return {name: getattr(row, name) for name in names}
 
 
 def _mean(values: list[float]) -> float | None:
-    """Return the mean of the values; None without values."""
     return sum(values) / len(values) if values else None
 
 

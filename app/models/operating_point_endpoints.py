@@ -155,7 +155,6 @@ async def read_operating_point(
     """
 
     def work() -> OperatingPoint:
-        """Read the curve and return the requested cutoff."""
         of = context.db.reading(curves.roc, caller.owner, ref, on)
         found = operating_points.cutoff_on(of, confidence=query.confidence, **query.keywords())
         return operating_point_of(of, *found)
@@ -198,13 +197,11 @@ async def read_operating_points(
     def read(
         session: Session,
     ) -> tuple[operating_points.CutoffsInput, ModelCalibration | None]:
-        """Return the stored data of the cutoffs, and the model's calibration."""
         measured = curves.roc(session, caller.owner, ref, on)
         found = operating_points.find_cutoffs_input(session, measured, points)
         return found, calibrations.find_served(session, measured.model)
 
     def work() -> Response:
-        """Read the data and return the cutoffs along the curve."""
         found, calibration = context.db.reading(read)
         along = operating_points.cutoffs_along(
             found, max_points=points, flagged=flagged, **terms.keywords()

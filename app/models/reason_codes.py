@@ -135,7 +135,6 @@ def _errors_of(
 
 
 def _error(pointer: str, detail: str, code: str = "invalid") -> dict[str, Any]:
-    """Return an error at a position in the request's body."""
     return {"pointer": pointer, "detail": detail, "code": code}
 
 

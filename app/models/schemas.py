@@ -159,7 +159,6 @@ def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | 
 
 
 def _algorithm_of(row: ModelRow) -> dict[str, Any]:
-    """Return the algorithm's name and parameters as JSON."""
     return {"name": row.algorithm, **row.parameters}
 
 

@@ -61,7 +61,6 @@ def write(path: Path) -> Iterator[Add]:
             with _new_file(partial) as file, tarfile.open(fileobj=file, mode="w") as tar:
 
                 def add_to_tar(name: str, file: IO[bytes], size: int) -> None:
-                    """Add a file to the tar archive."""
                     entry = tarfile.TarInfo(name)
                     entry.size, entry.mode = size, 0o600
                     tar.addfile(entry, file)
@@ -71,7 +70,6 @@ def write(path: Path) -> Iterator[Add]:
             partial.mkdir(mode=0o700)
 
             def add_to_folder(name: str, file: IO[bytes], size: int) -> None:
-                """Add a file to the folder."""
                 target = partial / name
                 target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                 with _new_file(target) as out:
@@ -95,7 +93,6 @@ def read(path: Path) -> Iterator[Open]:
     with tarfile.open(path, "r:") as tar:
 
         def open_member(name: str) -> IO[bytes]:
-            """Open a member of the tar archive. Raises FileNotFoundError."""
             with suppress(KeyError):
                 if (found := tar.extractfile(name)) is not None:
                     return found
@@ -241,7 +238,6 @@ def _write(add_file: Add, settings: Settings, database: Path, blobs: BlobStore) 
     missing: list[str] = []
 
     def add(name: str, path: Path, sha256: str | None = None) -> None:
-        """Add a file, and record its size and hash."""
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             add_file(name, file, size)
@@ -295,7 +291,6 @@ def _check(open_file: Open, made: Backup) -> None:
 
 
 def _restore_file(open_file: Open, name: str, expected: dict[str, Any], path: Path) -> None:
-    """Restore one file from the archive and compare its hash."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_file(name) as file, _new_file(path) as out:
         _compare(name, expected, copy(file, out))

@@ -370,7 +370,6 @@ def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
 
 
 def _some(rows_: list[str]) -> str:
-    """Return the first rows and the number of the others, for a message."""
     more = f" and {len(rows_) - _SHOWN} more" if len(rows_) > _SHOWN else ""
     return ", ".join(rows_[:_SHOWN]) + more
 

@@ -48,7 +48,6 @@ class Health(Resource):
 
 
 async def _probes(request: Request) -> health.HealthProbes:
-    """Return the health probes of this process; the FastAPI dependency."""
     probes: health.HealthProbes = request.app.state.health
     return probes
 

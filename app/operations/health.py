@@ -115,7 +115,6 @@ class _Probe:
             self._thread.close(timeout=0.0)
 
     def _answer(self, looking: Future[Check]) -> None:
-        """Run the check and set its result."""
         try:
             looking.set_result(_check(self._name, self._look))
         except Exception as error:
@@ -138,14 +137,12 @@ class _Unhealthy(Exception):
 
 
 def _database(db: Database) -> str:
-    """Check that the database responds and accepts changes; returns a sentence."""
     db.reading(repository.ping)
     db.check_changes()
     return "responds and accepts changes"
 
 
 def _schema(schema: SchemaCheck) -> str:
-    """Check that the tables are those of this version; returns a sentence."""
     return f"started at revision {schema.passed()}"
 
 
@@ -159,13 +156,11 @@ def _blob_store(blobs: BlobStore) -> str:
 
 
 def _disk(settings: Settings) -> str:
-    """Check the free disk space; returns a sentence."""
     resources.check(settings)
     return f"at least {settings.min_free_bytes} bytes are free"
 
 
 def _broker(producer: Producer) -> str:
-    """Check that the broker responds; returns a sentence."""
     producer.ping()
     return "answers"
 

@@ -124,7 +124,6 @@ class Housekeeper:
                 break
 
     def _days(self, what: str) -> float | None:
-        """Return the age in seconds after which this kind is deleted, from its setting; None to keep it."""
         days: float | None = getattr(self._settings, f"keep_{what}_days")
         return None if days is None else days * DAY
 
@@ -170,12 +169,10 @@ class Housekeeper:
         return total
 
     def _ended(self, age: float, after: EndedJob, *, unneeded: bool) -> Sequence[EndedJob]:
-        """Return the next batch of jobs that ended at least `age` seconds ago."""
         with self._db.read() as session:
             return repository.ended_jobs(session, age, after, BATCH, unneeded=unneeded)
 
     def _prune_events_of(self, job_ids: Sequence[str], *, spare_last: bool) -> int:
-        """Delete events of these jobs; returns their number."""
         return self._in_batches(
             lambda session: repository.prune_events(session, job_ids, BATCH, spare_last=spare_last)
         )
@@ -202,7 +199,6 @@ class Housekeeper:
         from app.datasets import service as datasets
 
         def check(session: Session) -> None:
-            """Raise Conflict if the dataset no longer satisfies the conditions."""
             # a job used the dataset meanwhile
             if not repository.is_still_so(session, conditions, dataset.id):
                 raise Conflict(

@@ -50,7 +50,6 @@ def discard(db: Database, blobs: BlobStore, settings: Settings, keys: Collection
     """
 
     def mark(session: Session) -> set[str]:
-        """Mark the blobs to which no row refers as deleted; returns their keys."""
         # A backup that starts after this transaction copies a database that does not name these blobs either.
         if catalogue.is_held(session, settings.blob_grace_seconds):
             return set()
@@ -73,7 +72,6 @@ def _discard_unknown(
         return 0
 
     def mark(session: Session) -> list[str]:
-        """Mark the unknown files to which no row refers; returns their keys."""
         if catalogue.is_held(session, settings.blob_grace_seconds):
             return []
         named = repository.named(session, list(unknown))  # by a row that was written by hand
@@ -83,6 +81,5 @@ def _discard_unknown(
 
 
 def _delete(blobs: BlobStore, keys: Iterable[str]) -> int:
-    """Delete the files; returns their number."""
     failpoints.reach("sweep")
     return sum(blobs.delete(key) for key in keys)

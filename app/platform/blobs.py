@@ -239,7 +239,6 @@ class FolderStore(BlobStore):
 
     @staticmethod
     def _refuse(folder: Path) -> NoReturn:
-        """Raise the error for a folder that this process may not write to."""
         raise PermissionError(f"the blob folder {folder} is not writable by this user")
 
     def path(self, key: str) -> Path:
@@ -412,7 +411,6 @@ def _fsync(path: Path) -> None:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder."""
     for parent, _, names in os.walk(folder):
         for name in names:
             yield Path(parent) / name

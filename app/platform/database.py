@@ -294,21 +294,18 @@ class _WriteLock:
 
 
 def _no_tables(error: BaseException | None) -> bool:
-    """Return True for the driver's error that a table does not exist."""
     return _is_postgres(error, "UndefinedTable") or (
         isinstance(error, sqlite3.OperationalError) and str(error).startswith("no such table")
     )
 
 
 def _is_full(error: BaseException | None) -> bool:
-    """Return True for the driver's error that the disk is full."""
     if isinstance(error, sqlite3.OperationalError):
         return error.sqlite_errorcode == sqlite3.SQLITE_FULL
     return _is_postgres(error, "DiskFull")
 
 
 def _is_locked(error: BaseException | None) -> bool:
-    """Return True for SQLite's error that another writer has locked the file."""
     return (
         isinstance(error, sqlite3.OperationalError)
         and error.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_BUSY
@@ -325,7 +322,6 @@ def _is_a_change(error: BaseException | None) -> bool:
 
 
 def _is_outage(error: BaseException | None) -> bool:
-    """Return True for the driver's error that the database is unavailable."""
     if isinstance(error, sqlite3.OperationalError):
         # SQLITE_ERROR is an error in our SQL; the other codes concern disks and files.
         return error.sqlite_errorcode != sqlite3.SQLITE_ERROR
@@ -366,7 +362,6 @@ def describe_refusal(said: str) -> str | None:
 
 
 def _to_json(value: Any) -> str:
-    """Return a value as JSON text, for columns of type JSON."""
     # NaN and infinity become null, which PostgreSQL can store and every reader can read.
     return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
 
@@ -421,7 +416,6 @@ def _postgres_begin(connection: Connection) -> None:
 
 
 def _is_read_only(connection: Connection) -> bool:
-    """Return True if the transaction is read-only."""
     return bool(connection.get_execution_options().get("read_only", False))
 
 

@@ -78,7 +78,6 @@ def _at(point: str, action: str, n: int) -> Callable[[], None]:
     passings = count(1)  # one step of the iterator is atomic for all threads
 
     def pass_by() -> None:
-        """Count a call, and act if it is the n-th."""
         if next(passings) == n:
             log.warning("failpoint %s: %s", point, action)
             _ACTIONS[action](point)
@@ -87,32 +86,26 @@ def _at(point: str, action: str, n: int) -> Callable[[], None]:
 
 
 def _kill(point: str) -> None:
-    """Kill this process."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _raise(point: str) -> None:
-    """Raise FailpointError."""
     raise FailpointError(f"failpoint {point}")
 
 
 def _hang(point: str) -> None:
-    """Sleep without end."""
     threading.Event().wait()
 
 
 def _stop(point: str) -> None:
-    """Stop this process (SIGSTOP)."""
     os.kill(os.getpid(), signal.SIGSTOP)  # until the test sends SIGCONT
 
 
 def _slow(point: str) -> None:
-    """Sleep for a moment."""
     time.sleep(SLOW_SECONDS)
 
 
 def _full(point: str) -> None:
-    """Raise the error of a full disk."""
     raise OSError(errno.ENOSPC, f"failpoint {point}: {os.strerror(errno.ENOSPC)}")
 
 

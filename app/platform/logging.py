@@ -152,12 +152,10 @@ def line_of(message: str, level: int = logging.INFO) -> str:
 def _log_crash(
     kind: type[BaseException], error: BaseException | None, trace: TracebackType | None
 ) -> None:
-    """Log an exception that ends the process."""
     log.critical("unexpected error", exc_info=(kind, error or kind(), trace))
 
 
 def _log_thread_crash(crash: threading.ExceptHookArgs) -> None:
-    """Log an exception that ends a thread."""
     if crash.exc_type is not SystemExit:
         _log_crash(crash.exc_type, crash.exc_value, crash.exc_traceback)
 

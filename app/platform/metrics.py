@@ -89,7 +89,6 @@ def prepare_shared(folder: Path, processes: int) -> None:
 
 
 def _fill(path: Path, size: int) -> None:
-    """Fill a file with zeros up to this size."""
     with path.open("r+b" if path.exists() else "xb") as file:
         file.write(bytes(size))
         file.truncate()

@@ -135,5 +135,4 @@ def describe_failure(error: Exception) -> str:
 
 
 def _revision(connection: Connection) -> str | None:
-    """Return the revision in the database; None for an empty one."""
     return MigrationContext.configure(connection).get_current_revision()

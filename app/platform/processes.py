@@ -77,7 +77,6 @@ def raise_descriptor_limit() -> None:
 
 
 def _at_most(limit: int) -> int:
-    """Return a limit, at most `MAX_DESCRIPTORS`; an unlimited one counts as that."""
     return MAX_DESCRIPTORS if limit == resource.RLIM_INFINITY else min(MAX_DESCRIPTORS, limit)
 
 

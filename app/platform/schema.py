@@ -104,10 +104,8 @@ def is_older(revision: str) -> bool:
 
 
 def _is_later(revision: str) -> bool:
-    """Return True if the revision is later than the newest one of this version."""
     return revision.isdigit() and revision > REVISION
 
 
 def _revision(session: Session) -> str:
-    """Return the revision in the database."""
     return str(session.scalars(text("SELECT version_num FROM alembic_version")).one())

@@ -441,7 +441,6 @@ class Settings(BaseSettings):
     @field_validator("dask_address")
     @classmethod
     def _a_scheduler(cls, value: str | None) -> str | None:
-        """Return the address of a Dask scheduler. Raises ValueError for an invalid one."""
         return None if not value else checked_scheduler(value)
 
     @field_validator("served_owner")
@@ -457,7 +456,6 @@ class Settings(BaseSettings):
     @field_validator("build")
     @classmethod
     def _is_a_name(cls, value: str) -> str:
-        """Return the name of the build. Raises ValueError for an invalid one."""
         return checked_build(value)
 
     @field_validator("root_path")

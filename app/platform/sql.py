@@ -103,13 +103,11 @@ class db_now(FunctionElement[float]):  # noqa: N801 - reads as the SQL function 
 
 @compiles(db_now, "postgresql")
 def _postgresql(element: db_now, compiler: Any, **kw: Any) -> str:
-    """Return PostgreSQL's SQL for `db_now`."""
     return "CAST(extract(epoch from clock_timestamp()) AS double precision)"
 
 
 @compiles(db_now, "sqlite")
 def _sqlite(element: db_now, compiler: Any, **kw: Any) -> str:
-    """Return SQLite's SQL for `db_now`."""
     return "((julianday('now') - 2440587.5) * 86400.0)"
 
 
@@ -126,13 +124,11 @@ class machine_now(FunctionElement[float]):  # noqa: N801 - as above
 
 @compiles(machine_now, "postgresql")
 def _no_machine(element: machine_now, compiler: Any, **kw: Any) -> str:
-    """Return PostgreSQL's SQL for `machine_now`: NULL."""
     return "CAST(NULL AS double precision)"
 
 
 @compiles(machine_now, "sqlite")
 def _machine(element: machine_now, compiler: Any, **kw: Any) -> str:
-    """Return SQLite's SQL for `machine_now`."""
     return f"{MACHINE_CLOCK}()"
 
 
@@ -145,13 +141,11 @@ class stored_size(FunctionElement[int]):  # noqa: N801 - as above
 
 @compiles(stored_size, "postgresql")
 def _column_size(element: stored_size, compiler: Any, **kw: Any) -> str:
-    """Return PostgreSQL's SQL for `stored_size`."""
     return f"pg_column_size({compiler.process(element.clauses, **kw)})"
 
 
 @compiles(stored_size, "sqlite")
 def _blob_size(element: stored_size, compiler: Any, **kw: Any) -> str:
-    """Return SQLite's SQL for `stored_size`."""
     # `octet_length` is missing before SQLite 3.43, and `length` counts the characters of a text.
     return f"length(CAST({compiler.process(element.clauses, **kw)} AS BLOB))"
 
@@ -167,13 +161,11 @@ class ascii_lower(FunctionElement[str]):  # noqa: N801 - as above
 
 @compiles(ascii_lower, "postgresql")
 def _lower_of_c(element: ascii_lower, compiler: Any, **kw: Any) -> str:
-    """Return PostgreSQL's SQL for `ascii_lower`."""
     return f'lower({compiler.process(element.clauses, **kw)} COLLATE "C")'
 
 
 @compiles(ascii_lower, "sqlite")
 def _lower(element: ascii_lower, compiler: Any, **kw: Any) -> str:
-    """Return SQLite's SQL for `ascii_lower`."""
     return f"lower({compiler.process(element.clauses, **kw)})"
 
 
@@ -203,13 +195,11 @@ class each_member(FunctionElement[Any]):  # noqa: N801 - as above
 
 @compiles(each_member, "postgresql")
 def _each_text(element: each_member, compiler: Any, **kw: Any) -> str:
-    """Return PostgreSQL's SQL for `each_member`."""
     return f"json_each_text({compiler.process(element.clauses, **kw)})"
 
 
 @compiles(each_member, "sqlite")
 def _each(element: each_member, compiler: Any, **kw: Any) -> str:
-    """Return SQLite's SQL for `each_member`."""
     return f"json_each({compiler.process(element.clauses, **kw)})"
 
 
@@ -351,7 +341,6 @@ def encode_cursor(created_at: float, id_: str) -> str:
 
 
 def _encode(values: Sequence[Any]) -> str:
-    """Return values as a cursor."""
     text = json.dumps(values, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
@@ -379,7 +368,6 @@ def decode_cursor(cursor: str) -> tuple[float, str]:
 
 
 def _bad_cursor(cursor: str) -> Invalid:
-    """Return the error for an invalid cursor."""
     return Invalid(
         f"after must be the `next` of an earlier page of the same list and order, got {cursor[:100]!r}",
         code="invalid_cursor",
@@ -424,7 +412,6 @@ def after_commit(session: Session, act: Callable[[], object]) -> None:
 
 
 def _do_kept(session: Session) -> None:
-    """Call the functions that were registered with `after_commit`."""
     for act in session.info.pop(_KEPT, ()):
         act()
 

@@ -36,5 +36,4 @@ def make_private(folder: Path) -> None:
 
 
 def _is_open(folder: Path) -> bool:
-    """Return True if other users may enter the folder."""
     return bool(folder.stat().st_mode & 0o077)

@@ -398,7 +398,6 @@ class Dataset(Trashable, UploadRow):
         return self._of_label().get("guessed")
 
     def _of_label(self) -> Json:
-        """Return the profile of the only label; empty without one."""
         return next((each for each in self.columns or () if each["name"] == self.label), {})
 
 

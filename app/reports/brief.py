@@ -53,7 +53,6 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
 
 
 def _evaluation(facts: Facts, check: Any) -> Evaluation | None:
-    """Return the evaluation that a check is based on; None if it is based on none."""
     return facts.evaluations.get(facts.checked(check).evaluation_id or "")
 
 
@@ -101,7 +100,6 @@ def _cutoffs(facts: Facts) -> Iterator[Block]:
 
 
 def _cutoff(cutoff: NamedPoint) -> list[str]:
-    """Return a table row for a cutoff: its threshold and rates."""
     point = cutoff.point
     rates = (point.flagged, point.tpr, point.fpr, point.precision)
     return [cutoff.asked, document.score(point.threshold), *map(document.share, rates)]
@@ -170,12 +168,10 @@ def _drift(evaluated: Evaluation, drift: Json) -> Iterator[Block]:
 
 
 def _importance(share: float | None) -> str:
-    """Return a feature's fraction of the importance as text."""
     return "—" if share is None else f"{share:.1%}"
 
 
 def _groups(evaluated: Evaluation) -> Iterator[Block]:
-    """Yield the metrics by group of an evaluation, column by column."""
     for found in groups_of(evaluated)[:MAX_GROUPINGS]:
         yield Paragraph(f"By {found['column']}, on {evaluated.dataset_name}")
         yield from _by_column(found)

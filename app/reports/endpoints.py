@@ -49,7 +49,6 @@ async def _format(
         Query(description="Format of the response; it overrides `Accept`. Default: `json`."),
     ] = None,
 ) -> Format:
-    """Return the requested format: the query parameter, else by the Accept header; the FastAPI dependency."""
     return format or _OFFERS[choose_media_type(request, list(_OFFERS))]
 
 
@@ -120,7 +119,6 @@ async def read_plot(
     shown_band = None if band == "none" else band
 
     def work() -> Response:
-        """Read the data, draw the plot and return the picture."""
         plot = context.db.reading(prepare_plot, caller.owner, ref, on, kind, shown_band)()
         drawn = draw_picture(plot)
         if format == "svg":
@@ -146,7 +144,6 @@ async def read_report(
     """
 
     def work() -> Response:
-        """Gather the facts and return the report in the requested format."""
         facts = context.db.reading(gather, caller.owner, ref)()
         if format == "json":
             return JSONResponse(report_of(facts).model_dump(mode="json"))
@@ -177,7 +174,6 @@ async def profile_dataset(
     """
 
     def work() -> Response:
-        """Read the profile and return it in the requested format."""
         dataset, found = context.db.reading(datasets.profile, caller.owner, dataset_id)
         if format == "json":
             return JSONResponse(DatasetProfile.of_rows(dataset, found).model_dump(mode="json"))

@@ -150,12 +150,10 @@ def histogram_plot(curve_part: PartCurve, metrics: Mapping[str, Any]) -> Plot:
 
 
 def _title(words: str, model: Model) -> str:
-    """Return the title of a plot with the model's name and version."""
     return f"{words} of {model.name}:{model.version}"
 
 
 def _notes(curve_part: PartCurve, metrics: Mapping[str, Any]) -> list[str]:
-    """Return the note on the rows of a plot."""
     rows = rows_of(curve_part.model.validation, curve_part.part)
     return [f"on {rows} rows: {metrics['positives']:,} positive, {metrics['negatives']:,} negative"]
 
@@ -249,7 +247,6 @@ def _marks(curve_part: PartCurve, view: tuple[float, float]) -> tuple[list[float
 
 
 def _join(words: list[str]) -> str:
-    """Return words joined by commas and "and"."""
     *others, last = words or [""]
     return f"{', '.join(others)} and {last}" if others else last
 

@@ -97,7 +97,6 @@ def _notes(dataset: Dataset, profile: DatasetProfile, features: Sequence[Column]
 
 
 def _names(names: Sequence[str]) -> str:
-    """Return the first names and the number of the others."""
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     return ", ".join(names[:_MAX_NAMED]) + more
 
@@ -137,7 +136,6 @@ def _column_features(
 
 
 def _share(part: int, whole: int) -> str:
-    """Return a count with its percentage of the whole."""
     return "—" if not part else f"{part:,} ({part / max(whole, 1):.1%})"
 
 
@@ -165,7 +163,6 @@ def _values(column: Column, rows: int) -> str:
 
 
 def _distinct(column: Column) -> str:
-    """Return the number of distinct values as text."""
     more = " or more" if column.get("distinct_is_bound") else ""
     return f"{document.count(column.get('distinct'))}{more}"
 

@@ -131,7 +131,6 @@ def _data_features(facts: Facts) -> tuple[list[str], list[list[str]]]:
 
 
 def _categories(names: list[str] | None, number: int | None) -> str:
-    """Return the first categories of a feature and their number, as text."""
     if names is None or number is None:
         return "—"
     shown = ", ".join(names[:5])
@@ -267,7 +266,6 @@ def importance(found: ModelImportance, labels: Sequence[str]) -> list[Block]:
 
 
 def _greatest(feature: Mapping[str, Any]) -> float:
-    """Return a feature's largest importance for a label."""
     value = feature["importance"]
     return float(max(value) if isinstance(value, list) else value)
 
@@ -466,7 +464,6 @@ def _rows(facts: Facts) -> Iterator[list[str]]:
     kind = facts.model.kind
 
     def row(name: str, write: Callable[[Any], str], key: str) -> list[str]:
-        """Return the table row of one member of the metrics."""
         return [name, *(write(part[key]) for part in parts)]
 
     found = [{each.name: each for each in measures(part)} for part in parts]

@@ -41,7 +41,6 @@ POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form
 
 @cache
 def _environment() -> Environment:
-    """Return the Jinja environment of the report's templates."""
     made = load_templates(FOLDER / "templates")
     # The drawing has escaped all names.
     made.globals.update(style=_STYLE, policy=POLICY, draw_picture=draw_picture)
@@ -80,7 +79,6 @@ def to_markdown(document: Document) -> str:
 
 
 def _markdown_section(section: Section, level: str, pictures: list[str]) -> Iterator[str]:
-    """Yield the lines of a section; its pictures are appended to `pictures`."""
     yield from (f"{level} {_plain(section.title)}", "")
     for block in section.blocks:
         yield from (*_markdown_block(block, pictures), "")
@@ -117,7 +115,6 @@ def _markdown_table(table: Table) -> Iterator[str]:
 
 
 def _row(cells: list[str]) -> str:
-    """Return a table row in Markdown."""
     return f"| {' | '.join(cells)} |"
 
 

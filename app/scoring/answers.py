@@ -85,14 +85,12 @@ class ScoresResponse:
         return pa.table(self._arrays(), names=list(self.columns))
 
     def _arrays(self) -> list[pa.Array]:
-        """Return the columns as Arrow arrays."""
         import pyarrow as pa
 
         nothing = pa.nulls(self._count(), pa.float64())
         return [nothing if column is None else as_arrow(column) for column in self.columns.values()]
 
     def _count(self) -> int:
-        """Return the number of rows."""
         return next(len(column) for column in self.columns.values() if column is not None)
 
 
@@ -104,7 +102,6 @@ def _cells(column: npt.NDArray[Any] | pa.Array) -> list[bytes]:
 
 
 def _listed(column: pa.Array) -> list[Any]:
-    """Return the values of an Arrow column as a list, for orjson."""
     values: list[Any] = column.to_pylist()
     return values
 

@@ -172,12 +172,10 @@ def find_unread(session: Session, owner: str, ref: str) -> list[str]:
 
 
 def _name(model: Model) -> str:
-    """Return the model's name and version for messages."""
     return f"{model.name}:{model.version}"
 
 
 def _labels(model: Model) -> list[str] | None:
-    """Return the names of the model's labels; None for one score per row."""
     return None if model.labels is None else [label["name"] for label in model.labels]
 
 
@@ -240,7 +238,6 @@ def _check_results(
 
 
 def _invalid(key: str, place: str, detail: str, code: str) -> Invalid:
-    """Return the error at a position in the request."""
     return Invalid(detail, code=code, errors=[{key: place, "detail": detail}])
 
 

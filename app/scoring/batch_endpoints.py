@@ -140,7 +140,6 @@ async def create_batch_score(
     lenient = is_lenient(sending.request)
 
     def check(table: Received[UploadRequest]) -> dict[str, Any]:
-        """Return the result of a check of the received table, which is not stored."""
         path, asked = table.writer.path, table.description
         return batch_scores.check(
             context.db.reading, models, context.settings, sending.owner, asked, path, table.format
@@ -149,7 +148,6 @@ async def create_batch_score(
     def accept(
         session: Session, table: Received[UploadRequest], upload: StoredUpload
     ) -> BatchScoreRow:
-        """Create the batch score in the transaction that stores the table."""
         asked = table.description
         return batch_scores.accept(
             session, context.settings, sending.owner, asked, upload, table.file_name
@@ -214,7 +212,6 @@ async def _of_dataset(sending: TableRequest, caller: Caller) -> Response:
         return await new.check(batch_scores.check_dataset, *given)
 
     def submit(session: Session) -> dict[str, Any]:
-        """Create the batch score and its job; returns its JSON."""
         return _shown(batch_scores.submit(session, context.settings, *given))
 
     return await new.create_and_respond(BATCH_SCORE, submit)
@@ -311,7 +308,6 @@ async def read_result(
         disposition = {"Content-Disposition": f'attachment; filename="{name}.xlsx"'}
 
         def write() -> Response:
-            """Return the response with the scores in the requested format."""
             return Response(parquet_as_xlsx(path), media_type=XLSX, headers=disposition)
 
         return await context.compute(caller.owner, write)
@@ -349,7 +345,6 @@ def _check_kept(batch: BatchScoreRow, caller: Caller) -> None:
 
 
 def _shown(row: BatchScoreRow) -> dict[str, Any]:
-    """Return a batch score's row as JSON."""
     return batch_score_of(row).model_dump(mode="json")
 
 

@@ -60,7 +60,6 @@ def measure(
 
 
 def _time(score: Callable[[Floats], object], X: Floats) -> float:
-    """Return the seconds for scoring these rows once."""
     started = time.perf_counter()
     score(X)
     return time.perf_counter() - started

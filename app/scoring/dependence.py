@@ -227,7 +227,6 @@ def _columns(model: Model, names: Sequence[str], max_features: int) -> list[int]
 
 
 def _refusal(detail: str, code: str = "invalid") -> Invalid:
-    """Return the error for the query parameter `feature`."""
     return Invalid(
         detail, code=code, errors=[{"parameter": "feature", "detail": detail, "code": code}]
     )

@@ -76,7 +76,6 @@ FieldsDep = Annotated[RowFields, Depends(query_of(RowFields))]
 async def _probability_options(
     fields: Annotated[ProbabilityFields, Depends(query_of(ProbabilityFields))],
 ) -> ProbabilityOptions:
-    """Return the requested probabilities; the FastAPI dependency."""
     return fields.options()
 
 
@@ -86,7 +85,6 @@ ProbabilityDep = Annotated[ProbabilityOptions, Depends(_probability_options)]
 async def _reason_options(
     fields: Annotated[ReasonFields, Depends(query_of(ReasonFields))],
 ) -> ReasonOptions | None:
-    """Return the requested reasons, or None; the FastAPI dependency."""
     return fields.options()
 
 
@@ -129,7 +127,6 @@ async def answer_rows(
     seconds = turns.seconds_of(served, body, sent_as, compressed=_is_compressed(request, body))
 
     def work() -> bytes:
-        """Score the rows of the body and return the response's content."""
         model = served
         if asked is not None:
             reasoner = reasons.prepare(context.db.reading, caller.owner, model, asked)
@@ -171,7 +168,6 @@ def _reader(
         most = settings.max_body_bytes
 
         def score_json(served: Served, body: bytes) -> Rows:
-            """Return the scored rows of a JSON body."""
             bounds = bounds_of(settings, len(body))
             if compression is not None:
                 with Stream(body, compression, most) as stream:
@@ -381,7 +377,6 @@ def _probabilities(served: Served, score: float, options: ProbabilityOptions) ->
 def _label_scores(
     served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions
 ) -> bytes:
-    """Return the JSON of one row's scores by label."""
     scores = served.score(row)[0][0].tolist()
     named = dict(zip(served.labels or (), scores, strict=True))
     return orjson.dumps({"model_id": served.model_id, "scores": named, **options.reason(served)})
@@ -509,7 +504,6 @@ async def score_rows(
     """
 
     def make(served: Served, found: Rows) -> ScoresResponse:
-        """Return the response with scores, rates, probabilities and reasons of the rows."""
         head: dict[str, Any] = {"model_id": served.model_id}
         ids: dict[str, ColumnValues] = {}
         if found.ids is not None:
@@ -585,7 +579,6 @@ async def rank_rows(
     """
 
     def make(served: Served, found: Rows) -> ScoresResponse:
-        """Return the response with the best rows, in order."""
         position = served.label(label)
         scores = found.scores if served.labels is None else found.scores[:, position]
         order = scoring.rank(scores, top)
@@ -634,7 +627,6 @@ async def explain_rows(
     served = await turns.find_model(models, caller.owner, ref)
 
     def begin() -> tuple[JsonRows, Estimates | None]:
-        """Parse the rows and check how they can be explained."""
         bounds = bounds_of(context.settings, len(body))
         rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
         estimates = scoring.check_explained(context.db.reading, caller.owner, served, len(rows.X))
@@ -643,7 +635,6 @@ async def explain_rows(
     rows, estimates = await run_in_threadpool(begin)
 
     def explain() -> bytes:
-        """Explain the rows and return the response's content."""
         explained = scoring.explain(served, rows.X, label, options, estimates)
         if rows.ids is not None:
             explained = [

@@ -336,15 +336,12 @@ class FeatureIndex:
 
 
 def _unquote_bytes(text: bytes) -> bytes:
-    """Return the percent-decoded bytes of a form-encoded text."""
     return unquote_to_bytes(text.replace(b"+", b" "))
 
 
 def _unquote(text: bytes) -> str:
-    """Return the percent-decoded text of a form-encoded text."""
     return _unquote_bytes(text).decode("utf-8", "replace")
 
 
 def _error(key: str, at: str, detail: str, code: str) -> dict[str, str]:
-    """Return an error for one parameter or part of the body."""
     return {key: at[:1000], "detail": detail, "code": code}

@@ -82,7 +82,6 @@ async def read_partial_dependence(
     """
 
     def work() -> PartialDependence:
-        """Read the sample and return the mean scores."""
         input = context.db.reading(dependence.find_input, caller.owner, ref, feature, part=on)
         served = cache.serve(input.model)
         found = dependence.average(input, context.blobs, served, label=label, n_points=points)
@@ -118,7 +117,6 @@ async def read_variable_dependence(
     """
 
     def work() -> VariableDependence:
-        """Read the sample and return the explained variances."""
         input = context.db.reading(
             dependence.find_input,
             caller.owner,
@@ -165,7 +163,6 @@ async def read_structure(
     """
 
     def work() -> Response:
-        """Load the model and return its structure in the requested format."""
         model = context.db.reading(models.find, caller.owner, ref)
         served = cache.serve(model)
         if format == "text":
@@ -208,7 +205,6 @@ async def read_scorecard(
     """
 
     def work() -> Scorecard:
-        """Load the model and return its scorecard."""
         model = context.db.reading(models.find, caller.owner, ref)
         scale = scorecards.Scale(pdo, base_score, base_odds)
         if model.algorithm not in scorecards.LOG_ODDS:
@@ -252,7 +248,6 @@ async def read_margins(
     """
 
     def work() -> Response:
-        """Read the margins and return them with the bounds."""
         found = context.db.reading(
             margins.read_margins, caller.owner, ref, theta=theta, delta=delta
         )

@@ -247,7 +247,6 @@ def check_count(rows: int, max_rows: int) -> None:
 
 
 def _too_many_rows(max_rows: int, got: object) -> Invalid:
-    """Return the error for too many rows."""
     return Invalid(f"a body can have at most {max_rows} rows here, got {got}", code="too_many_rows")
 
 

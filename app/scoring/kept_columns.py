@@ -100,7 +100,6 @@ def write_as(column: pa.Array, form: ColumnForm | None) -> pa.Array:
 
 
 def _to_times(values: np.ndarray[Any, Any], missing: np.ndarray[Any, Any]) -> pa.Array:
-    """Return seconds since 1970 as Arrow timestamps."""
     ticks = np.where(missing, 0.0, np.rint(values * _MICROSECONDS)).astype(np.int64)
     return pc.cast(pa.array(ticks, mask=missing), _TYPES["datetime"])
 

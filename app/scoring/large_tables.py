@@ -105,7 +105,6 @@ async def score(
         await spool(request, permit, _joined(begin, rest), folder / _BODY)
 
         def work(look: Look) -> tuple[Parts, str]:
-            """Score the received file and return the parts of the response."""
             served = models.find(owner, table.ref)
             with ScoresFiles(table.media_type, folder) as answer:
                 score_file(served, folder / _BODY, table, bounds_of(context.settings), answer, look)
@@ -142,7 +141,6 @@ def _folder(context: Context) -> Iterator[Path]:
 
 
 async def _joined(begin: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the first bytes and then the rest."""
     yield begin
     async for piece in rest:
         yield piece
@@ -161,13 +159,11 @@ async def _in_turn(
     gone = threading.Event()
 
     def look() -> None:
-        """Raise an error if the caller has disconnected or the disk is full."""
         if gone.is_set():
             raise _CallerGone
         resources.check(context.settings)
 
     async def wait_and_work() -> tuple[Parts, str]:
-        """Wait for a permit, then run the work in a thread."""
         deadline = time.monotonic() + TURN_SECONDS
         while (refusal := context.tables.refusal(owner)) is not None:
             if gone.is_set() or time.monotonic() >= deadline:

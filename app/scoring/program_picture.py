@@ -66,17 +66,14 @@ def draw_program(ranker: ProgramRanker, title: str) -> str:
 
 
 def _is_reached(node: dict[str, Any]) -> bool:
-    """Return True if training rows reach the node."""
     return bool(node["positive"] + node["negative"] > 0.0)
 
 
 def _position(width: float, t: int, position: int) -> tuple[float, float]:
-    """Return the coordinates of a node."""
     return width / 2 + _ACROSS * (position - t / 2), _HEAD + 24 + _DOWN * t
 
 
 def _draw_edges(width: float, t: int, position: int) -> str:
-    """Return the two edges of a node."""
     x, y = _position(width, t, position)
     ways = [_position(width, t + 1, position + step) for step in (0, 1)]
     lines = "".join(f"M{x:.1f} {y:.1f}L{to_x:.1f} {to_y - 14:.1f}" for to_x, to_y in ways)

@@ -331,7 +331,6 @@ def _no_reference(wanted: str, references: Collection[str]) -> Invalid:
 
 
 def _refusal(parameter: str, detail: str, code: str) -> Invalid:
-    """Return the error for a query parameter."""
     return Invalid(detail, code=code, errors=[{"parameter": parameter, "detail": detail}])
 
 
@@ -408,12 +407,10 @@ def average_estimates(reading: Reading, owner: str, served: LoadedModel) -> Esti
 
 
 def _read_samples(session: Session, owner: str, model_id: str) -> ReferenceSamples:
-    """Return the reference rows of the owner's model. Raises NotFound."""
     return read_references(session, _find(session, owner, model_id).id)
 
 
 def _find(session: Session, owner: str, model_id: str) -> Model:
-    """Return the owner's model. Raises NotFound."""
     model = repository.find(session, owner, model_id)
     if model is None:
         raise NotFound(f"there is no model {model_id!r}")
@@ -465,7 +462,6 @@ def _parts_against(
     """
 
     def relative_to(reference: explain.Reference, on: Json) -> tuple[_ExactParts, Json]:
-        """Return the exact parts relative to a reference, and its description."""
         described = {"kind": options.reference, "score": reference.score, **on, "method": PARTS}
         return _ExactParts(served.ranker, served.features.names, reference), described
 
@@ -495,7 +491,6 @@ def _estimates_against(
         raise _refusal(REASONS, detail, "too_many_features")
 
     def of(name: str) -> Estimates:
-        """Return the estimates relative to the rows with this name."""
         rows, n = samples[name], REFERENCE_ROWS
         return Estimates(served.ranker, served.features.names, rows.X[:n], rows.weight[:n])
 
@@ -782,7 +777,6 @@ def _condition(
     with_known = missing is not True or any(e is not None for e in (*ends, categories))
 
     def applies(values: Floats) -> npt.NDArray[np.bool_]:
-        """Return the mask of the values to which the entry applies."""
         unknown = np.isnan(values)
         found = ~unknown if with_known else np.zeros(len(values), dtype=np.bool_)
         if low is not None:

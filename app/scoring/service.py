@@ -136,7 +136,6 @@ class Served:
 
     @cached_property
     def _tag(self) -> hashlib.blake2b:
-        """The hash of the artifact, the model and the calibration, to which the ETag of a row adds."""
         # The id besides the artifact: two models may share an artifact and differ in their curves.
         version = 0 if self.calibration is None else self.calibration.version
         of = f"{self.artifact_sha256} {self.model_id} {version}"
@@ -161,7 +160,6 @@ class _Meaning(NamedTuple):
 
 
 def _calibration_of(found: _ModelRead) -> ServedCalibration | None:
-    """Return the calibration that was read; None without one."""
     return None if found.calibration is None else calibrations.served_of(found.calibration)
 
 
@@ -226,7 +224,6 @@ class ModelCache:
         read: list[_ModelRead] = []
 
         def look_up() -> _Meaning:
-            """Resolve the reference in the database."""
             found = self._reading(self._read_row, owner, ref)
             read.append(found)
             return _Meaning(found.model.id, found.cutoff)
@@ -362,7 +359,6 @@ class ModelCache:
 
 
 def _bytes_of(calibration: ServedCalibration | None) -> int:
-    """Return the size of a calibration's arrays; 0 without one."""
     return 0 if calibration is None else calibration.n_bytes
 
 
@@ -549,7 +545,6 @@ def join_scores(
 
 
 def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[RowScores]:
-    """Yield the scores of each block of rows."""
     for batch in reader.batches(source):
         for X, ids in batch.identified(len(served.features.names)):
             yield served.score(X)._replace(ids=ids)

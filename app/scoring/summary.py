@@ -66,24 +66,20 @@ class HistogramBuilder:
             self._merge_into(10.0**self._power)
 
     def _fine_power(self) -> int:
-        """Return the power of ten for the width of fine bins, of which about a thousand cover the scores."""
         return math.floor(math.log10(max(self._high / 1000 - self._low / 1000, _LEAST)))
 
     def _widen(self) -> None:
-        """Increase the width of the bins until the range of the scores fits."""
         assert self._power is not None
         while self._high / _MAX_FINE - self._low / _MAX_FINE > 10.0**self._power:
             self._power += 1
             self._merge_into(10.0)
 
     def _merge_into(self, width: float) -> None:
-        """Merge the bins into wider ones."""
         places, counts = _floor(self._places / width), self._counts
         self._places, self._counts = np.empty(0), np.empty(0, dtype=np.int64)
         self._merge(places, counts)
 
     def _merge(self, places: Floats, counts: npt.NDArray[np.int64]) -> None:
-        """Add counts of bins."""
         self._places, where = np.unique(np.concatenate([self._places, places]), return_inverse=True)
         both = np.concatenate([self._counts, counts])
         self._counts = np.bincount(where, both, len(self._places)).astype(np.int64)

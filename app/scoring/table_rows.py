@@ -427,7 +427,6 @@ class RowReader:
         values, bad = read_column(column, kind, self._missing, source.notation, numbers=True)
 
         def detail(row: int) -> str:
-            """Return the message for the value of one row."""
             return self._features.wrong_type(i, column[row].as_py(), source.notation)
 
         rows.report(errors, name, bad, detail)
@@ -536,5 +535,4 @@ def read_file(
 
 
 def _error(column: str, detail: str, code: str) -> dict[str, str]:
-    """Return an error for one column."""
     return {"column": column[:1000], "detail": detail, "code": code}

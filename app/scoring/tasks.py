@@ -545,7 +545,6 @@ def _reason_fields(options: ReasonOptions) -> list[pa.Field]:
 
 
 def _rates(parts: Sequence[np.ndarray[Any, Any] | None], size: int) -> pa.Array:
-    """Return FPRs or TPRs of several blocks as one column; nulls without a curve."""
     import pyarrow as pa
 
     known = [part for part in parts if part is not None]

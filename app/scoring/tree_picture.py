@@ -242,7 +242,6 @@ def _draw_ticks(x: float, y: float) -> list[str]:
 
 
 def _path(fpr: Sequence[float] | Floats, tpr: Sequence[float] | Floats, x: float, y: float) -> str:
-    """Return the SVG path of a curve's points."""
     points = (
         f"{x + _CURVE * f:.2f} {y + _CURVE * (1 - t):.2f}" for f, t in zip(fpr, tpr, strict=True)
     )
@@ -250,12 +249,10 @@ def _path(fpr: Sequence[float] | Floats, tpr: Sequence[float] | Floats, x: float
 
 
 def _positive_fraction(tree: RankingTree, node: int) -> float:
-    """Return the fraction of positives in a node."""
     return float(tree.positive[node] / (tree.positive[node] + tree.negative[node]))
 
 
 def _colour(tree: RankingTree, node: int) -> str:
-    """Return the colour of a node."""
     return svg.shade(_colour_position(_positive_fraction(tree, node), _positive_fraction(tree, 0)))
 
 

@@ -151,7 +151,6 @@ def _remove_unused(folder: Path) -> None:
 
 
 def _stop_signals() -> set[signal.Signals]:
-    """Return the signals that stop the service."""
     stops = {signal.SIGINT, signal.SIGTERM}
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as `nohup` sets it
         stops.add(signal.SIGHUP)
@@ -191,7 +190,6 @@ def state_lock(state_dir: Path) -> Iterator[None]:
 
 
 def _unusable(state_dir: Path, error: OSError) -> ServeError:
-    """Return the error for a state folder that cannot be used."""
     return ServeError(
         f"the state folder {state_dir} cannot be used: {error.strerror}; "
         "name one that this user may write to by --state-dir or RANKWRIGHT_STATE_DIR"
@@ -221,7 +219,6 @@ def listen(host: str, port: int, processes: int = 1) -> Iterator[list[socket.soc
         raise ServeError(f"cannot listen on {host}: {error.strerror}") from error
 
     def bind(place: Any, *options: int) -> socket.socket:
-        """Return a new socket that is bound to an address."""
         listener = stack.enter_context(socket.socket(family, kind, protocol))
         for option in (socket.SO_REUSEADDR, *options):
             listener.setsockopt(socket.SOL_SOCKET, option, 1)
@@ -452,7 +449,6 @@ class Supervisor:
         return True
 
     def _all(self) -> list[Service]:
-        """Return all processes."""
         found = (self._broker, *self._workers, *self._api)
         return [service for service in found if service is not None]
 

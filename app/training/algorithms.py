@@ -134,14 +134,12 @@ def _auto_schema() -> JsonSchema:
 
 
 def _schema(name: str, fields: dict[str, Any]) -> JsonSchema:
-    """Return the JSON Schema of an object with these fields."""
     model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
     schema: JsonSchema = model.model_json_schema()
     return schema
 
 
 def _summary(of: type) -> str:
-    """Return the summary of the class's docstring."""
     return (inspect.getdoc(of) or "").partition("\n\n")[0].replace("\n", " ")
 
 

@@ -207,7 +207,6 @@ class BipartiteTable:
     def _split_data(
         self, train: Table, validation: Table | None, scope: tuple[int, int] | None = None
     ) -> BipartiteSplitData:
-        """Return the split data of a scope, with its cached inner splits."""
         divided = self._divided.setdefault(scope, {})
         return BipartiteSplitData(train, validation, self._features, divided, self._cluster)
 
@@ -386,7 +385,6 @@ class BipartiteSplitData(SplitData):
                 np.save(path, scores[path])
 
         def look(path: Path, block: Table) -> None:
-            """Note which features are missing in a block of training rows."""
             if path == workdir / scores_file("train"):
                 self._missing = _add_missing(self._missing, block)
 
@@ -422,7 +420,6 @@ class BipartiteSplitData(SplitData):
 
 
 def _add_missing(known: Missing | None, block: Table) -> Missing:
-    """Return which features have missing values, including those of another block."""
     missing = np.isnan(block.X)
     own: Missing = (np.asarray(missing.any(axis=0)), np.asarray(missing.all(axis=0)))
     return own if known is None else (known[0] | own[0], known[1] & own[1])
@@ -509,7 +506,6 @@ def _read(
 
 
 def _codes_folder(payload: TrainPayload) -> Path:
-    """Return the folder for binned codes."""
     return Path(payload.get("codes_folder") or Path(payload["workdir"]) / CODES_FOLDER)
 
 
@@ -523,7 +519,6 @@ def _store(
 
 
 def _columns(table: TableFile, names: list[str], time: str | None) -> Columns:
-    """Return the roles of the columns to read."""
     return Columns(names, table["label"], table["weight"], table["group"], time, table.get("query"))
 
 

@@ -41,7 +41,6 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 
 def _spec_of(claim: Claim) -> ChildSpec:
-    """Return the specification of a child job."""
     return cast(ChildSpec, claim.spec)
 
 
@@ -76,7 +75,6 @@ def _run_fits(payload: ChildPayload, callback: Callback) -> list[Outcome]:
 
 
 def _sha256(path: str) -> str:
-    """Return the SHA-256 of a file."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -97,7 +95,6 @@ def complete(
     spec = _spec_of(claim)
 
     def report(progress: Json) -> Json:
-        """Return the parent's progress with the results of these fits."""
         board = Leaderboard(spec["parent"], progress)
         for fit, outcome in zip(spec["part"]["fits"], result["results"], strict=True):
             board.add(fit, outcome)

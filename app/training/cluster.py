@@ -295,7 +295,6 @@ class DaskHosts(Placement):
         return await self.client.scheduler.identity()
 
     def _named(self, address: str) -> str:
-        """Return the name of a worker for messages."""
         return f"worker {self._names[address]} of the Dask cluster"
 
 
@@ -383,7 +382,6 @@ def said_of(error: Exception) -> str:
 
 
 async def _result_of(future: Any) -> Any:
-    """Return the result of a finished future. Raises its error."""
     return await future
 
 

@@ -44,7 +44,6 @@ router = APIRouter(prefix="/v1/algorithms", tags=["algorithms"], route_class=Gua
 
 @cache
 def _all() -> Algorithms:
-    """Return all algorithms, cached."""
     return Algorithms(data=describe_all())
 
 
@@ -108,7 +107,6 @@ async def submit_job(
 
 
 def _submit(session: Session, settings: Settings, owner: str, train: service.TrainRequest) -> Json:
-    """Create the job; returns its JSON."""
     return show(service.submit(session, settings, owner, train))
 
 

@@ -274,7 +274,6 @@ class FitContext:
         progress.enter(PREPARING, rows=learning.n_learnt)
 
         def metric(scores: Floats) -> Metrics:
-            """Return the value of the scores in terms of the objective, and their AUC."""
             area = inner.value(scores, {"metric": "auc"})
             is_auc = objective["metric"] == "auc"
             return Metrics(area if is_auc else inner.value(scores, objective), area)
@@ -361,7 +360,6 @@ class FitContext:
             return outcome
 
         def step(done: int, of: int, info: Mapping[str, float]) -> None:
-            """Report a step. Raises _TooSlow when the time is over."""
             progress.step(done, of, info)
             if time.perf_counter() > until:
                 raise _TooSlow
@@ -688,7 +686,6 @@ def _sharded(members: Sequence[documents.Member]) -> SharedRanker:
 
 
 def _chosen(members: Sequence[documents.Member]) -> Chosen:
-    """Return members as the choice of a planner."""
     return Chosen(tuple(_member_of(member) for member in members), ())
 
 

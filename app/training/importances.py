@@ -44,7 +44,6 @@ class ImportanceResult(Work):
 
 
 def _spec_of(claim: Claim) -> ImportanceSpec:
-    """Return the specification of an importance job."""
     return cast(ImportanceSpec, claim.spec)
 
 

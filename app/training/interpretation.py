@@ -50,7 +50,6 @@ def draw(table: Table, seed: int, rows: Rows | None = None) -> Table:
 
 
 def _drawn(table: Table, seed: int, rows: Rows | None = None) -> Rows:
-    """Return the positions of the sampled rows."""
     among = np.arange(len(table.X)) if rows is None else rows
     return _draw(table, seed, among, _max_rows(table))
 
@@ -65,13 +64,11 @@ def draw_classes(table: Table, seed: int) -> Table:
 
 
 def _max_rows(table: Table) -> int:
-    """Return the maximum number of sampled rows."""
     n_features: int = table.X.shape[1]
     return min(MAX_ROWS, max(MIN_ROWS, MAX_VALUES // n_features))
 
 
 def _draw(table: Table, seed: int, among: Rows, n_rows: int) -> Rows:
-    """Return up to `n_rows` random positions among rows of weight above 0."""
     if table.weight is not None:
         among = among[table.weight[among] > 0]
     generator = np.random.Generator(np.random.Philox(key=seed % 2**64))
@@ -113,7 +110,6 @@ def read_together(tables: Sequence[Table], seed: int) -> Iterator[None]:
 
 
 def _max_reference_rows(table: Table) -> int:
-    """Return the maximum number of rows for the average rows."""
     n_features: int = table.X.shape[1]
     return min(MAX_REFERENCE_ROWS, max(MIN_ROWS, MAX_REFERENCE_CELLS // n_features))
 
@@ -204,7 +200,6 @@ def score(ranker: Ranker, table: Table, n_labels: int | None = None) -> Floats:
 
 
 def _score_block(ranker: Ranker, block: Table) -> Floats:
-    """Return the scores of a block of rows."""
     return ranker.score_rows(np.ascontiguousarray(as_scored(block, ranker).X))
 
 
@@ -340,7 +335,6 @@ def _parts(ranker: Ranker, train: Table) -> Floats | None:
 
 
 def _record(method: str, part: str, values: ArrayLike) -> ImportanceRecord:
-    """Return importances as a record."""
     return {"method": method, "part": part, "values": np.asarray(values).tolist()}
 
 

@@ -287,5 +287,4 @@ def measure_graded_rows(
 
 
 def _divide(table: Table, fraction: float, seed: int) -> tuple[Table, Table]:
-    """Return the training and the validation rows of a split by units."""
     return divide(table, *hold_out_units(table, fraction, seed))

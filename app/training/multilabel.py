@@ -155,7 +155,6 @@ class MultilabelSplitData(SplitData):
     def _divide(
         self, part: LabelledRows, fraction: float, seed: int
     ) -> tuple[LabelledRows, LabelledRows]:
-        """Return the training and the validation rows of a split by units."""
         rows = hold_out_units(part.table, fraction, seed)
         train, validation = divide(part.table, *rows)
         return LabelledRows(train, part.has[rows[0]]), LabelledRows(validation, part.has[rows[1]])

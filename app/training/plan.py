@@ -370,7 +370,6 @@ def divide_fit(members: Sequence[Member], least_pieces: float) -> list[tuple[int
 
 
 def _try_of(finished: FinishedBaseline, of: int) -> BaselineTry:
-    """Return a finished fit of a baseline for `next_rows`."""
     result, asked = finished["result"], finished["spec"].get("rows") or of
     is_all = result.get("rows", asked) < asked  # as many as fit the limits
     return BaselineTry(of if is_all else asked, of, result["seconds"], bool(result.get("late")))
@@ -414,7 +413,6 @@ class _HeldOutSplits(Sequence["HeldOut"]):
 
 
 def _stored(scope: Scope) -> list[int] | None:
-    """Return a scope as JSON."""
     return None if scope is None else list(scope)
 
 
@@ -429,7 +427,6 @@ def _file_of(finished: FinishedShard) -> ShardFile:
 
 
 def _by_scope(finished: Sequence[Finished]) -> dict[Scope, list[Finished]]:
-    """Return the finished parts by scope."""
     done: dict[Scope, list[Finished]] = defaultdict(list)
     for each in finished:
         done[scope_of(each["spec"])].append(each)

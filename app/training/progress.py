@@ -205,7 +205,6 @@ class Leaderboard:
         }
 
     def _make_ready(self, scope: list[int] | None) -> None:
-        """Mark the scope as ready."""
         if scope not in self._scopes:
             self._scopes = [*self._scopes, scope]
 
@@ -413,7 +412,6 @@ class FitProgress:
             self._state["keepable"], self._end = True, self._stop
 
     def _reach(self, done: float) -> None:
-        """Set the fraction of the part that is done."""
         with self._reporter.lock:
             more = max(done - self._done, 0.0)
             self._done += more
@@ -574,7 +572,6 @@ def _may_be_chosen(part: TrialPart) -> bool:
 
 
 def _is_short(value: object) -> bool:
-    """Return True for a value that is short enough to be shown."""
     return value is None or isinstance(value, bool | int | float)
 
 

@@ -500,7 +500,6 @@ def _calibrate_out_of_fold(
 
 
 def _taken(weight: Floats | None, which: npt.NDArray[np.bool_]) -> Floats | None:
-    """Return the weights of the selected rows; None without weights."""
     return None if weight is None else weight[which]
 
 

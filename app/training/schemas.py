@@ -252,7 +252,6 @@ class JobRequest(Body):
     @model_validator(mode="before")
     @classmethod
     def _offered(cls, data: Any) -> Any:
-        """Raise an error for an unknown method before pydantic does, whose message would be about each of them."""
         if isinstance(data, dict):
             _refuse_unknown_method(data, "search", search.METHODS)
             _refuse_unknown_method(data, "validation", VALIDATION_METHODS)

@@ -253,18 +253,15 @@ def _candidate(search: SearchSpec, row: LeaderboardRow) -> SearchTrial:
 
 
 def _searched(search: SearchSpec, parameters: Mapping[str, Any]) -> Parameters:
-    """Return only the searched parameters."""
     return {name: parameters[name] for name in parameters if name in search["space"]}
 
 
 def _planner_of(spec: TrainSpec) -> CandidateSearch:
-    """Return the planner of a job's search."""
     algorithm = spec["algorithm"]
     return _planner(_search_of(spec), algorithm["name"], algorithm["parameters"], spec["seed"])
 
 
 def _search_of(spec: TrainSpec) -> SearchSpec:
-    """Return the search of a job, which must have one."""
     search = spec.get("search")
     assert search is not None  # else there is nothing to plan or describe
     return search

@@ -219,7 +219,6 @@ def _expanding_windows(table: Table, time: npt.NDArray[np.float64], folds: int) 
 def _before_and_after(
     table: Table, before: npt.NDArray[np.bool_], after: npt.NDArray[np.bool_]
 ) -> RowSplit:
-    """Return the rows before and after; of the latter only those whose group is not among the former."""
     if table.group is not None:
         after = after & ~np.isin(table.group, table.group[before])
     return RowSplit(np.flatnonzero(before), np.flatnonzero(after))
@@ -414,13 +413,11 @@ class SplitData(ABC):
         return self._table_of("train").column(feature)
 
     def _table_of(self, part: str) -> Table:
-        """Return the table of an existing part."""
         table = self.table(part)
         assert table is not None
         return table
 
 
 def _missing_among(values: npt.NDArray[np.float64]) -> tuple[bool, bool]:
-    """Return whether some, and whether all, values are missing."""
     missing = np.isnan(values)
     return bool(missing.any()), bool(missing.all())

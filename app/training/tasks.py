@@ -264,10 +264,7 @@ def _run_stage(
     results: dict[int, Outcome] = {}
 
     def run_part(number: int, part: PlanPart) -> Callable[[Callback], None]:
-        """Return the function that runs one part."""
-
         def run(callback: Callback) -> None:
-            """Run the part, or skip it if the job does not need it."""
             if reporter.may_leave_out(part):
                 results[number] = leave_out(part)
                 return
@@ -282,7 +279,6 @@ def _run_stage(
         return run
 
     def report(_: int, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Pass the report of one of the trials that run in parallel to the job's callback."""
         reporter.send(step, of, info)
 
     with warnings.catch_warnings():

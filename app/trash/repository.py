@@ -84,7 +84,6 @@ def list_page(session: Session, owner: str, *, limit: int, after: str | None) ->
 
 
 def _in_trash(table: type[Trashable], owner: str, id_: str) -> ColumnElement[bool]:
-    """Return the condition that a row with this id is in the owner's trash."""
     has_id: ColumnElement[bool] = table.__table__.c.id == id_
     return table.in_trash_of(owner) & has_id
 

@@ -20,7 +20,6 @@ def list_page(session: Session, owner: str, *, limit: int, after: str | None) ->
 
 
 def _find(session: Session, owner: str, id_: str) -> TrashEntry:
-    """Return the entry with this id, locked. Raises NotFound."""
     entry = repository.find(session, owner, id_)
     if entry is None:
         raise NotFound(f"there is no {id_[:100]!r} in the trash")

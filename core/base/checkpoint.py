@@ -121,7 +121,6 @@ def unseal(what: str, data: bytes, fit: bytes) -> Arrays:
 
 
 def _hash(fit: bytes, file: bytes) -> bytes:
-    """Return the SHA-256 hash of a fit's identity and a file's bytes."""
     return hashlib.sha256(fit + file).digest()
 
 
@@ -298,12 +297,10 @@ def offered(fit: Resumable, identify: Identify) -> Iterator[bool]:
 
 
 def _holds_arrays(value: object) -> bool:
-    """Return whether a value is a nonempty list of arrays."""
     return isinstance(value, list) and bool(value) and isinstance(value[0], np.ndarray)
 
 
 def _with_code(fit: bytes) -> bytes:
-    """Return a hash of the fit's identity, the source code, the machine and the library versions."""
     digest = hashlib.sha256(fit + CODE + identify_machine())
     for library in list_libraries():
         digest.update(f"{library}\n".encode())

@@ -232,7 +232,6 @@ def _shown(key: str | int) -> str:
 
 
 def _list(names: Sequence[str]) -> str:
-    """Return up to ten names, quoted and joined by commas."""
     return ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
 
 

@@ -102,7 +102,6 @@ def leave_out_newer(estimator_class: type, values: Mapping[str, Any]) -> dict[st
         )
 
     def is_left_out(name: str) -> bool:
-        """Return whether a parameter is marked `Since` and has its default value."""
         notes = get_args(parameters[name].annotation) if name in parameters else ()
         since = next((note for note in notes if isinstance(note, Since)), None)
         return since is not None and (
@@ -156,12 +155,10 @@ def check_seed(random_state: Any) -> int:
 
 
 def _is_json(annotation: Any) -> bool:
-    """Return whether JSON has values of this type."""
     return not isinstance(annotation, type) or annotation in (bool, int, float, str, NoneType)
 
 
 def _is_doc(metadata: object) -> bool:
-    """Return whether an annotation's metadata is a `Doc`."""
     return isinstance(metadata, Doc)
 
 
@@ -185,12 +182,10 @@ def _check(name: str, annotation: Any, value: Any) -> None:
 
 
 def _shown(value: Any) -> str:
-    """Return the repr of a value, shortened."""
     return shorten(repr(value), MAX_VALUE)
 
 
 def _members(annotation: Any) -> tuple[Any, ...]:
-    """Return the members of a union type; none for other types."""
     return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else ()
 
 
@@ -220,7 +215,6 @@ def _has_type(annotation: Any, value: Any) -> bool:
 
 
 def _is_finite(value: Real) -> bool:
-    """Return whether a number is finite as a float."""
     try:
         return math.isfinite(value)
     except OverflowError:  # an integer that no float is as large as

@@ -727,7 +727,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         self.feature_names_in_ = np.array(names, dtype=object)
 
     def _get_categories(self) -> list[list[str] | None] | None:
-        """Return the category names of each feature as stored in artifacts; None if there are no categories."""
         if all(names is None for names in self.categories_):
             return None
         return [None if names is None else list(names) for names in self.categories_]
@@ -787,7 +786,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
         self.grades_ = np.array(grades, dtype=np.int64)
 
     def _feature_name(self, feature: int) -> str:
-        """Return a feature's name, or x<index> without names."""
         names = getattr(self, "feature_names_in_", None)
         return f"x{feature}" if names is None else str(names[feature])
 
@@ -879,7 +877,6 @@ class Ranker(ClassifierMixin, BaseEstimator, ABC):
             )
 
     def _categorical_names(self) -> str:
-        """Return the names of the categorical features, quoted, for messages."""
         categorical = np.flatnonzero(self._n_categories()).tolist()
         return ", ".join(repr(self._feature_name(j)) for j in categorical)
 
@@ -994,7 +991,6 @@ class PathEstimator(Ranker):
         return values
 
     def _add_to_path(self) -> None:
-        """Add a copy of this ranker, fitted for one value, to the rankers of the path."""
         ranker = copy(self)
         ranker._path = []
         self._path.append(ranker)
@@ -1010,7 +1006,6 @@ def ignore(step: int, of: int, info: Mapping[str, float]) -> None:
 
 
 def _call_while_reading(callback: Callback) -> None:
-    """Call the callback while input is read; StopFit has no effect, since there is nothing to keep."""
     with suppress(StopFit):  # there is nothing to keep yet
         callback(0, 1, {})
 
@@ -1021,6 +1016,5 @@ def warn_stopped(done: int, of: int, what: str) -> None:
 
 
 def _check_width(n_features: int) -> None:
-    """Raise InvalidData for more features than artifacts can store."""
     if n_features > MAX_FEATURES:
         raise InvalidData(f"X must have at most {MAX_FEATURES} features, got {n_features}")

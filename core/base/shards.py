@@ -262,7 +262,6 @@ class ShardHost:
                 yield number, answer
 
     def _check(self, fit: int) -> None:
-        """Raise ShardsLost if the shards here belong to another fit."""
         if fit != self._fit:
             raise ShardsLost(
                 f"the shards here are of another fit: asked for fit {fit}, got {self._fit}"
@@ -424,7 +423,6 @@ class _Placed(Shards):
         return functools.reduce(np.add, sums)
 
     def _call(self, what: str, method: str, arguments: tuple[Any, ...]) -> list[Any]:
-        """Call `what` (ask, add_up or total) with a shard method on every host; return the hosts' results."""
         return self._placement.call(
             what, [(self._fit, method, arguments)] * self._placement.n_hosts
         )

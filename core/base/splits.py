@@ -476,7 +476,6 @@ def _add_sparse(X: Any) -> _Words:
 
 
 def _words(values: Floats) -> _Words:
-    """Return float64 values as 64-bit words, with one representation of NaN and of 0."""
     plain = np.where(np.isnan(values), np.nan, values + 0.0)  # one NaN, and no -0
     return np.asarray(plain.view(np.uint64))
 

@@ -465,12 +465,10 @@ def take_from(prefix: str, named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _members(kind: Any) -> tuple[Any, ...]:
-    """Return the members of a union type, or the type itself."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def _to_json(value: Any) -> Any:
-    """Return a value with tuples as lists and numpy scalars as Python numbers."""
     if isinstance(value, tuple):
         return [_to_json(each) for each in value]
     return value.item() if isinstance(value, np.generic) else value

@@ -211,12 +211,10 @@ def check_text(names: Any, categories: Categories) -> None:
 
 
 def _is_empty(column: Any) -> bool:
-    """Return whether all values of a column are null."""
     return bool(column.null_count() == len(column))
 
 
 def _is_of_text(dtype: object) -> bool:
-    """Return whether a dtype is text or categorical."""
     import narwhals.stable.v2 as nw
 
     return dtype in (nw.String, nw.Categorical, nw.Enum)

@@ -109,7 +109,6 @@ def missing_labels(labels: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _is_missing(label: Any) -> bool:
-    """Return whether a label is None, NaN or pandas.NA."""
     try:
         return label is None or bool(label != label)  # noqa: PLR0124 - only NaN differs from itself
     except TypeError:  # pandas.NA has no truth value

@@ -38,7 +38,6 @@ def find_caller() -> Caller:
 
 
 def _is_own(frame: FrameType) -> bool:
-    """Return whether a stack frame belongs to this package."""
     # The module's name, not the file's: generated code, such as the __init__ of a dataclass, has no file.
     return str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE
 

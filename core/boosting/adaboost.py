@@ -88,7 +88,6 @@ class AdaBoost(ExponentialBooster):
     random_state: RandomState = 0
 
     def _algorithm(self) -> "ClassifyingAlgorithm":
-        """Return the AdaBoost step rule and loss, with the estimator's parameters."""
         return ClassifyingAlgorithm(
             learning_rate=self.learning_rate, include_constant=self.include_constant
         )

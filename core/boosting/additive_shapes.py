@@ -206,12 +206,10 @@ class Shapes(State):
         return values, cells
 
     def _reached(self, feature: int) -> list[int]:
-        """Return the sorted cells of a pair table that some value of a feature falls into."""
         reached: list[int] = np.unique(self._cells_of(feature)[1]).tolist()
         return reached
 
     def _value_in(self, feature: int, cell: int) -> float:
-        """Return a feature value that falls into a given cell of the pair tables."""
         values, cells = self._cells_of(feature)
         return float(values[np.flatnonzero(cells == cell)[0]])
 

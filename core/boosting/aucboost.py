@@ -241,7 +241,6 @@ class ClassifierLearner(EstimatorLearner):
         self._round = 0
 
     def _fit(self, weight: Floats) -> Stack:
-        """Return the classifier fitted to weighted rows, seeded by random_state and the number of the round."""
         draw = np.random.SeedSequence([self._seed, self._round]).generate_state(1)
         self._round += 1
         data, name = self._data, cast(ClassifierName, self._weak_ranker)
@@ -342,7 +341,6 @@ class AUCBoost(ExponentialBooster):
             )
 
     def _weak_learner(self) -> type[WeakLearner]:
-        """Return the class of the weak learner: of stumps, of a built-in classifier, or of a user's estimator."""
         if self.weak_ranker == "stump":
             return WEAK_LEARNERS["stump"]
         return ClassifierLearner if isinstance(self.weak_ranker, str) else EstimatorLearner
@@ -360,7 +358,6 @@ class AUCBoost(ExponentialBooster):
         }
 
     def _algorithm(self) -> "BalancedAlgorithm":
-        """Return the AUCBoost step rule and loss, with the estimator's parameters."""
         return BalancedAlgorithm(learning_rate=self.learning_rate)
 
 

@@ -280,7 +280,6 @@ class Booster(ContributionRanker):
         shape = (len(X_held_out), *rows.positive.shape[1:])
 
         def evaluate(scores: Floats) -> float:
-            """Return the user's metric of a copy of the scores."""
             return float(metric(scores.copy()))  # the metric must not change the scores
 
         evaluation = Evaluation(X_held_out, shape, len(X_held_out), evaluate, "metric")
@@ -298,7 +297,6 @@ class Booster(ContributionRanker):
         return self.ensemble_.score_mixed(mixed, self._algorithm_intercept)
 
     def _contributions(self, X: Floats) -> Floats:
-        """Return each feature's contribution to each row's score."""
         return self.ensemble_.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
@@ -647,7 +645,6 @@ class Booster(ContributionRanker):
         self._after_rounds(data)
 
     def _known_sizes(self) -> dict[str, Any]:
-        """Return the sizes and types that an artifact is validated against, including the class of the ensemble."""
         return super()._known_sizes() | {"ensemble_": self._weak_learner().ensemble_of(self)}
 
     def _set_state(self, arrays: Mapping[str, npt.NDArray[Any]], meta: Mapping[str, Any]) -> None:
@@ -681,7 +678,6 @@ class Booster(ContributionRanker):
 
     @property
     def _most_rounds(self) -> int:
-        """Upper limit of the number of rounds."""
         return MAX_ROUNDS if self.n_rounds is None else int(self.n_rounds)
 
     def _restore(self) -> None:
@@ -858,7 +854,6 @@ def _part_of_progress(callback: Callback, first: int, last: int) -> Callback:
         return ignore
 
     def report(step: int, of: int, info: Mapping[str, float]) -> None:
-        """Report a step of the inner fit on the scale of the outer one."""
         callback(first + (last - first) * step // of, 2 * MAX_ROUNDS, info)
 
     return report

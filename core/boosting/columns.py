@@ -113,7 +113,6 @@ class LineSearch:
         """
 
         def falls(alpha: float) -> float:
-            """Return the smoothed, scaled slope of the descent at alpha; its root is the step."""
             # the derivative of Z over that of the first factor's power, A^(r-1), which has the same sign
             log_mass = sum(log_sum(w, -alpha * h) for h, w in self._factors)
             fall = math.exp(log_mass) * self.slope(alpha) / self._push
@@ -129,7 +128,6 @@ class LineSearch:
         """Return the step that increases the smooth margin most (eq. 10), given ln F̃ < 0 and ‖λ‖₁ before it."""
 
         def rises(alpha: float) -> float:  # falls as α grows: its derivative is slope'(α)(‖λ‖₁ + α)
-            """Return the slope of the smooth margin at alpha, up to a positive factor."""
             return self.slope(alpha) * (norm + alpha) + log_f_tilde + self.log_z(alpha)
 
         return self._root(rises)
@@ -201,7 +199,6 @@ class ColumnSum(Ensemble):
 
     @cached_property
     def _used(self) -> npt.NDArray[np.int64]:
-        """Sorted indices of the columns that some round used."""
         return np.unique(self.rounds["feature"])
 
     @property
@@ -304,7 +301,6 @@ class ColumnSearch(WeakLearner):
         return 1.0 - math.exp(line.log_z(line.descend(0.0)))
 
     def _column(self, j: int, sign: int) -> Column:
-        """Return a column with sign `sign` as a weak ranker, with its line search unless it is binary."""
         if self._is_binary[j]:
             return Column(j, sign, *self._binary_pairs(j, sign), None)
         return Column(j, sign, *self._pairs(j, sign), self._line(j, sign))
@@ -369,13 +365,11 @@ class ColumnLearner(ColumnSearch):
             self._weights[k] = weights / weights.sum()
 
     def _slopes(self) -> Floats:
-        """See `ColumnSearch._slopes`; computed from the weights of the two classes."""
         (p, n), (v, u) = self._classes, self._weights
         slopes: Floats = np.einsum("i,ij->j", v, p) - np.einsum("i,ij->j", u, n)
         return slopes
 
     def _line(self, j: int, sign: int) -> LineSearch:
-        """See `ColumnSearch._line`."""
         (p, n), (v, u) = self._classes, self._weights
         return LineSearch.of_classes(sign * p[:, j], v, sign * n[:, j], u, self._push)
 
@@ -438,29 +432,24 @@ class PairColumnLearner(ColumnSearch):
         self._weights = weights / weights.sum()
 
     def _slopes(self) -> Floats:
-        """See `ColumnSearch._slopes`; computed from the weights of each item as better and as worse one."""
         wins, losses = self._listed.by_item(self._weights)
         slopes: Floats = np.einsum("i,ij->j", wins - losses, self._items)
         return slopes
 
     def _line(self, j: int, sign: int) -> LineSearch:
-        """See `ColumnSearch._line`."""
         column = self._items[:, j]
         factor = sign * self._differences(j), self._weights
         return LineSearch((factor,), float(column.max() - column.min()))
 
     def _binary_pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """See `_pairs`: listed pairs need no special case for 0/1 columns."""
         return self._pairs(j, sign)
 
     def _pairs(self, j: int, sign: int) -> tuple[float, float]:
-        """Return the weights of the listed pairs that a column orders correctly and wrongly."""
         differences = sign * self._differences(j)
         right, wrong = self._weights[differences > 0].sum(), self._weights[differences < 0].sum()
         return min(float(right), 1.0), min(float(wrong), 1.0)
 
     def _differences(self, j: int) -> Floats:
-        """Return the column's value of the better item minus that of the worse one, for each pair."""
         column = self._items[:, j]
         return column[self._listed.better] - column[self._listed.worse]
 

@@ -150,7 +150,6 @@ class ColumnShapes:
         return np.asarray(np.where(known, values, self.pieces.missing[shape]))
 
     def _powers(self, weight: Floats, n_powers: int) -> Floats:
-        """Return Σ weight · u^p over the rows in each piece for p below n_powers, shape (n_pieces + 1, n_powers)."""
         powers = np.zeros((len(self._slope) + 1, n_powers))
         sum_piece_powers(self._codes, self._column, self._left, self._slope, weight, powers)
         return powers
@@ -568,7 +567,6 @@ class KomoriEguchiBoost(ContributionRanker):
         return np.asarray(self._function.contributions(X).sum(axis=1) + self.offset_)
 
     def _contributions(self, X: Floats) -> Floats:
-        """Return each feature's contribution f_j(x_j) to each row's score."""
         return self._function.contributions(X)
 
     def shapley_values(self, X: Any) -> Floats:
@@ -623,7 +621,6 @@ class KomoriEguchiBoost(ContributionRanker):
         self.offset_ = 0.0 if cut is None else -cut.value
 
     def _restore(self) -> None:
-        """Check the number of restored loss values; raise ArtifactError if there are too many."""
         if len(self.loss_) > self.n_rounds:
             raise ArtifactError(
                 f"loss must contain at most {self.n_rounds} values, got {len(self.loss_)}"

@@ -175,7 +175,6 @@ class LambdaMART(Booster):
         check_shape(self.max_depth, self.max_leaves)
 
     def _default_rate(self) -> float:
-        """Return the default learning rate."""
         return LEARNING_RATE
 
     def _algorithm(self) -> "LambdaAlgorithm":
@@ -192,15 +191,12 @@ class LambdaMART(Booster):
         return "it orders the rows of each query"
 
     def _learner_on(self, data: BoostingData) -> type[WeakLearner]:
-        """Return the class of the weak learner: `LambdaLearner`."""
         return LambdaLearner
 
     def _prepare(self, data: TrainingData) -> TrainingData:
-        """Return the training rows grouped by query."""
         return data.within_queries()
 
     def _evaluation(self, data: BoostingData) -> Evaluation:
-        """Return the evaluation of a validation set: its mean NDCG over queries, truncated as in training."""
         assert isinstance(data, TrainingData)
         return evaluate(data, ListNdcg(self.truncation), "validation_ndcg")
 
@@ -344,7 +340,6 @@ class LambdaLearner(TreeLearner):
         self._data = replace(data, X=np.empty((0, 0)))
 
     def _make_loss(self, algorithm: LambdaAlgorithm, weight: Floats) -> LambdaLoss:
-        """Return LambdaMART's loss of the rows, before the first tree."""
         return LambdaLoss(self._grower, self._data, algorithm)
 
 

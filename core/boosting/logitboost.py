@@ -123,7 +123,6 @@ class LogitBoost(Booster):
         check_shape(self.max_depth, self.max_leaves)
 
     def _default_rate(self) -> float:
-        """Return the default learning rate."""
         return LEARNING_RATE
 
     def _algorithm(self) -> RowLossTrees:

@@ -200,11 +200,9 @@ class ExampleWeights(LabelWeights):
         return dot(had_high * other_low, scale), dot(had_low * other_high, scale)
 
     def _sum(self, cells: Bools) -> Floats:
-        """Return the sum of the weights v of each row over the labels selected by a mask."""
         return np.asarray(np.where(cells, self.v, 0.0).sum(axis=1))
 
     def _scale(self, products: Floats) -> Floats:
-        """Return the factor per row that turns products of its two sums into pair weights with total 1."""
         return self._c / max(dot(self._c, products), 1e-300)
 
 
@@ -329,7 +327,6 @@ class LabelSum(Ensemble):
         ]
 
     def _of_label(self, k: int) -> stumps.StumpSum:
-        """Return the sum of plain stumps that gives the score of label k."""
         rounds = _stump_rounds(self.rounds, self.votes[:, k])
         return stumps.StumpSum(self.n_categories, rounds, self.has_missing, self.sets)
 
@@ -450,12 +447,10 @@ class MultilabelBooster(ExponentialBooster):
 
     @property
     def _label_sum(self) -> LabelSum:
-        """The fitted sum of stumps."""
         assert isinstance(self.ensemble_, LabelSum)
         return self.ensemble_
 
     def _weak_learner(self) -> type[WeakLearner]:
-        """Return the class of the weak learner: `LabelLearner`."""
         return LabelLearner
 
     def _check_target(self, y: Any, n_samples: int) -> tuple[npt.NDArray[Any], Bools]:
@@ -551,7 +546,6 @@ class AdaBoostMH(MultilabelBooster):
     random_state: RandomState = 0
 
     def _algorithm(self) -> "HammingAlgorithm":
-        """Return AdaBoost.MH's loss and step rule, with the estimator's parameters."""
         return HammingAlgorithm(learning_rate=self.learning_rate)
 
 
@@ -627,7 +621,6 @@ class AdaBoostMR(MultilabelBooster):
     random_state: RandomState = 0
 
     def _algorithm(self) -> "GlobalRankingAlgorithm":
-        """Return AdaBoost.MR's loss and step rule, over all pairs or over the pairs of one row, as `pairs` asks."""
         algorithm = ExampleRankingAlgorithm if self.pairs == "example" else GlobalRankingAlgorithm
         return algorithm(learning_rate=self.learning_rate, smoothing=self.smoothing)
 

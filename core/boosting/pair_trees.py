@@ -68,7 +68,6 @@ class WeightedPairLoss(PairLoss):
         self._rescale(np.ones((2, len(values))))
 
     def _masses_of_roles(self) -> Floats:
-        """Return the pair weight of each row as the better one, then of each row as the worse one."""
         better, worse = self._pairs.by_row()
         m = self._n_better
         return np.concatenate([better[self._rows[:m]], worse[self._rows[m:]]])
@@ -105,5 +104,4 @@ class PairTreeLearner(TreeLearner):
         )
 
     def _make_loss(self, algorithm: RankingTreeAlgorithm, weight: Floats) -> WeightedPairLoss:
-        """Return the loss of the pairs, before the first tree."""
         return WeightedPairLoss(self._grower, self._pairs, self._rows, algorithm)

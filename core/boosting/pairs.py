@@ -96,7 +96,6 @@ class ListedPairs(NamedTuple):
         return self._evaluation(1)
 
     def _evaluation(self, step: int) -> Evaluation:
-        """Return an `Evaluation` on every `step`-th pair."""
         items, ends = np.unique(self._ends()[::step], return_inverse=True)
         order = partial(pair_order, pairs=ends.reshape(-1, 2), pair_weight=self.weight[::step])
         X = np.ascontiguousarray(self.X[self.rows[items]])
@@ -146,18 +145,15 @@ class ListedPairs(NamedTuple):
         return self._take(training), self._take(validation)
 
     def _ends(self) -> Integers:
-        """Return the item numbers of each pair, better then worse, shape (n_pairs, 2)."""
         return np.stack([self.better, self.worse], axis=1).astype(np.int64)
 
     def _take(self, which: Bools) -> "ListedPairs":
-        """Return the pairs selected by a mask."""
         better, worse = (self.rows[items[which]] for items in (self.better, self.worse))
         pairs = Pairs(better, worse, self.weight[which])
         return ListedPairs.of(self.X, pairs, self.n_categories, self.group)
 
 
 def _draw_mask(n: int, fraction: float, rng: np.random.Generator) -> Bools:
-    """Return a random mask of n entries of which a fraction is True."""
     mask = np.zeros(n, dtype=np.bool_)
     mask[draw_fraction(np.arange(n), fraction, rng)] = True
     return mask

@@ -206,7 +206,6 @@ class QueryWeights(PairWeights):
 
 
 def _log_sum(logs: Floats) -> float:
-    """Return ln Σ e^logs, without overflow."""
     most = float(logs.max())
     return most + math.log(float(np.exp(logs - most).sum()))
 

@@ -177,7 +177,6 @@ class RankBoost(PairBooster):
             )
 
     def _default_rate(self) -> float:
-        """Return the default learning rate for the kind of weak ranker."""
         return LEARNING_RATE[self.weak_ranker]
 
     def _algorithm(self) -> BoostingAlgorithm:

@@ -100,7 +100,6 @@ class SmoothMarginRank(PairBooster):
     random_state: RandomState = 0
 
     def _algorithm(self) -> "SmoothMarginAlgorithm":
-        """Return the smooth margin's step rule, with the estimator's parameters."""
         return SmoothMarginAlgorithm(criterion=Criterion.YOUDEN, log_least=self._log_least)
 
     def reads_columns(self) -> str | None:
@@ -108,7 +107,6 @@ class SmoothMarginRank(PairBooster):
         return super().reads_columns() or "margins are of the scores after each round"
 
     def _before_rounds(self, data: BoostingData) -> None:
-        """Store the logarithm of the minimum pair weight, which normalises the loss."""
         self._log_least = _log_least_weight(data)
 
     def _after_rounds(self, data: BoostingData) -> None:

@@ -190,7 +190,6 @@ class Smoothed:
         return tails
 
     def _cell_of(self, thresholds: Floats) -> npt.NDArray[np.int64]:
-        """Return the cell of the score axis that each threshold falls into."""
         return np.floor((thresholds - self._origin) / WIDTH).astype(np.int64)
 
 

@@ -312,7 +312,6 @@ def _sum_sets(stumps: npt.NDArray[np.void], n_categories: int, sets: Words) -> F
 
 
 def _rises(stumps: npt.NDArray[np.void]) -> Floats:
-    """Return alpha (high - low) of each stump: what it adds above its threshold relative to below."""
     return np.asarray(stumps["alpha"] * (stumps["high"] - stumps["low"]))
 
 
@@ -663,19 +662,16 @@ class StumpShard:
         return self._sums
 
     def _side(self, step: WeightChange) -> tuple[Codes, CodeRange]:
-        """Return the feature's codes, and the code interval of the side that an update changes."""
         column, above, below = sides_of(self._codes[step.split.feature], step.split)
         return column, above if step.is_above else below
 
     def _rescale(self, step: WeightChange) -> None:
-        """Multiply the weights on both sides of an update's split by its factors."""
         m, weights = self._n_positives, self._weights
         column, side = self._side(step)
         for k, rows in enumerate((slice(m), slice(m, None))):
             rescale_sides(column[rows], *side, step.inside[k], step.outside[k], weights[rows])
 
     def _fill(self) -> Floats:
-        """Recompute the histograms from all rows, and return the shard's sums."""
         fill_histograms(self._codes, self._weights, self._n_positives, self._histograms)
         return self._sum_up()
 

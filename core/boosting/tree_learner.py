@@ -177,7 +177,6 @@ class TreeLearner(WeakLearner):
         return encoded.append(X, n_features + np.arange(n_columns))
 
     def _make_loss(self, algorithm: Any, weight: Floats) -> TreeLoss:
-        """Return the algorithm's loss of the training rows, before the first tree."""
         loss: TreeLoss = algorithm.make_loss(self._grower, weight)
         return loss
 

@@ -333,6 +333,5 @@ def _checked(name: str, values: npt.ArrayLike) -> Floats:
 
 
 def _check_size(cells: int) -> None:
-    """Raise InvalidData for more than MAX_CELLS cells (rows × weak rankers)."""
     if cells > MAX_CELLS:
         raise InvalidData(f"rows × weak rankers must be at most {MAX_CELLS}, got {cells}")

@@ -445,7 +445,6 @@ def corollary_4_epsilon(
     _check_delta(delta)
 
     def excess(epsilon: float) -> float:
-        """Return the log failure probability of the bound at ε, minus ln δ; its root is the result."""
         log_cover = log_sloppy_cover(n_weak_rankers, theta / 4, epsilon / 8)
         return _log_failure(log_cover, epsilon, rows, crucial_share) - math.log(delta)
 
@@ -515,19 +514,16 @@ def _ratio(numerator: float, denominator: float) -> float:
 
 
 def _check_size(n_weak_rankers: int) -> None:
-    """Raise InvalidParameter for fewer than one weak ranker."""
     if n_weak_rankers < 1:
         raise InvalidParameter(f"n_weak_rankers must be at least 1, got {n_weak_rankers}")
 
 
 def _check_positive(name: str, value: float) -> None:
-    """Raise InvalidParameter unless a value is above 0."""
     if not value > 0:
         raise InvalidParameter(f"{name} must be above 0, got {value}")
 
 
 def _check_delta(delta: float) -> None:
-    """Raise InvalidParameter unless δ is in (0, 1)."""
     if not 0 < delta < 1:
         raise InvalidParameter(f"delta must be between 0 and 1, got {delta}")
 

@@ -171,7 +171,6 @@ def code_columns(X: npt.NDArray[np.float64], rows: npt.NDArray[Any], bins: Bins)
     missing = missing_code(bins.dtype)
 
     def code_run(start: int) -> None:
-        """Code one block of rows, column by column."""
         taken = rows[start : start + RUN_ROWS]
         values = np.empty((min(COLUMNS_AT_ONCE, n_features), len(taken)))
         for first in range(0, n_features, COLUMNS_AT_ONCE):
@@ -222,7 +221,6 @@ def learn_bins(
     width -= with_buckets
 
     def learn_columns(thread: int) -> None:
-        """Fit the bins of one thread's share of the columns."""
         for first in range(thread * width, n_features, n_threads * width):
             columns = rooms[thread, :width][: n_features - first]
             gather_columns(X, rows, first, columns)

@@ -788,7 +788,6 @@ def _others(by_fold: Floats) -> Floats:
 
 
 def _as_rows(mass: Floats) -> Singles:
-    """Return weights as float32, clipped to MAX_MASS."""
     return np.minimum(mass, MAX_MASS).astype(np.float32)
 
 
@@ -800,7 +799,6 @@ def _shrink(hits: Floats, mass: Floats, odds: Floats) -> Floats:
 
 
 def _log_odds(share: Floats) -> Floats:
-    """Return the log-odds of fractions, clipped to ± MAX_LOG_ODDS."""
     share = np.clip(share, MIN_SHARE, 1.0 - MIN_SHARE)
     odds: Floats = np.clip(np.log(share) - np.log1p(-share), -MAX_LOG_ODDS, MAX_LOG_ODDS)
     return odds

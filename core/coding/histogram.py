@@ -105,7 +105,6 @@ def slots_of(codes: Any, n_slots: Any) -> Any:
 
 @overload(slots_of, inline="always")
 def _overload_slots_of(codes, n_slots):  # type: ignore[no-untyped-def]
-    """Compile `slots_of` for kernels."""
     if codes.dtype == numba.uint8:
         return lambda codes, n_slots: N_CODES
     return lambda codes, n_slots: n_slots

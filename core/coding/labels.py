@@ -89,7 +89,6 @@ def find_best_label_split(
         scatter = measure_scatter(signed, rows)
 
         def scan(j: int) -> None:
-            """Find the best split of categorical feature j."""
             histogram = _sum_bins(codes[j], signed, n_slots)
             masses = _sum_bins(codes[j], scatter.mass[:, None], n_slots)[: n_bins[j], 0]
             bins_above[j] = _cut_categories(

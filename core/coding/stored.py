@@ -188,7 +188,6 @@ class StoredCodes:
         return StandIns(self, table.is_taken)
 
     def _blocks(self, mask: Bools | None) -> Iterator[Floats]:
-        """Yield blocks of stand-in rows for the masked rows."""
         tables = self.stand_in_tables()
         for shard in self.shards:
             yield from stand_in_blocks(tables, shard.codes, self.rows_of(shard, mask))
@@ -386,7 +385,6 @@ class _Writer:
         """Append the codes of one column to all shards; `column` returns them for a slice of rows."""
 
         def write_shard(s: int) -> None:
-            """Append the column's codes of shard s to its file."""
             codes = column(slice(s * SHARD_ROWS, min((s + 1) * SHARD_ROWS, self.n_rows)))
             self.digests[s].update(codes.data)
             with _path(self._folder, s).open("ab") as file:
@@ -436,7 +434,6 @@ def write_codes(
             of_category: Integers | None = of_category,
             dtype: np.dtype[Any] = dtype,
         ) -> Codes:
-            """Return the codes of a slice of the column's rows."""
             some = values[rows]
             codes: Codes = np.empty(len(some), dtype=dtype)
             if of_category is None:
@@ -483,7 +480,6 @@ def runs_of(
 
 
 def _path(folder: Path, s: int) -> Path:
-    """Return the path of the file of shard s."""
     return folder / f"{s:06d}.codes"
 
 

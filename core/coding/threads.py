@@ -86,7 +86,6 @@ def shared_pool(n_cells: int) -> ThreadPool:
 def _pool(
     _process: int, n_threads: int
 ) -> ThreadPool:  # a forked process has none of its parent's threads
-    """Return the cached pool with this number of threads; the process id is part of the key."""
     return ThreadPool(PARALLEL_CELLS if n_threads > 1 else 0)
 
 
@@ -95,7 +94,6 @@ def take(typing_context, queue):  # type: ignore[no-untyped-def]
     """Return queue[0] and increment it, atomically; queue is (1,) int64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit the atomic addition."""
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         one = llvmlite.ir.Constant(llvmlite.ir.IntType(64), 1)
         return builder.atomic_rmw("add", data, one, "monotonic")
@@ -186,7 +184,6 @@ class WorkerTeam:
 
 
 def _end(region: Region) -> None:
-    """Tell the workers of a region to stop."""
     region.ended[0] = 1
 
 
@@ -194,7 +191,6 @@ def _atomic(operate: Callable[..., Any]) -> Callable[..., Any]:
     """Return the numba code generator of an atomic operation on an array's first number."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        """Emit the atomic operation."""
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         return operate(context, builder, data, *arguments[1:])
 
@@ -206,7 +202,6 @@ def atomic_load(typing_context, array):  # type: ignore[no-untyped-def]
     """Return array[0], atomically, as last written by any thread."""
 
     def load(context, builder, data):  # type: ignore[no-untyped-def]
-        """Emit the atomic load."""
         return builder.load_atomic(data, "seq_cst", 8)
 
     return numba.int64(array), _atomic(load)
@@ -217,7 +212,6 @@ def atomic_store(typing_context, array, value):  # type: ignore[no-untyped-def]
     """Write array[0] atomically, after all earlier writes of this thread."""
 
     def store(context, builder, data, value):  # type: ignore[no-untyped-def]
-        """Emit the atomic store."""
         builder.store_atomic(value, data, "seq_cst", 8)
         return context.get_dummy_value()
 
@@ -229,7 +223,6 @@ def atomic_add(typing_context, array, value):  # type: ignore[no-untyped-def]
     """Add to array[0] atomically, and return its old value."""
 
     def add(context, builder, data, value):  # type: ignore[no-untyped-def]
-        """Emit the atomic addition."""
         return builder.atomic_rmw("add", data, value, "seq_cst")
 
     return numba.int64(array, numba.int64), _atomic(add)
@@ -240,7 +233,6 @@ def yield_core(typing_context):  # type: ignore[no-untyped-def]
     """Yield this core to another thread or process (POSIX's sched_yield)."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit the call of sched_yield."""
         kind = llvmlite.ir.FunctionType(llvmlite.ir.IntType(32), [])
         builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
         return context.get_dummy_value()
@@ -277,7 +269,6 @@ def address_of(typing_context, value):  # type: ignore[no-untyped-def]
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit the copy to the stack, and its address."""
         copy = cgutils.alloca_once_value(builder, arguments[0])
         return builder.ptrtoint(copy, llvmlite.ir.IntType(64))
 
@@ -289,7 +280,6 @@ def keep_alive(typing_context, value):  # type: ignore[no-untyped-def]
     """Keep the object whose address was taken alive until this point of a kernel."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit nothing: the reference as an argument is enough."""
         return context.get_dummy_value()
 
     return numba.types.void(value), generate
@@ -304,10 +294,7 @@ def tuple_at(kind: numba.types.Type) -> Callable[[int], Any]:
 
     @intrinsic
     def read(typing_context, address):  # type: ignore[no-untyped-def]
-        """Return the tuple of arrays at an address."""
-
         def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-            """Emit the load of the tuple from the address."""
             place = builder.inttoptr(arguments[0], context.get_value_type(kind).as_pointer())
             return _without_counters(context, builder, kind, builder.load(place), ())
 
@@ -340,10 +327,7 @@ def caller_of(kinds: Sequence[numba.types.Type]) -> Callable[..., bool]:
 
     @intrinsic
     def call(typing_context, address, *arguments):  # type: ignore[no-untyped-def]
-        """Call the kernel at an address with these arguments; return True if it raised."""
-
         def generate(context, builder, signature, values):  # type: ignore[no-untyped-def]
-            """Emit the indirect call."""
             place, given = values[0], enumerate(zip(signature.args[1], kinds, strict=True))
             taken = [
                 context.cast(builder, builder.extract_value(values[1], k), *both)

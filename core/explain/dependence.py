@@ -389,7 +389,6 @@ def score_points(
 
 
 def _mean_square(values: Floats, weight: Floats) -> float:
-    """Return the weighted mean of squared values."""
     return float(np.average(values**2, weights=weight))
 
 

@@ -114,7 +114,6 @@ def average_reference(ranker: "Ranker") -> Reference:
 
 
 def _offset(ranker: Any) -> float:
-    """Return the ranker's mean training score."""
     return float(ranker.offset_)
 
 

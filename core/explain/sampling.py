@@ -321,7 +321,6 @@ def _bytes(rows: Floats) -> bytes:
 
 
 def _draw(content: bytes, x: Floats, shape: tuple[int, ...]) -> npt.NDArray[np.uint64]:
-    """Return random 64-bit words determined by the row and the reference rows."""
     seed = int.from_bytes(hashlib.blake2b(_bytes(x) + content, digest_size=16).digest(), "little")
     words: npt.NDArray[np.uint64] = np.random.Philox(key=seed).random_raw(math.prod(shape))
     return words.reshape(shape)

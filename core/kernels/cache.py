@@ -258,7 +258,6 @@ def _reached(
 
 
 def _names(code: CodeType) -> Iterator[str]:
-    """Yield the names that a code object uses, nested functions included."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -266,7 +265,6 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _code(code: CodeType) -> tuple[Any, ...]:
-    """Return a code object's bytecode, constants and names, nested code included."""
     consts = [_code(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
     return (code.co_code, consts, code.co_names)
 
@@ -292,7 +290,6 @@ def _text(value: Any) -> str:
 
 @cache
 def _hash_of_file(path: str) -> str:
-    """Return the SHA-256 hash of a file; an empty text if it cannot be read."""
     try:
         return hashlib.sha256(Path(path).read_bytes()).hexdigest()
     except OSError:
@@ -300,5 +297,4 @@ def _hash_of_file(path: str) -> str:
 
 
 def _digest(text: str, n_digits: int) -> str:
-    """Return the first n_digits hexadecimal digits of a text's SHA-256 hash."""
     return hashlib.sha256(text.encode()).hexdigest()[:n_digits]

@@ -126,7 +126,6 @@ def kernel(
     """
 
     def declare(function: Callable[..., Any]) -> Any:
-        """Return the function as a lazily loaded numba dispatcher, and register it as a kernel."""
         all_options = {
             "nogil": True,
             "no_cfunc_wrapper": True,
@@ -158,7 +157,6 @@ def when_compiling(listener: Listener) -> Iterator[None]:
 
 
 def _begin(name: str) -> None:
-    """Report to the listeners that a kernel's compilation begins."""
     _compiled.append(name)
     for listener in list(_listeners):
         listener(name)

@@ -50,7 +50,6 @@ def attach(dispatcher: Any, cache: Cache, load: Callable[[], None]) -> Callable[
     compile_one: Callable[[Any], Any] = dispatcher.compile
 
     def settle(*_: object) -> Any:
-        """Load the kernel, and return the dispatcher to retry the call."""
         load()
         return dispatcher
 
@@ -95,7 +94,6 @@ class LazyLibrary(JITCodeLibrary):
             self._finalize_final_module()
 
     def _optimize_final_module(self) -> None:
-        """Optimise the module only if machine code is wanted."""
         if self.has_machine_code:
             super()._optimize_final_module()
 
@@ -108,7 +106,6 @@ class LazyLibrary(JITCodeLibrary):
             self._finalized = True
 
     def _set_compiled_object(self, value: bytes) -> None:
-        """Set machine code that was loaded from a cache."""
         self.has_machine_code = True
         super()._set_compiled_object(value)
 
@@ -123,7 +120,6 @@ def compiling() -> Iterator[None]:
     set_env = type(codegen).set_env
 
     def set_env_if_defined(name: str, env: Any) -> None:
-        """Set the environment of a function if its machine code exists."""
         if codegen._engine.is_symbol_defined(name):
             set_env(codegen, name, env)
 

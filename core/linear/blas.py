@@ -52,7 +52,6 @@ _limit, _own = _Limit(), _Depth()
 
 @cache
 def _controller() -> "ThreadpoolController":
-    """Return threadpoolctl's controller of the loaded BLAS libraries, SciPy's included."""
     import scipy.linalg  # noqa: F401 - so that its BLAS is loaded, too, when libraries are looked for
     from threadpoolctl import ThreadpoolController
 

@@ -425,7 +425,6 @@ def solve_signed_model(
     """
 
     def at(u: Floats) -> Floats:
-        """Return the coefficients w for plane weights u."""
         return clipped(between - step * (u @ gradients), signs)
 
     u = np.full(len(losses), 1.0 / len(losses))
@@ -441,7 +440,6 @@ def solve_signed_model(
             break
 
         def slope(t: float, u: Floats = u, change: Floats = change) -> float:
-            """Return the derivative of the dual objective at u + t · change."""
             return float(change @ (losses + gradients @ at(u + t * change)))
 
         low, high = 0.0, 1.0
@@ -509,7 +507,6 @@ class Line:
         return self._at(t, violations.value, slope), trial
 
     def _at(self, t: float, risk: float, slope: float) -> LinePoint:
-        """Return the position t with its objective and derivative, given R and its derivative there."""
         constant, linear, square = self._square
         value = constant + t * linear + 0.5 * t * t * square + self._C * risk
         return LinePoint(t, value, linear + t * square + self._C * slope)

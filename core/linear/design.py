@@ -495,7 +495,6 @@ class LinearSample(NamedTuple):
         weight = self.weight[taken] if (self.weight != self.weight[0]).any() else None
 
         def pauc(w: Floats) -> float:
-            """Return the interpolated partial AUC of the scores of coefficients w."""
             scores = self.rows.scores(w)[taken]
             return partial_auc(positive, scores, *window, sample_weight=weight)
 
@@ -714,7 +713,6 @@ def _moments(
     half = np.maximum(half, np.finfo(np.float64).tiny)
 
     def sum_up(center: Floats, order: int) -> Floats:
-        """Return the weighted mean of the scaled deviations from `center`, to the power `order`, per column."""
         scale = 1.0 / half
         sums, some = np.zeros(len(center)), unstored > 0
         sums[some] = unstored[some] * (-0.5 * center[some] * scale[some]) ** order

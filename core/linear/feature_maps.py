@@ -566,7 +566,6 @@ class NystroemMap(GaussianMap):
 
     @cached_property
     def _points(self) -> Points:
-        """The landmarks as kernel reference rows."""
         return Points(self.landmarks, self.coordinates)
 
     @property
@@ -618,7 +617,6 @@ class CombinedRows(LinearRows):
         return self._unfold(w)
 
     def _unfold(self, w: Floats) -> Floats:
-        """Return the coefficients of the map's features, mix · w."""
         return np.asarray((self._mix * w).sum(axis=1))
 
 
@@ -682,7 +680,6 @@ def sum_codes(codes, rows, row_weight, first, sums):  # type: ignore[no-untyped-
 
 @kernel(numba.float64(numba.float64, numba.float64, numba.float64), inner=True)
 def _coordinate(x, center, unit):  # type: ignore[no-untyped-def]
-    """Return the coordinate (x - center) · unit of a value, clipped to ± MAX_COORDINATE."""
     return min(
         max(min(max(x - center, -MAX_DIFFERENCE), MAX_DIFFERENCE) * unit, -MAX_COORDINATE),
         MAX_COORDINATE,

@@ -137,11 +137,9 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
         check_window(self.fpr_min, self.fpr_max)
 
     def _contributions(self, X: Floats) -> Floats:
-        """Return each column's contribution to each row's score: its weight times the standardised value."""
         return self.coef_ * _standard(X, self.mean_, self.scale_)
 
     def _combine(self, X: Floats) -> Floats:
-        """Return the weighted sum of standardised columns for each row, rounded."""
         return np.asarray(np.round(self._contributions(X).sum(axis=1), DECIMALS))
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
@@ -199,12 +197,10 @@ class GreedyPairs(GreedyPairsParameters, ContributionRanker):
         return chosen
 
     def _cut(self, X: Floats, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
-        """Set the offset that puts the Youden point (greatest TPR - FPR) at score 0."""
         cut = youden_threshold(self._combine(X), positive, weight)
         self.offset_ = 0.0 if cut is None else -cut.value
 
     def _restore(self) -> None:
-        """Compute the loss, 1 minus the stored partial AUC."""
         self.loss_ = 1.0 - self.pauc_
 
 
@@ -255,6 +251,5 @@ class PartialAuc:
         return np.ones(len(scores), dtype=np.bool_)
 
     def _mass(self, rows: npt.NDArray[np.bool_]) -> Floats:
-        """Return the weights of the positives and the negatives among the masked rows."""
         sides = self._positive, self._negative
         return np.array([self._weight[rows & side].sum() for side in sides])

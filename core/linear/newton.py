@@ -181,7 +181,6 @@ def minimise_loss(
     risk = _RegularisedLoss(rows, loss, 1.0 / scale)
 
     def scaled(step: int, objective: float, gradient: float) -> None:
-        """Report the objective and gradient in the caller's scale."""
         if report is not None:
             report(step, scale * objective, scale * gradient)
 
@@ -402,16 +401,13 @@ class _RegularisedLoss:
         return Minimum(score, objective, n_iter)
 
     def _scores(self, score: Affine) -> Floats:
-        """Return the score w·x + b of each row."""
         return self.rows.scores(score.w) + score.b
 
     def _objective(self, score: Affine, at: LocalLoss) -> float:
-        """Return the penalised objective, given the loss at the scores."""
         half_square = 0.5 * float((score.w * score.w).sum())
         return self.penalty * half_square + at.value
 
     def _gradient(self, score: Affine, at: LocalLoss) -> Affine:
-        """Return the gradient of the objective with respect to (w, b)."""
         return self._transposed(score, at.slope)
 
     def _transposed(self, score: Affine, row_weight: Floats) -> Affine:
@@ -434,7 +430,6 @@ class _RegularisedLoss:
         """
 
         def kept(score: Affine) -> Affine:
-            """Return the score with w = 0 at coordinates that may not move."""
             return score if free is None else score._replace(w=np.where(free, score.w, 0.0))
 
         step, rest = self.origin, self.origin.moved(-1.0, gradient)

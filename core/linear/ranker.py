@@ -141,7 +141,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
         return super().walk_monotone(directions) if walk is None else walk
 
     def _columns(self) -> Columns:
-        """Return the names of the columns and of their categories."""
         names = tuple(self._feature_name(j) for j in range(self.n_features_in_))
         return Columns(names, self.categories_)
 
@@ -163,7 +162,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
         }
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Fit the coordinates, then the coefficients, with BLAS on one thread."""
         with one_blas_thread():
             classes = np.flatnonzero(data.positive), np.flatnonzero(~data.positive)
             sample = LinearSample(self._fit_design(data, callback), *classes, data.weight)
@@ -188,7 +186,6 @@ class LinearRanker(ContributionRanker, PathEstimator):
         self._restore()
 
     def _known_sizes(self) -> dict[str, Any]:
-        """Return the sizes and types that an artifact is validated against, including the feature map's."""
         return super()._known_sizes() | {"map_": Coordinates}
 
     def _restore(self) -> None:

@@ -194,7 +194,6 @@ class Logistic(LogisticParameters, LinearClassifier):
         return rows
 
     def _known_sizes(self) -> dict[str, Any]:
-        """Return the sizes and types that an artifact is validated against, including the feature map's."""
         return super()._known_sizes() | {
             "map_": CrossedCoordinates if self.crosses else Coordinates
         }

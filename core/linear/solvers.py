@@ -95,7 +95,6 @@ class Progress:
         self._first_gap = math.nan
 
         def report(n_iter: int, objective: float, gap: float) -> None:
-            """Report an iteration: the fraction of the optimisation problem done, its objective and gap."""
             if math.isnan(self._first_gap):
                 self._first_gap = max(gap, goal)
             whole = math.log(self._first_gap / goal)
@@ -116,7 +115,6 @@ class Progress:
         self._done += 1
 
     def _report(self, step: int, info: Mapping[str, float]) -> None:
-        """Pass a step, at least the last one reported, to the callback."""
         of = REPORTED_STEPS * self._n_programs
         self._step = min(max(self._step, step, 1), of)
         self._callback(self._step, of, info)
@@ -228,7 +226,6 @@ class ConvexSolver(Solver):
             before = C
 
             def is_sure(objective: float, gap: float, C: float = C) -> bool:
-                """Return whether the gap is within the tolerance and small next to the gain over w = 0."""
                 most = (1.0 / MIN_PROVEN_GAIN - 1.0) * (C - objective)
                 return gap <= self._limits.tol * C and gap <= most
 
@@ -261,7 +258,6 @@ class ConvexSolver(Solver):
         low, high, total = self._window
 
         def collapses(mass: float) -> bool:
-            """Return whether the optimum is w = 0 for the window that ends at this weight of negatives."""
             window = MassWindow(low, mass, total)
             planes = CuttingPlanes(
                 problem_of(self.sample, window, naive=self._naive), self._limits.signs
@@ -381,7 +377,6 @@ def _enough(goal: float) -> Callable[[float, float], bool]:
     first: list[float] = []
 
     def good_enough(objective: float, gap: float) -> bool:
-        """Return whether an optimisation with this objective and gap may stop."""
         first.append(objective)
         return gap <= max(goal, STEP_SLACK * (first[0] - objective))
 
@@ -428,7 +423,6 @@ class SigmoidSolver(LocalSolver):
         best, value = start, half_square(start.w - center) + C * start.risk
 
         def objective(w: Floats) -> tuple[float, Floats]:
-            """Return the objective and its gradient at w, both divided by C, and remember the best point."""
             nonlocal best, value
             here = self.point(w)
             here_value = half_square(w - center) + C * here.risk
@@ -441,7 +435,6 @@ class SigmoidSolver(LocalSolver):
         lowest, n_iter = value / C, 0
 
         def report_step(intermediate_result: Any) -> None:
-            """Report an L-BFGS iteration, with the decrease of the objective in place of the gap."""
             nonlocal lowest, n_iter
             n_iter += 1
             reached = float(intermediate_result.fun)

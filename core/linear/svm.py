@@ -248,7 +248,6 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         solvers: dict[tuple[bool, tuple[float, float]], Solver] = {}
 
         def make(part: LinearSample, window: tuple[float, float]) -> Solver:
-            """Return the (cached, on a path of C) solver for a part of the sample and a window."""
             limits = SolverLimits(self.tol, self.max_iter, signs)
             if part is not sample:
                 max_iter = min(self.max_iter, MAX_CHOOSING_ITERATIONS)
@@ -341,18 +340,15 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         )
 
     def _fit_design(self, data: TrainingData, callback: Callback) -> LinearRows:
-        """Fit the feature map or the columns' coordinates; return the training rows in these."""
         if self.feature_map is None:
             return super()._fit_design(data, callback)
         self.map_, rows = fit_map(self, data)
         return rows
 
     def _known_sizes(self) -> dict[str, Any]:
-        """Return the sizes and types that an artifact is validated against, including the feature map's."""
         return super()._known_sizes() | {"map_": MAPS[self.feature_map]}
 
     def _restore(self) -> None:
-        """Compute the derived attributes, the bandwidth included."""
         super()._restore()
         self.bandwidth_ = getattr(self.map_, "bandwidth", None)
 
@@ -442,7 +438,6 @@ class AUCSVM(SupportVectorRanker):
     """
 
     def _window(self) -> tuple[float, float]:
-        """Return the whole range of false positive rates."""
         return WHOLE
 
 
@@ -465,11 +460,9 @@ class WindowSVM(SupportVectorRanker, WindowParameters):
         check_window(self.fpr_min, self.fpr_max)
 
     def _window(self) -> tuple[float, float]:
-        """Return the window from fpr_min to fpr_max."""
         return self.fpr_min, self.fpr_max
 
     def _anchor(self) -> float | Literal["auto"] | None:
-        """Return the parameter `anchor`."""
         return self.anchor
 
 
@@ -543,7 +536,6 @@ class PAUCSVM(WindowSVM):
     surrogate: SurrogateName = "tight"
 
     def _has_gap(self) -> bool:
-        """Return whether the surrogate is convex, so that the solver can bound the distance from the minimum."""
         return self.surrogate != "sigmoid"
 
     def _solver(
@@ -553,7 +545,6 @@ class PAUCSVM(WindowSVM):
         limits: SolverLimits,
         progress: Progress,
     ) -> Solver:
-        """Return the solver for the chosen surrogate."""
         if self.surrogate == "sigmoid" and window == self._window():
             return SigmoidSolver(sample, window, limits, progress)
         naive = self.surrogate == "naive"
@@ -621,7 +612,6 @@ class PAUCSVMDC(WindowSVM):
         limits: SolverLimits,
         progress: Progress,
     ) -> Solver:
-        """Return a `DifferenceSolver` for a window, a convex solver for the whole AUC."""
         if window == WHOLE:
             return super()._solver(sample, window, limits, progress)
         return DifferenceSolver(sample, window, limits, progress)
@@ -701,11 +691,9 @@ class TopPush(TopPushParameters, WindowSVM):
     """
 
     def _window(self) -> tuple[float, float]:
-        """Return `TOP`: the objective concerns the highest negative alone."""
         return TOP
 
     def _validation_window(self) -> tuple[float, float]:
-        """Return the window, from fpr_min to fpr_max, whose partial AUC on held-out rows chooses C."""
         return self.fpr_min, self.fpr_max
 
 

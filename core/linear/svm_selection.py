@@ -104,29 +104,24 @@ class Selection:
 
     @cached_property
     def _validation_mask(self) -> npt.NDArray[np.bool_] | None:
-        """The mask of the rows held out for validation; None if none can be held out."""
         return self.draw_validation()
 
     @cached_property
     def _pauc(self) -> Callable[[Floats], float]:
-        """The function from coefficients to the partial AUC on the validation rows."""
         assert self._validation_mask is not None
         return self.sample.pauc(self.validation_window, self._validation_mask)
 
     @cached_property
     def _training_pauc(self) -> Callable[[Floats], float]:
-        """The function from coefficients to the partial AUC on all rows."""
         return self.sample.pauc(self.validation_window)
 
     @cached_property
     def _training(self) -> LinearSample:
-        """The sample without the validation rows."""
         assert self._validation_mask is not None
         return self.sample.without(self._validation_mask)
 
     @cached_property
     def _auc_solver(self) -> Solver:
-        """The solver for the whole AUC on all rows."""
         return self.make(self.sample, WHOLE)
 
     def count(self) -> int:
@@ -177,7 +172,6 @@ class Selection:
         return FittedProgram(solution, cost, None)
 
     def _choose_free(self) -> Choice | None:
-        """Return the best C for regularisation towards 0, on validation rows; None if all solutions are w = 0."""
         part = self.make(self._training, self.window)
         return None if part.collapsed else choose(self._costs, part.free(self._costs), self._pauc)
 

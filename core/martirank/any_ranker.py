@@ -132,7 +132,6 @@ class EstimatorRankers(NodeRankers):
 
 
 def _is_fitted(number: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Return which nodes have a weak ranker: those with a number that is not -1."""
     return np.asarray(number >= 0)
 
 
@@ -207,7 +206,6 @@ class AnyProgram:
         """Return a JSON description of the nodes, layer by layer."""
 
         def condition(node: int) -> str | None:
-            """Return a node's condition for its upper side as text; None without a weak ranker."""
             if self.number[node] < 0:
                 return None
             ranker = self.rankers.describe(int(self.number[node]))

@@ -71,11 +71,9 @@ def add_four(typing_context, sums, to, terms, at):  # type: ignore[no-untyped-de
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit the vector addition."""
         vector = llvmlite.ir.VectorType(llvmlite.ir.DoubleType(), POSITIONS).as_pointer()
 
         def find(array: int, index: int) -> Any:
-            """Return the address of four consecutive numbers of an array argument, as a vector pointer."""
             data = context.make_array(signature.args[array])(
                 context, builder, arguments[array]
             ).data
@@ -508,7 +506,6 @@ class Growth:
         return Program(self.n_closed, self.nodes[: n_nodes(self.n_closed)], self._words)
 
     def _start_layer(self) -> None:
-        """Start a layer with sums of 0."""
         self.sums = LayerSums.of(min(self.n_closed + 1, self._n_layers), len(self._bins.n_bins))
 
     @property

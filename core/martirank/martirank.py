@@ -160,7 +160,6 @@ class ProgramRanker(ProgramParameters, Ranker):
             table = code_rows(X, positive, weight, self.max_bins, data.n_categories)
 
             def grow_program(noise: Noise, draw: Draw | None, report: Report) -> Program:
-                """Return a program of stumps grown on the training rows."""
                 shards = OwnShards([LayerShard(table, self.n_rounds)])
                 return grow(shards, table.bins, self.n_rounds, report, noise, draw)
 
@@ -169,7 +168,6 @@ class ProgramRanker(ProgramParameters, Ranker):
         return partial(grow_any, rankers, X, positive, weight, self.n_rounds, self.balance_classes)
 
     def _mean_output(self, X: Floats) -> Floats:
-        """Return each row's output averaged over the programs."""
         total = np.zeros(len(X))
         for program in self.programs_:
             total += program.score(X, self.output)
@@ -180,7 +178,6 @@ class ProgramRanker(ProgramParameters, Ranker):
         """Return the number of programs and of loss values of a fit."""
 
     def _take(self, programs: Sequence[Any], intercept: float, loss: Floats) -> None:
-        """Set the programs, the intercept and the losses."""
         self.programs_ = programs
         self.loss_ = loss
         self.nodes_ = np.concatenate([program.nodes for program in programs])
@@ -231,7 +228,6 @@ class ProgramRanker(ProgramParameters, Ranker):
         }
 
     def _restore(self) -> None:
-        """Set the attributes that follow from the restored programs."""
         self._take(self.programs_, self.intercept_, self.loss_)
 
 
@@ -296,7 +292,6 @@ class MartiRank(ProgramRanker):
         losses: list[float] = []
 
         def report(t: int, nodes: npt.NDArray[np.void]) -> None:
-            """Record a layer's mean error, and report it to the callback."""
             losses.append(mean_error(nodes))
             callback(t, self.n_rounds, {"loss": losses[-1]})
 
@@ -316,5 +311,4 @@ class MartiRank(ProgramRanker):
         self.intercept_ = -self._find_cut(rows, positive, weight)
 
     def _sizes(self) -> tuple[int, int]:
-        """Return the number of programs and of loss values."""
         return 1, self.n_rounds

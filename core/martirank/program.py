@@ -256,7 +256,6 @@ ROWS = (
 
 
 def _array(dtype: Any, n_dimensions: int = 1) -> Any:
-    """Return the numba type of a read-only, C-contiguous array."""
     return numba.types.Array(dtype, n_dimensions, "C", readonly=True)
 
 

@@ -439,7 +439,6 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         self.noise_rate_auc_ = np.array(tried, dtype=np.float64).reshape(-1, 2)
 
     def _sizes(self) -> tuple[int, int]:
-        """Return the number of programs and of loss values."""
         return self.n_bags, self.n_bags
 
     def _check_noise_rate(self, positive: npt.NDArray[np.bool_], weight: Floats) -> None:
@@ -493,7 +492,6 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         return self.epsilon / (4 * self.n_rounds * (self.n_rounds + 1))
 
     def _noise(self, rate: float) -> Noise:
-        """Return the correction for label noise of this rate."""
         return Noise(rate, self._least_share, self.class_prior)
 
     def _bagged(self, data: TrainingData) -> Bagged:
@@ -503,10 +501,7 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
         keys = row_keys(data.X, data.positive, data.weight)[order]
 
         def program(noise_rate: float, bag: int) -> Any:
-            """Return the program grown for this noise rate and bag."""
-
             def draw(t: int) -> tuple[npt.NDArray[np.int64], int]:
-                """Return the rows sampled for layer t, and the number of positives among them."""
                 seed = self.random_state * MAX_DRAWS + bag * self.n_rounds + t
                 return draw_rows(keys, n_positives, self.subsample, seed)
 
@@ -516,5 +511,4 @@ class SampledMartiRank(SampledParameters, ProgramRanker):
 
 
 def _mean_errors(programs: Sequence[Any]) -> Floats:
-    """Return the mean error of each program's nodes."""
     return np.array([mean_error(program.nodes) for program in programs])

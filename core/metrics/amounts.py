@@ -705,7 +705,6 @@ def value_caught(
     scale = np.where(rows.positive, *(math.sqrt(e / (e - 1.0)) if shown else 1.0 for e in worth))
 
     def interval(estimate: float, influence: FloatArray, n: float) -> Interval:
-        """Return the confidence interval of a fraction of the amount, from the influences of the rows."""
         if not shown:
             return proportion_interval(min(1.0, estimate), None, trials, level)
         parts = sample.by_unit(influence * scale)
@@ -840,7 +839,6 @@ def choose_threshold(
     total = ranked.sums_above(steps)
 
     def least(costs: FloatArray) -> int:
-        """Return the index of the lowest cost, the first one up to rounding."""
         # the first is the one that flags fewest rows
         return int(np.argmax(costs <= costs.min() + rounding))
 

@@ -209,12 +209,10 @@ class RocCurve:
 
     @cached_property
     def _table(self) -> GuideTable:
-        """The lookup table of the thresholds, for `locate`."""
         return GuideTable.of(-self.thresholds)
 
     @cached_property
     def _lookup(self) -> Sequence[Sequence[float]]:
-        """Negated thresholds, FPR and TPR as arrays of Python floats, for `locate_one`."""
         # an array is as quick to bisect as a list, and takes a quarter of its memory
         return [array("d", each.tobytes()) for each in (-self.thresholds, self.fpr, self.tpr)]
 
@@ -277,7 +275,6 @@ class RocCurve:
         return self._subset(_Line(self.fpr, self.tpr).thinned(max_points, n_first))
 
     def _subset(self, points: NDArray[np.intp]) -> RocCurve:
-        """Return the curve through the points with these indices."""
         return RocCurve(self.fpr[points], self.tpr[points], self.thresholds[points])
 
 
@@ -408,7 +405,6 @@ class _Line:
         return min(1.0, doubled / 2.0)
 
     def _rate(self, x: float) -> float:
-        """Return an unnormalised x as a rate."""
         return float(x) / self.x_total
 
     def hull(self) -> NDArray[np.intp]:

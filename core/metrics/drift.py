@@ -170,7 +170,6 @@ def _noncentrality(degrees: float, inner: float, side: float, found: float) -> f
     from scipy.special import ncfdtr
 
     def beyond(noncentrality: float) -> float:
-        """Return the probability of a statistic below `found`, minus `side`."""
         return float(ncfdtr(degrees, inner, noncentrality, found / degrees)) - side
 
     if beyond(0.0) <= 0.0:

@@ -492,7 +492,6 @@ def _reach(estimate: Interval, weight: float) -> tuple[float, float]:
 
 
 def _expit(x: float) -> float:
-    """Return the logistic function of x, without overflow."""
     return 1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else 1.0 - 1.0 / (1.0 + math.exp(x))
 
 

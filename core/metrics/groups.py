@@ -190,7 +190,6 @@ class RowGroups(ScoreGroups):
         return self._mass(self.negatives, self.flagged_negative)
 
     def _mass(self, rows: ClassRows, flagged: FloatArray) -> FloatArray:
-        """Return one class's weight at each score."""
         # Differences of counts are exact, those of sums of weights are not.
         return np.diff(flagged) if rows.weight is None else rows.mass_by_group(self.scores.size)
 
@@ -205,7 +204,6 @@ class RowGroups(ScoreGroups):
         return self._squares(self.negatives, self.negative)
 
     def _squares(self, rows: ClassRows, mass: FloatArray) -> FloatArray:
-        """Return one class's sum of squared weights at each score."""
         return mass if rows.weight is None else rows.mass_by_group(self.scores.size, squared=True)
 
 

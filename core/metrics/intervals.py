@@ -671,7 +671,6 @@ def area_variance(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float 
     """
 
     def of_classes() -> Iterator[_Values]:
-        """Yield, per block, the placement values and heights with their weights and squared weights."""
         for block, placement, height in blocks():
             yield (
                 (placement, block.positive, block.positive_squares),
@@ -679,7 +678,6 @@ def area_variance(groups: ScoreGroups, fpr_min: float, fpr_max: float) -> float 
             )
 
     def blocks() -> Iterable[tuple[GroupBlock, FloatArray, FloatArray]]:
-        """Return the blocks of tie groups with their influences."""
         return [only] if only else _influence_blocks(groups, fpr_min, fpr_max)
 
     only = None

@@ -87,7 +87,6 @@ def ks_interval(
     tpr, fpr = ranked.sums_above(of_positives), ranked.sums_above(of_negatives)
 
     def difference(flagged: NDArray[np.bool_]) -> Interval:
-        """Return TPR − FPR of the flagged rows with its interval (MOVER)."""
         rates = (inner(flagged.astype(np.float64), each) for each in (of_positives, of_negatives))
         own, other = (
             wilson_interval(min(1.0, rate), n, level)

@@ -584,7 +584,6 @@ def compare_metrics(
     of_parts: list[list[Masses]] = []
 
     def estimator(rows: EvaluatedRows) -> tuple[FloatArray, FloatArray]:
-        """Return the metrics and row influences of a part of the rows, and record its class weights."""
         values, influence, masses = metric_influences(
             rows, plain, fixed_prevalence=fixed_prevalence
         )

@@ -216,7 +216,6 @@ class Calibration:
 
     @cached_property
     def _coefficients(self) -> list[float]:
-        """The parameters as a list of Python floats, for the fast path of single scores."""
         coefficients: list[float] = self.parameters.tolist()
         return coefficients
 
@@ -234,7 +233,6 @@ class Calibration:
 
     @cached_property
     def _lists(self) -> tuple[array[float], array[float], array[float]]:
-        """The knots, values and slopes as arrays of Python floats, for the fast path of single scores."""
         knots, heights, slopes = self._knots
         return array("d", knots.tolist()), array("d", heights.tolist()), array("d", slopes.tolist())
 

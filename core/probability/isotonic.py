@@ -274,12 +274,10 @@ class VennAbers:
 
     @cached_property
     def _low(self) -> FloatArray:
-        """The values of p0 with a leading 0."""
         return np.append(0.0, self.low_values)
 
     @cached_property
     def _high(self) -> FloatArray:
-        """The values of p1 with a final 1."""
         return np.append(self.high_values, 1.0)
 
     def __call__(self, scores: ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -382,7 +382,6 @@ def _brier(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decomposit
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
-        """Return the mean squared error of predicting p at each distinct probability."""
         squares = masses.positive * (1.0 - p) ** 2 + negative * np.square(p)
         return float(squares.sum() / masses.mass.sum())
 
@@ -397,7 +396,6 @@ def _log(masses: ScoreMasses, rows: EvaluatedRows, level: float) -> Decompositio
     negative = masses.mass - masses.positive
 
     def mean(p: FloatArray | float) -> float:
-        """Return the mean log loss of predicting p at each distinct probability."""
         with np.errstate(divide="ignore", invalid="ignore"):
             of_positives = np.where(masses.positive > 0.0, masses.positive * np.log(p), 0.0)
             of_negatives = np.where(negative > 0.0, negative * np.log1p(-np.asarray(p)), 0.0)

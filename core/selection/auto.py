@@ -736,7 +736,6 @@ class Auto:
         return [phase.name for phase in PHASES if phase.name in ended]
 
     def _cost(self, member: Member) -> float:
-        """Return the predicted microseconds per scored row of a member."""
         return score_microseconds(member.algorithm, member.parameters, self._n_features)
 
     def _go_further(
@@ -794,7 +793,6 @@ class Auto:
         split: int,
         **run: Any,
     ) -> Trial:
-        """Return a trial of a candidate on one split, with a time limit and changed parameters."""
         parameters = {**self._parameters(candidate), **run}
         path = candidate.path
         return Trial(candidate.algorithm, parameters, path, fraction, split, True, limit, key)
@@ -901,7 +899,6 @@ def auto_ranker(
 
 
 def _check_positive(name: str, value: Any) -> None:
-    """Raise InvalidParameter unless a value is a finite number above 0."""
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_number or not 0.0 < value <= sys.float_info.max:
         raise InvalidParameter(f"{name} must be a finite number greater than 0, got {value!r}")

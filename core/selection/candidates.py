@@ -191,7 +191,6 @@ class TrialHistory:
         return next(complete, self.newest(name))
 
     def _is_complete(self, tried: Sequence[TrialResult]) -> bool:
-        """Return whether an attempt has successful trials on all splits."""
         return len(tried) == self._n_splits and not any(one.failed for one in tried)
 
     def seconds(self, name: str) -> float:

@@ -317,11 +317,9 @@ def run_plan(
     tried: list[TrialResult] = []
 
     def report(number: int, step: int, of: int, info: Mapping[str, float]) -> None:
-        """Pass a fit's step on to the callback."""
         callback(step, of, info)
 
     def carry_out(trial: Trial) -> Callable[[Callback], TrialResult]:
-        """Return a function that runs a trial with a given progress callback."""
         return lambda progress: fit(trial, progress)
 
     with warnings.catch_warnings():
@@ -448,21 +446,17 @@ def run_search(
     # A part is about as large as the table: keep only as many as are fitted at the same time.
     @lru_cache(at_once)
     def training_part(split: int, fraction: float) -> SearchedRows:
-        """Return a fraction of the training rows of a split."""
         training = np.flatnonzero(~splits[split])
         return rows.take(training[draw_rows(rows.positive[training], fraction, random_state)])
 
     @lru_cache(at_once)
     def validation_part(split: int) -> SearchedRows:
-        """Return the validation rows of a split."""
         return rows.take(splits[split])
 
     def fit(trial: Trial, progress: Callback) -> TrialResult:
-        """Return the result of a trial, fitted on its training part and evaluated on the validation part."""
         training, validation = training_part(trial.split, trial.rows), validation_part(trial.split)
 
         def measured(scores: Floats) -> Metrics:
-            """Return the objective and the AUC of scores of the validation rows."""
             return Metrics(
                 value_of(HeldOut(validation.positive, validation.weight), scores, window, metric),
                 auc(validation.positive, scores, validation.weight),
@@ -553,7 +547,6 @@ def fit_chosen(
     is_late = False
 
     def step(done: int, of: int, info: Mapping[str, float]) -> None:
-        """Pass a step on to the callback, and stop the fit if it is late."""
         nonlocal is_late
         callback(done, of, info)
         if done < of and clock() > until:

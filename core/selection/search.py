@@ -123,7 +123,6 @@ class Range:
         return min(max(self._between(self.low, self.high, fraction), self.low), self.high)
 
     def _between(self, low: float, high: float, fraction: float) -> float:
-        """Return the number at a fraction of the way from low to high, on the range's scale."""
         if self.log:
             return math.exp(math.log(low) + fraction * (math.log(high) - math.log(low)))
         return low + fraction * (high - low)
@@ -757,7 +756,6 @@ def _read_range(algorithm: str, name: str, entry: Mapping[str, Any], pointer: st
 
 
 def _check(algorithm: str, name: str, value: Any, pointer: str) -> None:
-    """Raise InvalidSpace if a parameter does not accept a value."""
     try:
         check_values(ALGORITHMS[algorithm], {name: value})
     except InvalidParameter as error:
@@ -782,7 +780,6 @@ def _check_path(
 
 
 def _draw(dimension: Dimension, rng: np.random.Generator) -> Any:
-    """Return a random value from a list or range."""
     if isinstance(dimension, Range):
         return dimension.at(float(rng.random()))
     return dimension[int(rng.integers(len(dimension)))]

@@ -312,7 +312,6 @@ def run_trial(
     fitted, is_late = 0, False
 
     def step(done: int, of: int, info: Mapping[str, float]) -> None:
-        """Record the time of a step, pass it on, and stop the fit if it is over its time limit."""
         nonlocal first, latest, fitted, is_late
         now = clock()
         if done:  # step 0 is a search for crosses
@@ -327,7 +326,6 @@ def run_trial(
     aucs: list[float] = []
 
     def keep_and_value(scores: Floats) -> float:
-        """Return the objective of scores; record their AUC, and the scores if asked for."""
         value, area = metric(scores)
         aucs.append(area)
         if trial.keep_scores:
@@ -536,7 +534,6 @@ def _fit_watched(
     first: list[Metrics] = []
 
     def relative(scores: Floats) -> float:
-        """Return the stopping criterion: objective plus AUC, each relative to the first round."""
         metrics = metric(scores)
         first.append(metrics)
         return sum(now / max(then, MIN_METRIC) for now, then in zip(metrics, first[0], strict=True))
@@ -565,5 +562,4 @@ def _give_up(trial: Trial, seconds: float) -> TrialResult:
 
 
 def _failure(trial: Trial, seconds: float, why: str) -> TrialResult:
-    """Return the result of a failed trial, with the reason."""
     return TrialResult(trial, (), (), seconds, failed=why)

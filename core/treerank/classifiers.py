@@ -173,7 +173,6 @@ class EstimatorSplitter(Splitter):
 
 
 def _takes(estimator: Any, X: Floats) -> Booleans:
-    """Return which rows the estimator predicts to be positive."""
     return np.asarray(estimator.predict(X) == 1)
 
 

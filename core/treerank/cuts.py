@@ -31,7 +31,6 @@ Path = dict[int, Condition]
 
 
 def _cut(name: str, size: str = "n_cut_nodes") -> Array:
-    """Return the declaration of an array named cut_<name> in artifacts."""
     return Array(size, name=f"cut_{name}")
 
 

@@ -78,7 +78,6 @@ class BaggedGrower:
         n_features = coded.table.n_features
 
         def grow_one(number: int) -> BaggedTree:
-            """Grow the tree with this number on its bootstrap sample, and find the leaves of its out-of-bag rows."""
             times, generator = self._draw(number)
             splitter = LeafRank(
                 coded,
@@ -329,7 +328,6 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         return float(self._linked.means[nodes.root].sum()) / len(self.trees_) + self.intercept_
 
     def _contributions(self, X: Floats) -> Floats:
-        """Return each feature's contribution to each row's score, by the change of the mean rank along its paths."""
         parts = np.zeros(X.shape)
         nodes = self._linked.nodes._replace(mean=self._linked.means)
         predictor.add_parts(X, nodes, parts)
@@ -457,13 +455,11 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         return self
 
     def _fit(self, data: TrainingData, callback: Callback) -> None:
-        """Grow all trees, and compute scores and out-of-bag metrics."""
         sample = TreeRows(**vars(data))
         with closing(self._grow(sample, range(self.n_trees))) as grown:
             self._gather(sample, grown, callback)
 
     def _bag(self, sample: TreeRows) -> BaggedGrower:
-        """Return the grower of the bootstrap trees, seeded by random_state."""
         return BaggedGrower(sample, self.random_state)
 
     def _grow(self, sample: TreeRows, numbers: range) -> Generator[BaggedTree, None, None]:
@@ -502,7 +498,6 @@ class TreeRankForest(TreeRankForestParameters, ContributionRanker):
         self.intercept_ = -cut.value if cut is not None else (0.0 if more else -1.0)
 
     def _take(self, trees: tuple[RankingTree, ...], intercept: float) -> None:
-        """Set the fitted trees and the intercept."""
         self.trees_, self.intercept_ = trees, intercept
         self._linked = _LinkedTrees(trees, self.order)
 

@@ -251,16 +251,13 @@ class GridRules(Rules):
         return np.asarray(leaf[cube_of_row])
 
     def _top_cubes(self, rule: int) -> Integers:
-        """Return the numbers of the cubes that a rule sends to the top child."""
         return self.top[self.start[rule] : self.start[rule + 1]]
 
     def _is_top(self, rule: int, cubes: Integers) -> Booleans:
-        """Return which cubes, by number, a rule sends to the top child."""
         return _look_up(cubes, self._top_cubes(rule))[1]
 
     @cached_property
     def _sorted_keys(self) -> npt.NDArray[np.bytes_]:
-        """The keys of the grid's known cubes, sorted."""
         return _keys(self.cubes)
 
     def _find_cubes(self, X: Floats) -> Integers:
@@ -293,7 +290,6 @@ class GridRules(Rules):
     def _say(
         self, cube: Cubes, name: Callable[[int], str], categories: Sequence[Sequence[str] | None]
     ) -> str:
-        """Return a cube as text: its interval or category in each feature."""
         return " and ".join(
             f"{name(j)} {self._say_slice(j, number, name(j), categories[j])}"
             for j, number in enumerate(cube.tolist())

@@ -137,7 +137,6 @@ class Splitter(ABC):
         """Return the split rules as flat arrays; see `CellSplitter.collect`."""
 
     def _cell(self, rows: Integers) -> Cell:
-        """Return the cell of the given rows, with their class weights."""
         weight, positive = self.sample.weight[rows], self.sample.positive[rows]
         return Cell(rows, float(weight[positive].sum()), float(weight[~positive].sum()))
 

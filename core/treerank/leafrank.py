@@ -30,7 +30,6 @@ MAX_NODES = 1 << 12  # of all cut trees that are grown in one call: bounds its m
 
 
 def _record(integers: str, floats: str = "") -> np.dtype[np.void]:
-    """Return an aligned record dtype with these int64 fields, then these float64 fields."""
     fields = [(name, np.int64) for name in integers.split()]
     return np.dtype(fields + [(name, np.float64) for name in floats.split()], align=True)
 

@@ -29,7 +29,6 @@ from .tree import Booleans, Integers, LeafOrder, RankingTree
 
 
 def _along(name: str) -> Array:
-    """Return the declaration of an artifact array with one value per subtree of the pruning path."""
     return Array("n_subtrees", name=f"pruning_{name}")
 
 

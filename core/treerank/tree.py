@@ -215,7 +215,6 @@ class RankingTree(State):
 
     @cached_property
     def _links(self) -> Links:
-        """The parents and children of the nodes."""
         return link(self.is_leaf)
 
     @property

@@ -389,13 +389,8 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         whole: list[RankingTree] = []  # the tree of all rows, by each grower
 
         def choose(g: int) -> PrunedTree:
-            """Return the pruned tree of grower g."""
-
             def grow(rows: Integers, number: int) -> RankingTree:
-                """Return the tree grown on some rows; number 0 is the tree of all rows."""
-
                 def report(step: int, of: int, info: Mapping[str, float]) -> None:
-                    """Report a step of this tree as progress of the whole fit."""
                     nonlocal stopped
                     done, all_steps = (g * per_grower + number) * of + step, n_trees * of
                     try:
@@ -448,18 +443,15 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return _unpruned(tree)
 
     def _order(self, chosen: PrunedTree) -> LeafOrder:
-        """Return the order of the leaves: the parameter, or the one that validation chose."""
         return chosen.order if self.order == "validation" else self.order
 
     def _take(self, tree: RankingTree, path: PruningPath, order: LeafOrder) -> None:
-        """Set the tree, its pruning path and leaf order, and compute the leaves' scores."""
         self.tree_, self.pruning_path_, self.order_ = tree, path, order
         rank = np.empty(tree.n_leaves)
         rank[tree.ranking(order)] = np.arange(tree.n_leaves, 0, -1.0)
         self._leaf_scores = rank - _cut(rank, tree)
 
     def _shape(self, sample: TreeRows) -> Shape:
-        """Return the size limits of LeafRank's small trees."""
         depth = 1 if self.splitter == "axis" else self.leafrank_depth
         return Shape.of(depth, self.leafrank_max_leaves, self.min_samples_leaf, sample)
 
@@ -488,12 +480,10 @@ class TreeRank(TreeRankParameters, ContributionRanker, PathEstimator):
         return super()._known_sizes() | {"rules": rules, "stack": STACKS.get(splitter)}
 
     def _restore(self) -> None:
-        """Compute the leaves' scores from the restored tree."""
         self._take(self.tree_, self.pruning_path_, self.order_)
 
 
 def _unpruned(tree: RankingTree) -> PrunedTree:
-    """Return the whole tree as a pruning result, with its pruning path."""
     return PrunedTree(tree, pruning.trace_path(tree, pruning.critical_penalties(tree)), "tree")
 
 

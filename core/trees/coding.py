@@ -192,7 +192,6 @@ class Table(Layout):
         """Write the stored codes of the rows `taken`, given column by column, into the table from row `first` on."""
 
         def write_group(g: int) -> None:
-            """Write the codes of the columns of group g."""
             group = self.groups[g]
             n_words = int(group["row_words"])
             block = np.zeros((len(taken), LANES), dtype=np.uint16 if n_words == 2 else np.uint8)
@@ -371,7 +370,6 @@ def find_bundles(two: _TwoValued, n_rows: int) -> tuple[list[list[int]], Integer
     n_members = np.zeros(len(features), dtype=np.int64)
 
     def first_fit(own: Words) -> int | None:
-        """Return the index of the first bundle that a column can join without conflict; None if there is none."""
         n = len(bundles)
         apart = ~(of_sample[:n] & own[sampled]).any(axis=1) & (n_members[:n] < MAX_MEMBERS)
         fitting = (b for b in np.flatnonzero(apart).tolist() if not (unions[b] & own).any())

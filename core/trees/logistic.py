@@ -22,7 +22,6 @@ def _from_bits(typing_context, bits):  # type: ignore[no-untyped-def]
     """Return the float64 whose bits are those of an int64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit the LLVM bitcast."""
         return builder.bitcast(arguments[0], llvmlite.ir.DoubleType())
 
     return numba.float64(numba.int64), generate

@@ -19,7 +19,6 @@ def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
     """Emit an LLVM prefetch of array[index] into the cache; array is 1-D of any dtype."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit the call of LLVM's prefetch intrinsic."""
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
         byte, number = llvmlite.ir.IntType(8).as_pointer(), llvmlite.ir.IntType(32)
         address = builder.bitcast(builder.gep(data, [arguments[1]]), byte)

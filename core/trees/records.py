@@ -285,7 +285,6 @@ _F1, _F2, _I1 = numba.float64[::1], numba.float64[:, ::1], numba.int64[::1]
 
 
 def _records(dtype: np.dtype[np.void]) -> Any:
-    """Return the numba type of a contiguous array of records of a dtype."""
     return numba.from_dtype(dtype)[::1]
 
 

@@ -283,7 +283,6 @@ class ShardedGrower(TreeGrower):
         return NodeSplits(nodes, group, lane, tree.above[:n, :n_codes].copy(), wanted)
 
     def _sample_weights(self, step: int) -> Floats:
-        """Return the weights, or gradients, of every step-th row, collected from the shards."""
         return np.concatenate(self._shards.ask("sample_weights", step))
 
     def _sum_leaves(self, n_leaves: int) -> Floats:
@@ -295,7 +294,6 @@ class ShardedGrower(TreeGrower):
         return self._shards.add_up("send", self.coded_splits(), lists)
 
     def _pass_over(self, phase: int, factors: Floats) -> Floats:
-        """Run a pass over the rows of all shards; return its sums over positives and negatives, (3, 2) float64."""
         lists = not self._draws
         sums = self._shards.add_up("change", phase, factors, lists)
         self._listed = sums[6:] if lists else None

@@ -283,7 +283,6 @@ def _sum_codes(typing_context, cells, n_codes, total):  # type: ignore[no-untype
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit the loop over codes as LLVM vector code."""
         row, total = (_address(context, builder, signature, arguments, k) for k in (0, 2))
         so_far = cgutils.alloca_once_value(
             builder, llvmlite.ir.Constant(row.type.pointee, [0] * LANES)
@@ -307,7 +306,6 @@ def _drop_empty(typing_context, cells, n_codes, cuttable, kept_cells, kept_cutta
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit the branch-free loop over codes as LLVM vector code."""
         row, kept, total = (_address(context, builder, signature, arguments, k) for k in (0, 3, 6))
         byte = llvmlite.ir.VectorType(llvmlite.ir.IntType(8), LANES).as_pointer()
         may, kept_may = (
@@ -351,7 +349,6 @@ def _run_sums(  # type: ignore[no-untyped-def]
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit the cumulative-sum loop over codes as LLVM vector code."""
         row, whole, sums, *outputs = (
             _address(context, builder, signature, arguments, k) for k in (0, 2, 4, 5, 6, 7, 8)
         )
@@ -381,7 +378,6 @@ def _greatest(typing_context, value, n_codes, best):  # type: ignore[no-untyped-
     """Raise best, (8,) float64, to the maximum value of each column; value: (8 · n_codes,) float64."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit the loop over codes as LLVM vector code."""
         row, best = (_address(context, builder, signature, arguments, k) for k in (0, 2))
         so_far = cgutils.alloca_once_value(builder, builder.load(best, align=8))
         with cgutils.for_range(builder, arguments[1]) as code:
@@ -531,7 +527,6 @@ def _greatest_youden(typing_context, cells, n_codes, above, whole, units, least_
     """
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        """Emit the loop over codes as LLVM vector code."""
         row, above, whole, best = (
             _address(context, builder, signature, arguments, k) for k in (0, 2, 3, 6)
         )

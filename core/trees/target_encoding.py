@@ -127,6 +127,5 @@ def encode(data: TrainingData, more_than: int | None, seed: int) -> Encoded:
 
 
 def _fraction(hits: Floats, mass: Floats, mean: float) -> Floats:
-    """Return the smoothed positive fraction: hits / mass, shrunk towards `mean` by PRIOR_ROWS rows."""
     fraction: Floats = (hits + PRIOR_ROWS * mean) / (mass + PRIOR_ROWS)
     return fraction

@@ -38,7 +38,6 @@ class MetricNames(Generic[Metric]):
         """
 
         def declare(metric: type[Metric]) -> type[Metric]:
-            """Register the class under its name forms, and return it."""
             for form in forms:
                 pattern = re.sub(r"\{\w+\}", f"({_NUMBER})", form)
                 shown = re.sub(r"\{(\w+)\}", lambda found: _letter(found[1]), form)

@@ -255,7 +255,6 @@ class Lift(Metric):
 
     @property
     def _precision(self) -> PrecisionAt:
-        """The precision of the same first rows."""
         return PrecisionAt(self.count, self.share)
 
     def of(self, masses: Masses) -> Derivatives:
@@ -300,7 +299,6 @@ class Lift(Metric):
         return total / size_of(self.count, self.share, total)
 
     def _share(self, masses: Masses) -> float:
-        """Return the first rows as a fraction of all rows."""
         total = sum(masses.totals)
         return size_of(self.count, self.share, total) / total
 
@@ -416,7 +414,6 @@ class PrecisionAtRecall(Metric):
         return Interval(value, min(value, _of_odds(low)), max(value, _of_odds(high)))
 
     def _caught(self, masses: Masses) -> float:
-        """Return the weight of the positives that make up the recall."""
         total = float(masses.above_positive[-1])
         return min(float(self.recall) * total, total)
 
@@ -561,7 +558,6 @@ class Ndcg(Metric):
         )
 
     def _size(self, total: float) -> float:
-        """Return the number of first rows that count."""
         if self.share is not None:
             return max(1.0, float(round(self.share * total)))
         return total if self.count is None else float(min(int(self.count), total))
