@@ -724,6 +724,7 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     page.set_input_files(
         "#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": table().encode()}
     )
+    page.get_by_text("Types are from").wait_for()
     end_sessions()
     page.get_by_role("button", name="Upload", exact=True).click()
     page.get_by_label("API key").wait_for()
@@ -741,7 +742,7 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     page.set_input_files(
         "#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": table().encode()}
     )
-    page.get_by_role("button", name="Upload", exact=True).click()
+    # The check of the file notices it.
     page.get_by_label("API key").fill(service.key("another"))
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("heading", name="Upload a table").wait_for()
