@@ -114,7 +114,7 @@ def doctor(
 
 
 def _findings(state_dir: Path | None, *, deep: bool) -> Iterator[Finding]:
-    """Yield the findings of `doctor`; invalid settings are the only finding if they cannot be read."""
+    """Yield the findings of `doctor`. If the settings cannot be read, that failure is the only finding."""
     from app.operations.doctor import Finding, Level, examine
 
     try:

@@ -34,7 +34,9 @@ def _batch_rows(columns: int) -> int:
 
 
 class ParquetTable(Source):
-    """A Parquet file, row group by row group. Its texts may take at most `max_text` bytes."""
+    """Reads a Parquet file one row group at a time. Raises BadTable if its decoded strings exceed `max_text` bytes in
+    total.
+    """
 
     def __init__(self, path: Path, max_columns: int, max_text: int) -> None:
         self._max_text = max_text

@@ -1162,7 +1162,9 @@ class Appending(Build):
         return {name: column["type"] for name, column in self._features.items()}
 
     def _settle_types(self, converter: Converter, names: Iterable[str]) -> dict[str, str]:
-        """Return the parent's types; a column without values in the parent may become boolean."""
+        """Return the types that the columns have in the version appended to. A column whose values there and here are
+        all boolean, or absent, becomes boolean.
+        """
         kinds = {name: converter.types[name] for name in names}
         for name, kind in kinds.items():
             found = converter.evidence(name)

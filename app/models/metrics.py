@@ -263,7 +263,7 @@ def metrics_named(
     """Return the metrics with these names. Raises Invalid for an unknown or repeated name.
 
     Error messages refer to the query parameter `metric`, or to the `pointer` in the body. With definition="empirical"
-    the areas are the strict ones.
+    areas under the curve count tied pairs as misranked.
     """
     found: list[Metric] = []
     for number, name in enumerate(names):

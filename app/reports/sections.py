@@ -459,7 +459,9 @@ def evaluation(facts: Facts) -> list[Block]:
 
 
 def _rows(facts: Facts) -> Iterator[list[str]]:
-    """Yield the table rows of the metrics, with a column for each part."""
+    """Yield the rows of the metrics table: the name of a metric, then its value on each part of the data (validation,
+    training).
+    """
     parts = list(facts.metrics.values())
     kind = facts.model.kind
 

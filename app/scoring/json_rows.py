@@ -164,7 +164,10 @@ def of_objects(
     *,
     lenient: bool = False,
 ) -> JsonRows:
-    """Return rows given as objects; removes ids and ignored fields from the objects. Raises Invalid."""
+    """Convert JSON objects to rows of features, and the ids of the rows if they have ids.
+
+    Raises Invalid for too many rows, missing or wrong ids, a feature that is to be ignored, and bad values.
+    """
     check_count(len(rows), max_rows)
     beside.check(features.names)
     ids: list[Any] | None = None

@@ -1,4 +1,4 @@
-"""The rounds of a bagged additive model: the kernels of a round, the rows left out, and the choice of pairs."""
+"""Boosting rounds of a bagged additive model: compiled kernels, held-out rows, and the choice of column pairs."""
 
 import math
 from collections.abc import Mapping
@@ -207,19 +207,20 @@ class RoundColumns(NamedTuple):
 
 
 class RoundRows(NamedTuple):
-    """The training rows of a boosting round: classes and weights, and which rows each bag leaves out.
+    """What a boosting round reads: classes and weights of the rows; of each bag its held-out rows, weights and seed.
 
     Attributes
     ----------
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
     held : ndarray of shape (n_bags, n_rows), bool
-        The rows left out.
+        The rows that a bag holds out.
     masses : ndarray of shape (n_bags, n_columns, n_slots), float64
+        Weight of the training rows of a bag in each bin of a column, that of missing values last.
     curvature : ndarray of shape (n_bags,), float64
         The mean curvature of a row.
     keys : ndarray of shape (n_bags,), uint64
-        The streams of random numbers.
+        The keys of the random numbers.
     """
 
     positive: Any

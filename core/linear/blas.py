@@ -42,7 +42,7 @@ class _Limit:
 
 
 class _Depth(local):
-    """Number of nested contexts that a thread is in."""
+    """How many nested `one_blas_thread` contexts the current thread is in."""
 
     depth = 0
 

@@ -31,7 +31,9 @@ class TreeSteps(Resumable):
         self._steps: list[TreeStep] = []
 
     def add(self, factors: Floats) -> None:
-        """Record the last tree with the factors, (2, n_leaves), or values, (1, n_leaves), about to be applied."""
+        """Record the last tree of the grower as a step, with what is applied in its leaves: factors of the weights of
+        both classes, shape (2, n_leaves), or changes of the score, shape (1, n_leaves).
+        """
         self._steps.append(TreeStep(self._grower.coded_splits(), factors))
 
     def get_state(self) -> Arrays:
