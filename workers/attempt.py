@@ -386,7 +386,10 @@ class Attempt:
         problem, user_fault = execution.problem_of(error)
         if user_fault:
             return partial(self._db.writing, queue.fail, self._claim, problem)
-        log.error("%s: attempt %d failed", self._claim.job_id, self._claim.attempt, exc_info=error)
+        if not isinstance(error, Unavailable):  # its message says what is wrong
+            log.error(
+                "%s: attempt %d failed", self._claim.job_id, self._claim.attempt, exc_info=error
+            )
         return self._retry_later(problem["detail"])
 
     def _retry_later(self, reason: str) -> Ending:

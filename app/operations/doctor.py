@@ -344,10 +344,13 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
         except BlobDamaged:
             broken.append(row)
     advice = "restore the files from a backup, or delete the resources that need them"
-    if missing:
-        return fail("blobs", f"{len(missing)} of {count} missing: {_some(missing)}", advice)
-    if broken:
-        return fail("blobs", f"{len(broken)} of {count} damaged: {_some(broken)}", advice)
+    found = [
+        f"{len(rows)} of {count} {what}: {_some(rows)}"
+        for what, rows in (("missing", missing), ("damaged", broken))
+        if rows
+    ]
+    if found:
+        return fail("blobs", "; ".join(found), advice)
     how = "present, with correct hashes" if deep else "present (--deep checks their content)"
     return ok("blobs", f"all {count} in the database are {how}")
 

@@ -112,6 +112,11 @@ def test_blobs(well: Settings, db: Database, doctor: Doctor, sentences: Sentence
     blobs.path(table).unlink()
     missing = {"blobs": (Level.FAIL, f"1 of 2 missing: table of datasets {dataset.id}")}
     assert doctor.finds(well) == missing
+    blobs.path(upload).write_bytes(b"up")
+    level, detail = doctor.finds(well)["blobs"]
+    assert level == Level.FAIL
+    assert "1 of 2 missing" in detail
+    assert "1 of 2 damaged" in detail
 
 
 def test_kernels_that_cannot_be_kept(
