@@ -72,6 +72,7 @@ class Service:
 
     def work(self) -> int:
         """Do what a worker does, until nothing is queued; returns how many jobs were run."""
+        self.context.preload()  # as a worker: the service's own thread may be importing the same modules
         db, blobs, settings = self.context.db, self.context.blobs, self.settings
         count = 0
         while (claim := db.writing(queue.claim, settings, "test-worker")) is not None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -428,12 +429,20 @@ def test_free_space_is_kept_while_a_body_comes(
 ) -> None:
     before = everything(tight)
     free = tight.settings.min_free_bytes + 10_000
-    monkeypatch.setattr(resources, "free_bytes", lambda folder: free)
+    looks: list[int] = []
+
+    def free_bytes(folder: Path) -> int:
+        looks.append(free)
+        return free
+
+    monkeypatch.setattr(resources, "free_bytes", free_bytes)
     answer = upload(client, b"\n" * 10_001)
     refused(answer, 507, "out_of_space", "and this request needs 10001 more")
+    looks.clear()
     growing = Growing(client, "datasets/validate")
-    eventually(lambda: tight.context.uploads.taken)
     growing.grow(1 << 10)
+    # Once when the upload is admitted, and once with its first bytes.
+    eventually(lambda: len(looks) == 2 * len(resources.folders(tight.settings)))
     free = tight.settings.min_free_bytes - 1
     growing.grow(4 << 20)
     assert growing.refusal().startswith(b"HTTP/1.1 507 ")
