@@ -146,11 +146,13 @@ async def read_parts(
 @dataclass(frozen=True)
 class PanelQuery:
     """The query of the decision panel as it was entered: a cutoff, or an alias that has one, and the review capacity.
-    `why` (one of `WHY`) is the reason for the cutoff; `errors` are the errors by field.
+    `place` names one of the cutoffs that the panel searches (`PLACES`). `why` (one of `WHY`) is the reason for the
+    cutoff; `errors` are the errors by field.
     """
 
     cutoff: str = ""
     alias: str = ""
+    place: str = ""
     review: str = ""
     rows: str = ""
     why: str = ""
@@ -180,7 +182,7 @@ def read_query(page: Page) -> PanelQuery:
             errors[name] = CAPACITY[name]["missing"]
     if not errors and review and cast(float, _positive(review)) > cast(float, _positive(rows)):
         errors["review"] = CAPACITY["review"]["above"]
-    return PanelQuery(cutoff, alias, review, rows, errors=errors)
+    return PanelQuery(cutoff, alias, page.asked("place") or "", review, rows, errors=errors)
 
 
 def _number(entered: str) -> float | None:
@@ -311,7 +313,7 @@ async def make_panel(
     may_save = page.can("train") and on == "validation"
     aliases = await _aliases(page, found.model.name) if may_save or cutoffs.of_aliases else []
     cutoffs = _at_own_thresholds(cutoffs, aliases)
-    start = _start(cutoffs, objective, query)
+    start = _start(cutoffs, query)
     chosen = cutoffs.points[start.index]
     rows = _positive(query.rows) or 1000.0
     name, model = found.model.name, found.model
@@ -371,7 +373,7 @@ async def make_panel(
 WHY = {
     "cost": "The lowest-cost cutoff",
     "objective": "The best cutoff for the objective",
-    "balance": "The best KS cutoff (maximum of TPR − FPR)",
+    "ks": "The best KS cutoff (maximum of TPR − FPR)",
     "capacity": "The best cutoff for your review capacity",
     "address": "The cutoff in the address of this page",
 }
@@ -418,18 +420,12 @@ def _rate(interval: Interval | Difference) -> float:
     return cast(float, interval.value)
 
 
-def _start(cutoffs: OperatingPoints, objective: Json, query: PanelQuery) -> SliderPositions:
-    """Return the initial position of the slider, the reason for it, and the positions of the buttons."""
-    points = cutoffs.points
+def _start(cutoffs: OperatingPoints, query: PanelQuery) -> SliderPositions:
+    """Return the initial position of the slider, the reason for it, and the positions of the buttons.
 
-    def gain(index: int) -> float:
-        return _rate(points[index].tpr) - _rate(points[index].fpr)
-
-    places = {"balance": max(range(len(points)), key=gain)}
-    if objective["metric"] == "pauc":
-        fpr_max = objective["fpr_max"] + 1e-12
-        inside = [i for i, cutoff in enumerate(points) if _rate(cutoff.fpr) <= fpr_max]
-        places["objective"] = max(inside, key=lambda i: _rate(points[i].tpr))
+    The service found the named cutoffs on the full curve, of which the slider has only some points.
+    """
+    points, places = cutoffs.points, {"ks": cutoffs.of_ks}
     if cutoffs.of_objective is not None:
         places["objective"] = cutoffs.of_objective
     if cutoffs.least_cost is not None:
@@ -445,14 +441,15 @@ def _start(cutoffs: OperatingPoints, objective: Json, query: PanelQuery) -> Slid
     if threshold is not None:
         index = min(range(1, len(points)), key=lambda i: abs(_threshold(points[i]) - threshold))
         return SliderPositions(index, query.why if query.why in WHY else "address", places)
-    if wanted in places:
-        return SliderPositions(places[wanted], wanted, places)
+    for name in (query.place, wanted):
+        if name in places:
+            return SliderPositions(places[name], name, places)
     if cutoffs.of_flagged is not None:
         cheapest = cutoffs.of_flagged == cutoffs.least_cost
         return SliderPositions(cutoffs.of_flagged, "cost" if cheapest else "capacity", places)
     if "cost" not in places and len(saved) == 1:
         return SliderPositions(places[saved[0]], saved[0], places)
-    name = next(each for each in ("cost", "objective", "balance") if each in places)
+    name = next(each for each in ("cost", "objective", "ks") if each in places)
     return SliderPositions(places[name], name, places)
 
 
@@ -659,7 +656,7 @@ async def read_cutoffs(page: PageDep, ref: str) -> Response:
         raise refusal(404, "Not found", found.absent("operating_points") or "there is no curve")
     if cutoffs.of_aliases:
         cutoffs = _at_own_thresholds(cutoffs, await _aliases(page, found.model.name))
-    start, problem = _start(cutoffs, found.model.objective, PanelQuery()), found.terms_problem
+    start, problem = _start(cutoffs, PanelQuery()), found.terms_problem
     errors = term_errors(problem, read_terms(page))
     pictures = _pictures_of_cutoffs(cutoffs, cutoffs.points[start.index])
     drawn = {each.name: [each.title, each.drawn, each.note] for each in pictures}

@@ -10,6 +10,7 @@ from pydantic import Field
 from app.http.schemas import (
     GINI,
     KS,
+    FiniteOrNull,
     FprMax,
     FprMin,
     Interval,
@@ -142,6 +143,10 @@ class Metrics(Resource):
     auc: Interval = Field(description="Area under the ROC curve.")
     gini: Interval = Field(description=GINI)
     ks: float | None = Field(description=KS + " Null without a curve.")
+    ks_threshold: FiniteOrNull = Field(
+        description="The threshold with the largest TPR − FPR. If the model ranks better than chance, this difference is "
+        "`ks`. Null without a curve, or if the best is to flag no rows."
+    )
     pauc: list[WindowArea] = Field(description="Partial AUC over each window.")
     tpr_at_fpr: list[Height] = Field(description="TPR at fixed false positive rates.")
     operating_point: Cutoff | None = Field(

@@ -96,6 +96,9 @@ def compute(found: MetricsInput) -> dict[str, Any]:
         "auc": {"value": row.auc, "low": row.auc_low, "high": row.auc_high},
         "gini": gini_of(row.auc, row.auc_low, row.auc_high),
         "ks": None if measured is None else measured.curve.ks,
+        "ks_threshold": None
+        if measured is None
+        else float(measured.curve.thresholds[measured.curve.ks_point]),
         "pauc": [
             {
                 **_columns_of(window, "fpr_min", "fpr_max", "value", "low", "high"),

@@ -178,12 +178,17 @@ class OperatingPoints(OfPart):
     level: Level = Field(description="Confidence level of each interval by itself.")
     exact: bool = Field(description="False if points of the curve were omitted.")
     total_points: int = Field(description="Number of points of the full curve.")
+    of_ks: int = Field(
+        description="Index in `points`, from 0, of the point with the largest TPR − FPR on the full curve. If the model "
+        "ranks better than chance, this difference is the KS statistic. Of equal points, the one that flags the fewest "
+        "rows."
+    )
     least_cost: int | None = Field(
         description="Index in `points`, from 0, of the point with the lowest cost. Null if no costs were given."
     )
     of_objective: int | None = Field(
-        description="Index in `points`, from 0, of the best point at the FPR of the objective `tpr`. Null for "
-        "other objectives."
+        description="Index in `points`, from 0, of the best point at the FPR of the objective `tpr`, or at the highest "
+        "FPR in the window of the objective `pauc`. Null for other objectives."
     )
     of_flagged: int | None = Field(
         description="Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of "

@@ -101,17 +101,20 @@ def no_guarantee(parameter: str, detail: str, code: str = "no_guarantee", **more
 
 MAX_ALIAS_CUTOFFS = 20
 """Maximum number of aliases whose cutoffs are among the operating points along a curve."""
+_ALWAYS_KEPT = 6
+"""Operating points along a curve that are kept besides those of aliases: both ends, and up to four that are searched."""
 
 
 @dataclass(frozen=True)
 class CutoffsAlong:
     """Operating points along a curve, ordered by the number of flagged rows.
 
-    `least_cost`, `of_objective`, `of_flagged` and `of_aliases`, by alias, are indices of `points`.
+    `of_ks`, `least_cost`, `of_objective`, `of_flagged` and `of_aliases`, by alias, are indices of `points`.
     """
 
     of: PartCurve
     points: list[core_metrics.OperatingPoint]
+    of_ks: int
     least_cost: int | None
     of_objective: int | None
     of_flagged: int | None
@@ -129,7 +132,7 @@ class CutoffsInput(NamedTuple):
 def find_cutoffs_input(session: Session, measured: PartCurve, max_points: int) -> CutoffsInput:
     """Return the stored data that `cutoffs_along` needs."""
     model = measured.model
-    most = min(MAX_ALIAS_CUTOFFS, max_points // 2)
+    most = min(MAX_ALIAS_CUTOFFS, max_points - _ALWAYS_KEPT)
     return CutoffsInput(
         measured,
         find_objective_curves(session, model, measured.part),
@@ -145,12 +148,13 @@ def cutoffs_along(
     prevalence: float | None,
     flagged: float | None = None,
 ) -> CutoffsAlong:
-    """Return operating points along a curve. They include that of the objective, the one with the lowest cost, the best
-    one that flags at most `flagged` of the rows, and the cutoffs of the model's aliases.
+    """Return operating points along a curve. They include that of the objective, the one with the greatest TPR − FPR,
+    the one with the lowest cost, the best one that flags at most `flagged` of the rows, and the cutoffs of the model's
+    aliases. Each of these is found among all points of the curve.
     """
     measured = found.of
     curve, totals = measured.curve, measured.totals
-    required: dict[str, int] = {}
+    required: dict[str, int] = {"of_ks": curve.ks_point}
 
     def place(threshold: float) -> int:
         """Return the index of the point that flags the same rows as this threshold."""
@@ -162,6 +166,9 @@ def cutoffs_along(
     chosen = objective_point(found.objective)
     if chosen is not None:
         required["of_objective"] = place(chosen.threshold)
+    elif (window := measured.model.objective)["metric"] == "pauc":
+        best = point_on(measured, fpr=window["fpr_max"])
+        required["of_objective"] = place(best.threshold)
     if flagged is not None:
         best = point_on(measured, flagged=flagged, costs=costs, prevalence=prevalence)
         required["of_flagged"] = place(best.threshold)
@@ -179,6 +186,7 @@ def cutoffs_along(
     return CutoffsAlong(
         measured,
         points,
+        at["of_ks"],
         at.get("least_cost"),
         at.get("of_objective"),
         at.get("of_flagged"),

@@ -225,6 +225,16 @@ class RocCurve:
         """
         return float(np.abs(self.tpr - self.fpr).max())
 
+    @property
+    def ks_point(self) -> int:
+        """The index of the point with the greatest TPR - FPR, the threshold at which the classes differ most.
+
+        Among equals, up to rounding, it is the point that flags the fewest rows. If the ranking is better than chance,
+        the difference is `ks`. O(n_points).
+        """
+        difference = self.tpr - self.fpr
+        return int(np.argmax(difference >= difference.max() - 4.0 * RATE_ROUNDING))
+
     def hull(self) -> RocCurve:
         """Return the upper convex hull: the points with the lowest cost for some costs and prevalence.
 

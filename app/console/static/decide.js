@@ -99,7 +99,7 @@ class Panel {
       if (value.trim() && !wrong) address.searchParams.set(name, value.trim()); else address.searchParams.delete(name);
     }
     const rows = address.searchParams.has("review") ? [] : ["rows"];  // these alone say nothing
-    for (const name of ["by", "at", "alias", "saved", ...rows]) address.searchParams.delete(name);
+    for (const name of ["by", "at", "alias", "place", "saved", ...rows]) address.searchParams.delete(name);
     const threshold = this.table.thresholds[this.index];
     address.searchParams.set("cutoff", threshold === null ? "none" : String(threshold));
     return address;
@@ -145,7 +145,7 @@ class Panel {
     const aliases = places.filter((name) => name.startsWith("@"));
     const alias = aliases.includes(this.why) ? this.why : aliases[0];
     this.card.querySelector("[data-why-shown]").textContent =
-      this.words[alias ?? (this.why || ["cost", "objective", "balance"].find((name) => places.includes(name)))] ?? `Cutoff ${this.index + 1} of ${this.table.cutoffs.length}`;
+      this.words[alias ?? (this.why || ["cost", "objective", "ks"].find((name) => places.includes(name)))] ?? `Cutoff ${this.index + 1} of ${this.table.cutoffs.length}`;
     const [line, rest] = this.workload(tpr);
     this.card.querySelector("[data-workload]").textContent = line;
     this.card.querySelector("[data-workload-of]").textContent = rest;

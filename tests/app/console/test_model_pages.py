@@ -973,6 +973,35 @@ def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser, sentences: S
     )
 
 
+def test_the_best_ks_cutoff_is_the_same_with_any_costs_and_without_javascript(
+    world: World, ours: Browser, visit: Callable[..., Any]
+) -> None:
+    metrics = world.ask("metrics")
+    threshold = repr(metrics["ks_threshold"])
+    assert f"KS {metrics['ks']:.3f} (at threshold {metrics['ks_threshold']:.3f})" in text_of(
+        ours.get(world.page)
+    )
+    costs = {"cost_false_positive": "1", "cost_false_negative": "6", "prevalence": "0.03"}
+    for terms in ({}, costs):
+        without = ours.get(world.page, **terms).text
+        (link,) = re.findall(r'href="([^"]*place=ks[^"]*)"', without)
+        shown_there = ours.get(html.unescape(link).partition("#")[0]).text
+        assert f'data-threshold="{threshold}"' in shown_there
+        for name, value in terms.items():
+            assert re.search(rf'name="{name}"[^>]* value="{re.escape(value)}"', shown_there)
+    window = visit(world.service)
+    window.sign_in(world.service.key())
+    page = window.open(world.page)
+    for _ in range(2):
+        page.locator('[data-place="ks"]').click()
+        expect(page.locator("[data-threshold]")).to_have_attribute("data-threshold", threshold)
+        difference = float(shown(page, "tpr")[0]) - float(shown(page, "fpr")[0])
+        assert difference == pytest.approx(metrics["ks"], abs=1.1e-3)
+        for name, value in costs.items():
+            page.locator(f"#{name}").fill(value)
+        page.locator('[data-picture="cost"]').get_by_text("Cost per row").wait_for()
+
+
 def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Browser) -> None:
     asked = {"rate": "tpr", "limit": "0.6", "confidence": "0.9", "count": "10"}
     page = " ".join(

@@ -52,6 +52,20 @@ def test_cuts_along_the_curve_are_the_single_ones(reader: httpx.Client, address:
     assert few["points"][few["least_cost"]] == cheapest
 
 
+def test_the_best_ks_cutoff_is_that_of_all_thresholds(reader: httpx.Client, address: str) -> None:
+    metrics = reader.get(f"{address}/metrics").json()
+    curve = reader.get(f"{address}/roc", params={"max_points": 100_000}).json()
+    assert curve["exact"]
+    best = max(curve["points"], key=lambda point: point["tpr"] - point["fpr"])
+    assert metrics["ks"] == best["tpr"] - best["fpr"]
+    costs = {"cost_false_positive": 1.0, "cost_false_negative": 7.0}
+    for terms in ({}, costs, costs | {"prevalence": 0.01}, {"flagged": 0.013}, {"points": 1000}):
+        found = reader.get(f"{address}/operating-points", params={"points": 10} | terms).json()
+        cutoff = found["points"][found["of_ks"]]
+        assert cutoff["threshold"] == metrics["ks_threshold"]
+        assert cutoff["tpr"]["value"] - cutoff["fpr"]["value"] == metrics["ks"]
+
+
 @pytest.mark.parametrize("share", [0.0, 0.013, 0.2, 1.0])
 def test_all_thresholds_are_looked_at_for_a_share_of_the_rows(
     reader: httpx.Client, address: str, share: float
@@ -93,6 +107,19 @@ def test_shares_of_the_rows_that_cannot_be(
     assert answer.status_code == 422
     if parameter is not None:
         assert [each["parameter"] for each in answer.json()["errors"]] == [parameter]
+
+
+def test_the_best_cutoff_in_a_window_of_false_positive_rates_is_among_them(
+    small: Service, dataset_id: str
+) -> None:
+    client = small.client(small.key())
+    objective = {"metric": "pauc", "fpr_max": 0.15}
+    job = small.train(client, dataset_id, name="window", objective=objective)
+    address = f"/v1/models/{job['output']['id']}"
+    best = client.get(f"{address}/operating-point?fpr=0.15").json()
+    for points in (10, 1000):
+        found = client.get(f"{address}/operating-points?points={points}").json()
+        assert found["points"][found["of_objective"]]["threshold"] == best["threshold"]
 
 
 def test_the_cut_of_the_objective_is_among_them(small: Service, dataset_id: str) -> None:
