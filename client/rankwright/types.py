@@ -2596,6 +2596,10 @@ class Metrics(Record):
     """Kolmogorov–Smirnov distance: the largest difference between TPR and FPR. It is biased upwards in
     small samples. Null without a curve.
     """
+    ks_threshold: float | None
+    """The threshold with the largest TPR − FPR. If the model ranks better than chance, this difference is
+    `ks`. Null without a curve, or if the best is to flag no rows.
+    """
     pauc: list[WindowArea]
     """Partial AUC over each window."""
     tpr_at_fpr: list[Height]
@@ -3005,11 +3009,16 @@ class OperatingPoints(Record):
     """False if points of the curve were omitted."""
     total_points: int
     """Number of points of the full curve."""
+    of_ks: int
+    """Index in `points`, from 0, of the point with the largest TPR − FPR on the full curve. If the model
+    ranks better than chance, this difference is the KS statistic. Of equal points, the one that flags
+    the fewest rows.
+    """
     least_cost: int | None
     """Index in `points`, from 0, of the point with the lowest cost. Null if no costs were given."""
     of_objective: int | None
-    """Index in `points`, from 0, of the best point at the FPR of the objective `tpr`. Null for other
-    objectives.
+    """Index in `points`, from 0, of the best point at the FPR of the objective `tpr`, or at the highest
+    FPR in the window of the objective `pauc`. Null for other objectives.
     """
     of_flagged: int | None
     """Index in `points`, from 0, of the best point that flags at most the fraction `flagged` of the rows.
