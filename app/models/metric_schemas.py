@@ -144,8 +144,8 @@ class Metrics(Resource):
     gini: Interval = Field(description=GINI)
     ks: float | None = Field(description=KS + " Null without a curve.")
     ks_threshold: FiniteOrNull = Field(
-        description="The threshold with the largest TPR − FPR. If the model ranks better than chance, this difference is "
-        "`ks`. Null without a curve, or if the best is to flag no rows."
+        description="The threshold with the largest TPR − FPR. If the model ranks better than chance, this difference "
+        "is `ks`. Null without a curve, or if the best is to flag no rows."
     )
     pauc: list[WindowArea] = Field(description="Partial AUC over each window.")
     tpr_at_fpr: list[Height] = Field(description="TPR at fixed false positive rates.")

@@ -179,9 +179,9 @@ class OperatingPoints(OfPart):
     exact: bool = Field(description="False if points of the curve were omitted.")
     total_points: int = Field(description="Number of points of the full curve.")
     of_ks: int = Field(
-        description="Index in `points`, from 0, of the point with the largest TPR − FPR on the full curve. If the model "
-        "ranks better than chance, this difference is the KS statistic. Of equal points, the one that flags the fewest "
-        "rows."
+        description="Index in `points`, from 0, of the point with the largest TPR − FPR on the full curve. If the "
+        "model ranks better than chance, this difference is the KS statistic. Of equal points, the one that flags the "
+        "fewest rows."
     )
     least_cost: int | None = Field(
         description="Index in `points`, from 0, of the point with the lowest cost. Null if no costs were given."

@@ -102,7 +102,7 @@ def no_guarantee(parameter: str, detail: str, code: str = "no_guarantee", **more
 MAX_ALIAS_CUTOFFS = 20
 """Maximum number of aliases whose cutoffs are among the operating points along a curve."""
 _ALWAYS_KEPT = 6
-"""Operating points along a curve that are kept besides those of aliases: both ends, and up to four that are searched."""
+"""Operating points along a curve that are kept besides those of aliases: both ends, and at most four others."""
 
 
 @dataclass(frozen=True)
