@@ -152,3 +152,38 @@ def _areas(of: str, found: list[Json], label: str = "{}", first: str = "P") -> I
         ends = (each["fpr_min"], each["fpr_max"])
         name, chance = label.format(area(*ends, first)), area_by_chance(*ends)
         yield Measure(name, each["value"], each.get("low"), each.get("high"), chance, of, ends)
+
+
+_WIDE = 0.05
+"""Range of the AUCs of random splits from which on a single split is called imprecise."""
+
+
+def time_effect(algorithm: str, found: Json) -> str:
+    """Return sentences on a baseline's AUC on the newest rows beside its AUCs on random splits, `random_split` of the
+    API. They claim an effect of time only if the test has found one.
+    """
+    ends = f"{found['low']:.3f} to {found['high']:.3f}"
+    newest, splits = found.get("newest"), found.get("splits")
+    if newest is None:  # of releases up to 0.3
+        return (
+            f"{algorithm} has an AUC of {found['value']:.3f} ({ends}) on one random split of the training rows. "
+            "Whether this differs from the newest rows was not tested, because an earlier release trained the model."
+        )
+    here = f"{newest['value']:.3f} ({newest['low']:.3f} to {newest['high']:.3f})"
+    several = f"{splits} random splits of the same {found['rows']:,} rows (mean {found['value']:.3f}, {ends})"
+    p_value = f"p = {found['p_value']:.2g}"
+    if found["p_value"] <= 0.05:
+        lower = newest["value"] < found["value"]
+        words = (
+            f"There is a significant effect of time ({p_value}): {algorithm} has an AUC of {here} on the newest rows, "
+            f"{'less' if lower else 'more'} than on any of {several}. Validation on random rows would be too "
+            f"{'optimistic' if lower else 'pessimistic'}."
+        )
+    else:
+        words = (
+            f"No significant effect of time ({p_value}): {algorithm} has an AUC of {here} on the newest rows, within "
+            f"the range of {several}."
+        )
+    if found["high"] - found["low"] > _WIDE:
+        words += " The AUC of a single random split is imprecise here."
+    return words

@@ -25,6 +25,7 @@ from app.console.api import attempt
 from app.console.rendering import date, percent, points
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.forms import number_or_text
+from app.measures import time_effect
 from app.platform.errors import shown
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -329,8 +330,20 @@ async def read_baselines(page: PageDep, ref: str) -> Response:
                 and each.difference.adjusted_p_value is not None
                 and each.difference.adjusted_p_value <= 1 - found.level
             ]
+    of_time = [
+        time_effect(each.algorithm, each.random_split.to_json())
+        for each in (() if found is None else found.baselines)
+        if each.random_split is not None
+    ]
     return await show_part(
-        page, model, "baselines", found=found, words=words, windows=drawn, better=better
+        page,
+        model,
+        "baselines",
+        found=found,
+        words=words,
+        windows=drawn,
+        better=better,
+        of_time=of_time,
     )
 
 

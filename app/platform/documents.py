@@ -397,8 +397,26 @@ class FoldAuc(TypedDict):
     auc: Annotated[float, Field(description="AUC of the fold's rows.")]
 
 
-class SeemingArea(Interval):
-    """AUC on random rows, with its confidence interval."""
+class NewestArea(Interval):
+    """AUC on the newest rows, with its confidence interval."""
+
+
+@described
+class RandomSplits(Interval):
+    """AUCs of a baseline on random splits of the rows: their mean, the lowest and the highest. Models of releases up to
+    0.3 have the AUC of one split with its confidence interval, without the other members.
+    """
+
+    newest: NotRequired[NewestArea]
+    """AUC of the baseline on the newest of these rows, trained on the others."""
+    splits: NotRequired[int]
+    """Number of random splits."""
+    rows: NotRequired[int]
+    """Number of rows of each split: a sample if the dataset has more."""
+    p_value: NotRequired[float]
+    """Two-sided p-value of a permutation test. At most 0.05 if the AUC on the newest rows is outside the range of the
+    random splits: then there is a significant effect of time. Above 0.05, the difference may be due to chance.
+    """
 
 
 @described
@@ -417,9 +435,9 @@ class Baseline(TypedDict):
     """Number of training rows in the first fold. Null if the fit failed before the rows were read."""
     of_rows: int | None
     """Number of available training rows. Greater than `rows` if the baseline was trained on a sample."""
-    random_split: NotRequired[SeemingArea | None]
-    """For validation on the newest rows: the AUC on random rows of the training part. Its difference from the
-    baseline's AUC shows the effect of time. Null for other validation methods and for all baselines but the first.
+    random_split: NotRequired[RandomSplits | None]
+    """For validation on the newest rows: the AUC on random splits of the same rows, with a test of the effect of time.
+    Null for other validation methods, for tables with groups, and for all baselines but the first.
     """
 
 

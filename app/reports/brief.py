@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.evaluation.checks import groups_of
-from app.measures import CHECKS
+from app.measures import CHECKS, time_effect
 from app.platform.documents import StoredMemo
 from app.platform.tables import Evaluation
 from app.reports import document
@@ -61,23 +61,14 @@ def _data(facts: Facts) -> Paragraph:
     model, dataset = facts.model, facts.dataset
     name = model.dataset_id if model.dataset is None else document.version(model.dataset)
     size = "" if dataset is None else f", {document.count(dataset.rows)} rows"
-    seems = next(
-        (
-            each
-            for each in (facts.baselines.baselines if facts.baselines else ())
-            if each.get("random_split")
-        ),
-        None,
+    of_time = "".join(
+        f" {time_effect(each['algorithm'], found)}"
+        for each in (facts.baselines.baselines if facts.baselines else ())
+        if (found := each.get("random_split"))
     )
-    flattery = ""
-    if seems is not None:
-        flattery = (
-            f" A random split would be too optimistic: {seems['algorithm']} has an AUC of "
-            f"{document.interval(seems['random_split'], 3)} on random rows."
-        )
     words = (
         f"Training data: {name}{size}, {len(model.features)} features. Algorithm: {model.algorithm}. "
-        f"Validation: {document.validation(model.validation)}.{flattery}"
+        f"Validation: {document.validation(model.validation)}.{of_time}"
     )
     return Paragraph(words)
 

@@ -50,9 +50,9 @@ from app.training.splits import (
     divide,
     hash_rows,
     note_kinds,
-    split,
     split_rows,
 )
+from app.training.time_effect import TimedRows
 from core import metrics, selection
 from core.registry import ALGORITHMS
 
@@ -112,6 +112,7 @@ class BipartiteTable:
         self._features = payload["table"]["features"]
         self._cluster = payload.get("cluster")
         self._folds: list[RowSplit] = []
+        self.timed: TimedRows | None = None
         self._n_folds: int = validation.get("folds", 1)
         self._divided: dict[tuple[int, int] | None, dict[InnerSplits, list[RowSplit]]] = {}
         self._latest: tuple[tuple[int, int], BipartiteSplitData] | None = None
@@ -120,6 +121,7 @@ class BipartiteTable:
                 self.served = self._split_data(table, None)
             case "holdout":
                 (row_split,) = split_rows(table, validation, spec["seed"])
+                self.timed = TimedRows.draw(table, row_split, spec["seed"])
                 self.served = self._split_data(*divide(table, *row_split))
             case "dataset":
                 other = payload["validation_table"]
@@ -134,6 +136,7 @@ class BipartiteTable:
                 self.served = self._split_data(table, evaluated.coded_as(table))
             case "cross_validation":
                 self._folds = split_rows(table, validation, spec["seed"])
+                self.timed = TimedRows.draw(table, self._folds[-1], spec["seed"])
                 self.served = self._split_data(table, None)
             case method:
                 raise Invalid(
@@ -163,6 +166,10 @@ class BipartiteTable:
         """Return the positions of the training and the validation rows of a fold."""
         repeat, fold = scope
         return self._folds[repeat * self._n_folds + fold]
+
+    def divided(self, table: Table, row_split: RowSplit) -> BipartiteSplitData:
+        """Return a table of these features, divided into a training and a validation part."""
+        return BipartiteSplitData(*divide(table, *row_split), self._features, {})
 
     def held_out_rows(self, folds: Sequence[tuple[int, int]]) -> HeldOutRows:
         """Return the held-out rows, fold by fold; without folds, the validation rows."""
@@ -290,19 +297,6 @@ class BipartiteSplitData(SplitData):
     def inner(self, inner: InnerSplits, split: int, seed: int) -> BipartiteSplitData:
         """Return an inner split of the training rows."""
         parts = divide(self.train, *self._split(inner, seed)[split])
-        return BipartiteSplitData(*parts, self._features, {})
-
-    def divided_at_random(self, fraction: float, seed: int) -> BipartiteSplitData | None:
-        """Return the training rows split at random although they have times; None for rows without times, for a stored
-        table, and if they cannot be split.
-        """
-        if self.train.time is None or isinstance(self.train, StoredTable):
-            return None
-        rows = replace(self.train, time=None)
-        try:
-            parts = divide(rows, *split(rows, fraction, seed))
-        except Invalid:
-            return None
         return BipartiteSplitData(*parts, self._features, {})
 
     def auc(self, ranker: Ranker) -> metrics.Interval:

@@ -26,11 +26,11 @@ from app.jobs.progress import Callback
 from app.models.objectives import without_count
 from app.models.service import VALIDATION
 from app.platform import documents
-from app.platform.documents import MonotoneProof
+from app.platform.documents import MonotoneProof, RandomSplits
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation, search
-from app.training.baselines import BASELINES, reserved_for
+from app.training.baselines import BASELINES, FIRST_ROWS, reserved_for
 from app.training.bipartite import BipartiteSplitData, BipartiteTable, in_files, scores_file
 from app.training.lists import GradedSplitData
 from app.training.multilabel import MultilabelSplitData
@@ -73,8 +73,9 @@ from app.training.records import (
     TrialPart,
 )
 from app.training.result import QUANTILES_FILE, quantiles_of
-from app.training.splits import Fold, InnerSplits, SplitData, folds_of
-from core import artifact
+from app.training.splits import Fold, InnerSplits, RowSplit, SplitData, folds_of
+from app.training.time_effect import compare_with_random_splits
+from core import artifact, metrics
 from core.base.checkpoint import SharedRanker
 from core.base.monotone import check_monotone
 from core.base.ranker import Floats, Ranker
@@ -103,8 +104,9 @@ MIN_MEASURED_ROWS = 10_000
 BYTES_PER_MEASURED_ROW = 300
 """Of a part whose rows are in a file, and counted by groups: twice what the metrics of a row take."""
 
-MAX_RANDOM_SPLIT_ROWS = 20_000
-"""Training rows for the AUC of a random split: they are copied."""
+TIME_TEST_FRACTION = 0.02
+"""Of the budget of `auto`, what the comparison with random splits may take."""
+
 MAX_BASELINE_ROWS = 57_344
 """Rows of a table in a file that baselines learn from, in memory, at most."""
 
@@ -250,7 +252,12 @@ class FitContext:
         if part["what"] == TRIAL:
             result = self._run_trial(part, folder, progress)
         elif part["what"] == BASELINE:
-            result = self.fit_baseline(part, folder, progress)
+            baseline = result = self.fit_baseline(part, folder, progress)
+            if baseline["failed"] is None and self._tests_time(part):
+                fitted = self.clock()
+                baseline["random_split"] = self._test_time(part, progress)
+                if math.isinf(self._budget):  # not among the seconds that baselines may take
+                    started += self.clock() - fitted
         elif part["what"] == SHARD:
             result = self._fit_shard(part, folder, progress)
         elif part["what"] == FIT:
@@ -336,9 +343,7 @@ class FitContext:
         progress.enter(COMPARING, rows=n_rows)
         seconds = part.get("seconds")
         until = time.perf_counter() + (math.inf if seconds is None else seconds)
-        members: list[documents.Member] = [
-            {"algorithm": part["algorithm"], "parameters": part["parameters"], "weight": 1.0}
-        ]
+        members = _members_of(part)
         outcome: BaselineOutcome = {
             "rows": n_rows,
             "of": of,
@@ -377,29 +382,36 @@ class FitContext:
             outcome["failed"] = str(error)
             return outcome
         split_data.write_scores(ranker, "validation", folder / SCORES_FILE)
-        if part["algorithm"] == BASELINES[0]:
-            outcome["random_split"] = self._fit_random_split(members, learning, step)
         return outcome
 
-    def _fit_random_split(
-        self, members: Sequence[documents.Member], learning: BipartiteSplitData, step: Callback
-    ) -> documents.SeemingArea | None:
-        """Return the AUC of a baseline on a random split, when the validation rows are the newest ones; None if not
-        possible.
-        """
-        fraction, seed = self.spec["validation"].get("fraction", 1.0 / 3.0), self.spec["seed"]
-        few = min(1.0, MAX_RANDOM_SPLIT_ROWS / len(learning.train.y))
-        drawn = (learning if few == 1.0 else learning.thinned(few, seed)).divided_at_random(
-            fraction, seed
+    def _tests_time(self, part: BaselinePart) -> bool:
+        """Return True for the first fit of the first baseline, whose AUC is compared with those on random splits."""
+        first, rows = (folds_of(self.spec["validation"]) or [SERVED])[0], part.get("rows")
+        return (
+            part["algorithm"] == BASELINES[0]
+            and scope_of(part) == first
+            and (rows is None or rows <= FIRST_ROWS)
         )
-        if drawn is None:
+
+    def _test_time(self, part: BaselinePart, progress: FitProgress) -> RandomSplits | None:
+        """Return a baseline's AUC on the newest rows beside those on random splits; None for rows without times, and if
+        it is not possible.
+        """
+        data = self.data
+        if not isinstance(data, BipartiteTable) or (timed := data.timed) is None:
             return None
+        members = _members_of(part)
+
+        def auc_of(table: Table, row_split: RowSplit) -> metrics.Interval:
+            split_data = data.divided(table, row_split)
+            ranker, _, _ = fit_members(members, split_data, progress.step)
+            return split_data.auc(ranker)
+
+        limit = None if math.isinf(self._budget) else TIME_TEST_FRACTION * self._budget
         try:
-            ranker, _, _ = fit_members(members, drawn, step)
-        except (CoreError, _TooSlow):
+            return compare_with_random_splits(timed, auc_of, self.spec["seed"], limit)
+        except CoreError:
             return None
-        value, low, high = drawn.auc(ranker)
-        return {"value": value, "low": low, "high": high}
 
     def _rows_of_baselines(
         self, scope: Scope, split_data: BipartiteSplitData, fraction: float
@@ -651,6 +663,10 @@ def fold_stopped(notes: Sequence[str]) -> list[str]:
     if (count := len(notes) - len(others)) > 1:
         return [f"{count} of the last fits were stopped before they were complete", *others]
     return list(notes)
+
+
+def _members_of(part: BaselinePart) -> list[documents.Member]:
+    return [{"algorithm": part["algorithm"], "parameters": part["parameters"], "weight": 1.0}]
 
 
 def _join(

@@ -32,9 +32,9 @@ from app.platform.documents import (
     Objective,
     Parameters,
     PartialAuc,
+    RandomSplits,
     Search,
     SearchSpec,
-    SeemingArea,
     TableFile,
     Validation,
     Window,
@@ -351,7 +351,7 @@ class BaselineOutcome(PartOutcome):
     failed: str | None
     late: NotRequired[bool]
     skipped: NotRequired[bool]
-    random_split: NotRequired[SeemingArea | None]
+    random_split: NotRequired[RandomSplits | None]
 
 
 Outcome = TrialOutcome | FitOutcome | ServedOutcome | BaselineOutcome

@@ -265,7 +265,9 @@ def compare_baselines(
                 "failed": failed,
                 "rows": None if of_first is None else of_first.get("rows"),
                 "of_rows": None if of_first is None else of_first.get("of"),
-                "random_split": None if of_first is None else of_first.get("random_split"),
+                "random_split": next(
+                    (found for each in parts if (found := each["result"].get("random_split"))), None
+                ),
             }
         )
         if fitted:

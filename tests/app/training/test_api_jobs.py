@@ -770,8 +770,12 @@ def test_what_a_random_split_would_have_said_stands_beside_the_newest_rows(
         return
     seems = first["random_split"]
     assert seems["low"] < seems["value"] < seems["high"]
+    assert (seems["splits"], seems["rows"]) == (39, 600)
+    assert seems["newest"]["value"] == pytest.approx(newest)
     if drifts:
-        assert seems["low"] > 0.6
         assert newest < 0.4  # the other way round
+        assert seems["low"] > newest
+        assert seems["p_value"] <= 0.05
     else:
-        assert abs(seems["value"] - newest) < 0.12
+        assert seems["low"] < newest < seems["high"]
+        assert seems["p_value"] > 0.05
