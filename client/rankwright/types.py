@@ -202,10 +202,10 @@ class Baseline(Record):
     """Number of training rows in the first fold. Null if the fit failed before the rows were read."""
     of_rows: int | None
     """Number of available training rows. Greater than `rows` if the baseline was trained on a sample."""
-    random_split: SeemingArea | None = None
-    """For validation on the newest rows: the AUC on random rows of the training part. Its difference from
-    the baseline's AUC shows the effect of time. Null for other validation methods and for all baselines
-    but the first.
+    random_split: RandomSplits | None = None
+    """For validation on the newest rows: the AUC on random splits of the same rows, with a test of the
+    effect of time. Null for other validation methods, for tables with groups, and for all baselines but
+    the first.
     """
 
 class BaselineArea(Record):
@@ -2950,6 +2950,16 @@ class NewWindow(Record):
     fpr_max: float
     """Upper end of the window. It must be greater than `fpr_min`."""
 
+class NewestArea(Record):
+    """AUC on the newest rows, with its confidence interval."""
+
+    value: float
+    """The estimate."""
+    low: float
+    """Lower end of the confidence interval."""
+    high: float
+    """Upper end of the confidence interval."""
+
 class OperatingPoint(Record):
     """One threshold and its consequences on one part of the data."""
 
@@ -3382,6 +3392,30 @@ class QuerySizes(Record):
     """Median number of rows per query."""
     max_rows: int
     """Number of rows in the largest query."""
+
+class RandomSplits(Record):
+    """AUCs of a baseline on random splits of the rows: their mean, the lowest and the highest. Models of
+    releases up to 0.3 have the AUC of one split with its confidence interval, without the other
+    members.
+    """
+
+    value: float
+    """The estimate."""
+    low: float
+    """Lower end of the confidence interval."""
+    high: float
+    """Upper end of the confidence interval."""
+    newest: NewestArea | None = None
+    """AUC of the baseline on the newest of these rows, trained on the others."""
+    splits: int | None = None
+    """Number of random splits."""
+    rows: int | None = None
+    """Number of rows of each split: a sample if the dataset has more."""
+    p_value: float | None = None
+    """Two-sided p-value of a permutation test. At most 0.05 if the AUC on the newest rows is outside the
+    range of the random splits: then there is a significant effect of time. Above 0.05, the difference
+    may be due to chance.
+    """
 
 class Ranking(Record):
     """Row numbers, best row first, with their scores and probabilities."""
@@ -4023,16 +4057,6 @@ class SearchTrial(Record):
     """`chosen`, `left` (not chosen), `failed` or `untried`. Null if it was not recorded."""
     reason: str | None = None
     """Why the candidate failed or was not tried. Null otherwise."""
-
-class SeemingArea(Record):
-    """AUC on random rows, with its confidence interval."""
-
-    value: float
-    """The estimate."""
-    low: float
-    """Lower end of the confidence interval."""
-    high: float
-    """Upper end of the confidence interval."""
 
 class StoredGuarantee(Record):
     """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others
