@@ -517,13 +517,19 @@ class Column(Record):
     """Name of the column."""
     type: Literal['numeric', 'boolean', 'datetime', 'categorical'] | None
     """`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped."""
-    role: Literal['feature', 'label', 'item', 'weight', 'group', 'query', 'identifier', 'dropped']
-    """`feature`, `label`, `item`, `weight`, `group` or `query`. `identifier`: a text column with a
-    different value in nearly every row; it is not used as a feature. `dropped`: not read.
+    role: Literal['feature', 'protected', 'label', 'item', 'weight', 'group', 'query', 'identifier', 'dropped']
+    """`feature`, `label`, `item`, `weight`, `group` or `query`. `protected`: declared in the upload field
+    `protected`; it is a feature only of models whose training job names it in `protected_features`.
+    `identifier`: a text column with a different value in nearly every row; it is not used as a feature.
+    `dropped`: not read.
     """
     protected: bool | None = None
-    """True if the name suggests a legally protected attribute, such as `sex` or `age`. Evaluations also
-    compare its groups. Default: `false`.
+    """True if the upload declared the column as protected. Evaluations compare its groups. Default:
+    `false`.
+    """
+    seems_protected: bool | None = None
+    """True if the column is not declared as protected, but its name suggests a legally protected
+    attribute, such as `sex` or `age`. Evaluations compare its groups, too. Default: `false`.
     """
     missing: int | None
     """Number of rows without a value. Null if the column was not read."""
@@ -990,6 +996,11 @@ class Dataset(Record):
     """Columns to read as numbers. Any other value in them counts as missing."""
     drop: list[str] | None
     """Columns to ignore."""
+    protected: list[str] | None
+    """Columns with a legally protected attribute, such as sex or age. They are stored, compared between
+    groups and monitored, but are not features of a model unless the training job names them in
+    `protected_features`.
+    """
     missing: list[str] | None
     """Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`,
     `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`.
@@ -2006,6 +2017,10 @@ class Job(Record):
     """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the
     job's time that they may take; null: no limit. Null unless the job trains a model.
     """
+    protected_features: list[str] | None = None
+    """Protected columns of the dataset that are features of the model. Null unless the job trains a model,
+    and for a job of a release without protected columns.
+    """
     timeout_seconds: float
     """Maximum run time in seconds."""
     priority: int
@@ -2070,6 +2085,8 @@ class JobCheck(Record):
     """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the
     job's time that they may take; null: no limit.
     """
+    protected_features: list[str]
+    """Protected columns of the dataset that are features of the model."""
     estimate: Estimate
     """A rough estimate of time and memory."""
     warnings: list[str]
@@ -2719,6 +2736,14 @@ class Model(Record):
     """Warnings from the training."""
     monotone: MonotoneProof | None
     """Verification of the monotone constraints. Null if the model was trained without them."""
+    protected: list[ProtectedColumn] | None = None
+    """The protected columns of the training dataset, and which of them are features by whose decision.
+    Null for a model of a release that did not store them.
+    """
+    proxies: list[ProxyTest] | None = None
+    """How well the features predict each protected column of the training dataset that is not a feature.
+    Null without such columns, and if it was not measured.
+    """
     importance_job_id: str | None
     """Job that measures the feature importances after the training. Null if the training measured them."""
     fit_seconds: float
@@ -3349,6 +3374,56 @@ class ProgressRow(Record):
     """Mean value of the job's objective over the inner splits."""
     seconds: float
     """Fit time over all inner splits, in seconds."""
+
+class ProtectedColumn(Record):
+    """A column that the training dataset declares as protected."""
+
+    name: str
+    """Name of the column."""
+    type: str
+    """`numeric`, `boolean`, `datetime` or `categorical`."""
+    feature: bool
+    """True if the column is a feature of the model, because the training job named it in
+    `protected_features`.
+    """
+    decided_by: str | None
+    """Name of the key that created the training job. Null if the column is not a feature."""
+    decided_at: float | None
+    """When the training job was created. Null if the column is not a feature."""
+
+class ProxyAuc(Record):
+    """AUC of scores that predict a protected column, with its confidence interval."""
+
+    feature: str | None
+    """The feature that alone makes the scores. Null: all features of the model together."""
+    value: float | None
+    """The AUC, from scores of rows that the scores were not fitted on; 0.5 is random. Null if `reason`
+    says why.
+    """
+    low: float | None
+    """Lower end of the confidence interval."""
+    high: float | None
+    """Upper end of the confidence interval."""
+    reason: str | None
+    """Why there is no value. Null if there is one."""
+
+class ProxyTest(Record):
+    """How well the features of a model predict one value of a protected column, against the other values."""
+
+    column: str
+    """The protected column."""
+    value: str
+    """The value that is predicted; for a column of numbers a range of values."""
+    rows: int
+    """Number of rows that were used: all training rows with a value, or a random sample of them."""
+    positives: int
+    """Number of those rows that have the value."""
+    level: float
+    """Confidence level of each interval. The intervals are not adjusted for the number of features."""
+    together: ProxyAuc
+    """The AUC of all features together."""
+    features: list[ProxyAuc]
+    """The AUC of each feature alone, the most predictive first."""
 
 class Quantile(Record):
     """A quantile: the smallest value that at least the fraction `at` of the rows does not exceed."""
