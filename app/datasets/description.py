@@ -65,6 +65,15 @@ def describe(given: Mapping[str, str], also: Sequence[str] = ()) -> TableFields:
                 "detail": f"each column can have only one role, got {named[:1000]}",
             }
         )
+    taken = {column: role for role, column in roles if role not in ("categorical", "numeric")}
+    errors += [
+        {
+            "parameter": "protected",
+            "detail": f"a protected column must have no other role, got {column!r} as protected and as {taken[column]}",
+        }
+        for column in fields.protected or ()
+        if column in taken
+    ]
     if errors:
         raise Invalid(errors[0]["detail"], errors=errors)
     return fields

@@ -14,6 +14,7 @@ from app.ingest.fields import (
     ColumnField,
     ColumnsField,
     FlagField,
+    MarkedColumnsField,
     NameField,
     TextField,
     TextFields,
@@ -114,6 +115,13 @@ class ReadingFields(TextFields):
         description="Columns to ignore.",
         examples=['customer_id,"name, first"'],
     )
+    protected: Annotated[list[str] | None, MarkedColumnsField()] = Field(
+        default=None,
+        description="Columns with a legally protected attribute, such as sex or age. They are stored, compared "
+        "between groups and monitored, but are not features of a model unless the training job names them in "
+        "`protected_features`.",
+        examples=["sex,age"],
+    )
     missing: Annotated[list[str] | None, TokensField()] = Field(
         default=None,
         description="Strings that mean a missing value, ignoring case. An empty cell is always missing, and so "
@@ -153,7 +161,9 @@ class TableFields(Dialect, ReadingFields, RoleFields):
         return {name: getattr(self, name) for name in ReadingFields.model_fields}
 
     def columns(self) -> Iterator[tuple[str, str]]:
-        """Yield each table column that a field refers to: the field, and the column's name."""
+        """Yield each table column that a field refers to, except those only marked: the field, and the column's
+        name.
+        """
         for field, type_ in type(self).types().items():
             value = getattr(self, field)
             if value is None or not isinstance(type_, ColumnField | ColumnsField):

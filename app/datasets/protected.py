@@ -1,8 +1,17 @@
-"""Columns that are often protected by law, such as sex and age: recognized by their names, in four languages."""
+"""Protected columns, such as sex and age: those that an upload declares, and those whose names suggest it in one of
+four languages.
+
+A declared column has the role `protected`: it is read and profiled like a feature, but no model is trained on it unless
+the training job names it. A name alone changes nothing but which groups are compared.
+"""
 
 from __future__ import annotations
 
+from app.platform.tables import Dataset, Model
 from app.platform.text import plain_words
+
+PROTECTED = "protected"
+"""The role of a declared column."""
 
 _WORDS = frozenset(
     (
@@ -56,3 +65,36 @@ def is_protected(name: str) -> bool:
     if words & _WORDS or any(pair <= words for pair in _PAIRS):
         return True
     return bool(words & _AGE) and words <= _AGE | _BESIDE_AGE
+
+
+def protected_columns(dataset: Dataset) -> list[str]:
+    """Return the columns that the upload declared as protected, in the order of the table; for a dataset that is not
+    ready, as declared.
+    """
+    declared = dataset.reading.get("protected") or []
+    known = [column["name"] for column in dataset.columns or ()]
+    return [name for name in known if name in declared] if known else list(declared)
+
+
+def columns_to_compare(dataset: Dataset) -> list[str]:
+    """Return the columns whose groups are compared by default, in the order of the table: the declared ones, and those
+    whose names suggest a protected attribute.
+    """
+    declared = protected_columns(dataset)
+    return [
+        column["name"]
+        for column in dataset.columns
+        if column["name"] in declared or is_protected(column["name"])
+    ]
+
+
+def protected_columns_of(model: Model) -> list[str]:
+    """Return the columns that were declared as protected in the dataset that a model was trained on, in the order of
+    the table; empty for a model of a release that did not store them.
+    """
+    return [column["name"] for column in model.protected or ()]
+
+
+def protected_features_of(model: Model) -> list[str]:
+    """Return the protected columns that are features of a model, because its training job named them."""
+    return [column["name"] for column in model.protected or () if column["feature"]]

@@ -9,7 +9,14 @@ from app.datasets import repository
 from app.datasets import service as datasets
 from app.datasets.description import Format, describe
 from app.datasets.fields import TableFields
-from app.ingest.fields import ColumnField, ColumnsField, join_names, split_names
+from app.ingest.fields import (
+    ColumnField,
+    ColumnsField,
+    MarkedColumnsField,
+    NamesField,
+    join_names,
+    split_names,
+)
 from app.ingest.formats import merge
 from app.platform.blobs import Blob, BlobStore
 from app.platform.errors import Conflict, Invalid
@@ -38,13 +45,18 @@ def describe_again(dataset: Dataset, changes: Changes) -> tuple[TableFields, dic
         if given in said:
             kept.pop(other, None)
     kept = {name: text for name, text in merge(kept, said).items() if name not in said}
-    taken = {column for name, text in said.items() for column in _columns(name, text)}
     for name, text in list(kept.items()):
         if not (columns := _columns(name, text)):
             continue
+        taken = {
+            column
+            for other, now in said.items()
+            if not _may_share(name, other)
+            for column in _columns(other, now)
+        }
         left = [column for column in columns if column not in taken]
         if left:
-            kept[name] = join_names(left) if isinstance(types[name], ColumnsField) else left[0]
+            kept[name] = join_names(left) if isinstance(types[name], NamesField) else left[0]
         else:
             del kept[name]
     if (kept | said).get("label") != dataset.label:
@@ -61,9 +73,14 @@ def describe_again(dataset: Dataset, changes: Changes) -> tuple[TableFields, dic
 def _columns(name: str, text: str) -> list[str]:
     """Return the columns that an upload field refers to; empty for a field that refers to none."""
     type_ = TableFields.types().get(name)
-    if isinstance(type_, ColumnsField):
+    if isinstance(type_, ColumnsField | MarkedColumnsField):
         return split_names(text)
     return [text] if isinstance(type_, ColumnField) else []
+
+
+def _may_share(one: str, other: str) -> bool:
+    """Return True if two upload fields may refer to the same column: a protected column has a type, too."""
+    return "protected" in (one, other) and not {"categorical", "numeric"}.isdisjoint((one, other))
 
 
 def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:

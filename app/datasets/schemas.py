@@ -18,7 +18,7 @@ from pydantic import (
 from app.datasets.description import CONTENT_ENCODINGS
 from app.datasets.fields import ReadingFields, TableFields
 from app.datasets.parts import MAX_PARTS
-from app.datasets.protected import is_protected
+from app.datasets.protected import PROTECTED, is_protected
 from app.datasets.service import COPIES, describe_copies, is_constant
 from app.http.schemas import (
     Body,
@@ -40,7 +40,13 @@ from app.platform.tables import DatasetStatus, VersionMode
 
 ColumnType = Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))]
 Role = Annotated[
-    str, one_of(("feature", "label", "item", "weight", "group", "query", "identifier", "dropped"))
+    str,
+    one_of(
+        (
+            *("feature", PROTECTED, "label", "item", "weight", "group", "query"),
+            *("identifier", "dropped"),
+        )
+    ),
 ]
 Status = Annotated[str, one_of(DatasetStatus)]
 ContentType = Annotated[str, one_of(CONTENT_TYPES)]
@@ -81,14 +87,20 @@ class Column(Resource):
         examples=["numeric"],
     )
     role: Role = Field(
-        description="`feature`, `label`, `item`, `weight`, `group` or `query`. `identifier`: a text column with a "
-        "different value in nearly every row; it is not used as a feature. `dropped`: not read.",
+        description="`feature`, `label`, `item`, `weight`, `group` or `query`. `protected`: declared in the upload "
+        "field `protected`; it is a feature only of models whose training job names it in `protected_features`. "
+        "`identifier`: a text column with a different value in nearly every row; it is not used as a feature. "
+        "`dropped`: not read.",
         examples=["feature"],
     )
     protected: bool = Field(
         default=False,
-        description="True if the name suggests a legally protected attribute, such as `sex` or `age`. Evaluations "
-        "also compare its groups.",
+        description="True if the upload declared the column as protected. Evaluations compare its groups.",
+    )
+    seems_protected: bool = Field(
+        default=False,
+        description="True if the column is not declared as protected, but its name suggests a legally protected "
+        "attribute, such as `sex` or `age`. Evaluations compare its groups, too.",
     )
     missing: int | None = Field(
         description="Number of rows without a value. Null if the column was not read."
@@ -121,11 +133,15 @@ class Column(Resource):
     @model_validator(mode="before")
     @classmethod
     def _add_derived(cls, column: Any) -> Any:
-        """Add whether the column is constant, from its stored profile, and whether its name is protected."""
+        """Add whether the column is constant, from its stored profile, and whether it is or seems to be protected."""
         if not isinstance(column, dict):
             return column
-        derived = {"protected": is_protected(column["name"])}
-        if column.get("role") == "feature":
+        protected = column.get("role") == PROTECTED
+        derived = {
+            "protected": protected,
+            "seems_protected": not protected and is_protected(column["name"]),
+        }
+        if column.get("role") in ("feature", PROTECTED):
             derived["constant"] = is_constant(column)
         return column | derived
 

@@ -9,7 +9,7 @@ same time, the second gets an error, so that every later version has all accepte
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -22,17 +22,19 @@ from app.datasets.description import (
     refuse_clash,
 )
 from app.datasets.fields import TableFields, VersionFields
+from app.datasets.protected import PROTECTED
 from app.ingest import hints
 from app.ingest.fields import MAX_TEXT_LENGTH
 from app.ingest.formats import CSV, Dialect, merge, notation_fields
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
+from app.jobs.parameters import protected_features
 from app.platform.blobs import Blob, BlobStore
 from app.platform.documents import DatasetLineage, TableDialect
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, counted, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
-from app.platform.sql import ALL_ROWS, Page, RowFilter, Session
+from app.platform.sql import ALL_ROWS, Json, Page, RowFilter, Session
 from app.platform.tables import (
     Dataset,
     DatasetKind,
@@ -506,9 +508,15 @@ def _check_takes_pairs(session: Session, owner: str, dataset: Dataset) -> None:
         )
 
 
-def count_features(dataset: Dataset) -> int:
-    """Return the number of feature columns."""
-    return sum(column["role"] == "feature" for column in dataset.columns)
+def feature_columns(dataset: Dataset, also: Collection[str] = ()) -> list[Json]:
+    """Return the profiles of the columns that are features, in the order of the table; `also` are protected columns
+    that are features, too.
+    """
+    return [
+        column
+        for column in dataset.columns
+        if column["role"] == "feature" or (column["role"] == PROTECTED and column["name"] in also)
+    ]
 
 
 def lock_datasets(session: Session, owner: str, *ids: str | None) -> None:
@@ -549,20 +557,22 @@ def check_pairs_ready(dataset: Dataset, pointer: str | None = None) -> None:
     raise Conflict(detail, code="pairs_not_ready", errors=errors)
 
 
-def find_misfit(dataset: Dataset, other: Dataset) -> str | None:
+def find_misfit(dataset: Dataset, other: Dataset, also: Collection[str] = ()) -> str | None:
     """Return a phrase that lists the dataset's features that the other dataset lacks or has with another type; None if
-    there are none.
+    there are none. `also` are protected columns that are features, too.
     """
-    return missing_features(
-        [column for column in dataset.columns if column["role"] == "feature"], other
-    )
+    return missing_features(feature_columns(dataset, also), other)
 
 
 def missing_features(features: Sequence[Mapping[str, Any]], other: Dataset) -> str | None:
     """Return a phrase that lists the given features that a dataset lacks or has with another type; None if there are
     none.
     """
-    has = {c["name"]: c for c in other.columns if c["role"] in {"feature", "identifier"}}
+    has = {
+        column["name"]: column
+        for column in other.columns
+        if column["role"] in {"feature", PROTECTED, "identifier"}
+    }
     missing = [column["name"] for column in features if column["name"] not in has]
     if missing:
         features_named = counted(len(missing), "feature", "features")
@@ -656,10 +666,11 @@ def notes_on(spec: Mapping[str, Any], dataset: Dataset | None) -> Iterator[str]:
             f"the validation dataset {judge['id']} has rows that the model was trained on, so the metrics "
             "are too optimistic"
         )
+    also = protected_features(spec)
     constant = [
         repr(column["name"])
-        for column in (dataset.columns if dataset is not None else [])
-        if column["role"] == "feature" and column["distinct"] and is_constant(column)
+        for column in (feature_columns(dataset, also) if dataset is not None else [])
+        if column["distinct"] and is_constant(column)
     ]
     if constant:
         shown = ", ".join(constant[:MAX_NAMED]) + (", …" if len(constant) > MAX_NAMED else "")

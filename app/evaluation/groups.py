@@ -11,7 +11,7 @@ import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from app.datasets.matrices import Table
-from app.datasets.protected import is_protected
+from app.datasets.protected import columns_to_compare
 from app.evaluation.requests import MAX_PROTECTED, EvaluationRequest
 from app.models import repository as model_rows
 from app.models.calibrations import reliability_record
@@ -146,15 +146,16 @@ def _makes_groups(column: Mapping[str, Any]) -> bool:
 
 
 def protected_groupings(dataset: Dataset, asked: EvaluationRequest) -> list[Grouping]:
-    """Return the groupings by protected columns: the requested ones, or those whose names suggest it. The column of
-    `group_by` is left out. `check_groups` must have accepted the request.
+    """Return the groupings by protected columns: the requested ones, or those that are declared or whose names
+    suggest it. The column of `group_by` is left out. `check_groups` must have accepted the request.
     """
     if dataset.kind != DatasetKind.BIPARTITE:
         return []
     if asked.protected is not None:
         columns = [each for each in dataset.columns if each["name"] in asked.protected]
     else:
-        named = (each for each in dataset.columns if is_protected(each["name"]))
+        compared = columns_to_compare(dataset)
+        named = (each for each in dataset.columns if each["name"] in compared)
         columns = [each for each in named if _makes_groups(each)][:MAX_PROTECTED]
     return [
         {

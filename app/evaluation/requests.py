@@ -113,8 +113,8 @@ class EvaluationRequest(Body):
         default=None,
         description="Further columns to compare by group, each in the same way as `group_by`; a column with many "
         "numbers is divided into four bands. The p-values are adjusted over all these columns. Null: "
-        "the columns whose names suggest a legally protected attribute (`columns[].protected` of the "
-        "dataset). Empty list: none.",
+        "the columns that the upload declared as protected, and those whose names suggest it "
+        "(`columns[].protected` and `columns[].seems_protected` of the dataset). Empty list: none.",
         examples=[["sex"]],
     )
     amount: Text | None = AMOUNT

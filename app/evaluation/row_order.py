@@ -59,7 +59,7 @@ def row_order(model: Model, dataset: Dataset) -> RowOrder:
     known = any(
         column["name"] == named
         and column["type"] in (NUMERIC, DATETIME)
-        and column["role"] in ("feature", "identifier")
+        and column["role"] in ("feature", "protected", "identifier")
         and not column.get("missing")
         for column in columns
     )

@@ -78,6 +78,7 @@ class FoundOrder(TypedDict, total=False):
 
 LABEL, ITEM, WEIGHT, GROUP, QUERY = "label", "item", "weight", "group", "query"
 LABELS, DECLARED_NUMERIC, DROP, STRICT = "labels", "numeric", "drop", "strict"
+PROTECTED = "protected"
 BIPARTITE = "bipartite"
 TABLE_FILE = "table.parquet"
 PROFILE_FILE = "profile.json"
@@ -96,10 +97,10 @@ def ingest(
     """Read the upload that the payload describes and write the typed table and its profile into its work folder.
 
     The payload has path, content_type, content_encoding, dataset_kind, label, positive, labels, item, weight, group,
-    query, categorical, numeric, drop, missing, strict, dialect (None, or the arguments of `Dialect`), workdir and
-    limits (rows, columns, bytes, categories, category_length). Returns the columns of the dataset's row. Raises
-    BadTable with every error, line and column. It reads and writes only the files in the payload. `attempt` is the
-    class that builds the table, by default `Build`.
+    query, categorical, numeric, drop, protected, missing, strict, dialect (None, or the arguments of `Dialect`),
+    workdir and limits (rows, columns, bytes, categories, category_length). Returns the columns of the dataset's row.
+    Raises BadTable with every error, line and column. It reads and writes only the files in the payload. `attempt` is
+    the class that builds the table, by default `Build`.
     """
     missing = MissingTokens(payload["missing"])
     with system_memory(), ExitStack() as stack:
@@ -122,7 +123,7 @@ def system_memory() -> Iterator[None]:
 
 def describe_table(build: Build, found: dict[str, Any]) -> dict[str, Any]:
     """Return the description of a built table: `found`, its hash, its queries, and the file of its profile."""
-    features = [c["name"] for c in found["columns"] if c["role"] == "feature"]
+    features = [c["name"] for c in found["columns"] if c["role"] in (_FEATURE, PROTECTED)]
     table = build.path
     # Everything is read; only the survey is left.
     progress = partial(build.report, found["rows"], is_read=True)
@@ -170,7 +171,7 @@ class Build:
         self._errors = Errors()
         self._is_written = False
         roles = (LABEL, LABELS, ITEM, WEIGHT, GROUP, QUERY, CATEGORICAL, DECLARED_NUMERIC, DROP)
-        given = {role: payload[role] for role in roles}
+        given = {role: payload[role] for role in (*roles, PROTECTED)}
         # A column without a name is mostly a row index, or comes from a comma at the end of lines.
         named = {
             name
@@ -200,7 +201,11 @@ class Build:
         """
         if given[LABEL] or given[LABELS] or self._payload["dataset_kind"] != BIPARTITE:
             return cast(str | None, given[LABEL])
-        taken = {given[WEIGHT], given[GROUP], given[QUERY], *given[DROP]}
+        taken = {
+            *(given[WEIGHT], given[GROUP], given[QUERY]),
+            *given[DROP],
+            *(given[PROTECTED] or ()),
+        }
         free = [name for name in self.source.names if name not in taken]
         if not free or not set(LABEL_NAMES).isdisjoint(free) or not self._is_running(free[-1]):
             return None
@@ -264,7 +269,7 @@ class Build:
             raise self._refusal(converter)
         self._check_whole(converter)
         identifiers = self._identifiers(converter)
-        if len(identifiers) == len(self._roles.features):
+        if set(self._roles.features) <= {*identifiers, *self._roles.protected}:
             refusal = _no_features(identifiers)
             for warning in self._warnings(converter, identifiers):
                 if (said := warning.get("suggestion")) is not None:
@@ -552,7 +557,11 @@ class Build:
 
     def _identifiers(self, converter: Converter) -> list[str]:
         """Return the text columns that are identifiers and therefore not features."""
-        return [name for name, column in converter.text.items() if column.is_identifier()]
+        return [
+            name
+            for name, column in converter.text.items()
+            if name not in self._roles.protected and column.is_identifier()
+        ]
 
     def _refusal(self, converter: Converter) -> BadTable:
         """Return the error for the collected errors, with a suggestion of fields with which the table would
@@ -894,11 +903,12 @@ class Build:
         roles = self._roles
         columns = []
         for name in self.source.names:
-            column: dict[str, Any] = {"name": name, "type": "numeric", "role": "feature"}
+            feature = PROTECTED if name in roles.protected else _FEATURE
+            column: dict[str, Any] = {"name": name, "type": "numeric", "role": feature}
             if name in roles.dropped:
                 column |= {"type": None, "role": "dropped", "missing": None}
             elif name in converter.text:
-                role = "identifier" if name in identifiers else "feature"
+                role = _IDENTIFIER if name in identifiers else feature
                 column |= {"type": "categorical", "role": role} | converter.text[name].summary()
             elif name in roles.labels and roles.graded:
                 of_label = TextProfile()
@@ -918,7 +928,7 @@ class Build:
             elif name == roles.query:
                 column |= {"type": "categorical", "role": QUERY} | converter.query_profile.summary()
             else:
-                role = WEIGHT if name == roles.weight else "feature"
+                role = WEIGHT if name == roles.weight else feature
                 column |= {"type": converter.types.get(name, NUMERIC), "role": role}
                 column |= converter.profiles[name].summary()
             columns.append(column)
@@ -1116,7 +1126,7 @@ class Appending(Build):
         self._features = {
             column["name"]: column
             for column in parent["columns"]
-            if column["role"] in (_FEATURE, _IDENTIFIER)
+            if column["role"] in (_FEATURE, PROTECTED, _IDENTIFIER)
         }
         self.rows_before = parent["rows"]
         known = {column["name"]: column["role"] for column in parent["columns"]}
@@ -1127,7 +1137,7 @@ class Appending(Build):
         if source.schema is not None:
             types = dict(zip(source.names, source.schema.types, strict=True))
             _check_types(parent["columns"], types, graded=payload["dataset_kind"] == "graded")
-        kept = self._names(lambda c: c["type"] == CATEGORICAL and c["role"] == _FEATURE)
+        kept = self._names(lambda c: c["type"] == CATEGORICAL and c["role"] != _IDENTIFIER)
         dropped = [name for name, role in known.items() if role == _DROPPED]
         options = {**payload, CATEGORICAL: kept, DROP: dropped}
         super().__init__(Extended(parent, source), missing, options, callback)
@@ -1203,12 +1213,13 @@ def _check_types(
 ) -> None:
     """Raise BadTable for an uploaded column whose type cannot contain values of the parent's type."""
     errors = Errors()
-    checked = (_FEATURE, _WEIGHT, LABEL) if graded else (_FEATURE, _WEIGHT)
+    features = (_FEATURE, PROTECTED)
+    checked = (*features, _WEIGHT, LABEL) if graded else (*features, _WEIGHT)
     for column in columns:
         name, kind = column["name"], column["type"]
         if column["role"] not in checked or kind == CATEGORICAL:
             continue
-        check_type(name, types[name], text=column["role"] == _FEATURE)
+        check_type(name, types[name], text=column["role"] in features)
         if not _may_hold(types[name], kind):
             detail = f"the column has the type {types[name]}, but is {kind} in the previous version"
             errors.add(RowError(detail, None, name))

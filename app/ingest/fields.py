@@ -139,6 +139,10 @@ class ColumnsField(NamesField):
     """Names of table columns, to which no other field may refer."""
 
 
+class MarkedColumnsField(NamesField):
+    """Names of table columns that are marked; `categorical` and `numeric` may refer to them, too."""
+
+
 class TokensField(NamesField):
     """Texts that denote a missing value, in addition to the empty text."""
 

@@ -31,7 +31,8 @@ class Roles:
     """The labels or the item, the optional weight, group and query, and the features in the order of the file.
 
     `categorical` and `numeric` are features that were declared so, `dropped` the columns that are not read. `graded`:
-    the label is a grade, a whole number.
+    the label is a grade, a whole number. `protected` are read like features, but no model is trained on them unless a
+    job says so.
     """
 
     labels: tuple[str, ...]
@@ -44,6 +45,7 @@ class Roles:
     categorical: frozenset[str] = frozenset()
     numeric: frozenset[str] = frozenset()
     dropped: frozenset[str] = frozenset()
+    protected: frozenset[str] = frozenset()
 
 
 def assign(
@@ -59,6 +61,7 @@ def assign(
     categorical: Sequence[str] | None = None,
     numeric: Sequence[str] | None = None,
     drop: Sequence[str] | None = None,
+    protected: Sequence[str] | None = None,
 ) -> Roles:
     """Return the role of every column: `preferences` have an item column, `multilabel` several labels, other kinds one
     label.
@@ -70,7 +73,8 @@ def assign(
     named += [("dropped", name) for name in drop or ()]
     declared = [("categorical", name) for name in categorical or ()]
     declared += [("numeric", name) for name in numeric or ()]
-    _check_known([*named, *declared], names)
+    marked = [("protected", name) for name in protected or ()]
+    _check_known([*named, *declared, *marked], names)
     _check_apart(named)
     _check_apart(declared)
     free = [name for name in names if name not in {weight, group, query, *(drop or ())}]
@@ -78,7 +82,12 @@ def assign(
         roles = _assign_item(names, item, weight, group, free)
     else:
         roles = _assign_labels(names, label, labels, weight, group, free)
-    _check_declared(declared, roles.features)
+    _check_declared([*declared, *marked], roles.features)
+    _check_features(
+        "a table needs, beside its protected columns,",
+        [name for name in roles.features if name not in (protected or ())],
+        protected or (),
+    )
     return replace(
         roles,
         query=query,
@@ -86,6 +95,7 @@ def assign(
         categorical=frozenset(categorical or ()),
         numeric=frozenset(numeric or ()),
         dropped=frozenset(drop or ()),
+        protected=frozenset(protected or ()),
     )
 
 
@@ -137,7 +147,7 @@ def _check_declared(declared: Sequence[tuple[str, str]], features: Sequence[str]
     for kind, name in declared:
         if name not in known:
             raise BadTable(
-                f"a {kind} column must be a feature; {show(name)} has another role",
+                f"a {kind} column must be without another role; {show(name)} has one",
                 column=name,
                 code="column_in_two_roles",
             )

@@ -49,3 +49,8 @@ def shown_members(*, optional: bool) -> Mapping[str, tuple[Any, Any]]:
         type_ = types[name] | None if optional else types[name]
         shown[name] = (type_, Field(description=description))
     return shown
+
+
+def protected_features(spec: Mapping[str, Any]) -> list[str]:
+    """Return the protected columns that are features by the specification of a training job."""
+    return [column["name"] for column in spec.get("protected") or () if column["feature"]]

@@ -192,6 +192,11 @@ class Job(Resource):
         description="`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction "
         "of the job's time that they may take; null: no limit. Null unless the job trains a model."
     )
+    protected_features: list[str] | None = Field(
+        default=None,
+        description="Protected columns of the dataset that are features of the model. Null unless the job trains a "
+        "model, and for a job of a release without protected columns.",
+    )
     timeout_seconds: float = Field(description="Maximum run time in seconds.")
     priority: int = Field(description="Priority from -100 to 100; higher starts first.")
     tags: dict[str, str] = Field(description="Tags of the job.")
@@ -259,6 +264,7 @@ class Job(Resource):
             validation=spec.get("validation"),
             search=spec.get("search"),
             baselines=spec.get("baselines"),
+            protected_features=parameters.protected_features(spec) if "protected" in spec else None,
             **{name: spec.get(name) for name in parameters.NAMES},
             timeout_seconds=row.timeout_seconds,
             priority=row.priority,

@@ -22,7 +22,14 @@ from app.models.included import IncludeName
 from app.models.metric_schemas import AnyMetrics
 from app.models.operating_point_schemas import Cutoff, OperatingPoint, OperatingPoints
 from app.models.service import Listed
-from app.platform.documents import LabelValues, ModelFeature, MonotoneProof, Search
+from app.platform.documents import (
+    LabelValues,
+    ModelFeature,
+    MonotoneProof,
+    ProtectedColumn,
+    ProxyTest,
+    Search,
+)
 from app.platform.tables import Model as ModelRow
 
 if TYPE_CHECKING:
@@ -121,6 +128,16 @@ class Model(ModelSummary):
     warnings: list[str] = Field(description="Warnings from the training.")
     monotone: MonotoneProof | None = Field(
         description="Verification of the monotone constraints. Null if the model was trained without them."
+    )
+    protected: list[ProtectedColumn] | None = Field(
+        default=None,
+        description="The protected columns of the training dataset, and which of them are features by whose decision. "
+        "Null for a model of a release that did not store them.",
+    )
+    proxies: list[ProxyTest] | None = Field(
+        default=None,
+        description="How well the features predict each protected column of the training dataset that is not a "
+        "feature. Null without such columns, and if it was not measured.",
     )
     importance_job_id: str | None = Field(
         description="Job that measures the feature importances after the training. Null if the training measured "

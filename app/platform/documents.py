@@ -369,6 +369,58 @@ class LeaderboardRow(TypedDict):
 
 
 @described
+class ProtectedColumn(TypedDict):
+    """A column that the training dataset declares as protected."""
+
+    name: str
+    """Name of the column."""
+    type: str
+    """`numeric`, `boolean`, `datetime` or `categorical`."""
+    feature: bool
+    """True if the column is a feature of the model, because the training job named it in `protected_features`."""
+    decided_by: str | None
+    """Name of the key that created the training job. Null if the column is not a feature."""
+    decided_at: float | None
+    """When the training job was created. Null if the column is not a feature."""
+
+
+@described
+class ProxyAuc(TypedDict):
+    """AUC of scores that predict a protected column, with its confidence interval."""
+
+    feature: str | None
+    """The feature that alone makes the scores. Null: all features of the model together."""
+    value: float | None
+    """The AUC, from scores of rows that the scores were not fitted on; 0.5 is random. Null if `reason` says why."""
+    low: float | None
+    """Lower end of the confidence interval."""
+    high: float | None
+    """Upper end of the confidence interval."""
+    reason: str | None
+    """Why there is no value. Null if there is one."""
+
+
+@described
+class ProxyTest(TypedDict):
+    """How well the features of a model predict one value of a protected column, against the other values."""
+
+    column: str
+    """The protected column."""
+    value: str
+    """The value that is predicted; for a column of numbers a range of values."""
+    rows: int
+    """Number of rows that were used: all training rows with a value, or a random sample of them."""
+    positives: int
+    """Number of those rows that have the value."""
+    level: float
+    """Confidence level of each interval. The intervals are not adjusted for the number of features."""
+    together: ProxyAuc
+    """The AUC of all features together."""
+    features: list[ProxyAuc]
+    """The AUC of each feature alone, the most predictive first."""
+
+
+@described
 class MonotoneProof(TypedDict):
     """Verification of the monotone constraints of the fitted model, over all its steps or leaves."""
 

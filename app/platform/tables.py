@@ -59,6 +59,8 @@ from app.platform.documents import (
     Objective,
     Parameters,
     PartialAuc,
+    ProtectedColumn,
+    ProxyTest,
     Reliability,
     Search,
     StoredGuarantee,
@@ -765,6 +767,8 @@ class Model(Trashable):
     tags: Mapped[Json]
     warnings: Mapped[list[str]]
     monotone: Mapped[Document[MonotoneProof] | None]
+    protected: Mapped[Document[list[ProtectedColumn]] | None]
+    proxies: Mapped[Document[list[ProxyTest]] | None]
     fit_seconds: Mapped[float]
     artifact_key: Mapped[str] = mapped_column(index=True, server_default="")
     artifact_sha256: Mapped[str]

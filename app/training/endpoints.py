@@ -21,6 +21,7 @@ from app.http.openapi import names_resources
 from app.http.responses import StoredFile, parquet_as_csv
 from app.jobs.acceptance import WAITED_DOCS, JobCreationDep
 from app.jobs.endpoints import JOB, PATH, show
+from app.jobs.parameters import protected_features
 from app.jobs.schemas import Job
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
@@ -88,6 +89,7 @@ async def submit_job(
     *,
     body: JobRequest,
     new: JobCreationDep,
+    caller: CallerDep,
 ) -> Response:
     """Train a ranker on a dataset. The service stores the job before it responds; a free worker starts it within
     milliseconds.
@@ -97,7 +99,7 @@ async def submit_job(
     With `Prefer: wait=N` the response is sent when the job has ended, with its final state. A failed job has also
     ended; its `error` says why.
     """
-    train = body.to_request()
+    train = body.to_request(caller.name)
     if new.only_check:
         checked = await run_in_threadpool(
             new.context.db.reading, _check, new.settings, new.owner, train
@@ -126,6 +128,7 @@ def _check(session: Session, settings: Settings, owner: str, train: service.Trai
         "search": spec["search"],
         "baselines": spec["baselines"],
         **train.as_spec(),
+        "protected_features": protected_features(spec),
         "estimate": estimate(session, owner, spec),
         "warnings": [*datasets.notes_on(spec, datasets.find(session, owner, train.dataset_id))],
         "duplicates": _duplicates(session, owner, spec),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing_extensions import TypedDict
 
-from app.datasets.service import count_features, ready_dataset
+from app.datasets.service import feature_columns, ready_dataset
+from app.jobs.parameters import protected_features
 from app.platform.documents import Parameters
 from app.platform.sql import Session
 from app.platform.tables import Dataset, DatasetKind
@@ -66,7 +67,7 @@ def _memory_bytes(
     spec: TrainSpec, parameters: Parameters, dataset: Dataset, other: Dataset | None
 ) -> int:
     """Return the estimated memory in bytes."""
-    rows, features = dataset.rows or 0, count_features(dataset)
+    rows, features = dataset.rows or 0, len(feature_columns(dataset, protected_features(spec)))
     memory = rows * features * BYTES_PER_CELL + rows * BYTES_PER_ROW
     if other is not None:
         memory += (other.rows or 0) * features * BYTES_PER_VALIDATION_CELL
@@ -82,7 +83,7 @@ def _memory_bytes(
 
 def _fit_seconds(spec: TrainSpec, parameters: Parameters, dataset: Dataset) -> float:
     """Return the estimated seconds of one fit, with its baselines."""
-    rows, features = dataset.rows or 0, count_features(dataset)
+    rows, features = dataset.rows or 0, len(feature_columns(dataset, protected_features(spec)))
     cells = rows * features
     seconds: float = cells * _SECONDS_PER_CELL_TO_BIN
     rounds = parameters.get("n_rounds", 1)

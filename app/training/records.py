@@ -32,6 +32,7 @@ from app.platform.documents import (
     Objective,
     Parameters,
     PartialAuc,
+    ProtectedColumn,
     RandomSplits,
     Search,
     SearchSpec,
@@ -86,6 +87,8 @@ class TrainSpec(TypedDict):
     baselines: NotRequired[BaselineSpec]
     seed: int
     model_name: str
+    protected: NotRequired[list[ProtectedColumn]]
+    """The protected columns of the dataset. A job of an earlier release has no such entry."""
 
 
 class TrainTable(TableFile):

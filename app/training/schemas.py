@@ -33,6 +33,8 @@ from app.training.algorithms import Algorithm
 from app.training.service import TrainRequest
 
 DAY = 86_400.0
+MAX_PROTECTED = 100
+"""Most protected columns that a job names as features."""
 MAX_SEARCHED = 100
 """Parameters of a search; no algorithm has so many."""
 
@@ -234,6 +236,12 @@ class JobRequest(Body):
         "rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` "
         "includes them in its budget.",
     )
+    protected_features: Annotated[list[Text], Field(max_length=MAX_PROTECTED)] = Field(
+        default_factory=list,
+        description="Protected columns of the dataset that are features of this model, each by its name. By default "
+        "none is. The model records who decided so and when, and its report repeats it.",
+        examples=[["age"]],
+    )
     timeout_seconds: Annotated[float, Field(gt=0, le=30 * DAY)] | None = Field(
         default=None,
         description="Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the "
@@ -257,12 +265,14 @@ class JobRequest(Body):
             _refuse_unknown_method(data, "validation", VALIDATION_METHODS)
         return data
 
-    def to_request(self) -> TrainRequest:
-        """Return the request for the service."""
+    def to_request(self, author: str | None) -> TrainRequest:
+        """Return the request for the service; `author` is the name of the caller."""
         given = self.model_dump(exclude_none=True)
         if "time_column" in self.validation.model_fields_set:  # null is not the default
             given["validation"].setdefault("time_column", None)
-        return TrainRequest(**given | {"algorithm": self.algorithm})  # a parameter may be null
+        return TrainRequest(
+            **given | {"algorithm": self.algorithm, "author": author}
+        )  # a parameter may be null
 
 
 class Estimate(Resource):
@@ -289,6 +299,9 @@ class JobCheck(Resource):
     baselines: dict[str, Any] = Field(
         description="`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction "
         "of the job's time that they may take; null: no limit."
+    )
+    protected_features: list[str] = Field(
+        description="Protected columns of the dataset that are features of the model."
     )
     estimate: Estimate = Field(description="A rough estimate of time and memory.")
     warnings: list[str] = Field(description="Warnings about the data and the split.")

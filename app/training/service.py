@@ -4,13 +4,14 @@ stored results of validation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from app.datasets.protected import PROTECTED, protected_columns
 from app.datasets.service import (
     check_pairs_ready,
-    count_features,
+    feature_columns,
     find_misfit,
     label_values,
     lineage_of,
@@ -30,7 +31,13 @@ from app.models.objectives import (
     window_of,
 )
 from app.models.service import find
-from app.platform.documents import Objective, Parameters, SearchSpec, Validation
+from app.platform.documents import (
+    Objective,
+    Parameters,
+    ProtectedColumn,
+    SearchSpec,
+    Validation,
+)
 from app.platform.errors import (
     Conflict,
     NotFound,
@@ -83,6 +90,9 @@ class TrainRequest(TrainingParameters):
     validation: Validation
     search: SearchSpec | None = None
     baselines: bool | None = None
+    protected_features: Sequence[str] = ()
+    author: str | None = None
+    """Name of the caller, which a decision is stored with."""
     name: str | None = None
     timeout_seconds: float | None = None
     priority: int = 0
@@ -107,14 +117,15 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
     if is_id(name, "mdl"):
         raise invalid("/name", f"name must not look like an id, got {name!r}")
     dataset = ready_dataset(session, owner, request.dataset_id, {"pointer": "/dataset_id"})
-    objective = _check_learner(algorithm, objective, dataset)
+    also = _check_protected_features(request.protected_features, dataset)
+    objective = _check_learner(algorithm, objective, dataset, also)
     check_pairs_ready(dataset, "/dataset_id")
     validation = resolve_validation(request.validation, dataset)
-    check_validation(validation, dataset)
-    check_constraints(algorithm, dataset, validation.get("time_column"))
+    check_validation(validation, dataset, also)
+    check_constraints(algorithm, dataset, validation.get("time_column"), also)
     other = None
     if validation["method"] == "dataset":
-        other = _find_validation_dataset(session, owner, validation["dataset_id"], dataset)
+        other = _find_validation_dataset(session, owner, validation["dataset_id"], dataset, also)
     evaluated_rows = count_validation_rows(validation, dataset) if other is None else other.rows
     if not is_listed(dataset):
         for one in (dataset,) if other is None else (other, dataset):
@@ -134,11 +145,54 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
         ),
         "seed": request.seed,
         "model_name": name,
+        "protected": _describe_protected(dataset, also, request.author),
     }
     if "count" in objective and not is_listed(dataset):
         spec["evaluated_rows"] = evaluated_rows
     search.check_size(spec, 1 + len(folds_of(validation)))
     return cast(TrainSpec, {**spec, **request.as_spec()})  # the members that parameters.py declares
+
+
+def _check_protected_features(named: Sequence[str], dataset: Dataset) -> list[str]:
+    """Return the protected columns that the job takes as features. Raises Invalid for a name that is not a protected
+    column of the dataset.
+    """
+    protected = protected_columns(dataset)
+    known = {column["name"]: column["role"] for column in dataset.columns}
+    for index, name in enumerate(named):
+        why = None
+        if name not in known:
+            why = "the dataset has no such column"
+        elif name not in protected:
+            why = f"it has the role {known[name]}"
+        elif name in named[:index]:
+            why = "it is listed twice"
+        if why is not None:
+            listed = ", ".join(map(repr, protected[:20])) or "none"
+            raise invalid(
+                f"/protected_features/{index}",
+                f"protected_features must list protected columns of dataset {dataset.id}, each once, got "
+                f"{shown(name)}: {why}; its protected columns: {listed}",
+                code="unknown_column" if name not in known else "invalid_parameter",
+            )
+    return list(named)
+
+
+def _describe_protected(
+    dataset: Dataset, also: Collection[str], author: str | None
+) -> list[ProtectedColumn]:
+    """Return the protected columns of the dataset, with the decision on each; when it was made is that of the job."""
+    types = {column["name"]: column["type"] for column in dataset.columns}
+    return [
+        {
+            "name": name,
+            "type": types[name],
+            "feature": name in also,
+            "decided_by": author if name in also else None,
+            "decided_at": None,
+        }
+        for name in protected_columns(dataset)
+    ]
 
 
 def _values_of_job(request: TrainRequest) -> Parameters:
@@ -154,7 +208,9 @@ def _values_of_job(request: TrainRequest) -> Parameters:
     }
 
 
-def _check_learner(algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset) -> Objective:
+def _check_learner(
+    algorithm: AlgorithmSpec, objective: Objective, dataset: Dataset, also: Collection[str]
+) -> Objective:
     """Raise Invalid unless the algorithm, with these parameters and this objective, can be trained on the dataset.
     Returns the objective; for pairs it is another one.
     """
@@ -167,18 +223,18 @@ def _check_learner(algorithm: AlgorithmSpec, objective: Objective, dataset: Data
         check_curve(objective, dataset)
     check_lists(algorithm, objective, dataset)
     if algorithm["name"] != AUTO:
-        check_categories(algorithm, dataset)
+        check_categories(algorithm, dataset, also)
     return objective
 
 
 def _find_validation_dataset(
-    session: Session, owner: str, dataset_id: str, dataset: Dataset
+    session: Session, owner: str, dataset_id: str, dataset: Dataset, also: Collection[str]
 ) -> Dataset:
     """Return the dataset for validating a model of `dataset`. Raises Invalid if it does not fit."""
     pointer = "/validation/dataset_id"
     other = ready_dataset(session, owner, dataset_id, {"pointer": pointer})
     check_pairs_ready(other, pointer)
-    _check_fits(dataset, other)
+    _check_fits(dataset, other, also)
     return other
 
 
@@ -331,14 +387,16 @@ def check_list_size(objective: Objective, dataset: Dataset, evaluated_rows: int 
         )
 
 
-def check_categories(algorithm: AlgorithmSpec, dataset: Dataset) -> None:
+def check_categories(
+    algorithm: AlgorithmSpec, dataset: Dataset, also: Collection[str] = ()
+) -> None:
     """Raise Invalid unless the algorithm, with these parameters, supports the dataset's categorical features, if there
-    are any.
+    are any. `also` are protected columns that are features, too.
     """
     categorical = [
         column["name"]
-        for column in dataset.columns
-        if (column["role"], column["type"]) == ("feature", "categorical")
+        for column in feature_columns(dataset, also)
+        if column["type"] == "categorical"
     ]
     if (
         categorical
@@ -354,17 +412,15 @@ def check_categories(algorithm: AlgorithmSpec, dataset: Dataset) -> None:
         )
 
 
-def check_constraints(algorithm: AlgorithmSpec, dataset: Dataset, by_time: str | None) -> None:
+def check_constraints(
+    algorithm: AlgorithmSpec, dataset: Dataset, by_time: str | None, also: Collection[str]
+) -> None:
     """Raise Invalid for monotone constraints on columns that are not numeric features; the column of times is not a
-    feature.
+    feature, and of the protected columns only those in `also` are.
     """
     if not algorithm["parameters"].get("monotone"):
         return
-    features = [
-        column
-        for column in dataset.columns
-        if column["role"] == "feature" and column["name"] != by_time
-    ]
+    features = [column for column in feature_columns(dataset, also) if column["name"] != by_time]
     try:
         find_directions(
             algorithm["parameters"].get("monotone"),
@@ -434,8 +490,10 @@ def resolve_validation(validation: Validation, dataset: Dataset) -> Validation:
     return resolved
 
 
-def check_validation(validation: Validation, dataset: Dataset) -> None:
-    """Raise Invalid for a validation in folds or by time that the dataset does not allow."""
+def check_validation(validation: Validation, dataset: Dataset, also: Collection[str] = ()) -> None:
+    """Raise Invalid for a validation in folds or by time that the dataset does not allow. `also` are protected columns
+    that are features, too.
+    """
     method, by_time = validation["method"], validation.get("time_column")
     for asked, pointer, value in (
         (method == CROSS_VALIDATION, "method", method),
@@ -461,22 +519,27 @@ def check_validation(validation: Validation, dataset: Dataset) -> None:
             "/validation/repeats",
             f"repeats must be 1 with a time_column, because time has one order, got {validation['repeats']}",
         )
-    _check_time_column(by_time, dataset)
+    _check_time_column(by_time, dataset, also)
 
 
-def _check_time_column(name: str, dataset: Dataset) -> None:
+def _check_time_column(name: str, dataset: Dataset, also: Collection[str]) -> None:
     """Raise Invalid unless the column can order the rows by time."""
     pointer = "/validation/time_column"
     column = next((column for column in dataset.columns if column["name"] == name), None)
     if column is None:
         raise invalid(pointer, f"dataset {dataset.id} has no column {shown(name)}")
-    if column["role"] not in {"feature", "identifier"} or column["type"] == "boolean":
+    if column["role"] not in {"feature", PROTECTED, "identifier"} or column["type"] == "boolean":
         raise invalid(
             pointer,
             "time_column must name a column of numbers or ISO 8601 dates without another role; "
             f"{shown(name)} is the {column['role']}, of type {column['type']}",
         )
-    if column["role"] == "feature" and count_features(dataset) == 1:
+    if name in also:
+        raise invalid(
+            pointer,
+            f"the time_column is not used as a feature, but protected_features lists {shown(name)}",
+        )
+    if [each["name"] for each in feature_columns(dataset, also)] == [name]:
         raise invalid(
             pointer,
             "the time_column is not used as a feature, and the dataset has no other feature than "
@@ -484,7 +547,7 @@ def _check_time_column(name: str, dataset: Dataset) -> None:
         )
 
 
-def _check_fits(dataset: Dataset, other: Dataset) -> None:
+def _check_fits(dataset: Dataset, other: Dataset, also: Collection[str]) -> None:
     """Raise Invalid unless the other dataset has the same kind, every feature, and the same two label values."""
     pointer = "/validation/dataset_id"
     if other.kind != dataset.kind:
@@ -492,7 +555,7 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
             pointer,
             f"dataset {other.id} must be of kind {dataset.kind}, but is of kind {other.kind}",
         )
-    if (misfit := find_misfit(dataset, other)) is not None:
+    if (misfit := find_misfit(dataset, other, also)) is not None:
         raise invalid(pointer, f"dataset {other.id} {misfit}")
     if dataset.query is not None and other.query is None:
         raise invalid(

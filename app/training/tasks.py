@@ -6,7 +6,7 @@ import hashlib
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -15,7 +15,7 @@ import numpy as np
 from app.datasets import repository as dataset_repository
 from app.datasets.service import (
     check_pairs_ready,
-    count_features,
+    feature_columns,
     find_misfit,
     label_values,
     notes_on,
@@ -27,6 +27,7 @@ from app.jobs import child_jobs, queue
 from app.jobs import repository as job_repository
 from app.jobs.kinds import Claim, FanOutResult, JobKind
 from app.jobs.objectives import PAIR_ORDER
+from app.jobs.parameters import protected_features
 from app.jobs.progress import Callback, concluded
 from app.jobs.service import IMPORTANCE, TRAIN, enqueue_rest
 from app.models import calibrations, margins
@@ -35,7 +36,13 @@ from app.models.artifacts import ARTIFACTS
 from app.models.curves import curve_columns
 from app.models.service import VALIDATION
 from app.platform.blobs import Publisher
-from app.platform.documents import Feature, FeatureImportance, LabelValues, Objective
+from app.platform.documents import (
+    Feature,
+    FeatureImportance,
+    LabelValues,
+    Objective,
+    ProtectedColumn,
+)
 from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
 from app.platform.settings import Settings
@@ -115,11 +122,12 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     other = None
     if validation["method"] == "dataset":
         other = _ready(session, claim.owner, validation["dataset_id"])
-    cells = (dataset.rows or 0) * count_features(dataset)
+    also = protected_features(spec)
+    cells = (dataset.rows or 0) * len(feature_columns(dataset, also))
     payload: TrainPayload = {
         "workdir": str(workdir),
         "spec": spec,
-        "table": _table_of(dataset, validation.get("time_column")),
+        "table": _table_of(dataset, validation.get("time_column"), also),
         "validation_table": None,
         "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
@@ -139,8 +147,8 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
             "seconds": settings.dask_seconds,
         }
     if other is not None:
-        payload["validation_table"] = _table_of(other, None)
-        _check_fits(dataset, other)
+        payload["validation_table"] = _table_of(other, None, also)
+        _check_fits(dataset, other, also)
     return payload
 
 
@@ -160,19 +168,19 @@ def spec_of(claim: Claim) -> TrainSpec:
     return cast(TrainSpec, claim.spec)
 
 
-def _table_of(dataset: Dataset, time_column: str | None) -> TrainTable:
+def _table_of(dataset: Dataset, time_column: str | None, also: Collection[str]) -> TrainTable:
     """Return the blob key of a table and the roles of its columns. The column that orders the rows by time is not a
-    feature.
+    feature; of the protected columns only those in `also` are.
     """
     features: list[Feature] = [
         {"name": column["name"], "type": column["type"]}
-        for column in dataset.columns
-        if column["role"] == "feature" and column["name"] != time_column
+        for column in feature_columns(dataset, also)
+        if column["name"] != time_column
     ]
     return {**table_of(dataset), "features": features}
 
 
-def _check_fits(dataset: Dataset, other: Dataset) -> None:
+def _check_fits(dataset: Dataset, other: Dataset, also: Collection[str]) -> None:
     """Raise Invalid if the validation dataset does not fit."""
     if label_values(dataset) != label_values(other):
         raise Invalid(
@@ -180,7 +188,7 @@ def _check_fits(dataset: Dataset, other: Dataset) -> None:
             f"{show_labels(other)}",
             code="label_mismatch",
         )
-    if (misfit := find_misfit(dataset, other)) is not None:
+    if (misfit := find_misfit(dataset, other, also)) is not None:
         raise Invalid(f"the validation dataset {other.id} {misfit}", code="unknown_column")
 
 
@@ -389,12 +397,24 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
         artifact_sha256=artifact["sha256"],
         artifact_bytes=artifact["bytes"],
         importance_job_id=later,
+        protected=_decided(spec, job),
         calibration_version=None if result.get("calibration") is None else FIRST_CALIBRATION,
         **{name: value for name, value in result.items() if name in ModelColumns.__annotations__},
     )
     for row in published.rows:
         calibrations.stamp(row)
     session.add_all(published.rows)
+
+
+def _decided(spec: TrainSpec, job: Job | None) -> list[ProtectedColumn]:
+    """Return the protected columns of the training dataset, with the time of the decision on those that are
+    features.
+    """
+    at = None if job is None else job.created_at
+    return [
+        {**column, "decided_at": at if column["feature"] else None}
+        for column in spec.get("protected", ())
+    ]
 
 
 def _rows_of_part(model_id: str, part: str, metrics: PartMetrics, workdir: Path) -> list[Base]:

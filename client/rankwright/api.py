@@ -278,7 +278,7 @@ class CreateEvaluation(TypedDict, total=False):
     group_by: Annotated[str | None, 'Column of the dataset whose values define the groups to compare: categories, booleans or few numbers. At most 32 groups. It need not be a feature of the model. Rows without a value form a separate group.']
     at: Annotated[Mapping[str, Any] | None, 'The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is name@alias and the alias has a guarantee; otherwise the cutoff of a model with the objective `tpr`.']
     cutoffs: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.']
-    protected: Annotated[Sequence[str] | None, 'Further columns to compare by group, each in the same way as `group_by`; a column with many numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the columns whose names suggest a legally protected attribute (`columns[].protected` of the dataset). Empty list: none.']
+    protected: Annotated[Sequence[str] | None, 'Further columns to compare by group, each in the same way as `group_by`; a column with many numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the columns that the upload declared as protected, and those whose names suggest it (`columns[].protected` and `columns[].seems_protected` of the dataset). Empty list: none.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
     costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out rows.']
 
@@ -323,8 +323,8 @@ def create_evaluation(model: str, dataset_id: str, **fields: Unpack[CreateEvalua
     protected : Sequence[str], optional
         Further columns to compare by group, each in the same way as `group_by`; a column with many
         numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the
-        columns whose names suggest a legally protected attribute (`columns[].protected` of the
-        dataset). Empty list: none.
+        columns that the upload declared as protected, and those whose names suggest it
+        (`columns[].protected` and `columns[].seems_protected` of the dataset). Empty list: none.
     amount : str, optional
         Numeric column with the value of each row, such as its amount of money: 0 or more, no missing
         values. It need not be a feature of the model.
@@ -1107,6 +1107,7 @@ class OpenUpload(TypedDict, total=False):
     categorical: Annotated[str | Sequence[str] | None, 'Columns of numbers to read as categories. Several names are separated by commas; put a name that contains a comma in double quotes.']
     numeric: Annotated[str | Sequence[str] | None, 'Columns to read as numbers. Any other value in them counts as missing. Several names are separated by commas; put a name that contains a comma in double quotes.']
     drop: Annotated[str | Sequence[str] | None, 'Columns to ignore. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    protected: Annotated[str | Sequence[str] | None, 'Columns with a legally protected attribute, such as sex or age. They are stored, compared between groups and monitored, but are not features of a model unless the training job names them in `protected_features`. Several names are separated by commas; put a name that contains a comma in double quotes.']
     missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`, `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.']
     strict: Annotated[bool | None, '`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a warning. Default: `false`.']
     encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
@@ -1171,6 +1172,11 @@ def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
     drop : str | Sequence[str], optional
         Columns to ignore. Several names are separated by commas; put a name that contains a comma in
         double quotes.
+    protected : str | Sequence[str], optional
+        Columns with a legally protected attribute, such as sex or age. They are stored, compared
+        between groups and monitored, but are not features of a model unless the training job names them
+        in `protected_features`. Several names are separated by commas; put a name that contains a comma
+        in double quotes.
     missing : str | Sequence[str], optional
         Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are
         `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
@@ -1197,7 +1203,7 @@ def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
         `append`: the rows of the old version, followed by those of the upload. `replace`: only those of
         the upload. Default: `append`.
     """
-    return ApiRequest.of("POST", "/v1/uploads", record_of(types.Upload), {**fields}, headers=["idempotency_key"], joined=["positive", "labels", "categorical", "numeric", "drop", "missing"])
+    return ApiRequest.of("POST", "/v1/uploads", record_of(types.Upload), {**fields}, headers=["idempotency_key"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
 class PreviewDataset(TypedDict, total=False):
     """Keywords of `preview_dataset`."""
@@ -2590,6 +2596,7 @@ class ReadTableAgain(TypedDict, total=False):
     categorical: Annotated[str | Sequence[str] | None, 'Columns of numbers to read as categories. Several names are separated by commas; put a name that contains a comma in double quotes.']
     numeric: Annotated[str | Sequence[str] | None, 'Columns to read as numbers. Any other value in them counts as missing. Several names are separated by commas; put a name that contains a comma in double quotes.']
     drop: Annotated[str | Sequence[str] | None, 'Columns to ignore. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    protected: Annotated[str | Sequence[str] | None, 'Columns with a legally protected attribute, such as sex or age. They are stored, compared between groups and monitored, but are not features of a model unless the training job names them in `protected_features`. Several names are separated by commas; put a name that contains a comma in double quotes.']
     missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`, `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.']
     strict: Annotated[bool | None, '`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a warning. Default: `false`.']
     encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
@@ -2657,6 +2664,11 @@ def read_table_again(dataset_id: str, /, **fields: Unpack[ReadTableAgain]) -> Ap
     drop : str | Sequence[str], optional
         Columns to ignore. Several names are separated by commas; put a name that contains a comma in
         double quotes.
+    protected : str | Sequence[str], optional
+        Columns with a legally protected attribute, such as sex or age. They are stored, compared
+        between groups and monitored, but are not features of a model unless the training job names them
+        in `protected_features`. Several names are separated by commas; put a name that contains a comma
+        in double quotes.
     missing : str | Sequence[str], optional
         Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are
         `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
@@ -2677,7 +2689,7 @@ def read_table_again(dataset_id: str, /, **fields: Unpack[ReadTableAgain]) -> Ap
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: detected from the values, if they are unambiguous.
     """
-    return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/read", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"], body=["name", "label", "positive", "weight", "group", "query", "item", "labels", "kind", "categorical", "numeric", "drop", "missing", "strict", "encoding", "delimiter", "decimal", "thousands", "dates"], joined=["positive", "labels", "categorical", "numeric", "drop", "missing"])
+    return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/read", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"], body=["name", "label", "positive", "weight", "group", "query", "item", "labels", "kind", "categorical", "numeric", "drop", "protected", "missing", "strict", "encoding", "delimiter", "decimal", "thousands", "dates"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
 def read_upload(upload_id: str, /) -> ApiRequest[types.Upload]:
     """Read an upload.
@@ -3003,6 +3015,7 @@ class SubmitJob(TypedDict, total=False):
     validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: `{"method": "holdout", "fraction": 0.25}`.']
     search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
     baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
+    protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of this model, each by its name. By default none is. The model records who decided so and when, and its report repeats it.', REPEATED]
     timeout_seconds: Annotated[float | None, 'Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.']
     priority: Annotated[int | None, 'Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start first. Default: `0`.']
     tags: Annotated[Mapping[str, Any] | None, 'Key–value labels for your own use, up to 50. The model gets the same tags.']
@@ -3049,6 +3062,9 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
         the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if
         that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them
         in its budget.
+    protected_features : str | Sequence[str], optional
+        Protected columns of the dataset that are features of this model, each by its name. By default
+        none is. The model records who decided so and when, and its report repeats it.
     timeout_seconds : float, optional
         Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the
         setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.
@@ -3063,7 +3079,7 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
         Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct
         for it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it.
     """
-    return ApiRequest.of("POST", "/v1/jobs", record_of(types.Job), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
+    return ApiRequest.of("POST", "/v1/jobs", record_of(types.Job), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "protected_features", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
 
 class UploadDataset(TypedDict, total=False):
     """Keywords of `upload_dataset`."""
@@ -3082,6 +3098,7 @@ class UploadDataset(TypedDict, total=False):
     categorical: Annotated[str | Sequence[str] | None, 'Columns of numbers to read as categories. Several names are separated by commas; put a name that contains a comma in double quotes.']
     numeric: Annotated[str | Sequence[str] | None, 'Columns to read as numbers. Any other value in them counts as missing. Several names are separated by commas; put a name that contains a comma in double quotes.']
     drop: Annotated[str | Sequence[str] | None, 'Columns to ignore. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    protected: Annotated[str | Sequence[str] | None, 'Columns with a legally protected attribute, such as sex or age. They are stored, compared between groups and monitored, but are not features of a model unless the training job names them in `protected_features`. Several names are separated by commas; put a name that contains a comma in double quotes.']
     missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`, `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.']
     strict: Annotated[bool | None, '`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a warning. Default: `false`.']
     encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
@@ -3148,6 +3165,11 @@ def upload_dataset(**fields: Unpack[UploadDataset]) -> ApiRequest[types.Dataset]
     drop : str | Sequence[str], optional
         Columns to ignore. Several names are separated by commas; put a name that contains a comma in
         double quotes.
+    protected : str | Sequence[str], optional
+        Columns with a legally protected attribute, such as sex or age. They are stored, compared
+        between groups and monitored, but are not features of a model unless the training job names them
+        in `protected_features`. Several names are separated by commas; put a name that contains a comma
+        in double quotes.
     missing : str | Sequence[str], optional
         Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are
         `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
@@ -3168,7 +3190,7 @@ def upload_dataset(**fields: Unpack[UploadDataset]) -> ApiRequest[types.Dataset]
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: detected from the values, if they are unambiguous.
     """
-    return ApiRequest.of("POST", "/v1/datasets", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"], joined=["positive", "labels", "categorical", "numeric", "drop", "missing"])
+    return ApiRequest.of("POST", "/v1/datasets", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
 class ValidateBatchScore(TypedDict, total=False):
     """Keywords of `validate_batch_score`."""
@@ -3323,7 +3345,7 @@ class ValidateEvaluation(TypedDict, total=False):
     group_by: Annotated[str | None, 'Column of the dataset whose values define the groups to compare: categories, booleans or few numbers. At most 32 groups. It need not be a feature of the model. Rows without a value form a separate group.']
     at: Annotated[Mapping[str, Any] | None, 'The cutoff to evaluate at. Default: the current cutoff of the alias, if `model` is name@alias and the alias has a guarantee; otherwise the cutoff of a model with the objective `tpr`.']
     cutoffs: Annotated[Literal["equal_fpr", "equal_tpr"] | str | None, 'Also choose a cutoff for each group on these rows, with the same FPR (`equal_fpr`) or the same TPR (`equal_tpr`) in every group: the rate of `at`, or that of all rows at the cutoff.']
-    protected: Annotated[Sequence[str] | None, 'Further columns to compare by group, each in the same way as `group_by`; a column with many numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the columns whose names suggest a legally protected attribute (`columns[].protected` of the dataset). Empty list: none.']
+    protected: Annotated[Sequence[str] | None, 'Further columns to compare by group, each in the same way as `group_by`; a column with many numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the columns that the upload declared as protected, and those whose names suggest it (`columns[].protected` and `columns[].seems_protected` of the dataset). Empty list: none.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
     costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The cutoff of lowest cost is chosen on these rows and evaluated on held-out rows.']
 
@@ -3359,8 +3381,8 @@ def validate_evaluation(model: str, dataset_id: str, **fields: Unpack[ValidateEv
     protected : Sequence[str], optional
         Further columns to compare by group, each in the same way as `group_by`; a column with many
         numbers is divided into four bands. The p-values are adjusted over all these columns. Null: the
-        columns whose names suggest a legally protected attribute (`columns[].protected` of the
-        dataset). Empty list: none.
+        columns that the upload declared as protected, and those whose names suggest it
+        (`columns[].protected` and `columns[].seems_protected` of the dataset). Empty list: none.
     amount : str, optional
         Numeric column with the value of each row, such as its amount of money: 0 or more, no missing
         values. It need not be a feature of the model.
@@ -3378,6 +3400,7 @@ class ValidateJob(TypedDict, total=False):
     validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: `{"method": "holdout", "fraction": 0.25}`.']
     search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
     baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
+    protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of this model, each by its name. By default none is. The model records who decided so and when, and its report repeats it.', REPEATED]
     timeout_seconds: Annotated[float | None, 'Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.']
     priority: Annotated[int | None, 'Priority from -100 to 100. Among the jobs of one owner, those with a higher priority start first. Default: `0`.']
     tags: Annotated[Mapping[str, Any] | None, 'Key–value labels for your own use, up to 50. The model gets the same tags.']
@@ -3413,6 +3436,9 @@ def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack
         the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if
         that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them
         in its budget.
+    protected_features : str | Sequence[str], optional
+        Protected columns of the dataset that are features of this model, each by its name. By default
+        none is. The model records who decided so and when, and its report repeats it.
     timeout_seconds : float, optional
         Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the
         setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.
@@ -3427,7 +3453,7 @@ def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack
         Fraction of the labels that are wrong, if you know it. Algorithms with a `noise_rate` correct
         for it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it.
     """
-    return ApiRequest.of("POST", "/v1/jobs/validate", record_of(types.JobCheck), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
+    return ApiRequest.of("POST", "/v1/jobs/validate", record_of(types.JobCheck), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "protected_features", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
 
 class ValidateKey(TypedDict, total=False):
     """Keywords of `validate_key`."""
@@ -3469,6 +3495,7 @@ class ValidateReading(TypedDict, total=False):
     categorical: Annotated[str | Sequence[str] | None, 'Columns of numbers to read as categories. Several names are separated by commas; put a name that contains a comma in double quotes.']
     numeric: Annotated[str | Sequence[str] | None, 'Columns to read as numbers. Any other value in them counts as missing. Several names are separated by commas; put a name that contains a comma in double quotes.']
     drop: Annotated[str | Sequence[str] | None, 'Columns to ignore. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    protected: Annotated[str | Sequence[str] | None, 'Columns with a legally protected attribute, such as sex or age. They are stored, compared between groups and monitored, but are not features of a model unless the training job names them in `protected_features`. Several names are separated by commas; put a name that contains a comma in double quotes.']
     missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`, `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.']
     strict: Annotated[bool | None, '`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a warning. Default: `false`.']
     encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
@@ -3525,6 +3552,11 @@ def validate_reading(dataset_id: str, /, **fields: Unpack[ValidateReading]) -> A
     drop : str | Sequence[str], optional
         Columns to ignore. Several names are separated by commas; put a name that contains a comma in
         double quotes.
+    protected : str | Sequence[str], optional
+        Columns with a legally protected attribute, such as sex or age. They are stored, compared
+        between groups and monitored, but are not features of a model unless the training job names them
+        in `protected_features`. Several names are separated by commas; put a name that contains a comma
+        in double quotes.
     missing : str | Sequence[str], optional
         Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are
         `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
@@ -3545,7 +3577,7 @@ def validate_reading(dataset_id: str, /, **fields: Unpack[ValidateReading]) -> A
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: detected from the values, if they are unambiguous.
     """
-    return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/read/validate", record_of(types.TableCheck), {**fields}, body=["name", "label", "positive", "weight", "group", "query", "item", "labels", "kind", "categorical", "numeric", "drop", "missing", "strict", "encoding", "delimiter", "decimal", "thousands", "dates"], joined=["positive", "labels", "categorical", "numeric", "drop", "missing"])
+    return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/read/validate", record_of(types.TableCheck), {**fields}, body=["name", "label", "positive", "weight", "group", "query", "item", "labels", "kind", "categorical", "numeric", "drop", "protected", "missing", "strict", "encoding", "delimiter", "decimal", "thousands", "dates"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
 def validate_retry(job_id: str, /) -> ApiRequest[types.Valid]:
     """Check a retry.
@@ -3599,6 +3631,7 @@ class ValidateTable(TypedDict, total=False):
     categorical: Annotated[str | Sequence[str] | None, 'Columns of numbers to read as categories. Several names are separated by commas; put a name that contains a comma in double quotes.']
     numeric: Annotated[str | Sequence[str] | None, 'Columns to read as numbers. Any other value in them counts as missing. Several names are separated by commas; put a name that contains a comma in double quotes.']
     drop: Annotated[str | Sequence[str] | None, 'Columns to ignore. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    protected: Annotated[str | Sequence[str] | None, 'Columns with a legally protected attribute, such as sex or age. They are stored, compared between groups and monitored, but are not features of a model unless the training job names them in `protected_features`. Several names are separated by commas; put a name that contains a comma in double quotes.']
     missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`, `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`. Several are separated by commas.']
     strict: Annotated[bool | None, '`true`: a value that does not fit its column, or a row without a label, is an error. `false`: it is a warning. Default: `false`.']
     encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
@@ -3653,6 +3686,11 @@ def validate_table(**fields: Unpack[ValidateTable]) -> ApiRequest[types.TableChe
     drop : str | Sequence[str], optional
         Columns to ignore. Several names are separated by commas; put a name that contains a comma in
         double quotes.
+    protected : str | Sequence[str], optional
+        Columns with a legally protected attribute, such as sex or age. They are stored, compared
+        between groups and monitored, but are not features of a model unless the training job names them
+        in `protected_features`. Several names are separated by commas; put a name that contains a comma
+        in double quotes.
     missing : str | Sequence[str], optional
         Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are
         `.`, `-`, `None` in columns of numbers, dates or booleans. Default:
@@ -3673,7 +3711,7 @@ def validate_table(**fields: Unpack[ValidateTable]) -> ApiRequest[types.TableChe
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: detected from the values, if they are unambiguous.
     """
-    return ApiRequest.of("POST", "/v1/datasets/validate", record_of(types.TableCheck), {**fields}, joined=["positive", "labels", "categorical", "numeric", "drop", "missing"])
+    return ApiRequest.of("POST", "/v1/datasets/validate", record_of(types.TableCheck), {**fields}, joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
 class ValidateVersion(TypedDict, total=False):
     """Keywords of `validate_version`."""

@@ -18,6 +18,14 @@ from typing import TYPE_CHECKING
 from core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from .adverse_impact import (
+        GroupSteps,
+        ImpactRatio,
+        SideImpact,
+        ThresholdGroups,
+        compare_at_threshold,
+        group_steps,
+    )
     from .amounts import (
         AmountCosts,
         CostComparison,

@@ -1,56 +1,239 @@
-"""The names of columns that law often protects."""
+"""Columns that an upload declares as protected: stored and compared, and no feature unless a training job says so."""
 
 from __future__ import annotations
 
+import io
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from app.datasets.protected import is_protected
+from app.datasets.protected import (
+    columns_to_compare,
+    protected_columns,
+    protected_columns_of,
+    protected_features_of,
+)
+from app.platform.tables import Dataset, Model
+from tests.app.live_service import STRANGER, Service
+from tests.app.refusals import CSV, refused
+
+
+def loans(rows: int = 240, *, header: str = "income,term,sex,age,defaulted") -> str:
+    """Return a table of loans, whose income depends on sex."""
+    random = np.random.default_rng(7)
+    sex = random.integers(0, 2, rows)
+    income = (30 + 10 * sex + random.normal(0, 5, rows)).round(1)
+    age = random.integers(18, 70, rows)
+    bad = random.random(rows) < 1 / (1 + np.exp((income - 35) / 5))
+    lines = [
+        f"{income[i]},{12 * (i % 5 + 1)},{'fm'[sex[i]]},{age[i]},{'yes' if bad[i] else 'no'}"
+        for i in range(rows)
+    ]
+    return "\n".join([header, *lines]) + "\n"
+
+
+FIELDS = {"name": "loans", "label": "defaulted", "positive": "yes", "protected": "sex,age"}
+
+
+def upload(service: Service, client: httpx.Client, body: str | bytes, **fields: str) -> Any:
+    """Upload a table, and return the dataset once it was read."""
+    answer = client.post("/v1/datasets", params=fields, content=body, headers=CSV)
+    assert answer.status_code == 202, answer.text
+    service.work()
+    return client.get(f"/v1/datasets/{answer.json()['id']}").json()
+
+
+def roles(dataset: Any) -> dict[str, str]:
+    """Return the role of each column."""
+    return {column["name"]: column["role"] for column in dataset["columns"]}
+
+
+def train(service: Service, client: httpx.Client, dataset_id: str, **more: Any) -> Any:
+    """Train a model, and return it."""
+    job = service.train(client, dataset_id, algorithm={"name": "logistic"}, baselines=False, **more)
+    assert job["state"] == "succeeded", job
+    return client.get(f"/v1/models/{job['output']['id']}").json()
+
+
+@pytest.fixture(scope="module")
+def client(shared: Service) -> httpx.Client:
+    return shared.client(shared.key())
+
+
+@pytest.fixture(scope="module")
+def dataset(shared: Service, client: httpx.Client) -> Any:
+    return upload(shared, client, loans(), **FIELDS)
+
+
+def test_stored_with_their_role(shared: Service, client: httpx.Client, dataset: Any) -> None:
+    assert dataset["status"] == "ready"
+    assert dataset["protected"] == ["sex", "age"]
+    assert roles(dataset) == {
+        "income": "feature",
+        "term": "feature",
+        "sex": "protected",
+        "age": "protected",
+        "defaulted": "label",
+    }
+    marks = {c["name"]: (c["protected"], c["seems_protected"]) for c in dataset["columns"]}
+    assert marks["sex"] == marks["age"] == (True, False)
+    assert marks["income"] == (False, False)
+    profile = client.get(f"/v1/datasets/{dataset['id']}/profile").json()
+    assert [each["name"] for each in profile["columns"]] == ["income", "term", "sex", "age"]
+    with shared.context.db.read() as session:
+        row = session.get(Dataset, dataset["id"])
+        assert row is not None
+        assert protected_columns(row) == columns_to_compare(row) == ["sex", "age"]
+
+
+def test_a_name_alone_only_suggests(shared: Service, client: httpx.Client) -> None:
+    fields = FIELDS | {"protected": "age"}
+    found = upload(shared, client, loans(), **fields)
+    assert roles(found)["sex"] == "feature"
+    marks = {c["name"]: (c["protected"], c["seems_protected"]) for c in found["columns"]}
+    assert (marks["sex"], marks["age"]) == ((False, True), (True, False))
+    with shared.context.db.read() as session:
+        row = session.get(Dataset, found["id"])
+        assert row is not None
+        assert (protected_columns(row), columns_to_compare(row)) == (["age"], ["sex", "age"])
+
+
+def test_no_feature_by_default(shared: Service, client: httpx.Client, dataset: Any) -> None:
+    model = train(shared, client, dataset["id"])
+    assert [feature["name"] for feature in model["features"]] == ["income", "term"]
+    assert [(it["name"], it["feature"], it["decided_by"]) for it in model["protected"]] == [
+        ("sex", False, None),
+        ("age", False, None),
+    ]
+    with shared.context.db.read() as session:
+        row = session.get(Model, model["id"])
+        assert row is not None
+        assert protected_columns_of(row) == ["sex", "age"]
+        assert protected_features_of(row) == []
+
+
+def test_a_feature_by_decision(shared: Service, client: httpx.Client, dataset: Any) -> None:
+    model = train(shared, client, dataset["id"], protected_features=["age"])
+    assert [feature["name"] for feature in model["features"]] == ["income", "term", "age"]
+    sex, age = model["protected"]
+    assert (sex["feature"], age["feature"], age["type"]) == (False, True, "numeric")
+    assert age["decided_by"] == "test"  # the name of the key
+    job = client.get(f"/v1/jobs/{model['job_id']}").json()
+    assert job["protected_features"] == ["age"]
+    assert age["decided_at"] == job["created_at"]
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("named", "pointer"),
     [
-        *(
-            "sex",
-            "Geschlecht",
-            "GENDER",
-            "applicant_age",
-            "Alter",
-            "AgeGroup",
-            "age_in_years",
-            "maritalStatus",
-        ),
-        *(
-            "Familienstand",
-            "Gastarbeiter",
-            "foreign",
-            "personal_status",
-            "Staatsangehörigkeit",
-            "Behinderung",
-        ),
-        *("ethnicité", "religion", "Alter des Kunden"),
+        (["income"], "/protected_features/0"),
+        (["age", "nowhere"], "/protected_features/1"),
+        (["age", "age"], "/protected_features/1"),
+        (["defaulted"], "/protected_features/0"),
+        ("age", "/protected_features"),
+        ([1], "/protected_features/0"),
+        (["x" * 300], "/protected_features/0"),
+        (["age"] * 101, "/protected_features"),
     ],
 )
-def test_names_that_say_so(name: str) -> None:
-    assert is_protected(name)
+def test_what_cannot_be_a_protected_feature(
+    client: httpx.Client, dataset: Any, named: Any, pointer: str
+) -> None:
+    body = {"dataset_id": dataset["id"], "algorithm": {"name": "logistic"}}
+    for path in ("/v1/jobs", "/v1/jobs/validate"):
+        answer = client.post(path, json=body | {"protected_features": named})
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["errors"][0]["pointer"] == pointer
+
+
+def test_the_decision_needs_the_scope_and_the_dataset(shared: Service, dataset: Any) -> None:
+    body = {
+        "dataset_id": dataset["id"],
+        "algorithm": {"name": "logistic"},
+        "protected_features": ["age"],
+    }
+    reader = shared.client(shared.key(scopes=["read"]))
+    refused(reader.post("/v1/jobs", json=body), 403, "forbidden")
+    stranger = shared.client(shared.key(STRANGER))
+    refused(stranger.post("/v1/jobs", json=body), 404, "not_found")
 
 
 @pytest.mark.parametrize(
-    "name",
+    "fields",
     [
-        *(
-            "",
-            "amount",
-            "car_age",
-            "age_of_account",
-            "Vertragsalter",
-            "average",
-            "page",
-            "message",
-            "sextant",
-        ),
-        *("trace", "Alternative", "foreignkey_id", "traffic", "grace_period"),
+        {"protected": "nowhere"},
+        {"protected": "sex,sex"},
+        {"protected": ","},
+        {"protected": "defaulted"},
+        {"protected": "sex", "drop": "sex"},
+        {"protected": "sex", "group": "sex"},
+        {"protected": "age", "weight": "age"},
+        {"protected": "income,term,sex,age"},
     ],
 )
-def test_names_of_other_things(name: str) -> None:
-    assert not is_protected(name)
+def test_what_cannot_be_protected(client: httpx.Client, fields: dict[str, str]) -> None:
+    asked = {"label": "defaulted", "positive": "yes"} | fields
+    answer = client.post("/v1/datasets/validate", params=asked, content=loans(), headers=CSV)
+    assert answer.status_code == 422, answer.text
+
+
+def test_a_type_may_be_declared_too(shared: Service, client: httpx.Client) -> None:
+    found = upload(shared, client, loans(), **FIELDS, categorical="age")
+    assert roles(found)["age"] == "protected"
+    types = {column["name"]: column["type"] for column in found["columns"]}
+    assert types["age"] == "categorical"
+
+
+def test_reading_again_keeps_them(shared: Service, client: httpx.Client, dataset: Any) -> None:
+    def reread(**changes: str | None) -> Any:
+        answer = client.post(f"/v1/datasets/{dataset['id']}/read", json=changes)
+        assert answer.status_code == 202, answer.text
+        shared.work()
+        return client.get(answer.headers["Location"]).json()
+
+    assert reread(name="again")["protected"] == ["sex", "age"]
+    coded = reread(categorical="age")
+    assert (coded["protected"], coded["categorical"]) == (["sex", "age"], ["age"])
+    dropped = reread(drop="sex")
+    assert (dropped["protected"], dropped["drop"]) == (["age"], ["sex"])
+    plain = reread(protected=None)
+    assert plain["protected"] is None
+    assert roles(plain)["sex"] == "feature"
+
+
+@pytest.mark.parametrize("mode", ["append", "replace"])
+def test_another_version_has_them(
+    shared: Service, client: httpx.Client, dataset: Any, mode: str
+) -> None:
+    path = f"/v1/datasets/{dataset['id']}/versions"
+    answer = client.post(path, params={"mode": mode}, content=loans(60), headers=CSV)
+    assert answer.status_code == 202, answer.text
+    shared.work()
+    found = client.get(f"/v1/datasets/{answer.json()['id']}").json()
+    assert found["status"] == "ready", found
+    assert found["protected"] == ["sex", "age"]
+    assert roles(found) == roles(dataset)
+
+
+def test_typed_files(shared: Service, client: httpx.Client) -> None:
+    table = pa.table(
+        {
+            "income": np.arange(60.0) % 17,
+            "term": np.arange(60) % 5,
+            "sex": pa.array(["f", "m"] * 30).dictionary_encode(),
+            "age": np.arange(60) % 40,
+            "defaulted": ["yes", "no", "no"] * 20,
+        }
+    )
+    file = io.BytesIO()
+    pq.write_table(table, file)
+    headers = {"Content-Type": "application/vnd.apache.parquet"}
+    answer = client.post("/v1/datasets", params=FIELDS, content=file.getvalue(), headers=headers)
+    assert answer.status_code == 202, answer.text
+    shared.work()
+    found = client.get(f"/v1/datasets/{answer.json()['id']}").json()
+    assert (roles(found)["sex"], roles(found)["age"]) == ("protected", "protected")
