@@ -1094,6 +1094,19 @@ def test_a_row_scored_by_a_model_that_is_no_sum_has_reasons(
     window.check("#score")
 
 
+def test_the_printed_report(world: World, browser: Any) -> None:
+    """A report of `auto` has at most ten pages of A4, each with its number and the model's version."""
+    model_id = world.train(name="printed", algorithm={"name": "auto", "budget_seconds": 0.2})
+    address = f"/v1/models/{model_id}/report?format=html"
+    response = world.service.client(world.service.key()).get(address)
+    assert "printed, version 1" in response.text
+    page = browser.new_page()
+    page.set_content(response.text)
+    pages = page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n")
+    page.close()
+    assert 1 < pages <= 10
+
+
 def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
     model_id = world.train(
         name="auto", algorithm={"name": "auto", "budget_seconds": 0.2}, baselines=True
