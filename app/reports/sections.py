@@ -662,8 +662,8 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
     rows = [
         [
             f"{gain.share:.0%}",
-            f"{gain.size:,.6g}",
-            f"{gain.positives:,.6g}",
+            f"{gain.size:,.0f}",
+            f"{gain.positives:,.0f}",
             document.interval(gain.precision, 3),
             document.interval(gain.recall, 3),
             document.interval(gain.lift, 2),

@@ -633,7 +633,7 @@ def test_a_row_is_scored_and_parts_come_by_themselves(
     page.set_viewport_size({"width": 390, "height": 420})
     page.get_by_role("button", name="Score", exact=True).click()
     expect(page.locator("#answer")).to_be_focused()
-    box = page.locator("#answer .done").bounding_box()
+    box = page.locator("#answer .result").bounding_box()
     assert 0 <= box["y"] <= box["y"] + box["height"] <= 420
     page.set_viewport_size({"width": 390, "height": 900})
     window.check()
