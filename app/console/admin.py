@@ -14,9 +14,9 @@ from starlette.responses import Response
 
 from app.access.schemas import MAX_LIFETIME_SECONDS
 from app.console.api import refusal
-from app.console.lists import PAGES, describe_filters
+from app.console.lists import describe_filters
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.words import FieldLabel, change, place_faults
+from app.console.words import PAGES, FieldLabel, change, place_faults
 from app.http import cookies
 from app.http.forms import Fields, number_or_text
 from app.platform.errors import advise_on_number, shown

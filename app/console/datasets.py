@@ -63,6 +63,10 @@ _ID = re.compile(
     re.IGNORECASE,
 )
 """Names of columns that say whom a row is about."""
+MIN_SUGGESTED_GROUPS = 30
+"""Fewest values of a column that a button offers as the group column: with fewer groups, folds and intervals are poor,
+and a column of four values is hardly a customer.
+"""
 MODES = ("append", "replace")
 
 
@@ -256,7 +260,11 @@ async def _show(
         ticked=ticked,
         label_step=_label_step(dataset),
         likely_groups=(likely := _likely_groups(dataset, profile)),
-        likely_ids=[each for each in likely if _names_an_id(each)][:3],
+        likely_ids=[
+            each
+            for each in likely
+            if _names_an_id(each) and (each.distinct or 0) >= MIN_SUGGESTED_GROUPS
+        ][:3],
         **shown,
         job_id=_job_of(dataset),
         most=PREVIEWED,

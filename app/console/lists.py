@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from app.console.api import path_segment, refusal
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.words import PAGES
 
 router = APIRouter(prefix="/console/delete", include_in_schema=False, route_class=ConsoleRoute)
 trash_router = APIRouter(prefix="/console/trash", include_in_schema=False, route_class=ConsoleRoute)
@@ -26,16 +27,6 @@ COLLECTIONS: Mapping[str, Callable[[AsyncClient, str], Awaitable[Any]]] = {
     "comparisons": lambda client, id_: client.comparisons[id_].delete(),
     "batch-scores": lambda client, id_: client.batch_scores[id_].delete(),
 }
-
-PAGES = {
-    "ds": "datasets",
-    "job": "jobs",
-    "mdl": "models",
-    "evl": "evaluations",
-    "cmp": "comparisons",
-    "bat": "batch-scores",
-}
-"""Pages of what is created, by the beginning of its id."""
 
 
 async def read_list(

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from app import measures
-from app.console.words import sentence, state, title
+from app.console.words import PAGES, sentence, state, title
 from app.http.static import StaticFiles
 from app.platform.ids import time_of
 from app.platform.templates import load_templates
@@ -56,6 +56,7 @@ def environment() -> Environment:
         state=state,
         p_value=p_value,
         points=points,
+        linked=linked,
         sentence=sentence,
         segment=lambda text: quote(str(text), safe=""),
     )
@@ -86,6 +87,24 @@ def number(value: float | None, digits: int = 3) -> str:
     return f"{value:.{digits}g}"
 
 
+_ID = re.compile(rf"\b({'|'.join(PAGES)})_([0-9a-f]{{28}})([0-9a-f]{{4}})\b")
+
+
+def linked(words: str, root: str) -> str:
+    """Return a text of the API with each id of a resource as a link to its page, shortened to its last characters.
+
+    `root` is the path prefix of the service.
+    """
+    link = Markup('<a class="id" href="{}/console/{}/{}" title="{}">…{}</a>')
+    parts: list[str] = []
+    at = 0
+    for found in _ID.finditer(words):
+        parts.append(escape(words[at : found.start()]))
+        parts.append(link.format(root, PAGES[found[1]], found[0], found[0], found[3]))
+        at = found.end()
+    return Markup("").join([*parts, escape(words[at:])])
+
+
 def p_value(value: float | None) -> str:
     """Return a p-value; a very small one as "< 0.0001", and a dash for None."""
     if value is None or not math.isfinite(value):
@@ -105,8 +124,8 @@ def count(value: float | None) -> str:
 
 
 def rows(value: float | None) -> str:
-    """Return a number of rows with at most two decimals: a row may count as a fraction."""
-    return DASH if value is None else f"{value:,.2f}".rstrip("0").rstrip(".")
+    """Return a number of rows as a whole number. A share of a list may be a fraction of a row: "< 1"."""
+    return "< 1" if value is not None and 0 < value < 1 else count(value)
 
 
 def percent(fraction: float | None, digits: int = 1) -> str:

@@ -176,8 +176,10 @@ class Page:
             entries = [each for each in group.entries if each.scope is None or self.can(each.scope)]
             here = [each for each in entries if f"{path}/".startswith(f"{each.address}/")]
             if entries:
+                # A group of which the key sees one page has that page's name: "Jobs", without the right to train.
+                name = entries[0].name if len(entries) == 1 < len(group.entries) else group.name
                 current = max(here, key=lambda each: len(each.address), default=None)
-                found.append(Group(group.name, entries, current))
+                found.append(Group(name, entries, current))
         return found
 
     def check_scope(self, scope: str | None) -> None:

@@ -152,6 +152,17 @@ def group_algorithms(names: Collection[str]) -> dict[str, dict[str, str]]:
     return {title: group for title, group in groups.items() if group}
 
 
+PAGES: Mapping[str, str] = {
+    "ds": "datasets",
+    "job": "jobs",
+    "mdl": "models",
+    "evl": "evaluations",
+    "cmp": "comparisons",
+    "bat": "batch-scores",
+}
+"""Pages of what is created, by the beginning of its id."""
+
+
 STATES: Mapping[str, str] = {
     "timed_out": "timed out",
 }
@@ -188,6 +199,8 @@ CHANGES: Mapping[str, str] = {
     "DELETE /v1/keys/{key_id}": "Revoked the key {key_id}",
     "POST /v1/trash/{item_id}/restore": "Restored {item_id} from the trash",
     "DELETE /v1/trash/{item_id}": "Permanently deleted {item_id}",
+    "POST /console/sign-in": "Signed in to the console",
+    "POST /console/sign-out": "Signed out of the console",
 }
 """What each route that changes something did, for the audit log. What is in braces comes from the path."""
 

@@ -87,7 +87,18 @@ class Pictures:
     plots: Sequence[Plot]
 
 
-Block = Paragraph | Items | Tiles | Table | Pictures
+SIGNATURE_HEAD = ("role", "name", "date", "signature")
+
+
+@dataclass(frozen=True)
+class Signatures:
+    """A table to sign: a row for each role, with space for a name, a date and a signature."""
+
+    kind: ClassVar = "signatures"
+    roles: Sequence[str]
+
+
+Block = Paragraph | Items | Tiles | Table | Pictures | Signatures
 
 
 @dataclass(frozen=True)
@@ -100,12 +111,13 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A report."""
+    """A report. `footer` is at the bottom of each printed page, beside the page's number."""
 
     title: str
     subtitle: str
     sections: Sequence[Section]
     appendix: Sequence[Section] = ()
+    footer: str = ""
 
 
 Json = Mapping[str, Any]

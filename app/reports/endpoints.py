@@ -20,7 +20,7 @@ from app.reports.profile import describe_profile
 from app.reports.schemas import Report, report_of
 from app.reports.sections import document_of
 from app.reports.service import gather, prepare_plot
-from app.reports.writers import POLICY, to_html, to_markdown
+from app.reports.writers import to_html, to_markdown
 from app.scoring.interpretation_endpoints import PICTURE_HEADERS
 from app.svg import draw_picture
 
@@ -59,10 +59,8 @@ def answer_page(document: Document, format: Format) -> Response:
     """Return the response with a document as Markdown, or as HTML without external files."""
     if format == "markdown":
         return CompressedResponse(to_markdown(document), media_type="text/markdown; charset=utf-8")
-    return CompressedPage(
-        to_html(document),
-        headers={"Content-Security-Policy": f"{POLICY}; sandbox"},
-    )
+    page = to_html(document)
+    return CompressedPage(page.html, headers={"Content-Security-Policy": f"{page.policy}; sandbox"})
 
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)

@@ -42,6 +42,7 @@ def describe_profile(dataset: Dataset, profile: DatasetProfile) -> Document:
     return Document(
         title=f"Profile of {dataset.name}, version {dataset.version}",
         subtitle=f"{dataset.id}, uploaded {document.moment(dataset.created_at)}",
+        footer=f"Profile of {dataset.name}, version {dataset.version} ({dataset.id})",
         sections=[
             Section("Summary", [Tiles(list(_column_tiles(dataset, profile, len(features))))]),
             Section(

@@ -30,6 +30,7 @@ from app.reports.document import (
     Paragraph,
     Pictures,
     Section,
+    Signatures,
     Table,
     Tile,
     Tiles,
@@ -337,6 +338,10 @@ def _measure(compared: Mapping[str, Any]) -> str:
     return area(compared["fpr_min"], compared["fpr_max"])
 
 
+MAX_LEADERBOARD = 10
+"""Most rankers and candidates of `auto` that a report lists; GET …/leaderboard returns all."""
+
+
 def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> list[Block]:
     """Return the content of the section on `auto`: the combined rankers, and all candidates.
 
@@ -345,20 +350,22 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
     cost = "" if microseconds is None else f" Scoring a row takes about {microseconds:.3g} µs."
     members = [
         f"{each['algorithm']}, weight {each['weight']:.3g}: {document.settings(each['parameters'])}"
-        for each in found.members
+        for each in found.members[:MAX_LEADERBOARD]
     ]
     head = ["candidate", "value", "time", "result"]
-    rows = [_candidate(each) for each in found.candidates[:MAX_BASELINES]]
+    rows = [_candidate(each) for each in found.candidates[:MAX_LEADERBOARD]]
     note = "Values are from the rows used to compare candidates and are too optimistic for the best ones."
+    number = len(found.members)
     return [
         Paragraph(
             f"The search took {found.seconds:.3g} s of a budget of {found.budget_seconds:.3g} s and chose "
-            f"{len(members)} ranker{'s' if len(members) > 1 else ''}. The score of several rankers is their weighted "
+            f"{number} ranker{'s' if number > 1 else ''}. The score of several rankers is their weighted "
             f"mean rank.{cost}"
         ),
         Items(members),
+        *document.list_more(found.members, MAX_LEADERBOARD, " rankers"),
         Table(head, rows),
-        *document.list_more(found.candidates, MAX_BASELINES),
+        *document.list_more(found.candidates, MAX_LEADERBOARD, " candidates"),
         Paragraph(" ".join([note, *found.notes])),
     ]
 
@@ -366,8 +373,12 @@ def leaderboard(found: ModelLeaderboard, microseconds: float | None = None) -> l
 def _candidate(each: LeaderboardRow) -> list[str]:
     """Return the table row of a candidate."""
     rows = "" if each["rows"] in (0.0, 1.0) else f", {each['rows']:.0%} of the rows"
+    members = each["parameters"].get("members")
+    parameters = document.settings(each["parameters"])
+    if members is not None:  # their list and weights are the paragraph above the table
+        parameters = f"{len(members)} rankers"
     return [
-        f"{each['algorithm']}: {document.settings(each['parameters'])}",
+        f"{each['algorithm']}: {parameters}",
         document.number(each["value"]),
         f"{each['seconds']:.3g} s{rows}",
         f"{each['state']}: {each['reason']}",
@@ -516,6 +527,10 @@ _MIN_ROWS = 30
 _OVERFIT = 0.05
 
 
+SIGNED_BY = ("Model developer", "Independent validator", "Approver")
+"""Roles that sign a report."""
+
+
 def document_of(facts: Facts) -> Document:
     """Return the report of a model as a document."""
     model = facts.model
@@ -551,7 +566,12 @@ def document_of(facts: Facts) -> Document:
         title=f"Model report: {model.name}:{model.version}",
         subtitle=f"{model.id}, trained by {model.algorithm} on {document.moment(model.created_at)}; "
         f"report written {document.moment(facts.written_at)}",
-        sections=brief(facts, summary(facts), found),
+        footer=f"{model.name}, version {model.version} ({model.id}) · report of "
+        f"{document.moment(facts.written_at)}",
+        sections=[
+            *brief(facts, summary(facts), found),
+            Section("Sign-off", [Signatures(SIGNED_BY)]),
+        ],
         appendix=[*sections, *_warnings_left(found)],
     )
 
@@ -642,8 +662,8 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
     rows = [
         [
             f"{gain.share:.0%}",
-            f"{gain.size:,.6g}",
-            f"{gain.positives:,.6g}",
+            f"{gain.size:,.0f}",
+            f"{gain.positives:,.0f}",
             document.interval(gain.precision, 3),
             document.interval(gain.recall, 3),
             document.interval(gain.lift, 2),

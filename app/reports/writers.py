@@ -8,10 +8,11 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from app.platform.templates import load_templates
 from app.reports.document import (
+    SIGNATURE_HEAD,
     Bar,
     Bars,
     Block,
@@ -21,6 +22,7 @@ from app.reports.document import (
     Paragraph,
     Pictures,
     Section,
+    Signatures,
     Table,
     Tiles,
 )
@@ -33,24 +35,38 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 _STYLE = (FOLDER / "templates" / "report.css").read_text(encoding="utf-8")
-_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
-POLICY = f"default-src 'none'; style-src 'sha256-{_HASH}'; base-uri 'none'; form-action 'none'"
-"""Content security policy of the page: only its own style sheet, by hash."""
+
+class HtmlPage(NamedTuple):
+    """A page, and its content security policy: only its own style sheet, by hash."""
+
+    html: str
+    policy: str
 
 
 @cache
 def _environment() -> Environment:
     made = load_templates(FOLDER / "templates")
     # The drawing has escaped all names.
-    made.globals.update(style=_STYLE, policy=POLICY, draw_picture=draw_picture)
+    made.globals.update(draw_picture=draw_picture, signature_head=SIGNATURE_HEAD)
     return made
 
 
-def to_html(document: Document) -> str:
+def to_html(document: Document) -> HtmlPage:
     """Return a report as HTML. All texts are escaped by the templates."""
-    page = _environment().get_template("report.html").render(document=document)
-    return replace_unprintable(page)
+    # Text that every printed page repeats can only come from the style sheet.
+    style = f"{_STYLE}@page {{ @bottom-left {{ content: {_css_string(document.footer)}; }} }}\n"
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    template = _environment().get_template("report.html")
+    page = template.render(document=document, style=style, policy=policy)
+    return HtmlPage(replace_unprintable(page), policy)
+
+
+def _css_string(words: str) -> str:
+    """Return a text as a CSS string, in which every character that could end it or the style sheet is escaped."""
+    words = replace_unprintable(words)
+    return '"' + re.sub(r"[^\w .,:()·-]", lambda found: f"\\{ord(found[0]):x} ", words) + '"'
 
 
 _PICTURE_WIDTH = 1000
@@ -97,6 +113,9 @@ def _markdown_block(block: Block, pictures: list[str]) -> Iterator[str]:
             yield from _markdown_table(Table(("", "", ""), rows))
         case Table():
             yield from _markdown_table(block)
+        case Signatures(roles):
+            empty = [""] * (len(SIGNATURE_HEAD) - 1)
+            yield from _markdown_table(Table(SIGNATURE_HEAD, [[role, *empty] for role in roles]))
         case Pictures(plots):
             for plot in plots:
                 drawn = base64.b64encode(to_png(draw_picture(plot), _PICTURE_WIDTH)).decode()

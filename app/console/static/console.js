@@ -66,7 +66,7 @@ document.addEventListener("htmx:afterSettle", (event) => {
   const answer = event.target.querySelector?.(".answer:not([hidden])");
   if (!answer || event.detail.requestConfig?.verb !== "post") return;
   answer.focus({ preventScroll: true });
-  const first = answer.querySelector(".done, .problem") ?? answer;  // the answer may be higher than the window
+  const first = answer.querySelector(".result, .problem") ?? answer;  // the answer may be higher than the window
   first.scrollIntoView({ block: "nearest" });
 });
 

@@ -34,6 +34,7 @@ def test_the_curve_and_its_numbers(service: Service, visit: Callable[..., Any]) 
         page = window.open(f"/console/evaluations/{made['id']}")
         window.settle()
         card = page.locator("#decisions")
+        card.locator("summary").first.click()
         acted = [point for point in curve if point["flagged"] > 0.0]
         assert card.locator("svg circle").count() == len(acted)
         card.get_by_text("Net benefit at each threshold").click()

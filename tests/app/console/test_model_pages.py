@@ -633,7 +633,7 @@ def test_a_row_is_scored_and_parts_come_by_themselves(
     page.set_viewport_size({"width": 390, "height": 420})
     page.get_by_role("button", name="Score", exact=True).click()
     expect(page.locator("#answer")).to_be_focused()
-    box = page.locator("#answer .done").bounding_box()
+    box = page.locator("#answer .result").bounding_box()
     assert 0 <= box["y"] <= box["y"] + box["height"] <= 420
     page.set_viewport_size({"width": 390, "height": 900})
     window.check()
@@ -1121,6 +1121,19 @@ def test_a_row_scored_by_a_model_that_is_no_sum_has_reasons(
     expect(answer).to_contain_text("part2")
     expect(answer).not_to_contain_text("No reasons")
     window.check("#score")
+
+
+def test_the_printed_report(world: World, browser: Any) -> None:
+    """A report of `auto` has at most ten pages of A4, each with its number and the model's version."""
+    model_id = world.train(name="printed", algorithm={"name": "auto", "budget_seconds": 0.2})
+    address = f"/v1/models/{model_id}/report?format=html"
+    response = world.service.client(world.service.key()).get(address)
+    assert "printed, version 1" in response.text
+    page = browser.new_page()
+    page.set_content(response.text)
+    pages = page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n")
+    page.close()
+    assert 1 < pages <= 10
 
 
 def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from playwright.sync_api import expect
 
-from app.console.rendering import ago, duration, plain, rows, when
+from app.console.rendering import ago, duration, linked, plain, rows, when
 from app.console.words import CHANGES, PARAMETERS, change, title
 from app.main import create_app
 from app.measures import metric
@@ -50,7 +51,10 @@ def test_each_route_that_changes_something_is_said_in_words(sentences: Sentences
         for method in methods
         if method != "get" and not path.endswith(("/score", "/rank", "/explain", "/validate"))
     }
-    assert changing == set(CHANGES)
+    sessions = {"POST /console/sign-in", "POST /console/sign-out"}
+    assert changing | sessions == set(CHANGES)
+    for action in sessions:
+        assert "/" not in change(action, action.partition(" ")[2])
     path = "/v1/models/caf%C3%A9/aliases/live"
     said = change("PUT /v1/models/{name}/aliases/{alias}", path)
     assert " café@live " in said
@@ -76,10 +80,24 @@ def test_a_time_has_words_and_the_exact_time_behind_them(sentences: Sentences) -
     assert when(None) == "–"
 
 
-def test_rows_that_count_in_part_and_short_times_are_not_rounded_away() -> None:
-    assert [rows(each) for each in (None, 7.65, 8.0, 1234.5)] == ["–", "7.65", "8", "1,234.5"]
+def test_numbers_of_rows_are_whole_and_short_times_are_not_rounded_away() -> None:
+    assert [rows(each) for each in (None, 0.3, 7.65, 8.0, 1234.6)] == [
+        "–",
+        "< 1",
+        "8",
+        "8",
+        "1,235",
+    ]
     said = [duration(each) for each in (0.0, 0.01, 0.05, 61.0)]
     assert said == ["0.0 s", "less than 0.1 s", "0.1 s", "1 min 1 s"]
+
+
+def test_ids_of_resources_are_links_and_the_rest_is_escaped() -> None:
+    id_ = "mdl_01a219eafccd7fcb83bd544d84c7c4e7"
+    shown = linked(f"the model {id_} has <b>; ds_12 is none", "/prefix")
+    assert f'href="/prefix/console/models/{id_}"' in shown
+    assert "&lt;b&gt;; ds_12 is none" in shown
+    assert id_ not in re.sub("<[^>]*>", "", shown)
 
 
 def test_the_mark_and_the_button_escape_what_they_say() -> None:

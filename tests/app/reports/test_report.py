@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
+from base64 import b64encode
+from hashlib import sha256
 
 import pytest
 
@@ -10,7 +13,7 @@ from app.platform.tables import ModelBaselines, ModelLeaderboard
 from app.reports import document
 from app.reports import document as words
 from app.reports import sections as rivals
-from app.reports.document import Document, Items, Paragraph, Section, Table
+from app.reports.document import Document, Items, Paragraph, Section, Signatures, Table
 from app.reports.writers import to_html, to_markdown
 from tests.sentences import Sentences
 
@@ -41,12 +44,29 @@ def test_markdown_is_words(given: str, written: str) -> None:
 
 
 def test_what_xml_cannot_hold_is_replaced() -> None:
-    page = to_html(
-        Document("a\x00b", "c\x1bd", [Section("\ud800", [Table(("\x07",), [["\x08"]])])])
+    document = Document(
+        "a\x00b", "c\x1bd", [Section("\ud800", [Table(("\x07",), [["\x08"]])])], footer="\x00"
     )
+    page = to_html(document).html
     assert page.encode()
     for baseline in "\x00\x1b\x07\x08":
         assert baseline not in page
+
+
+def test_a_footer_cannot_end_the_style_sheet() -> None:
+    footer = """a"b\\"; } </style><script>'\n@import url(x)"""
+    page, policy = to_html(Document("t", "s", [], footer=footer))
+    (style,) = re.findall(r"<style>(.*?)</style>", page, re.S)
+    assert f"'sha256-{b64encode(sha256(style.encode()).digest()).decode()}'" in policy
+    (content,) = re.findall(r'@bottom-left { content: "([^"\n]*)"; } }\n$', style)
+    read = re.sub(r"\\([0-9a-f]+) ", lambda found: chr(int(found[1], 16)), content)
+    assert read == footer
+
+
+def test_the_roles_that_sign() -> None:
+    document = Document("t", "s", [Section("x", [Signatures(("Validator", "Approver"))])])
+    assert "| Validator |  |  |  |" in to_markdown(document)
+    assert to_html(document).html.count("<td></td>") == 2 * 3
 
 
 def test_what_auto_has_tried(sentences: Sentences) -> None:
@@ -83,8 +103,8 @@ def test_what_auto_has_tried(sentences: Sentences) -> None:
     ]
     assert table.rows[1][1] == "—"
     sentences(table.rows[2][2])
-    assert len(table.rows) == rivals.MAX_BASELINES
-    assert more == Paragraph("… and 12 more.")
+    assert len(table.rows) == rivals.MAX_LEADERBOARD
+    assert more == Paragraph("… and 52 more candidates.")
     assert isinstance(note, Paragraph)
     assert note.words.endswith("so it is")
 
