@@ -1648,6 +1648,21 @@ def read_dataset(dataset_id: str, /) -> ApiRequest[types.Dataset]:
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}", record_of(types.Dataset))
 
+def read_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrift]:
+    """Read the drift of a batch score.
+
+    Return how the scores and the columns of the rows differ from those of the model's validation and training,
+    without labels, with a verdict. Returns 409 until the batch score is ready.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    batch_score_id : str
+        Id of the batch score.
+    """
+    return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/drift", record_of(types.BatchDrift))
+
 def read_evaluation(evaluation_id: str, /) -> ApiRequest[types.Evaluation]:
     """Read an evaluation.
 

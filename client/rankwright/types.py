@@ -251,6 +251,44 @@ class Baselines(Record):
     skipped: str | None
     """Why no baselines were trained; otherwise null."""
 
+class BatchDrift(Record):
+    """Changes of the scores and the columns since the model's validation and training, without labels. A
+    test reports `changed` if its p-value, adjusted with Holm's method over all tests of the batch, is
+    below `alpha` and its PSI is at least 0.1. Long tables are compared by a sample.
+    """
+
+    batch_score_id: str
+    """Id of the batch score."""
+    verdict: Literal['stable', 'shifted', 'insufficient'] | None
+    """`shifted`: the scores, or a column with at least 1 % of the importance, have changed. `stable`: they
+    have not, and a PSI of 0.25 or more can be excluded for the scores and for columns with at least
+    half of the importance. `insufficient`: neither. Null if nothing could be compared.
+    """
+    summary: str
+    """The result in words."""
+    level: float
+    """Confidence level of the intervals."""
+    alpha: float
+    """Significance level of all tests of the batch together."""
+    rows: int
+    """Number of rows that were scored."""
+    sampled_rows: int
+    """Number of evenly spaced rows that were compared: all rows of a table of up to 16,384."""
+    scores: ScoreDrift | None
+    """Change of the scores since validation. Null if the model has no validation scores; `no_scores` says
+    why.
+    """
+    no_scores: str | None
+    """Why the scores were not compared. Null if they were."""
+    flagged: FlaggedDrift | None
+    """Change of the fraction of flagged rows. Null without a threshold."""
+    features: list[FeatureDrift]
+    """Change of up to 100 columns since training: changed ones first, then by importance and size."""
+    n_features: int
+    """Number of columns that were compared."""
+    reason: str | None
+    """Why the columns, or nothing at all, were not compared. Null if they were."""
+
 class BatchReasons(Record):
     """Options of the reasons in the result."""
 
@@ -305,6 +343,12 @@ class BatchScore(Record):
     flagged: int | None = None
     """Number of rows that the alias flags. Null until `ready`, and if the request did not use an alias
     with a cutoff.
+    """
+    drift_verdict: Literal['stable', 'shifted', 'insufficient'] | None = None
+    """Whether the rows differ from those of the model's validation and training, without labels; `…/drift`
+    has the tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`:
+    they have not. `insufficient`: there are too few rows to tell. Null until `ready`, and if nothing
+    could be compared.
     """
     columns: list[ResultColumn] | None
     """Columns of the result. Null until `ready`."""
@@ -1095,8 +1139,8 @@ class Drift(Record):
     probabilities: list[ProbabilityDrift] | None = None
     """Change of the calibration. Empty if the model has no calibration. Default: `[]`."""
     features: list[FeatureDrift] | None = None
-    """Change of up to 100 features, the most important first, by importance and size. Null if the training
-    table was deleted.
+    """Change of up to 100 features, the most important first, by importance and size. Null for a model of
+    release 0.3.0 whose training table was deleted.
     """
     scores: list[ScoreDrift]
     """Change of the scores. If the scores change but the areas do not, choose new thresholds."""
@@ -1639,7 +1683,7 @@ class FeatureBin(Record):
     before: float
     """Fraction of the rows of the training table."""
     after: float
-    """Fraction of the rows of this dataset."""
+    """Fraction of these rows."""
 
 class FeatureDrift(Record):
     """Difference between a feature's values here and in the training table, over deciles of its numbers or
@@ -1672,6 +1716,16 @@ class FeatureDrift(Record):
     """
     words: str
     """The result in one sentence."""
+    missing: ShareChange | None = None
+    """Fraction of missing values. Null for results of release 0.3.0."""
+    new_categories: float | None = None
+    """Fraction of these rows with a category that is new to the model, which treats it as missing. Null
+    for numbers.
+    """
+    out_of_range: float | None = None
+    """Fraction of the present values below the lowest or above the highest training value. Null for
+    categories.
+    """
     bins: list[FeatureBin] | None = None
     """The bins, for the first 20 features. Null for others."""
 
@@ -1704,6 +1758,22 @@ class Fits(Record):
 
     data: list[Fit]
     """One entry for each pair of a model and a dataset."""
+
+class FlaggedDrift(Record):
+    """The fraction of rows with a score at or above a threshold: that of the alias, or of the model's
+    objective.
+    """
+
+    threshold: float
+    """The lowest score that is flagged."""
+    before: Interval
+    """Fraction of the validation rows."""
+    after: Interval
+    """Fraction of these rows."""
+    change: Interval
+    """`after` minus `before`, with the interval of Zou and Donner."""
+    p_value: float
+    """p-value of the hypothesis that there is no difference."""
 
 class FoldAuc(Record):
     """The AUC of one fold."""
@@ -3782,19 +3852,29 @@ class Score(Record):
     exact: bool | None = None
     """True if no contribution is an estimate. Present only with `reasons`."""
 
-class ScoreDrift(Record):
-    """Change of the scores of one class between the model's validation and this dataset."""
+class ScoreBin(Record):
+    """A range of scores, and the fractions of the rows in it."""
 
-    of: Literal['positives', 'negatives']
-    """`positives` or `negatives`."""
+    low: float | None
+    """Lowest score of the bin. Null: no limit."""
+    high: float | None
+    """All scores of the bin are below. Null: no limit."""
+    before: float
+    """Fraction of the validation rows."""
+    after: float
+    """Fraction of these rows."""
+
+class ScoreDrift(Record):
+    """Change of the scores, of one class or of all rows, between the model's validation and these rows."""
+
+    of: Literal['positives', 'negatives', 'all']
+    """`positives`, `negatives`, or `all` rows whatever their label."""
     distance: float
     """Kolmogorov–Smirnov distance between the two samples of scores, from 0 to 1. `p_value` is that of its
     test.
     """
     higher: float
-    """Probability that a score on this dataset is greater than a score on the validation; a tie counts
-    half.
-    """
+    """Probability that a score on these rows is greater than a score on the validation; a tie counts half."""
     psi: Interval | None = None
     """Population stability index over deciles of the validation scores, corrected for sampling noise. Null
     without a test.
@@ -3815,6 +3895,8 @@ class ScoreDrift(Record):
     """
     words: str
     """The result in one sentence."""
+    bins: list[ScoreBin] | None = None
+    """Deciles of the validation scores, from the lowest scores. Null for results of release 0.3.0."""
 
 class ScoreHistogram(Record):
     """Distribution of the scores of a table."""
@@ -4024,6 +4106,14 @@ class SeemingArea(Record):
     """Lower end of the confidence interval."""
     high: float
     """Upper end of the confidence interval."""
+
+class ShareChange(Record):
+    """A fraction of the rows, before and now."""
+
+    before: float
+    """Fraction of the rows of the training table."""
+    after: float
+    """Fraction of these rows."""
 
 class StoredGuarantee(Record):
     """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others
