@@ -1,5 +1,5 @@
-"""The drift since a model's validation, for the page of an evaluation: the cutoff, the probabilities, and the important
-columns.
+"""The drift since a model's validation, for the pages of an evaluation and of a batch: the cutoff, the probabilities,
+the scores, and the important columns.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 from rankwright.types import (
+    BatchDrift,
     Drift,
     EvaluatedCurve,
     EvaluatedCutoff,
@@ -55,7 +56,54 @@ class DriftView:
 async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
     """Return what the page shows of an evaluation's drift."""
     features = drift.features or []
-    dates = await _dates(page, found) if features else frozenset()
+    dates = await _dates(page, found.model_id) if features else frozenset()
+    return DriftView(
+        cutoff=await _cutoff(page, found, drift),
+        probabilities=_probabilities(drift),
+        scatter=_scatter(features),
+        columns=[_column(each, each.name in dates) for each in features],
+        n_columns=len(features),
+    )
+
+
+VERDICTS = {
+    "stable": "stable",
+    "shifted": "shifted",
+    "insufficient": "not enough rows",
+}
+"""The verdicts on a batch in words."""
+
+
+@dataclass(frozen=True)
+class BatchDriftView:
+    """What the page shows of a batch's drift."""
+
+    of: BatchDrift
+    scores: Markup | None
+    """A chart of the deciles of the validation scores."""
+    scatter: Markup | None
+    columns: Sequence[DriftedColumn]
+
+
+async def view_batch_drift(page: Page, model_id: str, drift: BatchDrift) -> BatchDriftView:
+    """Return what the page shows of the drift of a batch of the model."""
+    dates = await _dates(page, model_id) if drift.features else frozenset()
+    drawn = None
+    if drift.scores is not None and drift.scores.bins:
+        bins = [
+            Bin(_range(each.low, each.high), each.before, each.after) for each in drift.scores.bins
+        ]
+        drawn = charts.then_and_now(bins, "Scores, validation and now")
+    return BatchDriftView(
+        of=drift,
+        scores=drawn,
+        scatter=_scatter(drift.features),
+        columns=[_column(each, each.name in dates) for each in drift.features],
+    )
+
+
+def _scatter(features: Sequence[FeatureDrift]) -> Markup | None:
+    """Draw the PSI of the columns against their importance; None if importance was not measured."""
     weighed = [
         Weighed(each.name, each.importance, each.psi.value, changed=each.changed)
         for each in features
@@ -64,21 +112,21 @@ async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
         and each.psi.value is not None
         and each.changed is not None
     ]
-    scatter = None
-    if weighed:
-        scatter = charts.scatter(weighed, "Importance and PSI by column", (SMALL, GREAT))
-    return DriftView(
-        cutoff=await _cutoff(page, found, drift),
-        probabilities=_probabilities(drift),
-        scatter=scatter,
-        columns=[_column(each, each.name in dates) for each in features],
-        n_columns=len(features),
-    )
+    if not weighed:
+        return None
+    return charts.scatter(weighed, "Importance and PSI by column", (SMALL, GREAT))
 
 
-async def _dates(page: Page, found: Evaluation) -> frozenset[str]:
+def _range(low: float | None, high: float | None) -> str:
+    """Return a range of scores in words."""
+    if low is None:
+        return "all scores" if high is None else f"below {number(high)}"
+    return f"{number(low)} or more" if high is None else f"{number(low)} to {number(high)}"
+
+
+async def _dates(page: Page, model_id: str) -> frozenset[str]:
     """Return the names of the model's features that are dates; none for a deleted model."""
-    model, _ = await attempt(page.client.models[found.model_id].read(), 404)
+    model, _ = await attempt(page.client.models[model_id].read(), 404)
     features = [] if model is None else model.features
     return frozenset(each.name for each in features if each.type == "datetime")
 

@@ -17,6 +17,7 @@ from app.access.authentication import needs
 from app.console import charts
 from app.console.api import at, path_segment
 from app.console.choices import offer_datasets, offer_models
+from app.console.drift import VERDICTS, view_batch_drift
 from app.console.lists import read_list
 from app.console.row_score import cutoffs_of_aliases
 from app.console.session import ConsoleRoute, Page, PageDep
@@ -76,6 +77,7 @@ async def _list(
     return page.show(
         "batch_scores.html",
         200 if error is None else error["status"],
+        verdicts=VERDICTS,
         **listed,
         error=error,
         given=given or page.query,
@@ -158,7 +160,10 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
     gone = await page.find_gone(found.model_id, found.dataset_id)
     summary, no_summary = None, None
     cutoffs: dict[str, float | None] = {}
+    drift = None
     if found.status == "ready":
+        if page.can("read"):
+            drift = await view_batch_drift(page, found.model_id, await batch.drift())
         try:
             summary = await batch.summary()
             if page.can("read") and summary.flagged is None:
@@ -175,6 +180,8 @@ async def read_batch_score(batch_id: str, page: PageDep) -> Response:
         summary=summary,
         cutoffs=cutoffs,
         no_summary=no_summary,
+        drift=drift,
+        verdicts=VERDICTS,
         charts=[] if summary is None else _histograms(summary),
         first=None if summary is None else _first_rows(summary, found.keep),
     )

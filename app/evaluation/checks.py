@@ -17,12 +17,13 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from app.evaluation import repository
-from app.evaluation.drift import find_errors, matters_to_model, say_error, validation_areas
+from app.evaluation.drift import find_errors, say_error, validation_areas
 from app.evaluation.groups import BY_GROUP, PROTECTED
 from app.evaluation.service import seen_of
 from app.http.schemas import ALL_MEMBERS, Words
 from app.models import calibrations
 from app.models import service as models
+from app.models.column_drift import matters_to_model
 from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, Model
 

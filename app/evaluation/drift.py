@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from itertools import groupby, pairwise
+from functools import partial
+from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired
@@ -25,47 +26,55 @@ from app.evaluation.metrics import (
     list_areas,
     order_areas,
 )
-from app.evaluation.row_order import (
-    NO_TIME,
-    TOO_SHORT,
-    RowOrder,
-    Sampled,
-    ScoreSeries,
-    depend,
-    scores_alike,
-)
 from app.models import repository as model_rows
+from app.models.column_drift import (
+    MODERATE,
+    bin_column,
+    by_weight,
+    compare_column,
+    importance_shares,
+    matters_to_model,
+    name_columns,
+    outside_range,
+    percent,
+    profile_table,
+    say_column,
+    say_scores,
+    say_untested,
+    say_whose,
+    thinned,
+    with_ends,
+)
 from app.models.curves import curve_of, read_curve, write_curve
 from app.models.metrics import lists_of
+from app.models.row_order import RowOrder, SampledRows, ScoreSeries
+from app.models.score_drift import all_scores, compare_scores
 from app.models.service import VALIDATION
-from app.platform.documents import CalibrationShape, Reliability, ReliabilityPoint
+from app.platform.documents import (
+    CalibrationShape,
+    Reliability,
+    ReliabilityPoint,
+    TableFile,
+    TableProfile,
+)
 from app.platform.sql import Json, Session
 from app.platform.tables import DatasetKind, Model, ModelPairMetrics, ModelPartialAuc
 from core import metrics
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from core.metrics import RocCurve
 
 
-MODERATE = 0.1
-"""The population stability index from which a shift is no longer small (Siddiqi's rule of thumb), the change of log
-odds from which probabilities and prevalences have changed, and that of the slope of calibration."""
-MATTERS = 0.01
-"""Of all importance: the share from which a feature alone makes a model one that has changed."""
-_NAMED = 5  # features in a summary
 _LISTED = 100  # features of an evaluation
 _WITH_BINS = 20  # of these, with their bins
-_COMMON = 9  # categories that have a bin of their own
 
 
 class Remembered(TypedDict):
     """The results of a model's validation. `curve` is a file, and `effective` is the effective number of rows of each
     class.
 
-    `prevalence` is the fraction of positives with its interval, and `importance` has each feature's fraction of the
-    importance.
+    `prevalence` is the fraction of positives with its interval, `importance` has each feature's fraction of the
+    importance, and `profile` the distributions of the features.
     """
 
     level: float
@@ -74,6 +83,7 @@ class Remembered(TypedDict):
     effective: NotRequired[list[float]]
     prevalence: NotRequired[Json]
     importance: NotRequired[dict[str, float]]
+    profile: NotRequired[TableProfile]
 
 
 _CURVE_FILE = "validation.curve"
@@ -96,8 +106,10 @@ def remember_validation(
     remembered: Remembered = {
         "level": level,
         "areas": areas,
-        "importance": _shares_of_importance(session, model),
+        "importance": importance_shares(session, model),
     }
+    if (profile := model_rows.find_profile(session, model.id)) is not None:
+        remembered["profile"] = profile
     found = model_rows.find_metrics(session, model.id, VALIDATION)
     row = model_rows.find_curve(session, model.id, VALIDATION)
     if found is None or row is None:
@@ -113,19 +125,6 @@ def remember_validation(
         ]
     write_curve(workdir / _CURVE_FILE, curve_of(row))
     return remembered | {"curve": _CURVE_FILE}, []
-
-
-def _shares_of_importance(session: Session, model: Model) -> dict[str, float]:
-    """Return each feature's fraction of the total importance; empty if importance was not measured."""
-    row = model_rows.find_importance(session, model.id)
-    if row is None:
-        return {}
-    sizes = {
-        each["name"]: float(np.maximum(np.nan_to_num(each["importance"]), 0.0).mean())
-        for each in row.features
-    }
-    whole = sum(sizes.values())
-    return {name: size / whole for name, size in sizes.items()} if whole > 0.0 else {}
 
 
 def _prevalence(totals: Sequence[float], effective: Sequence[float], level: float) -> Json:
@@ -173,16 +172,18 @@ def measure_drift(
     before: Remembered,
     measure: Measure,
     reliability: Reliability | None,
-    table: str,
+    table: TableFile,
     model: EvaluatedModel,
+    known: Mapping[str, Sequence[str] | None],
     orders: Sequence[RowOrder],
     workdir: Path,
 ) -> Json:
     """Return the drift between the validation, as `remember_validation` returned it, and an evaluation at the same
     level.
 
-    `reliability` is that of the model's probabilities on the rows, `table` is their file, and `orders` are those of the
-    rows of the training table and of this one.
+    `reliability` is that of the model's probabilities on the rows, `table` is their file, `known` are the categories
+    that the model knows, and `orders` are those of the rows of the training table and of this one. Without a stored
+    profile, the features are compared with the training table.
     """
     from core.metrics.estimates import holm
 
@@ -195,8 +196,9 @@ def measure_drift(
     shifts, prevalence = [], None
     if scored is not None and "curve" in before:
         curve = read_curve(workdir / before["curve"])
-        series = scored.series(table, orders[-1])
-        shifts = _shifts(curve, before["effective"], scored, series, level)
+        series = scored.series(table["path"], orders[-1])
+        positives = before["prevalence"]["value"], scored.totals[0] / sum(scored.totals)
+        shifts = _shifts(curve, positives, before["effective"], scored, series, level)
     if scored is not None and "prevalence" in before:
         here = _prevalence(scored.totals, scored.effective, level)
         prevalence = _change({"of": "prevalence", **before["prevalence"]}, here, level)
@@ -205,11 +207,14 @@ def measure_drift(
         rows = sum(scored.effective) / sum(before["effective"])
         probabilities = _errors_of(reliability, rows)
     features = None
-    if model["trained_on"] is not None:
+    profile, weight = before.get("profile"), table["weight"]
+    if profile is None and model["trained_on"] is not None:  # a model of release 0.3.0
+        weight, names = None, model["features"]
+        profile = profile_table(model["trained_on"], names, orders[0], weight)
+    if profile is not None:
         worth = 1.0 if scored is None else scored.worth
-        paths = model["trained_on"], table
-        importance = before.get("importance", {})
-        features = _moves(model["features"], importance, paths, orders, worth, level)
+        importance, compared = before.get("importance", {}), (table["path"], orders[-1], weight)
+        features = _moves(profile, importance, compared, known, worth, level)
     tests = [*areas, *filter(None, [prevalence]), *probabilities, *(features or ()), *shifts]
     made = [test for test in tests if test["p_value"] is not None]
     adjusted = holm(np.array([test["p_value"] for test in made])).tolist()
@@ -221,7 +226,7 @@ def measure_drift(
     for test in tests:
         test["words"] = _words(test, level)
     if features is not None:
-        features.sort(key=_by_weight)
+        features.sort(key=by_weight)
         for each in features[_WITH_BINS:]:
             each["bins"] = None
     moved = [each for each in features or () if each["changed"]]
@@ -238,17 +243,6 @@ def measure_drift(
         "features": features and features[:_LISTED],
         "scores": shifts,
     }
-
-
-def matters_to_model(feature: Json) -> bool:
-    """Return True if a change of this feature is enough to call the model changed."""
-    return feature["importance"] is None or feature["importance"] >= MATTERS
-
-
-def _by_weight(feature: Json) -> tuple[bool, float, float]:
-    """Return the sort key of a feature: changed ones first, then by importance and size of the change."""
-    size = feature["distance"] if feature["psi"] is None else feature["psi"]["value"]
-    return not feature["changed"], -size * (feature["importance"] or 0.0), -size
 
 
 def _matters(test: Json) -> bool:
@@ -356,132 +350,74 @@ def find_errors(found: Reliability) -> list[Json]:
 
 
 def _moves(
-    features: Sequence[str],
+    profile: TableProfile,
     importance: Mapping[str, float],
-    paths: tuple[str, str],
-    orders: Sequence[RowOrder],
+    table: tuple[str, RowOrder, str | None],
+    known: Mapping[str, Sequence[str] | None],
     worth: float,
     level: float,
 ) -> list[Json]:
-    """Return the tests of the features between the training table and the evaluated table (`paths` in this order)."""
-    from app.ingest.profile import TableReader
-
-    found = []
-    with TableReader(Path(paths[0])) as old, TableReader(Path(paths[1])) as new:
-        samples = [
-            Sampled(table, path, order)
-            for table, path, order in zip((old, new), paths, orders, strict=True)
-        ]
-        for name in features:
-            columns = old.sample(name), new.sample(name)
-            if columns[0].type == columns[1].type:
-                what = {"name": name, "importance": importance.get(name)}
-                found.append(what | _move(*columns, samples, worth, level))
-    return found
-
-
-def _move(
-    before: pa.ChunkedArray,
-    after: pa.ChunkedArray,
-    samples: Sequence[Sampled],
-    worth: float,
-    level: float,
-) -> Json:
-    """Return the test of how far a column's values have moved (PSI), and its bins: tenths of its numbers, or its most
-    frequent texts.
+    """Return the tests of the features between the training table and the evaluated `table`: its path, its order and
+    the column of its weights. `known` are the categories that the model knows.
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    from core.metrics.drift import bin_edges, population_stability
+    from app.ingest.profile import TableReader
 
-    if numbers := pa.types.is_floating(before.type):
-        old, new = before.to_numpy(zero_copy_only=False), after.to_numpy(zero_copy_only=False)
-        edges = bin_edges(old[~np.isnan(old)])
-        bins_of = [
-            np.where(np.isnan(x), len(edges) + 1, np.searchsorted(edges, x)) for x in (old, new)
-        ]
-        ends = [None, *edges.tolist(), None]
-        names = [_bin("values", low, high) for low, high in pairwise(ends)]
-    else:
-        words = pc.value_counts(before.drop_null())
-        order = np.argsort(-words.field(1).to_numpy(), kind="stable")
-        known = words.field(0).take(pa.array(order))  # the first have a bin each, the others one
-        n_bins = min(len(known), _COMMON) + 2  # and words that training did not know have one, too
-        bins_of = []
-        for column in (before, after):
-            at = pc.index_in(column, known).to_numpy(zero_copy_only=False)
-            at = np.where(np.isnan(at), n_bins - 1, np.minimum(at, n_bins - 2))
-            missing = pc.is_null(column).to_numpy(zero_copy_only=False)
-            bins_of.append(np.where(missing, n_bins, at).astype(np.intp))
-        names = [_bin("category", category=word) for word in known.slice(0, n_bins - 2).to_pylist()]
-        names += [_bin("rare")] * (n_bins - 1 - len(names)) + [_bin("new")]
-    names.append(_bin("missing"))
-    masses = [np.bincount(each, minlength=len(names)).astype(np.float64) for each in bins_of]
-    shares = [mass / mass.sum() for mass in masses]
-    dependence, reason = depend(samples, bins_of, len(names), ordered=numbers, worth=worth)
-    bins = [
-        name | {"before": old_share, "after": new_share}
-        for name, old_share, new_share in zip(
-            names, *(each.tolist() for each in shares), strict=True
-        )
-        if old_share or new_share
-    ]
-    if reason is not None:
-        distance = float(np.abs(shares[1] - shares[0]).sum()) / 2.0
-        return _no_test(distance, reason) | {"bins": bins}
-    rows = [len(each) * (worth if dependence is None else 1.0) for each in bins_of]
-    moved = population_stability(masses[0], masses[1], (rows[0], rows[1]), level, dependence)
-    return moved._asdict() | {"psi": moved.psi._asdict(), "reason": None, "bins": bins}
-
-
-def _no_test(distance: float, reason: str) -> Json:
-    return {"psi": None, "distance": distance, "p_value": None, "reason": reason}
-
-
-def _bin(
-    of: str, low: float | None = None, high: float | None = None, category: str | None = None
-) -> Json:
-    return {"of": of, "low": low, "high": high, "category": category}
+    found, (path, order, weight) = [], table
+    with TableReader(Path(path)) as opened:
+        rows = SampledRows.of_table(opened, path, order, weight)
+        for column in profile["columns"]:
+            values = thinned(opened.sample(column["name"]))
+            numbers = column["common"] is None
+            if pa.types.is_floating(values.type) is not numbers:
+                continue
+            words = None if numbers else frozenset(known.get(column["name"]) or ())
+            bins, outside = bin_column(column, values, words), None
+            if numbers:
+                outside = outside_range(column, values.to_numpy(zero_copy_only=False))
+            what = {"name": column["name"], "importance": importance.get(column["name"])}
+            test = compare_column(column, profile, bins, rows, level, worth=worth, outside=outside)
+            found.append(what | test)
+    return found
 
 
 def _shifts(
     kept: RocCurve,
+    prevalence: tuple[float, float],
     rows: Sequence[float],
     scored: BipartiteMeasure,
     series: ScoreSeries,
     level: float,
 ) -> list[Json]:
-    """Return the tests of the scores of each class. Whether the validation rows were grouped is not stored: they are
-    assumed to be grouped as these are.
+    """Return the tests of the scores of each class, and of all scores. Whether the validation rows were grouped is not
+    stored: they are assumed to be grouped as these are.
     """
-    from core.metrics.comparison import ScoreSample, score_shift
+    from core.metrics.comparison import ScoreSample
 
-    found = []
+    compare = partial(compare_scores, level=level, by_time=series.by_time, grouped=series.grouped)
+    curves, found, worths = (kept, scored.curve), [], []
     for number, (of, shares) in enumerate((("positives", "tpr"), ("negatives", "fpr"))):
-        worth = min(1.0, scored.effective[number] / scored.rows[number])
+        worths.append(min(1.0, scored.effective[number] / scored.rows[number]))
         old, new = (
             ScoreSample(curve.thresholds, getattr(curve, shares), n)
-            for curve, n in ((kept, rows[number] * worth), (scored.curve, scored.effective[number]))
+            for curve, n in zip(
+                curves, (rows[number] * worths[number], scored.effective[number]), strict=True
+            )
         )
         scores = (series.positives, series.negatives)[number]
-        shift = score_shift(old, new, level, series=scores if series.by_time else None)
-        measured: Json = {"of": of, **shift._asdict(), "reason": None}
-        if shift.psi is None:
-            measured |= _no_test(shift.distance, TOO_SHORT)
-        elif not series.by_time and not series.grouped and scores_alike(scores):
-            measured |= _no_test(shift.distance, NO_TIME)
-        else:
-            measured["psi"] = shift.psi._asdict()
-        found.append(measured)
+        found.append(compare(of, (old, new), scores))
+    effective = [n * worth for n, worth in zip(rows, worths, strict=True)], scored.effective
+    old, new = (all_scores(*each) for each in zip(curves, prevalence, effective, strict=True))
+    stratum = None if series.by_time else series.y
+    found.append(compare("all", (old, new), series.every, stratum=stratum))
     return found
 
 
 def _words(test: Json, level: float) -> str:
     """Return a test as text: its name, the size of the change, and whether it is significant."""
     if test["p_value"] is None:
-        name = test["name"] if "name" in test else f"scores of the {test['of']}"
-        return f"{name}: distance {test['distance']:.3f}, no test: {test['reason']}"
+        return say_untested(test)
     p_value = f"adjusted p {_shown(test['adjusted_p_value'])}"
     if test["changed"]:
         chance = "statistically significant"
@@ -491,27 +427,18 @@ def _words(test: Json, level: float) -> str:
         chance = "not statistically significant"
     end = f"{chance} ({p_value})"
     if "name" in test:
-        weight = (
-            "" if test["importance"] is None else f", importance {_percent(test['importance'])}"
-        )
-        return f"{test['name']}: PSI {_with_ends(test['psi'])}, distance {test['distance']:.3f}{weight}, {end}"
+        return f"{say_column(test)}, {end}"
     if "psi" in test:
-        direction = (
-            "higher" if test["higher"] > 0.5 else "lower" if test["higher"] < 0.5 else "spread"
-        )
-        return (
-            f"{test['of']} score {direction}: a score here exceeds one at validation with probability "
-            f"{test['higher']:.3f}; distance {test['distance']:.3f}, PSI {_with_ends(test['psi'])}, {end}"
-        )
+        return f"{say_scores(test)}, {end}"
     if test["of"] in _RIGHT and test["changed"]:
         return f"{say_error(test)}, {end}"
     if test["of"] == "slope":
-        return f"calibration slope {_with_ends(test)}, {end}"
+        return f"calibration slope {with_ends(test)}, {end}"
     if test["of"] == "shape":
-        return f"calibration shape error {_with_ends(test)}, {end}"
+        return f"calibration shape error {with_ends(test)}, {end}"
     if test["of"] == "in_the_large":
-        shares = f"{_percent(test['predicted'])}, observed {_percent(test['observed'])}"
-        return f"mean probability {shares}, error {_with_ends(test)} in log odds, {end}"
+        shares = f"{percent(test['predicted'])}, observed {percent(test['observed'])}"
+        return f"mean probability {shares}, error {with_ends(test)} in log odds, {end}"
     moved = test["change"]
     direction = "higher" if moved["value"] > 0 else "lower" if moved["value"] < 0 else "the same"
     return (
@@ -530,16 +457,16 @@ def say_error(test: Json) -> str:
         )
     if test["of"] == "shape":
         return (
-            f"the probabilities have a shape error of {_with_ends(test)} in log odds (root mean square)"
+            f"the probabilities have a shape error of {with_ends(test)} in log odds (root mean square)"
             f"{_say_ranges(test['ranges'])}"
         )
     if test["of"] == "slope":
         side = "extreme" if test["value"] < 1.0 else "moderate"
-        return f"probabilities are too {side}: the calibration slope is {_with_ends(test)}"
+        return f"probabilities are too {side}: the calibration slope is {with_ends(test)}"
     side = "low" if test["value"] > 0.0 else "high"
     return (
-        f"probabilities are too {side}: {_percent(test['predicted'])} of the rows were expected to be positive, but "
-        f"{_percent(test['observed'])} are (error {_with_ends(test)} in log odds)"
+        f"probabilities are too {side}: {percent(test['predicted'])} of the rows were expected to be positive, but "
+        f"{percent(test['observed'])} are (error {with_ends(test)} in log odds)"
     )
 
 
@@ -557,14 +484,6 @@ def _say_ranges(ranges: Sequence[Json]) -> str:
                 f"{side} positives than expected at probabilities of {', '.join(where)}"
             )
     return f": {'; '.join(sentences)}" if sentences else ""
-
-
-def _with_ends(interval: Mapping[str, float]) -> str:
-    return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _name(area: Json) -> str:
@@ -607,22 +526,18 @@ def _sum_up(
         sentences.append(f"The model ranks significantly {how}: {named}.")
     sentences += [_sentence(say_error(test)) for test in probabilities if test["changed"]]
     if prevalence is not None and prevalence["changed"]:
-        before, after = (_percent(prevalence[side]["value"]) for side in ("before", "after"))
+        before, after = (percent(prevalence[side]["value"]) for side in ("before", "after"))
         more = "More" if prevalence["change"]["value"] > 0 else "Fewer"
         sentences.append(f"{more} rows are positive: {after} here, {before} at validation.")
     if moved:
-        named = ", ".join(
-            f"{each['name']} (PSI {each['psi']['value']:.2f}"
-            + ("" if each["importance"] is None else f", importance {_percent(each['importance'])}")
-            + ")"
-            for each in moved[:_NAMED]
-        )
-        rest = f" and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
-        sentences.append(f"Features with changed values: {named}{rest}.")
-    if classes := " and ".join(shift["of"] for shift in shifts if shift["changed"]):
+        sentences.append(f"Features with changed values: {name_columns(moved)}.")
+    changed = [shift["of"] for shift in shifts if shift["changed"]]
+    if classes := " and ".join(of for of in changed if of != "all"):
         sentences.append(
             f"The scores of the {classes} have changed, so the rates at a threshold have changed too."
         )
+    elif changed:
+        sentences.append("The distribution of all scores has changed.")
     if not worse and not better:
         sentences.append(
             "The ranking quality has not changed significantly since validation."
@@ -638,7 +553,7 @@ def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:
     if not reasons:
         return ""
     n_features = sum(each["reason"] is not None for each in features)
-    classes = [f"the scores of the {each['of']}" for each in shifts if each["reason"] is not None]
+    classes = [say_whose(each["of"]) for each in shifts if each["reason"] is not None]
     columns = [f"{n_features} feature{'s' if n_features > 1 else ''}"] if n_features else []
     what = ", ".join([*columns, *classes])
     return f" Not tested: {what} ({reasons[0]})."

@@ -35,7 +35,6 @@ from app.evaluation.metrics import (
     Overlap,
 )
 from app.evaluation.requests import EvaluationRequest
-from app.evaluation.row_order import RowOrder, row_order
 from app.evaluation.service import Seen, check_evaluation, how_seen, say_seen
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
@@ -56,6 +55,7 @@ from app.models import calibrations, curves, operating_points
 from app.models import service as models
 from app.models.calibrations import CalibrationFile
 from app.models.objectives import Window
+from app.models.row_order import RowOrder, row_order
 from app.models.service import VALIDATION
 from app.platform.blobs import Publisher
 from app.platform.documents import DatasetLineage, TableFile
@@ -223,7 +223,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "amounts": spec.get("amounts"),
         "validation": remembered,
         "orders": [
-            row_order(model, each)
+            row_order(model.validation, each)
             for each in (datasets.find(session, claim.owner, model.dataset_id), dataset)
             if each is not None
         ],
@@ -266,7 +266,9 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
     workdir = Path(payload["workdir"])
     model = payload["model"]
     measured = MEASURES[payload["dataset_kind"]]
-    measure = measured(metrics.load_ranker(model), payload["table"], model["features"])
+    ranker = metrics.load_ranker(model)
+    known = dict(zip(model["features"], ranker.categories_, strict=True))
+    measure = measured(ranker, payload["table"], model["features"])
     callback(1, 2, {})
     windows = [(fpr_min, fpr_max) for fpr_min, fpr_max in payload["windows"]]
     found = measure.metrics(windows, payload["level"], payload["threshold"])
@@ -301,8 +303,9 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             before,
             measure,
             found.get("calibration"),
-            payload["table"]["path"],
+            payload["table"],
             model,
+            known,
             payload["orders"],
             workdir,
         )

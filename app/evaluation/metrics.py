@@ -13,12 +13,12 @@ from typing_extensions import TypedDict
 from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
 from app.evaluation.groups import Grouping, scores_by_group
-from app.evaluation.row_order import RowOrder, ScoreSeries, score_series
 from app.ingest.rows import Hashes
 from app.models import artifacts, calibrations
 from app.models.calibrations import CalibrationRecord, ServedCalibration
 from app.models.metrics import gini_of, heights_of
 from app.models.objectives import Window
+from app.models.row_order import RowOrder, ScoreSeries, score_series
 from app.platform.blobs import BlobKey
 from app.platform.documents import GradedOrder, ListMetrics, Reliability, TableFile, document_of
 from app.platform.sql import Json, Session

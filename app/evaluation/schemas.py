@@ -38,6 +38,7 @@ from app.http.schemas import (
 )
 from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.calibration_schemas import MeasuredReliability
+from app.models.drift_schemas import FeatureDrift, ScoreDrift
 from app.models.metric_schemas import GradedOrder, Height, MeanArea, WindowArea
 from app.platform.documents import GradeRows, ListMetrics, ReliabilityPoint
 from app.platform.tables import Comparison as ComparisonRow
@@ -563,42 +564,6 @@ class AreaDrift(Resource):
     words: Words
 
 
-NULL_WITHOUT_TEST = "Null without a test; `reason` says why."
-P_VALUE = f"p-value of the hypothesis that nothing has changed. {NULL_WITHOUT_TEST}"
-ADJUSTED = f"p-value adjusted with Holm's method over all tests of this drift. {NULL_WITHOUT_TEST}"
-CHANGED = f"True if the change is statistically significant and large enough to matter. {NULL_WITHOUT_TEST}"
-WHY_NO_TEST = (
-    "Why there is no test: neighbouring rows are similar and no time column orders them, or there "
-    "are too few rows for their serial dependence in time. Null with a test."
-)
-
-
-class ScoreDrift(Resource):
-    """Change of the scores of one class between the model's validation and this dataset."""
-
-    of: Annotated[str, one_of(("positives", "negatives"))] = Field(
-        description="`positives` or `negatives`."
-    )
-    distance: float = Field(
-        description="Kolmogorov–Smirnov distance between the two samples of scores, from 0 to 1. `p_value` is "
-        "that of its test."
-    )
-    higher: float = Field(
-        description="Probability that a score on this dataset is greater than a score on the validation; a tie "
-        "counts half."
-    )
-    psi: Interval | None = Field(
-        default=None,
-        description="Population stability index over deciles of the validation scores, corrected for sampling "
-        "noise. Null without a test.",
-    )
-    p_value: float | None = Field(description=P_VALUE)
-    adjusted_p_value: float | None = Field(description=ADJUSTED)
-    changed: bool | None = Field(description=CHANGED)
-    reason: str | None = Field(default=None, description=WHY_NO_TEST)
-    words: Words
-
-
 class ProbabilityRange(Resource):
     """A range of probabilities in which the observed fraction of positives differs from the predicted one."""
 
@@ -638,45 +603,6 @@ class ProbabilityDrift(Interval):
     words: Words
 
 
-class FeatureBin(Resource):
-    """A bin of a feature's values, and the fractions of the rows in it."""
-
-    of: Annotated[str, one_of(("values", "category", "rare", "new", "missing"))] = Field(
-        description="`values`: numbers above `low` and up to `high`; dates in seconds since 1970. `category`: one "
-        "category. `rare`: all other categories of the training table. `new`: categories not in the "
-        "training table. `missing`: no value."
-    )
-    low: float | None = Field(description="Lower end of the bin. Null: no limit.")
-    high: float | None = Field(description="Upper end of the bin. Null: no limit.")
-    category: str | None = Field(description="The category. Null for any other kind of bin.")
-    before: float = Field(description="Fraction of the rows of the training table.")
-    after: float = Field(description="Fraction of the rows of this dataset.")
-
-
-class FeatureDrift(Resource):
-    """Difference between a feature's values here and in the training table, over deciles of its numbers or over its
-    most frequent categories. Missing values have a separate bin.
-    """
-
-    name: str = Field(description="Name of the feature.")
-    importance: float | None = Field(
-        description="Fraction of the total feature importance. Null if importance was not measured."
-    )
-    psi: Interval | None = Field(
-        description="Population stability index, corrected for sampling noise: below 0.1 is small, 0.25 or more "
-        "is large. Null without a test."
-    )
-    distance: float = Field(description="Total variation distance over the bins, from 0 to 1.")
-    p_value: float | None = Field(description=P_VALUE)
-    adjusted_p_value: float | None = Field(description=ADJUSTED)
-    changed: bool | None = Field(description=CHANGED)
-    reason: str | None = Field(default=None, description=WHY_NO_TEST)
-    words: Words
-    bins: list[FeatureBin] | None = Field(
-        default=None, description="The bins, for the first 20 features. Null for others."
-    )
-
-
 class Drift(Resource):
     """Changes since the model's validation. A test reports `changed` if its adjusted p-value is significant and the
     effect is large enough: a PSI of at least 0.1, or a difference of at least 0.1 in log odds or slope. Areas have
@@ -701,8 +627,8 @@ class Drift(Resource):
     )
     features: list[FeatureDrift] | None = Field(
         default=None,
-        description="Change of up to 100 features, the most important first, by importance and size. Null if the "
-        "training table was deleted.",
+        description="Change of up to 100 features, the most important first, by importance and size. Null for "
+        "a model of release 0.3.0 whose training table was deleted.",
     )
     scores: list[ScoreDrift] = Field(
         description="Change of the scores. If the scores change but the areas do not, choose new thresholds."

@@ -13,7 +13,7 @@ from sqlalchemy.orm import aliased as another
 
 from app.platform import catalogue
 from app.platform.blobs import Blob
-from app.platform.documents import AliasCutoff, StoredGuarantee, StoredMemo
+from app.platform.documents import AliasCutoff, StoredGuarantee, StoredMemo, TableProfile
 from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next_number, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
@@ -32,6 +32,7 @@ from app.platform.tables import (
     ModelName,
     ModelPairMetrics,
     ModelPartialAuc,
+    ModelProfile,
     ModelReference,
     ModelReferenceRows,
     ModelSample,
@@ -589,6 +590,12 @@ def replace_old_sample(session: Session, old: OldModelSample, blob: Blob) -> Non
                 sample_bytes=blob.bytes,
             )
         )
+
+
+def find_profile(session: Session, model_id: str) -> TableProfile | None:
+    """Return the distributions of the columns of a model's training table; None for a model of release 0.3.0."""
+    row = session.get(ModelProfile, model_id)
+    return None if row is None else row.profile
 
 
 def find_importance(session: Session, model_id: str) -> ModelImportance | None:

@@ -752,6 +752,36 @@ class ScoreHistogram(TypedDict):
     """Number of rows in each bin. A score on an edge belongs to the bin above it."""
 
 
+class ColumnProfile(TypedDict):
+    """The distribution of a column.
+
+    Numbers have the inner `edges` of their bins, and the lowest and the highest value. Texts have the `common`
+    categories, the most frequent one first. `masses` are the weights of the rows in each bin. `alike` and `covariance`
+    describe the order of the rows; see `app.models.row_order`.
+    """
+
+    name: str
+    edges: list[float] | None
+    low: float | None
+    high: float | None
+    common: list[str] | None
+    masses: list[float]
+    alike: bool
+    covariance: list[list[float]] | None
+    degrees: float | None
+
+
+class TableProfile(TypedDict):
+    """The distributions of a table's columns. `rows` is the number of its sampled rows as rows of equal weight;
+    `by_time`: they have times, so that `covariance` is that of a series; `grouped`: they come in groups.
+    """
+
+    rows: float
+    by_time: bool
+    grouped: bool
+    columns: list[ColumnProfile]
+
+
 class BatchSummary(TypedDict):
     """The summary of a batch of scores.
 

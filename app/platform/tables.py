@@ -67,6 +67,7 @@ from app.platform.documents import (
     StoredMemo,
     StoredReasonEntry,
     TableDialect,
+    TableProfile,
     Validation,
     Window,
     WindowBaselines,
@@ -1123,6 +1124,15 @@ class ModelImportance(Base):
     features: Mapped[Document[list[FeatureImportance]]]
 
 
+class ModelProfile(Base):
+    """The distributions of the columns of a model's training table, with which later tables are compared."""
+
+    __tablename__ = "model_profiles"
+
+    model_id: Mapped[OfModel]
+    profile: Mapped[Document[TableProfile]]
+
+
 class Evaluation(Trashable, JobOutputRow):
     """An evaluation of a model on a dataset. `metrics` and `drift` are written when the job succeeds."""
 
@@ -1221,8 +1231,8 @@ class BatchScore(JobOutputRow):
     """The scores that a model gives to the rows of a table. The result's columns are written when the job succeeds.
 
     The rows belong to a dataset, or to an upload that is deleted as soon as it is scored; `file_name` is then the
-    upload's file name. `alias` is the alias in the request. `summary` may be long, so only queries that name it read
-    it.
+    upload's file name. `alias` is the alias in the request. `summary` and `drift` may be long, so only queries that
+    name them read them.
     """
 
     __tablename__ = "batch_scores"
@@ -1250,7 +1260,11 @@ class BatchScore(JobOutputRow):
     file_name: Mapped[str | None]
     alias: Mapped[str | None]
     summary: Mapped[BatchSummary | None] = mapped_column(JSON(none_as_null=True), deferred=True)
+    drift: Mapped[Json | None] = mapped_column(JSON(none_as_null=True), deferred=True)
     flagged: Mapped[int | None] = column_property(cast(Any, summary).column["flagged"].as_integer())
+    drift_verdict: Mapped[str | None] = column_property(
+        cast(Any, drift).column["verdict"].as_string()
+    )
 
 
 def output_tables() -> list[type[JobOutputRow]]:

@@ -148,6 +148,9 @@ def _drift(evaluated: Evaluation, drift: Json) -> Iterator[Block]:
         for each in compared
     ]
     yield Table(("metric", "at validation", "on these rows", ""), rows)
+    for each in drift["scores"]:
+        if each["of"] == "all":
+            yield Paragraph(f"Score distribution: {each['words']}.")
     moved = [each for each in drift["features"] or () if each["changed"]]
     if moved:
         shown = [

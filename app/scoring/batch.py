@@ -334,6 +334,14 @@ def summary(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, Ba
     return batch, batch.summary
 
 
+def drift(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, Json | None]:
+    """Return a batch score and its drift, None if it is of release 0.3.0. Raises Conflict until the job has
+    succeeded.
+    """
+    batch = _find_ready(session, owner, batch_id)
+    return batch, batch.drift
+
+
 def _find_ready(session: Session, owner: str, batch_id: str) -> BatchScore:
     """Return the owner's batch score. Raises Conflict until it has a result."""
     batch = BATCH_SCORES.find(session, owner, batch_id)

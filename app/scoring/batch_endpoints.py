@@ -58,10 +58,12 @@ from app.scoring.dependencies import ModelsDep, is_json, is_lenient
 from app.scoring.probabilities import ProbabilityFields
 from app.scoring.reasons import ReasonFields
 from app.scoring.schemas import (
+    BatchDrift,
     BatchScore,
     BatchScoreRequest,
     BatchSummary,
     ScoreTableCheck,
+    batch_drift_of,
     batch_score_of,
 )
 from app.scoring.table_rows import BatchFields, TableOptions
@@ -332,6 +334,20 @@ def read_summary(*, batch_score_id: str, context: ContextDep, caller: CallerDep)
     batch, found = context.db.reading(batch_scores.summary, caller.owner, batch_score_id)
     _check_kept(batch, caller)
     return BatchSummary.model_validate({"batch_score_id": batch.id, "rows": batch.rows, **found})
+
+
+@router.get(
+    "/{batch_score_id}/drift",
+    response_model=BatchDrift,
+    summary="Read the drift of a batch score",
+)
+@needs("read")
+def read_drift(*, batch_score_id: str, context: ContextDep, caller: CallerDep) -> BatchDrift:
+    """Return how the scores and the columns of the rows differ from those of the model's validation and training,
+    without labels, with a verdict. Returns 409 until the batch score is ready.
+    """
+    batch, found = context.db.reading(batch_scores.drift, caller.owner, batch_score_id)
+    return batch_drift_of(batch, found)
 
 
 def _check_kept(batch: BatchScoreRow, caller: Caller) -> None:

@@ -11,8 +11,10 @@ from pydantic import Field, WithJsonSchema
 from app.http.schemas import (
     Body,
     CreatedAt,
+    Interval,
     IsValid,
     ModelId,
+    PValue,
     Resource,
     Text,
     bytes_of,
@@ -23,11 +25,14 @@ from app.ingest.formats import ARROW, ARROW_FILE, NDJSON, PARQUET
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, spell_date
 from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.curve_schemas import DataPart
+from app.models.drift_schemas import FeatureDrift, ScoreDrift
 from app.platform.documents import ScoreHistogram
 from app.platform.errors import Invalid, invalid
+from app.platform.sql import Json
 from app.platform.tables import BatchScore as BatchScoreRow
 from app.scoring import batch as batch_scores
 from app.scoring import table_rows
+from app.scoring.batch_drift import ALPHA, LEVEL, NOT_COMPARED, VERDICTS
 from app.scoring.dependence import Dependence
 from app.scoring.probabilities import ProbabilityFields, ProbabilityOptions
 from app.scoring.reasons import (
@@ -584,6 +589,13 @@ class BatchScore(Resource):
         description="Number of rows that the alias flags. Null until `ready`, and if the request did not use an "
         "alias with a cutoff.",
     )
+    drift_verdict: Annotated[str, one_of(VERDICTS)] | None = Field(
+        default=None,
+        description="Whether the rows differ from those of the model's validation and training, without labels; "
+        "`…/drift` has the tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`: "
+        "they have not. `insufficient`: there are too few rows to tell. Null until `ready`, and if nothing could be "
+        "compared.",
+    )
     columns: list[ResultColumn] | None = Field(
         description="Columns of the result. Null until `ready`."
     )
@@ -637,6 +649,76 @@ class BatchSummary(Resource):
         "the row's number in the table, from 1. Strings are truncated to 200 characters. Null for a "
         "model with several labels."
     )
+
+
+class FlaggedDrift(Resource):
+    """The fraction of rows with a score at or above a threshold: that of the alias, or of the model's objective."""
+
+    threshold: float = Field(description="The lowest score that is flagged.")
+    before: Interval = Field(description="Fraction of the validation rows.")
+    after: Interval = Field(description="Fraction of these rows.")
+    change: Interval = Field(
+        description="`after` minus `before`, with the interval of Zou and Donner."
+    )
+    p_value: PValue
+
+
+class BatchDrift(Resource):
+    """Changes of the scores and the columns since the model's validation and training, without labels. A test reports
+    `changed` if its p-value, adjusted with Holm's method over all tests of the batch, is below `alpha` and its PSI is
+    at least 0.1. Long tables are compared by a sample.
+    """
+
+    batch_score_id: str = Field(description="Id of the batch score.")
+    verdict: Annotated[str, one_of(VERDICTS)] | None = Field(
+        description="`shifted`: the scores, or a column with at least 1 % of the importance, have changed. `stable`: "
+        "they have not, and a PSI of 0.25 or more can be excluded for the scores and for columns with at least half "
+        "of the importance. `insufficient`: neither. Null if nothing could be compared."
+    )
+    summary: str = Field(description="The result in words.")
+    level: float = Field(description="Confidence level of the intervals.")
+    alpha: float = Field(description="Significance level of all tests of the batch together.")
+    rows: int = Field(description="Number of rows that were scored.")
+    sampled_rows: int = Field(
+        description="Number of evenly spaced rows that were compared: all rows of a table of up to 16,384."
+    )
+    scores: ScoreDrift | None = Field(
+        description="Change of the scores since validation. Null if the model has no validation scores; `no_scores` "
+        "says why."
+    )
+    no_scores: str | None = Field(
+        description="Why the scores were not compared. Null if they were."
+    )
+    flagged: FlaggedDrift | None = Field(
+        description="Change of the fraction of flagged rows. Null without a threshold."
+    )
+    features: list[FeatureDrift] = Field(
+        description="Change of up to 100 columns since training: changed ones first, then by importance and size."
+    )
+    n_features: int = Field(description="Number of columns that were compared.")
+    reason: str | None = Field(
+        description="Why the columns, or nothing at all, were not compared. Null if they were."
+    )
+
+
+def batch_drift_of(row: BatchScoreRow, found: Json | None) -> BatchDrift:
+    """Return the response for the drift of a batch score."""
+    if found is None:
+        found = {
+            "verdict": None,
+            "summary": f"Not compared: {NOT_COMPARED}.",
+            "level": LEVEL,
+            "alpha": ALPHA,
+            "rows": row.rows,
+            "sampled_rows": 0,
+            "scores": None,
+            "no_scores": NOT_COMPARED,
+            "flagged": None,
+            "features": [],
+            "n_features": 0,
+            "reason": NOT_COMPARED,
+        }
+    return BatchDrift.model_validate({"batch_score_id": row.id, **found})
 
 
 def batch_score_of(row: BatchScoreRow) -> BatchScore:

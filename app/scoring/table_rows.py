@@ -269,11 +269,14 @@ class FileBounds(Bounds):
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of parsed rows: features by their position in the model, and the columns to copy."""
+    """A batch of parsed rows: features by their position in the model, and the columns to copy. `texts` are the
+    categorical features before new categories become missing values.
+    """
 
     size: int
     features: Mapping[int, Floats]
     kept: Sequence[pa.Array]
+    texts: Mapping[int, pa.DictionaryArray]
 
     def blocks(self, n_features: int) -> Iterator[Floats]:
         """Yield blocks of rows, float64 of shape (rows, n_features), that fit the CPU's cache; absent features are NaN.
@@ -354,14 +357,17 @@ class RowReader:
             count += rows.batch.num_rows
             if count > self._max_rows:
                 raise too_many_rows(self._max_rows)
-            values = {index[n]: self._read(rows, n, index[n], source, errors) for n in present}
+            texts: dict[int, pa.DictionaryArray] = {}
+            values = {
+                index[n]: self._read(rows, n, index[n], source, errors, texts) for n in present
+            }
             if errors.total >= MAX_COUNTED_ERRORS:
                 break
             if not errors.total:
                 kept = [rows.batch.column(name) for name in self._options.keep]
                 if source.schema is None:  # all readers of a format must return the same text
                     kept = [self._missing.tidy(column) for column in kept]
-                yield Batch(rows.batch.num_rows, values, kept)
+                yield Batch(rows.batch.num_rows, values, kept, texts)
         if errors.total:
             raise errors.summarise()
 
@@ -412,17 +418,27 @@ class RowReader:
                     code="unsupported_type",
                 )
 
-    def _read(self, rows: Rows, name: str, i: int, source: Source, errors: Errors) -> Floats:
-        """Return one column as float64, NaN for missing and invalid values; invalid ones are reported."""
+    def _read(
+        self,
+        rows: Rows,
+        name: str,
+        i: int,
+        source: Source,
+        errors: Errors,
+        texts: dict[int, pa.DictionaryArray],
+    ) -> Floats:
+        """Return one column as float64, NaN for missing and invalid values; invalid ones are reported. A categorical
+        column is added to `texts`.
+        """
         from app.ingest.value_columns import encode, read_column
 
         column = rows.batch.column(name)
         categories = self._features.categories[i]
         if categories is not None:
-            coded = encode(column, self._missing)
-            texts = coded.dictionary.to_pylist()
-            codes = np.array([*(categories[text] for text in texts), np.nan])
-            return np.asarray(codes[coded.indices.fill_null(len(texts)).to_numpy()])
+            texts[i] = coded = encode(column, self._missing)
+            words = coded.dictionary.to_pylist()
+            codes = np.array([*(categories[word] for word in words), np.nan])
+            return np.asarray(codes[coded.indices.fill_null(len(words)).to_numpy()])
         kind = self._features.types[i]
         values, bad = read_column(column, kind, self._missing, source.notation, numbers=True)
 

@@ -41,6 +41,7 @@ from app.scoring.batch import (
     score_names,
     unread_columns,
 )
+from app.scoring.batch_drift import DriftMonitor, DriftReference, find_reference
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import ProbabilityOptions
 from app.scoring.reasons import (
@@ -115,6 +116,7 @@ class ScoringPayload(Work, ScoredTable):
     terse: bool
     keep: dict[str, ColumnForm | None]
     unread: list[str]
+    reference: DriftReference
 
 
 class ScoringResult(Work):
@@ -126,6 +128,7 @@ class ScoringResult(Work):
     rows: int
     columns: list[Json]
     summary: BatchSummary
+    drift: Json
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ScoringPayload:
@@ -143,6 +146,9 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "terse": settings.terse_errors,
         "keep": forms,
         "unread": unread_columns(session, model),
+        "reference": find_reference(
+            session, model, operating_points.flag_threshold(batch.read_options.get(CUTOFF))
+        ),
         **table,
     }
 
@@ -270,6 +276,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         writer = stack.enter_context(TableWriter(path, fields))
         best, deferred = None, _defers_reasons(served, options.top)
         scorer = replace(served, reasoner=None) if deferred else served
+        monitor = DriftMonitor(payload["reference"], served)
         progress = ScoringProgress(callback, source, reasons_last=deferred)
         if served.reasoner is not None:
             served.reasoner.tick = progress.tick
@@ -290,6 +297,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
             scores = _score(scorer, blocks, probability, added)
             for histogram, column in zip(histograms, scores, strict=False):
                 histogram.add(column.to_numpy())
+            monitor.add(batch, scores[0].to_numpy() if served.labels is None else None)
             for flags in served.flags(scores[0].to_numpy()).values():
                 count_flagged += int(flags.sum())
                 scores += [pa.array(flags)] if flagged else []
@@ -332,6 +340,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "rows": progress.rows,
         "columns": [{"name": field.name, "type": str(field.type)} for field in fields],
         "summary": summary,
+        "drift": monitor.describe(),
     }
 
 
@@ -558,6 +567,7 @@ def publish(blobs: Publisher, claim: Claim, result: ScoringResult) -> PublishedO
         "rows": result["rows"],
         "columns": result["columns"],
         "summary": result["summary"],
+        "drift": result["drift"],
         "result_key": scores.key,
         "result_sha256": scores.sha256,
         "result_bytes": result["bytes"],

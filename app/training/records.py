@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, Literal, NotRequired, TypeGuard, TypeVar
 from typing_extensions import TypedDict
 
 from app.models.calibrations import CalibrationRecord
+from app.models.row_order import RowOrder
 from app.platform.documents import (
     Baseline,
     DatasetLineage,
@@ -37,6 +38,7 @@ from app.platform.documents import (
     Search,
     SearchSpec,
     TableFile,
+    TableProfile,
     Validation,
     Window,
     WindowBaselines,
@@ -435,6 +437,7 @@ class TrainPayload(TypedDict):
     spec: TrainSpec
     table: TrainTable
     validation_table: TrainTable | None
+    order: RowOrder
     dataset_kind: str
     pair: list[str | None]
     labels: list[LabelValues] | None
@@ -552,6 +555,7 @@ class TrainResult(ModelColumns):
     importance_later: NotRequired[bool]
     job_timeout_seconds: NotRequired[float]
     reference: NotRequired[ReferenceRecord | None]
+    profile: TableProfile
     parts: dict[str, PartMetrics]
     out_of_fold: OutOfFoldRecord | None
     calibration: CalibrationRecord | None

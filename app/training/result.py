@@ -37,6 +37,7 @@ from app.datasets.matrices import StoredTable
 from app.ingest.rows import mix
 from app.models import calibrations
 from app.models.calibrations import CalibrationRecord
+from app.models.column_drift import profile_table
 from app.models.curves import write_curve
 from app.models.objectives import without_count
 from app.models.service import VALIDATION
@@ -49,6 +50,7 @@ from app.platform.documents import (
     Parameters,
     Search,
     SearchSpec,
+    TableProfile,
     interval_of,
 )
 from app.platform.errors import counted
@@ -173,6 +175,7 @@ def put_together(
         "importance_later": served.get("importance_later", False),
         "job_timeout_seconds": payload.get("job_timeout_seconds", 0.0),
         "reference": _reference(served, workdir),
+        "profile": _profile(payload, served),
         "features": served["features"],
         "parts": parts,
         "out_of_fold": out_of_fold,
@@ -208,6 +211,13 @@ def _reference(served: ServedOutcome, workdir: Path) -> ReferenceRecord | None:
     if record is not None:
         shutil.copyfile(served["files"][record["file"]], workdir / record["file"])
     return record
+
+
+def _profile(payload: TrainPayload, served: ServedOutcome) -> TableProfile:
+    """Return the distributions of the features in the training table."""
+    names = [feature["name"] for feature in served["features"]]
+    table = payload["table"]
+    return profile_table(table["path"], names, payload["order"], table["weight"])
 
 
 def _parameters(spec: TrainSpec, ranked: LeaderboardRecord | None, chosen: Chosen) -> Parameters:

@@ -34,6 +34,7 @@ from app.models import calibrations, margins
 from app.models import repository as model_repository
 from app.models.artifacts import ARTIFACTS
 from app.models.curves import curve_columns
+from app.models.row_order import row_order
 from app.models.service import VALIDATION
 from app.platform.blobs import Publisher
 from app.platform.documents import (
@@ -62,6 +63,7 @@ from app.platform.tables import (
     ModelOutOfFold,
     ModelPairMetrics,
     ModelPartialAuc,
+    ModelProfile,
     ModelReference,
     ModelReferenceRows,
     ModelSample,
@@ -129,6 +131,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "spec": spec,
         "table": _table_of(dataset, validation.get("time_column"), also),
         "validation_table": None,
+        "order": row_order(validation, dataset),
         "dataset_kind": dataset.kind,
         "pair": [dataset.negative, dataset.positive],
         "labels": cast(list[LabelValues] | None, dataset.labels),
@@ -503,6 +506,7 @@ def _rows_to_interpret(
                     sample_bytes=stored.bytes,
                 )
             )
+    rows.append(ModelProfile(model_id=model_id, profile=result["profile"]))
     if (importance := result["importance"]) is not None:
         names = [feature["name"] for feature in result["features"]]
         rows.append(row_of_importance(model_id, importance, names))

@@ -1479,6 +1479,7 @@ class _BatchScoreOperations(_EndedOperations):
         return api.delete_batch_score(self._key)
 
     summary = bound(api.read_summary)
+    drift = bound(api.read_drift)
 
     @operation
     @keywords_of(api.read_result)

@@ -69,6 +69,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -483,6 +484,21 @@ class ScoreShift(NamedTuple):
     serial dependence."""
     psi: Interval | None
     """Population stability index over tenths of the earlier scores. At least 0. None as `p_value`."""
+    bins: tuple[ScoreBin, ...]
+    """The tenths, from the lowest scores."""
+
+
+class ScoreBin(NamedTuple):
+    """A range of scores, and the fraction of each sample in it."""
+
+    low: float | None
+    """Lowest score of the bin; None: no limit."""
+    high: float | None
+    """Score that all scores of the bin are below; None: no limit."""
+    before: float
+    """Fraction of the earlier sample. In [0, 1]."""
+    after: float
+    """Fraction of the later sample. In [0, 1]."""
 
 
 class ScoreSample(NamedTuple):
@@ -558,6 +574,9 @@ def score_shift(
     at = np.searchsorted(before.shares, np.arange(1, N_BINS) / N_BINS, side="left")
     cutoffs = np.unique(before.thresholds[np.maximum(at, 1)])[::-1]
     old, new = (np.diff([0.0, *_at_or_above(each, cutoffs), 1.0]) for each in (before, after))
+    ends = [None, *cutoffs[::-1].tolist(), None]
+    limits = zip(pairwise(ends), old[::-1].tolist(), new[::-1].tolist(), strict=True)
+    in_bins = tuple(ScoreBin(*pair, *shares) for pair, *shares in limits)
     rows, dependence, inflation, degrees = (before.rows, after.rows), None, 1.0, math.inf
     if series is not None:
         scores = finite_vector("series", series)
@@ -565,12 +584,12 @@ def score_shift(
         worth = min(1.0, after.rows / scores.size)
         found = serial_dependence(bins, cutoffs.size + 1, ordered=True, worth=worth)
         if found is None:
-            return ScoreShift(distance, higher, None, None)
+            return ScoreShift(distance, higher, None, None, in_bins)
         rows, dependence = (before.rows / worth, after.rows / worth), (found, found)
         inflation, degrees = _inflation(found, new), found.degrees
     p_value = _smirnov(distance, rows, inflation, degrees)
     stability = population_stability(old, new, rows, level, dependence)
-    return ScoreShift(distance, higher, p_value, stability.psi)
+    return ScoreShift(distance, higher, p_value, stability.psi, in_bins)
 
 
 _POINTS = (np.arange(64) + 0.5) / 64  # of a distribution whose mean is taken

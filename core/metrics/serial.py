@@ -124,10 +124,10 @@ def _are_alike(parts: Sequence[Bins], n_bins: int, ordered: bool) -> bool:
     ]
     if not centred:
         return False
-    squares = np.sum([(each**2).sum(axis=1) for each in centred], axis=0)
+    squares = np.sum([np.einsum("ij,ij->i", each, each) for each in centred], axis=0)
     products = np.sum(
         [
-            [(each[:, lag:] * each[:, :-lag]).sum(axis=1) for lag in range(1, _NEAR + 1)]
+            [np.einsum("ij,ij->i", each[:, lag:], each[:, :-lag]) for lag in range(1, _NEAR + 1)]
             for each in centred
         ],
         axis=0,

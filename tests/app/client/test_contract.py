@@ -43,6 +43,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "delete_batch_score": ("batch_score.delete", ()),
     "read_batch_score": ("batch_scores.get", ("bat_1",)),
     "read_result": ("batch_score.result", ()),
+    "read_drift": ("batch_score.drift", ()),
     "read_summary": ("batch_score.summary", ()),
     "list_comparisons": ("comparisons.list", ()),
     "create_comparison": ("compare", (["a", "b"], "ds_1")),

@@ -99,7 +99,7 @@ def test_drift_where_nothing_and_where_much_has_changed(
     assert same.drift is not None
     assert not same.drift["changed"]
     sentences(same.drift["summary"])
-    assert len(same.drift["scores"]) == 2
+    assert [each["of"] for each in same.drift["scores"]] == ["positives", "negatives", "all"]
 
     weaker = People(500, 2, signal=0.2)
     worse = evaluate(bench, model.id, weaker.upload(bench), level=0.8)

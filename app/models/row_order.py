@@ -8,9 +8,8 @@ not be that of time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +18,9 @@ from typing_extensions import TypedDict
 from app.datasets.matrices import read_times
 from app.ingest.hints import time_column
 from app.ingest.values import DATETIME, NUMERIC
+from app.platform.documents import Validation
 from app.platform.errors import Invalid
-from app.platform.tables import Dataset, DatasetKind, Model
+from app.platform.tables import Dataset, DatasetKind
 
 if TYPE_CHECKING:
     from app.ingest.profile import TableReader
@@ -52,10 +52,12 @@ class RowOrder(TypedDict):
     grouped: bool
 
 
-def row_order(model: Model, dataset: Dataset) -> RowOrder:
-    """Return the order of a dataset's rows. The time column is the model's, else one that the columns suggest."""
+def row_order(validation: Validation, dataset: Dataset) -> RowOrder:
+    """Return the order of a dataset's rows. The time column is that of the model's validation, else one that the
+    columns suggest.
+    """
     columns = dataset.columns or []
-    named = model.validation.get("time_column")
+    named = validation.get("time_column")
     known = any(
         column["name"] == named
         and column["type"] in (NUMERIC, DATETIME)
@@ -81,10 +83,14 @@ def read_order_times(path: str, order: RowOrder) -> Floats | None:
 
 
 class ScoreSeries(NamedTuple):
-    """The scores of each class, in the order of time, or of the table if there is no time."""
+    """The scores of each class, and all with their labels, in the order of time, or of the table if there is no
+    time.
+    """
 
     positives: Floats
     negatives: Floats
+    every: Floats
+    y: npt.NDArray[np.int8]
     by_time: bool
     grouped: bool
 
@@ -97,34 +103,75 @@ def score_series(
     if times is not None:
         rows = np.argsort(times, kind="stable")
         y, scores = y[rows], scores[rows]
-    return ScoreSeries(scores[y == 1], scores[y != 1], times is not None, order["grouped"])
+    return ScoreSeries(
+        scores[y == 1], scores[y != 1], scores, y, times is not None, order["grouped"]
+    )
 
 
-def scores_alike(scores: Floats) -> bool:
-    """Return True if neighbouring scores are significantly more similar than in random order."""
+def scores_alike(scores: Floats, stratum: npt.NDArray[np.generic] | None = None) -> bool:
+    """Return True if neighbouring scores, also within the values of `stratum`, are significantly more similar than in
+    random order.
+    """
     from core.metrics.drift import bin_edges
     from core.metrics.serial import order_matters
 
     edges = bin_edges(scores)
-    return order_matters(np.searchsorted(edges, scores), edges.size + 1, ordered=True)
+    bins = np.searchsorted(edges, scores)
+    return order_matters(bins, edges.size + 1, ordered=True, stratum=stratum)
 
 
-class Sampled:
-    """Sampled rows of a table, in their order."""
+SAMPLED_ROWS = 1 << 14
+"""Rows of a table whose columns are compared: the PSI of so many has a standard error below 0.001."""
 
-    def __init__(self, table: TableReader, path: str, order: RowOrder) -> None:
-        self._by_time: npt.NDArray[np.intp] | None = None
-        self._label: npt.NDArray[np.generic] | None = None
-        self._grouped = order["grouped"]
+
+class SampledRows:
+    """Sampled rows of a table in their order.
+
+    `by_time` sorts them by time (None without times), `stratum` are the values within which neighbouring rows are
+    compared, and `weight` are the rows' weights.
+    """
+
+    def __init__(
+        self,
+        by_time: npt.NDArray[np.intp] | None = None,
+        stratum: npt.NDArray[np.generic] | None = None,
+        weight: Floats | None = None,
+        *,
+        grouped: bool = False,
+    ) -> None:
+        self._by_time, self._stratum, self._grouped = by_time, stratum, grouped
+        self.weight = weight
+
+    @classmethod
+    def of_table(
+        cls, table: TableReader, path: str, order: RowOrder, weight: str | None
+    ) -> SampledRows:
+        """Return the rows that `thin` keeps of a table's sample."""
+        by_time = stratum = None
         if (times := read_order_times(path, order)) is not None:
-            self._by_time = np.argsort(times[table.sampled_rows], kind="stable")
-        elif order["label"] is not None and not self._grouped:
-            self._label = np.asarray(table.sample(order["label"]))
+            by_time = np.argsort(thin(times[table.sampled_rows]), kind="stable")
+        elif order["label"] is not None and not order["grouped"]:
+            stratum = thin(np.asarray(table.sample(order["label"])))
+        own = None
+        if weight is not None:
+            own = thin(table.sample(weight).to_numpy(zero_copy_only=False).astype(np.float64))
+        return cls(by_time, stratum, own, grouped=order["grouped"])
 
     @property
     def has_times(self) -> bool:
         """True if the rows are ordered by time."""
         return self._by_time is not None
+
+    @property
+    def worth(self) -> float:
+        """The number of rows of equal weight that one row counts as, at most 1 (Kish)."""
+        if self.weight is None:
+            return 1.0
+        return float(self.weight.sum() ** 2 / np.square(self.weight).sum() / self.weight.size)
+
+    def masses(self, bins: Bins, n_bins: int) -> Floats:
+        """Return the weight of the rows in each bin, float64 of shape (n_bins,)."""
+        return np.bincount(bins, self.weight, n_bins).astype(np.float64)
 
     def dependence(
         self, bins: Bins, n_bins: int, *, ordered: bool, worth: float
@@ -143,23 +190,9 @@ class Sampled:
 
         if self._grouped:
             return False
-        return order_matters(bins, n_bins, ordered=ordered, stratum=self._label)
+        return order_matters(bins, n_bins, ordered=ordered, stratum=self._stratum)
 
 
-def depend(
-    samples: Sequence[Sampled], bins: Sequence[Bins], n_bins: int, *, ordered: bool, worth: float
-) -> tuple[tuple[SerialDependence, SerialDependence] | None, str | None]:
-    """Return the serial dependences of two samples (None if independent), and the reason why there can be no test, if
-    any.
-    """
-    if all(each.has_times for each in samples):
-        old, new = (
-            each.dependence(own, n_bins, ordered=ordered, worth=worth)
-            for each, own in zip(samples, bins, strict=True)
-        )
-        return (None, TOO_SHORT) if old is None or new is None else ((old, new), None)
-    alike = any(
-        each.are_alike(own, n_bins, ordered=ordered)
-        for each, own in zip(samples, bins, strict=True)
-    )
-    return None, NO_TIME if alike else None
+def thin(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return every row of a short column, and evenly spaced rows of a long one: at most `SAMPLED_ROWS`."""
+    return column[:: -(-len(column) // SAMPLED_ROWS) or 1]

@@ -1,0 +1,322 @@
+"""The drift of columns: the distribution of each column of a training table, and its test against other rows.
+
+A column is divided into tenths of its training values, or into its most frequent categories. Missing values and new
+categories have bins of their own. The bins are stored with the model, so that rows can be compared when the training
+table is gone, and block by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from app.models import repository
+from app.models.row_order import NO_TIME, TOO_SHORT, Bins, RowOrder, SampledRows, thin
+from app.platform.documents import ColumnProfile, TableProfile
+from app.platform.sql import Json, Session
+from app.platform.tables import Model
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from core.base.ranker import Floats
+    from core.metrics.serial import SerialDependence
+
+MODERATE, LARGE = 0.1, 0.25
+"""The population stability indices from which a shift is moderate, and from which it is large: conventions (Siddiqi).
+"""
+MATTERS = 0.01
+"""Of all importance: the share from which a feature alone makes a model one that has changed."""
+
+_COMMON = 9  # categories that have a bin of their own
+_NAMED = 5  # columns in a summary
+
+
+def profile_table(
+    path: str, names: Sequence[str], order: RowOrder, weight: str | None
+) -> TableProfile:
+    """Return the distributions of columns of a typed table, on a sample of its rows."""
+    import pyarrow as pa
+
+    from app.ingest.profile import TableReader
+    from core.metrics.drift import bin_edges
+
+    columns: list[ColumnProfile] = []
+    with TableReader(Path(path)) as table:
+        rows = SampledRows.of_table(table, path, order, weight)
+        n_rows = len(thin(table.sampled_rows))
+        for name in names:
+            column = thinned(table.sample(name))
+            low = high = edges = common = None
+            if pa.types.is_floating(column.type):
+                values = column.to_numpy(zero_copy_only=False)
+                present = values[~np.isnan(values)]
+                edges = bin_edges(present).tolist()
+                if len(present):
+                    low, high = float(present.min()), float(present.max())
+            else:
+                common = _most_frequent(column)
+            profile: ColumnProfile = {
+                "name": name,
+                "edges": edges,
+                "low": low,
+                "high": high,
+                "common": common,
+                "masses": [],
+                "alike": False,
+                "covariance": None,
+                "degrees": None,
+            }
+            # A category that is not among the most frequent ones is rare here, not new.
+            bins = bin_column(profile, column, None)
+            n_bins, ordered = count_bins(profile), common is None
+            profile["masses"] = rows.masses(bins, n_bins).tolist()
+            profile["alike"] = rows.are_alike(bins, n_bins, ordered=ordered)
+            if rows.has_times:
+                of = rows.dependence(bins, n_bins, ordered=ordered, worth=1.0)
+                if of is not None:
+                    profile["covariance"], profile["degrees"] = of.covariance.tolist(), of.degrees
+            columns.append(profile)
+    return {
+        "rows": n_rows * rows.worth,
+        "by_time": rows.has_times,
+        "grouped": order["grouped"],
+        "columns": columns,
+    }
+
+
+def thinned(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return the rows of a column that `thin` keeps."""
+    import pyarrow as pa
+
+    return column.take(pa.array(thin(np.arange(len(column)))))
+
+
+def _most_frequent(column: pa.ChunkedArray) -> list[str]:
+    """Return the categories that have a bin of their own, the most frequent one first."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words = pc.value_counts(column.drop_null())
+    order = np.argsort(-words.field(1).to_numpy(), kind="stable")[:_COMMON]
+    found: list[str] = words.field(0).take(pa.array(order)).to_pylist()
+    return found
+
+
+def count_bins(profile: ColumnProfile) -> int:
+    """Return the number of a column's bins: of numbers the ranges and missing, of texts the common categories, rare,
+    new and missing.
+    """
+    if profile["common"] is None:
+        return len(profile["edges"] or ()) + 2
+    return len(profile["common"]) + 3
+
+
+def bin_numbers(profile: ColumnProfile, values: Floats) -> Bins:
+    """Return the bin of each number, intp of shape (n,); NaN is missing."""
+    edges = np.asarray(profile["edges"])
+    found: Bins = np.where(np.isnan(values), len(edges) + 1, np.searchsorted(edges, values))
+    return found
+
+
+def bin_words(
+    profile: ColumnProfile, words: Sequence[str | None], known: Collection[str] | None
+) -> Bins:
+    """Return the bin of each text, intp of shape (n,). A text that is neither common nor `known` is new; None: all are
+    known.
+    """
+    common = profile["common"] or ()
+    places = {word: place for place, word in enumerate(common)}
+    rare, new, missing = range(len(common), len(common) + 3)
+
+    def place(word: str | None) -> int:
+        if word is None:
+            return missing
+        return places.get(word, rare if known is None or word in known else new)
+
+    return np.fromiter(map(place, words), np.intp, len(words))
+
+
+def bin_column(
+    profile: ColumnProfile, column: pa.ChunkedArray, known: Collection[str] | None
+) -> Bins:
+    """Return the bin of each row of a column of a typed table, intp of shape (n,)."""
+    if profile["common"] is None:
+        return bin_numbers(profile, column.to_numpy(zero_copy_only=False))
+    coded = column.combine_chunks().dictionary_encode()
+    bins = bin_words(profile, [*coded.dictionary.to_pylist(), None], known)
+    found: Bins = bins[coded.indices.fill_null(len(coded.dictionary)).to_numpy()]
+    return found
+
+
+def compare_column(
+    profile: ColumnProfile,
+    of: TableProfile,
+    bins: Bins,
+    rows: SampledRows,
+    level: float,
+    *,
+    worth: float = 1.0,
+    outside: float | None = None,
+) -> Json:
+    """Return the test of how far a column has moved (PSI), its fractions of missing and new values, and its bins.
+
+    `bins` are those of the `rows`, `worth` the number of independent rows that a row of either table counts as, where
+    rows come in groups, and `outside` the fraction of values beyond the range of the profile.
+    """
+    from core.metrics.drift import population_stability
+
+    n_bins, numbers = count_bins(profile), profile["common"] is None
+    masses = np.asarray(profile["masses"]), rows.masses(bins, n_bins)
+    shares = [(mass / mass.sum()).tolist() for mass in masses]
+    names = _name_bins(profile)
+    found: Json = {
+        "missing": {"before": shares[0][-1], "after": shares[1][-1]},
+        "new_categories": None if numbers else shares[1][-2],
+        "out_of_range": outside if numbers else None,
+        "bins": [
+            name | {"before": before, "after": after}
+            for name, before, after in zip(names, *shares, strict=True)
+            if before or after
+        ],
+    }
+    distance = float(np.abs(np.subtract(*shares)).sum()) / 2.0
+    dependence, reason = _depend(profile, of, bins, rows, worth)
+    if reason is not None:
+        return no_test(distance, reason) | found
+    counted = worth if dependence is None else 1.0  # dependence already accounts for groups
+    sizes = (of["rows"] * counted, len(bins) * rows.worth * counted)
+    moved = population_stability(*masses, sizes, level, dependence)
+    return moved._asdict() | {"psi": moved.psi._asdict(), "reason": None} | found
+
+
+def no_test(distance: float, reason: str) -> Json:
+    """Return what a test would say, without one."""
+    return {"psi": None, "distance": distance, "p_value": None, "reason": reason}
+
+
+def _depend(
+    profile: ColumnProfile, of: TableProfile, bins: Bins, rows: SampledRows, worth: float
+) -> tuple[tuple[SerialDependence, SerialDependence] | None, str | None]:
+    """Return the serial dependences of both samples (None if independent), and the reason why there can be no test, if
+    any.
+    """
+    from core.metrics.serial import SerialDependence
+
+    n_bins, ordered = count_bins(profile), profile["common"] is None
+    if of["by_time"] and rows.has_times:
+        new = rows.dependence(bins, n_bins, ordered=ordered, worth=worth)
+        covariance, degrees = profile["covariance"], profile["degrees"]
+        if new is None or covariance is None or degrees is None:
+            return None, TOO_SHORT
+        old = _at_least(np.array(covariance), np.array(profile["masses"]), worth)
+        return (SerialDependence(old, degrees), new), None
+    alike = profile["alike"] or rows.are_alike(bins, n_bins, ordered=ordered)
+    return None, NO_TIME if alike else None
+
+
+def _at_least(covariance: Floats, masses: Floats, worth: float) -> Floats:
+    """Return a covariance, scaled to at least the trace that independent groups of rows have."""
+    share = masses / masses.sum()
+    least, found = float((share * (1.0 - share)).sum()) / worth, float(np.trace(covariance))
+    return covariance * (least / found) if 0.0 < found < least else covariance
+
+
+def _name_bins(profile: ColumnProfile) -> list[Json]:
+    """Return what each bin of a column holds."""
+    if profile["common"] is None:
+        ends = [None, *(profile["edges"] or ()), None]
+        return [*(_bin("values", low, high) for low, high in pairwise(ends)), _bin("missing")]
+    words = [_bin("category", category=word) for word in profile["common"]]
+    return [*words, _bin("rare"), _bin("new"), _bin("missing")]
+
+
+def _bin(
+    of: str, low: float | None = None, high: float | None = None, category: str | None = None
+) -> Json:
+    return {"of": of, "low": low, "high": high, "category": category}
+
+
+def outside_range(profile: ColumnProfile, values: npt.NDArray[Any]) -> float | None:
+    """Return the fraction of the present values that are beyond the range of the profile; None if there are none."""
+    present = values[~np.isnan(values)]
+    if not len(present) or profile["low"] is None:
+        return None
+    return float(np.mean((present < profile["low"]) | (present > profile["high"])))
+
+
+def matters_to_model(feature: Mapping[str, Any]) -> bool:
+    """Return True if a change of this feature is enough to call the model changed."""
+    return feature["importance"] is None or feature["importance"] >= MATTERS
+
+
+def by_weight(feature: Json) -> tuple[bool, float, float]:
+    """Return the sort key of a feature: changed ones first, then by importance and size of the change."""
+    size = feature["distance"] if feature["psi"] is None else feature["psi"]["value"]
+    return not feature["changed"], -size * (feature["importance"] or 0.0), -size
+
+
+def importance_shares(session: Session, model: Model) -> dict[str, float]:
+    """Return each feature's fraction of the total importance; empty if importance was not measured."""
+    row = repository.find_importance(session, model.id)
+    if row is None:
+        return {}
+    sizes = {
+        each["name"]: float(np.maximum(np.nan_to_num(each["importance"]), 0.0).mean())
+        for each in row.features
+    }
+    whole = sum(sizes.values())
+    return {name: size / whole for name, size in sizes.items()} if whole > 0.0 else {}
+
+
+def say_column(test: Json) -> str:
+    """Return a column's name, the size of its drift, and its importance."""
+    weight = "" if test["importance"] is None else f", importance {percent(test['importance'])}"
+    return f"{test['name']}: PSI {with_ends(test['psi'])}, distance {test['distance']:.3f}{weight}"
+
+
+def name_columns(moved: Sequence[Json]) -> str:
+    """Return the names of the first columns that have moved, with their PSI and importance."""
+    named = ", ".join(
+        f"{each['name']} (PSI {each['psi']['value']:.2f}"
+        + ("" if each["importance"] is None else f", importance {percent(each['importance'])}")
+        + ")"
+        for each in moved[:_NAMED]
+    )
+    return f"{named} and {len(moved) - _NAMED} more" if len(moved) > _NAMED else named
+
+
+def say_scores(test: Json) -> str:
+    """Return how scores have moved: the direction, and its size."""
+    direction = "higher" if test["higher"] > 0.5 else "lower" if test["higher"] < 0.5 else "spread"
+    of = "all scores" if test["of"] == "all" else f"{test['of']} score"
+    return (
+        f"{of} {direction}: a score here exceeds one at validation with probability {test['higher']:.3f}; "
+        f"distance {test['distance']:.3f}, PSI {with_ends(test['psi'])}"
+    )
+
+
+def say_untested(test: Json) -> str:
+    """Return the distance of a column or of scores, and why it has no test."""
+    name = test["name"] if "name" in test else say_whose(test["of"])
+    return f"{name}: distance {test['distance']:.3f}, no test: {test['reason']}"
+
+
+def say_whose(of: str) -> str:
+    """Return whose scores a test compares."""
+    return "all scores" if of == "all" else f"scores of the {of}"
+
+
+def with_ends(interval: Mapping[str, float]) -> str:
+    """Return an interval as text."""
+    return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
+
+
+def percent(share: float) -> str:
+    """Return a fraction as text, in percent."""
+    return f"{100 * share:.1f} %"

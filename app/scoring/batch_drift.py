@@ -1,0 +1,376 @@
+"""The drift of a batch of scored rows, without labels: their scores and their columns against validation and training.
+
+The rows come block by block. A sample of evenly spaced rows is kept, as bins of their columns, so memory is bounded and
+the cost of a long table is that of a short one. The counts of flagged rows are those of all rows.
+
+**Verdict.** `shifted` if the scores, or a column that matters to the model, have a significant and at least moderate
+PSI. Tests of a batch are at 1 % for all of them together, because batches recur. `stable` if the interval of the PSI of
+the score excludes a large shift, and so do those of columns with at least half of the importance. Else the rows are
+`insufficient` to tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NotRequired
+
+import numpy as np
+from typing_extensions import TypedDict
+
+from app.models.column_drift import (
+    LARGE,
+    MODERATE,
+    bin_numbers,
+    bin_words,
+    by_weight,
+    compare_column,
+    importance_shares,
+    matters_to_model,
+    name_columns,
+    say_column,
+    say_scores,
+    say_untested,
+)
+from app.models.operating_points import find_objective_curves, objective_point
+from app.models.row_order import SAMPLED_ROWS, SampledRows
+from app.models.score_drift import (
+    ScoreReference,
+    all_scores,
+    compare_scores,
+    find_score_reference,
+    sample_of,
+)
+from app.platform.documents import TableProfile
+from app.platform.sql import Json, Session
+from app.platform.tables import Model
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from app.models.row_order import Bins
+    from app.scoring.service import Served
+    from app.scoring.table_rows import Batch
+    from core.base.ranker import Floats
+    from core.metrics import RocCurve
+
+STABLE, SHIFTED, INSUFFICIENT = "stable", "shifted", "insufficient"
+VERDICTS = (STABLE, SHIFTED, INSUFFICIENT)
+ALPHA = 0.01
+"""The probability of a false alarm of a batch."""
+LEVEL = 0.95
+"""Of intervals, where the model has no validation to take it from."""
+ENOUGH = 0.5
+"""Of the importance: the share whose columns must be tested well enough for the verdict `stable`."""
+MIN_ROWS = 20
+"""Fewer rows are not compared: with ten bins, approximations of their tests are too rough."""
+
+NO_PROFILE = (
+    "the distributions of its training columns were not stored, because it was trained with release 0.3.0: train the "
+    "model again"
+)
+TOO_FEW = f"fewer than {MIN_ROWS} rows"
+NOT_COMPARED = "the batch was scored with release 0.3.0: score the table again"
+
+_MAX_CELLS = 1 << 21  # of the sampled rows
+_LISTED, _WITH_BINS = 100, 20  # columns of the result, and of these with bins
+
+
+class DriftReference(TypedDict):
+    """What a batch is compared with: the profile of the training table, each feature's fraction of the importance, and
+    the validation scores (their curve is the model's). A reason takes the place of what there is not.
+    """
+
+    profile: TableProfile | None
+    importance: dict[str, float]
+    scores: ScoreReference | str
+    threshold: NotRequired[float]
+
+
+def find_reference(session: Session, model: Model, threshold: float | None) -> DriftReference:
+    """Return what the model's batches are compared with. `threshold` is that of the alias; without one, the fraction of
+    flagged rows is compared at the threshold of the model's objective.
+    """
+    from app.models.repository import find_profile
+
+    if threshold is None:
+        point = objective_point(find_objective_curves(session, model))
+        threshold = None if point is None else point.threshold
+    found: DriftReference = {
+        "profile": find_profile(session, model.id),
+        "importance": importance_shares(session, model),
+        "scores": find_score_reference(session, model),
+    }
+    if threshold is not None and math.isfinite(threshold):
+        found["threshold"] = threshold
+    return found
+
+
+class DriftMonitor:
+    """Collects a sample of the rows of a batch, and compares it with the reference."""
+
+    def __init__(self, reference: DriftReference, served: Served) -> None:
+        self._reference, self._served = reference, served
+        profile = reference["profile"]
+        self._profiles = [] if profile is None else profile["columns"]
+        index = {name: i for i, name in enumerate(served.features.names)}
+        self._positions = [index[each["name"]] for each in self._profiles]
+        self._most = max(2, min(SAMPLED_ROWS, _MAX_CELLS // max(1, len(self._profiles))))
+        self._every, self._rows, self._held = 1, 0, 0
+        self._bins: list[np.ndarray[Any, np.dtype[np.uint8]]] = []
+        self._scores: list[Floats] = []
+        self._outside: dict[str, list[tuple[int, int]]] = {}
+        self._flagged = 0
+
+    def add(self, batch: Batch, scores: Floats | None) -> None:
+        """Add a batch of rows and their scores; None if there are several per row, which are not compared."""
+        if (threshold := self._reference.get("threshold")) is not None and scores is not None:
+            self._flagged += int(np.count_nonzero(scores >= threshold))
+        rows = np.arange(-self._rows % self._every, batch.size, self._every)
+        self._rows += batch.size
+        bins = np.empty((len(rows), len(self._profiles)), dtype=np.uint8)
+        for number in range(len(self._profiles)):
+            bins[:, number] = self._bin(number, batch, rows)
+        self._bins.append(bins)
+        self._scores.append(np.empty(0) if scores is None else scores[rows])
+        self._held += len(rows)
+        while self._held > self._most:
+            self._halve()
+
+    def _bin(self, number: int, batch: Batch, rows: Bins) -> Bins:
+        """Return the bins of some rows in a column."""
+        profile, position = self._profiles[number], self._positions[number]
+        texts = batch.texts.get(position)
+        if profile["common"] is not None and texts is not None:
+            return _bin_texts(profile, texts, rows, self._served.features.categories[position])
+        values = batch.features.get(position)
+        if values is None or profile["common"] is not None:  # an absent column is missing
+            return bin_words(profile, [None], None).repeat(len(rows))
+        some = values[rows]
+        if profile["low"] is not None and profile["high"] is not None:
+            outside = np.count_nonzero((some < profile["low"]) | (some > profile["high"]))
+            present = len(some) - np.count_nonzero(np.isnan(some))
+            self._outside.setdefault(profile["name"], []).append((int(outside), int(present)))
+        return bin_numbers(profile, some)
+
+    def _halve(self) -> None:
+        """Keep every other row of the sample."""
+        bins, scores = np.concatenate(self._bins), np.concatenate(self._scores)
+        self._bins, self._scores = [bins[::2]], [scores[::2]]
+        self._held, self._every = len(self._bins[0]), 2 * self._every
+
+    def describe(self) -> Json:
+        """Return the drift of all rows that were added."""
+        reference, level = self._reference, LEVEL
+        known = reference["scores"]
+        if not isinstance(known, str):
+            level = known["level"]
+        bins = np.concatenate(self._bins) if self._bins else np.empty((0, 0), dtype=np.uint8)
+        found: Json = {
+            "verdict": None,
+            "summary": "",
+            "level": level,
+            "alpha": ALPHA,
+            "rows": self._rows,
+            "sampled_rows": len(bins),
+            "scores": None,
+            "no_scores": known if isinstance(known, str) else None,
+            "flagged": None,
+            "features": [],
+            "n_features": 0,
+            "reason": None,
+        }
+        if len(bins) < MIN_ROWS:
+            summary = f"Not compared: {TOO_FEW}."
+            return found | {"verdict": INSUFFICIENT, "reason": TOO_FEW, "summary": summary}
+        if (curve := self._served.curve) is not None and not isinstance(known, str):
+            scores = np.concatenate(self._scores)
+            found["scores"] = self._compare_scores(scores, curve, known)
+            found["flagged"] = self._compare_flagged(curve, known)
+        features = self._compare_columns(bins, level)
+        if found["scores"] is None and not features:
+            reason = NO_PROFILE if reference["profile"] is None else found["no_scores"]
+            return found | {"reason": reason, "summary": f"Not compared: {reason}."}
+        if reference["profile"] is None:
+            found["reason"] = NO_PROFILE
+        _adjust([*features, *filter(None, [found["scores"]])])
+        features.sort(key=by_weight)
+        for each in features[_WITH_BINS:]:
+            each["bins"] = None
+        verdict = _judge(found["scores"], features)
+        summary = _sum_up(verdict, found["scores"], features, self._rows)
+        found |= {"features": features[:_LISTED], "n_features": len(features)}
+        return found | {"verdict": verdict, "summary": summary}
+
+    @property
+    def _worth(self) -> float:
+        """The number of independent rows that a row counts as, where rows come in groups; those of the batch are
+        assumed to come in groups like the validation rows.
+        """
+        known, profile = self._reference["scores"], self._reference["profile"]
+        if isinstance(known, str) or profile is None or not profile["grouped"]:
+            return 1.0
+        return known["worth"]
+
+    def _compare_scores(self, scores: Floats, curve: RocCurve, known: ScoreReference) -> Json:
+        before = all_scores(curve, known["prevalence"], known["effective"])
+        profile = self._reference["profile"]
+        grouped = profile is not None and profile["grouped"]
+        samples = before, sample_of(scores, self._worth)
+        untested = known["approximate"]
+        return compare_scores(
+            "all", samples, scores, known["level"], grouped=grouped, untested=untested
+        )
+
+    def _compare_flagged(self, curve: RocCurve, known: ScoreReference) -> Json | None:
+        """Return the fraction of rows at or above the threshold, at validation and now; None without a threshold."""
+        from core import metrics
+        from core.metrics.comparison import change
+
+        if (threshold := self._reference.get("threshold")) is None:
+            return None
+        level = known["level"]
+        sample = all_scores(curve, known["prevalence"], known["effective"])
+        point = int(np.searchsorted(-sample.thresholds, -threshold, side="right")) - 1
+        before = metrics.wilson_interval(float(sample.shares[point]), sample.rows, level)
+        n_rows = self._rows * self._worth
+        after = metrics.wilson_interval(self._flagged / self._rows, n_rows, level)
+        moved = change(before, after, level)
+        return {
+            "threshold": threshold,
+            "before": before._asdict(),
+            "after": after._asdict(),
+            "change": {"value": moved.value, "low": moved.low, "high": moved.high},
+            "p_value": moved.p_value,
+        }
+
+    def _compare_columns(
+        self, bins: np.ndarray[Any, np.dtype[np.uint8]], level: float
+    ) -> list[Json]:
+        profile, importance = self._reference["profile"], self._reference["importance"]
+        if profile is None:
+            return []
+        rows, found = SampledRows(grouped=profile["grouped"]), []
+        for number, column in enumerate(profile["columns"]):
+            counts = self._outside.get(column["name"], ())
+            present = sum(each[1] for each in counts)
+            outside = sum(each[0] for each in counts) / present if present else None
+            own = bins[:, number].astype(np.intp)
+            test = compare_column(
+                column, profile, own, rows, level, worth=self._worth, outside=outside
+            )
+            name = column["name"]
+            found.append({"name": name, "importance": importance.get(name)} | test)
+        return found
+
+
+def _bin_texts(
+    profile: Any, texts: pa.DictionaryArray, rows: Bins, known: Mapping[Any, float] | None
+) -> Bins:
+    """Return the bins of some rows of a categorical column; only categories of these rows are looked up."""
+    import pyarrow as pa
+
+    indices = texts.indices.take(pa.array(rows)).fill_null(-1).to_numpy()
+    used, places = np.unique(indices, return_inverse=True)
+    words = [None if i < 0 else texts.dictionary[int(i)].as_py() for i in used]
+    names = (
+        None
+        if known is None
+        else {word for word in words if word is not None and not math.isnan(known[word])}
+    )
+    return bin_words(profile, words, names)[places]
+
+
+def _adjust(tests: Sequence[Json]) -> None:
+    """Add the adjusted p-value (Holm), whether the change matters, and words to each test."""
+    from core.metrics.estimates import holm
+
+    made = [test for test in tests if test["p_value"] is not None]
+    adjusted = holm(np.array([test["p_value"] for test in made])).tolist()
+    for test in tests:
+        test["adjusted_p_value"] = test["changed"] = None
+    for test, p_value in zip(made, adjusted, strict=True):
+        test["adjusted_p_value"] = p_value
+        test["changed"] = bool(p_value < ALPHA and test["psi"]["value"] >= MODERATE)
+    for test in tests:
+        if test["p_value"] is None:
+            test["words"] = say_untested(test)
+            continue
+        p_value = test["adjusted_p_value"]
+        chance = "statistically significant" if p_value < ALPHA else "not statistically significant"
+        if p_value < ALPHA and not test["changed"]:
+            chance += " but small"
+        said = say_column(test) if "name" in test else say_scores(test)
+        shown = "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"
+        test["words"] = f"{said}, {chance} (adjusted p {shown})"
+
+
+def _judge(scores: Json | None, features: Sequence[Json]) -> str:
+    """Return the verdict."""
+    weighty = [each for each in features if matters_to_model(each)]
+    if any(each["changed"] for each in (*weighty, *filter(None, [scores]))):
+        return SHIFTED
+    is_tested = scores is not None and not _is_approximate(scores)
+    if is_tested and not _excludes_large(scores):
+        return INSUFFICIENT
+    weights = [1.0 if each["importance"] is None else each["importance"] for each in features]
+    whole = sum(weights)
+    excluded = sum(
+        weight for weight, each in zip(weights, features, strict=True) if _excludes_large(each)
+    )
+    if whole > 0.0 and excluded < ENOUGH * whole:
+        return INSUFFICIENT
+    return STABLE
+
+
+def _is_approximate(scores: Json) -> bool:
+    from app.models.score_drift import OF_FOLDS
+
+    return bool(scores["reason"] == OF_FOLDS)
+
+
+def _excludes_large(test: Json | None) -> bool:
+    """Return True if a test was made, and the interval of its PSI excludes a large shift."""
+    return test is not None and test["psi"] is not None and bool(test["psi"]["high"] < LARGE)
+
+
+def _sum_up(verdict: str, scores: Json | None, features: Sequence[Json], n_rows: int) -> str:
+    """Return the verdict in sentences, with the columns that explain it."""
+    moved = [each for each in features if each["changed"]]
+    weighty = [each for each in moved if matters_to_model(each)]
+    psi = None if scores is None or scores["psi"] is None else scores["psi"]["value"]
+    of_scores = "" if psi is None else f" (PSI of the score {psi:.2f})"
+    untested = [
+        each["name"] for each in features if each["reason"] is not None and matters_to_model(each)
+    ]
+    if verdict == SHIFTED:
+        if scores is not None and scores["changed"]:
+            size = "large" if psi is not None and psi >= LARGE else "moderate"
+            said = [f"The scores have shifted since validation: {size}, PSI {psi:.2f}."]
+            said.append(
+                f"Columns that explain it: {name_columns(weighty)}."
+                if weighty
+                else "No single column that matters to the model has shifted."
+            )
+        else:
+            said = [f"Columns have shifted since training: {name_columns(weighty)}."]
+            if psi is not None:
+                said.append(f"The scores have not shifted significantly (PSI {psi:.2f}).")
+    elif verdict == STABLE:
+        said = [f"No shift that matters since validation{of_scores}."]
+        if moved:
+            said.append(f"Columns of little importance have shifted: {name_columns(moved)}.")
+    else:
+        said = [
+            f"{n_rows:,} rows are not enough to tell: a large shift (PSI {LARGE:g} or more) cannot be "
+            f"excluded{of_scores}."
+        ]
+    if untested:
+        named = ", ".join(untested[:5]) + (
+            f" and {len(untested) - 5} more" if len(untested) > 5 else ""
+        )
+        reason = next(each["reason"] for each in features if each["reason"] is not None)
+        said.append(f"Not tested: {named} ({reason}).")
+    if scores is not None and scores["reason"] is not None:
+        said.append(f"The scores were not tested: {scores['reason']}.")
+    return " ".join(said)

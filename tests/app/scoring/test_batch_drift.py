@@ -1,0 +1,115 @@
+"""The drift of a batch without labels: false alarms, shifts that are found, and what there are too few rows for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.models.column_drift import profile_table
+from app.models.score_drift import OF_FOLDS, ScoreReference
+from app.scoring.batch_drift import DriftMonitor, DriftReference
+from app.scoring.features import FeatureIndex
+from app.scoring.service import Served
+from app.scoring.table_rows import Batch
+from core.metrics import roc_curve
+
+REGIONS = np.array(["north", "south", "east", "west", "far"])
+ORDER: Any = {"time": None, "label": "y", "grouped": False}
+
+
+class Population:
+    """Rows with two numbers, one of which has ties and missing values, and a category; and their scores."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def draw(self, n: int, shift: float = 0.0, ties: bool = False) -> dict[str, np.ndarray]:
+        rng = self.rng
+        income = rng.normal(shift, 1.0, n)
+        children = rng.poisson(1.0, n).astype(float)
+        children[rng.random(n) < 0.05] = np.nan
+        region = rng.choice(REGIONS, n, p=[0.4, 0.3, 0.2, 0.08, 0.02])
+        score = income + 0.3 * np.nan_to_num(children) + (region == "north")
+        if ties:
+            score = np.floor(2.0 * score)
+        y = (rng.random(n) < 1.0 / (1.0 + np.exp(2.0 - score))).astype(float)
+        return {"income": income, "children": children, "region": region, "y": y, "score": score}
+
+
+class Monitored:
+    """A model of a population, and what its batches are compared with."""
+
+    def __init__(
+        self,
+        folder: Path,
+        population: Population,
+        rows: int,
+        *,
+        ties: bool = False,
+        weighted: bool = False,
+        grouped: int = 1,
+        of_folds: bool = False,
+    ) -> None:
+        found = population.draw(rows, ties=ties)
+        weight = None
+        if weighted:  # positives are all kept, negatives one in four
+            kept = (found["y"] == 1.0) | (population.rng.random(rows) < 0.25)
+            found = {name: values[kept] for name, values in found.items()}
+            weight = np.where(found["y"] == 1.0, 1.0, 4.0)
+        table = {name: pa.array(values) for name, values in found.items() if name != "score"}
+        if weight is not None:
+            table["w"] = pa.array(weight)
+        path = folder / "training.parquet"
+        pq.write_table(pa.table(table), path)
+        names = ["income", "children", "region"]
+        profile = profile_table(str(path), names, ORDER, "w" if weighted else None)
+        curve = roc_curve(found["y"], found["score"], weight)
+        positive = found["y"] == 1.0
+        masses = np.ones(len(positive)) if weight is None else weight
+        known: ScoreReference = {
+            "level": 0.95,
+            "prevalence": float(masses[positive].sum() / masses.sum()),
+            "effective": [float(positive.sum()), float((~positive).sum())],
+            "worth": 1.0,
+            "approximate": OF_FOLDS if of_folds else None,
+        }
+        self.reference: DriftReference = {
+            "profile": profile,
+            "importance": {"income": 0.7, "children": 0.1, "region": 0.2},
+            "scores": known,
+            "threshold": float(np.quantile(found["score"], 0.9)),
+        }
+        features = [
+            {"name": "income", "type": "numeric", "missing": False},
+            {"name": "children", "type": "numeric", "missing": True},
+            {"name": "region", "type": "categorical", "missing": False},
+        ]
+        index = FeatureIndex(cast(Any, features), [None, None, sorted(REGIONS)])
+        self.served = Served("mdl", cast(Any, None), index, curve, "", None)
+
+    def compare(self, *parts: dict[str, np.ndarray]) -> Any:
+        monitor = DriftMonitor(self.reference, self.served)
+        for part in parts:
+            texts = pa.array(part["region"]).dictionary_encode()
+            features = {0: part["income"], 1: part["children"]}
+            monitor.add(Batch(len(part["income"]), features, [], {2: texts}), part["score"])
+        return monitor.describe()
+
+
+@pytest.mark.parametrize("how", ["plain", "ties", "weighted"])
+@pytest.mark.parametrize("rows", [50, 100, 1000])
+def test_rows_without_drift_rarely_alarm(how: str, rows: int, tmp_path: Path) -> None:
+    population = Population(rows)
+    options: dict[str, bool] = {} if how == "plain" else {how: True}
+    alarms, repeats = 0, 60
+    for _ in range(3):
+        model = Monitored(tmp_path, population, 3000, **options)
+        for _ in range(repeats // 3):
+            found = model.compare(population.draw(rows, ties=how == "ties"))
+            alarms += found["verdict"] == "shifted"
+    assert alarms <= 3  # of 60 at 1 %: more has a probability of 0.3 %
