@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .boosting.smooth_margin_rank import SmoothMarginRank
     from .ensemble import RankAverage
     from .linear.greedy_pairs import GreedyPairs
+    from .linear.scorecard import Scorecard
     from .linear.smooth import AsymmetricSVM, Logistic, PNormPush
     from .linear.svm import AUCSVM, PAUCSVM, PAUCSVMDC, TopPush
     from .martirank.martirank import MartiRank

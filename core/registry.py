@@ -30,6 +30,7 @@ _HOMES = {
     "p_norm_push": ("linear.smooth", "PNormPush"),
     "asymmetric_svm": ("linear.smooth", "AsymmetricSVM"),
     "logistic": ("linear.smooth", "Logistic"),
+    "scorecard": ("linear.scorecard", "Scorecard"),
     "treerank": ("treerank.treerank", "TreeRank"),
     "treerank_forest": ("treerank.forest", "TreeRankForest"),
     "adaboost_mh": ("boosting.multilabel", "AdaBoostMH"),

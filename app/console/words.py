@@ -49,6 +49,9 @@ PARAMETERS: Mapping[str, str] = {
     "learning_rate": "Learning rate",
     "weak_ranker": "Weak ranker",
     "max_bins": "Maximum bins per column",
+    "min_bin_fraction": "Minimum fraction of rows per bin",
+    "bins": "Bins",
+    "special_values": "Special values",
     "smoothing": "Smoothing",
     "max_depth": "Maximum depth",
     "max_leaves": "Maximum leaves per tree",
@@ -114,6 +117,7 @@ ALGORITHMS: Mapping[str, Mapping[str, str]] = {
     },
     "Easy to explain": {
         "logistic": "Logistic regression",
+        "scorecard": "Scorecard (bins and points)",
         "additive": "Additive model (one curve per feature)",
         "komori_eguchi_boost": "Additive model for a part of the ROC curve",
         "greedy_pairs": "Weighted sum of a few columns",

@@ -188,22 +188,12 @@ def find_directions(
     if not monotone:
         return None
     directions = np.zeros(len(n_categories), dtype=np.int8)
-    index: dict[str | int, int] = {name: j for j, name in enumerate(names or ())}
     for key, direction in monotone.items():
         if not isinstance(direction, str) or direction not in SIGNS:
             raise InvalidParameter(
                 f"monotone[{_shown(key)}] must be one of {', '.join(map(repr, SIGNS))}, got {direction!r}"
             )
-        j = index.get(key, -1)
-        if names is None:
-            j = _index(key)
-        if not 0 <= j < len(directions):
-            known = (
-                f"the columns are {_list(names)}"
-                if names is not None
-                else (f"columns have no names: use an index from 0 to {len(directions) - 1}")
-            )
-            raise InvalidParameter(f"monotone has {_shown(key)}, which is not a column; {known}")
+        j = find_column("monotone", key, names, len(directions))
         if n_categories[j]:
             raise InvalidParameter(
                 f"monotone requires a numeric column; {key!r} is categorical and has no order: encode an "
@@ -213,6 +203,31 @@ def find_directions(
             raise InvalidParameter(f"monotone names column {j} twice")
         directions[j] = SIGNS[direction]
     return directions
+
+
+def find_column(parameter: str, key: str | int, names: Sequence[str] | None, n_columns: int) -> int:
+    """Return the index of the column that a key of a parameter names.
+
+    InvalidParameter: it is no column; the message has the parameter.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+        Of the columns; None if they have none: keys are then indices, which JSON writes as text.
+    """
+    j = (
+        _index(key)
+        if names is None
+        else next((place for place, name in enumerate(names) if name == key), -1)
+    )
+    if not 0 <= j < n_columns:
+        known = (
+            f"the columns are {_list(names)}"
+            if names is not None
+            else f"columns have no names: use an index from 0 to {n_columns - 1}"
+        )
+        raise InvalidParameter(f"{parameter} has {_shown(key)}, which is not a column; {known}")
+    return j
 
 
 def _index(key: str | int) -> int:

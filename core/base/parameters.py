@@ -205,6 +205,9 @@ def _has_type(annotation: Any, value: Any) -> bool:
         return isinstance(value, dict) and all(
             _has_type(of_key, key) and _has_type(of_value, of) for key, of in value.items()
         )
+    if origin is list:
+        (of_item,) = get_args(annotation)
+        return isinstance(value, list) and all(_has_type(of_item, item) for item in value)
     if annotation is bool:
         return isinstance(value, bool)
     if annotation is int:
@@ -233,6 +236,8 @@ def _describe(annotation: Any) -> str:
     if origin is dict:
         of_key, of_value = get_args(annotation)
         return f"a mapping from {_describe(of_key)} to {_describe(of_value)}"
+    if origin is list:
+        return f"a list of {_describe_many(get_args(annotation)[0])}"
     names = {
         bool: "true or false",
         str: "text",
@@ -241,6 +246,14 @@ def _describe(annotation: Any) -> str:
         NoneType: "None",
     }
     return names.get(annotation, f"of type {getattr(annotation, '__name__', annotation)}")
+
+
+def _describe_many(annotation: Any) -> str:
+    """Return the items of a list in words, such as "integers"."""
+    if get_origin(annotation) is list:
+        return f"lists of {_describe_many(get_args(annotation)[0])}"
+    plurals = {int: "integers", float: "finite numbers", str: "texts"}
+    return plurals.get(annotation, f"items, each {_describe(annotation)}")
 
 
 def _broken_bound(bound: Any, value: Any) -> str | None:

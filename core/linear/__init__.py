@@ -34,6 +34,7 @@ from core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .greedy_pairs import GreedyPairs
+    from .scorecard import Scorecard
     from .smooth import AsymmetricSVM, Logistic, PNormPush
     from .svm import (
         AUCSVM,

@@ -141,5 +141,6 @@ if TYPE_CHECKING:
         summarise_pairs,
     )
     from .window import froc_window, window_counts
+    from .woe import BinEvidence, bin_evidence
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

@@ -184,6 +184,7 @@ FORMS: dict[str, Form] = {
     "svm on bins": Form("pauc_svm", {"C": 1.0, "feature_map": "bins", "fpr_max": 0.5}),
     "asymmetric svm": Form("asymmetric_svm", {"C": 1.0, "asymmetry": 4.0}),
     "logistic": Form("logistic"),
+    "scorecard": Form("scorecard"),
     "treerank": Form("treerank", {"max_depth": 4}),
     "treerank by cuts": Form("treerank", {"splitter": "axis", "max_depth": 4, "order": "concave"}),
     "treerank by cubes": Form("treerank", {"splitter": "grid", "max_depth": 3}),

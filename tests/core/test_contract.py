@@ -64,7 +64,7 @@ def assert_same_state(one: Any, other: Any) -> None:
 
 
 # Their steps are of a solver: none of their parameters asks for as many.
-KEEP_A_STEP = {"asymmetric_svm", "logistic", "p_norm_push"}
+KEEP_A_STEP = {"asymmetric_svm", "logistic", "p_norm_push", "scorecard"}
 
 
 def test_a_fit_that_its_callback_stops_keeps_what_it_has(algorithm: type[Any]) -> None:

@@ -27,6 +27,7 @@ from core import (
     PNormPush,
     RankAverage,
     RankBoost,
+    Scorecard,
     SmoothMarginRank,
     TopPush,
     TreeRank,
@@ -65,6 +66,7 @@ RANKERS: dict[str, Callable[..., Any]] = {
     "aucboost": AUCBoost,
     "additive": lambda **own: Additive(n_bags=2, max_rounds=300, learning_rate=0.1, **own),
     "logistic": Logistic,
+    "scorecard": Scorecard,
     "asymmetric_svm": lambda **own: AsymmetricSVM(C=1.0, asymmetry=1.0, **own),
     "auc_svm": lambda **own: AUCSVM(C=1.0, **own),
     "pauc_svm": lambda **own: PAUCSVM(C=1.0, fpr_max=0.3, **own),
@@ -518,4 +520,5 @@ def test_the_algorithms_that_keep_constraints() -> None:
         "rankboost", "coordinate_rankboost", "smooth_margin_rank", "adaboost", "aucboost",
         "logitboost", "greedy_pairs", "asymmetric_svm", "logistic", "p_norm_push",
         "auc_svm", "pauc_svm", "pauc_svm_dc", "top_push", "lambdamart", "additive",
+        "scorecard",
     }  # fmt: skip
