@@ -350,7 +350,7 @@ class DatasetSummary(Resource):
     id: str = Field(description="Id of the dataset.")
     series_id: str = Field(description="Id of the first version of this series.")
     version: int = Field(
-        description="Version number in the series, from 1. Numbers are never reused."
+        description="Version number: counts the datasets of this name, from 1. Numbers are never reused."
     )
     parent_id: str | None = Field(
         description="The version that this one was made from; it may have been deleted. Null for the first "
