@@ -104,9 +104,9 @@ def count(value: float | None) -> str:
     return DASH if value is None else f"{value:,.0f}"
 
 
-def rows(value: float | None) -> str:
-    """Return a number of rows with at most two decimals: a row may count as a fraction."""
-    return DASH if value is None else f"{value:,.2f}".rstrip("0").rstrip(".")
+def rows(value: float | None, digits: int = 2) -> str:
+    """Return a number of rows with at most `digits` decimals: a row may count as a fraction."""
+    return DASH if value is None else f"{value:,.{digits}f}".rstrip("0").rstrip(".")
 
 
 def percent(fraction: float | None, digits: int = 1) -> str:
