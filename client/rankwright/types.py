@@ -576,6 +576,28 @@ class ColumnProfile(Record):
     leak: bool
     """True if the AUC is so extreme that the feature was probably derived from the label."""
 
+class ComparedAtCapacity(Record):
+    """The models compared by the number of positives among the rows that can be reviewed."""
+
+    differences: list[ComparedPair]
+    """Difference of each pair of models."""
+    winner: str | None = None
+    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
+    most 0.05. Null if there is none.
+    """
+    review: int
+    """Number of rows that can be reviewed, as requested."""
+    rows: int
+    """Number of rows that they are chosen from, as requested."""
+    metric: str
+    """The metric that the numbers are computed from: the precision in this fraction of the rows."""
+    values: list[ComparedValue]
+    """For each model, the expected number of positives among the reviewed rows: `review` times the
+    precision.
+    """
+    p_value: float | None
+    """Joint p-value of the hypothesis that all models find equally many."""
+
 class ComparedCost(Record):
     """Costs of one model at its cutoff of lowest cost."""
 
@@ -784,6 +806,8 @@ class Comparison(Record):
     """The column of amounts. Null if none was requested."""
     costs: NewCosts | None = None
     """The requested costs. Null if none were requested."""
+    capacity: ReviewCapacity | None = None
+    """The requested review capacity. Null if none was requested."""
     result: ComparisonResult | None
     """The result. Null until the comparison is ready."""
     error: dict[str, Any] | None
@@ -812,6 +836,8 @@ class ComparisonResult(Record):
     """The comparison over each window."""
     metrics: list[ComparedMetric] | None = None
     """The comparison by each of the requested `metrics`."""
+    capacity: ComparedAtCapacity | None = None
+    """The comparison at the requested review capacity. Null without one."""
     costs: ComparedCosts | None = None
     """The comparison by costs. Null if no costs were requested."""
     lists: list[ComparedLists] | None = None
@@ -905,7 +931,7 @@ class Dataset(Record):
     series_id: str
     """Id of the first version of this series."""
     version: int
-    """Version number in the series, from 1. Numbers are never reused."""
+    """Version number: counts the datasets of this name, from 1. Numbers are never reused."""
     parent_id: str | None
     """The version that this one was made from; it may have been deleted. Null for the first version."""
     mode: Literal['append', 'replace'] | None
@@ -2321,7 +2347,7 @@ class ListedDataset(Record):
     series_id: str
     """Id of the first version of this series."""
     version: int
-    """Version number in the series, from 1. Numbers are never reused."""
+    """Version number: counts the datasets of this name, from 1. Numbers are never reused."""
     parent_id: str | None
     """The version that this one was made from; it may have been deleted. Null for the first version."""
     mode: Literal['append', 'replace'] | None
@@ -3692,6 +3718,14 @@ class ResultColumn(Record):
     type: str
     """Arrow type of the column."""
 
+class ReviewCapacity(Record):
+    """How many of how many rows can be reviewed, such as 200 of 5000 a day."""
+
+    review: int
+    """Number of rows that can be reviewed."""
+    rows: int
+    """Number of rows that they are chosen from."""
+
 class Roc(Record):
     """The ROC curve of a model on one part of its data."""
 
@@ -4135,9 +4169,10 @@ class TableWarning(Record):
     was ignored. `rows_without_label`: these rows were ignored. `label_of_many_values`: all values but
     the positive one count as negative. `numbers_with_thousands`: numbers such as 1.234,56 were read as
     categories. `dates_of_unknown_order`: dates such as 03/04/2026 were read as categories.
-    `words_among_numbers`: a column of numbers or dates was read as categories because it contains a few
-    words. `rows_of_groups`: rows seem to belong together, such as those of one customer, but the upload
-    has no group column.
+    `leading_zeros`: whole numbers such as 04109 were read as categories because all have the same
+    number of digits, or as numbers, which lose the zeros. `words_among_numbers`: a column of numbers or
+    dates was read as categories because it contains a few words. `rows_of_groups`: rows seem to belong
+    together, such as those of one customer, but the upload has no group column.
     """
     column: str
     """Name of the column."""
