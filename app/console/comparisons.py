@@ -6,25 +6,26 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.errors import ProblemError
 from rankwright.plots import Axis, Line, Plot, Points
-from rankwright.types import ComparedWindow, Comparison, Model
+from rankwright.types import ComparedWindow, Model
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.api import refusal
 from app.console.evaluation import FIELDS, LABELS, estimate_of, offered, window_of
 from app.console.lists import read_list
-from app.console.rendering import number
+from app.console.rendering import count, number
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.words import place_faults
 from app.http.forms import Fields
 from app.measures import area, area_by_chance
-from app.platform.errors import shown
+
+if TYPE_CHECKING:
+    from rankwright.types import ComparedAtCapacity
 
 router = APIRouter(prefix="/console", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -70,22 +71,18 @@ async def create_comparison(page: PageDep) -> Response:
     form = await page.form()
     window = window_of(form)
     try:
-        capacity = _capacity(form.get("capacity", ""), form.get("rows", ""))
         made = await page.client.compare(
             form.getlist("models"),
             form.get("dataset_id", ""),
             windows=None if window is None else [{"fpr_min": 0.0, "fpr_max": 1.0}, window],
-            metrics=None if capacity is None else [capacity.metric],
+            capacity=_capacity(form.get("capacity", ""), form.get("rows", "")),
             wait=False,
         )
     except ProblemError as error:
         if error.status == 403:
             raise
         return await _comparisons(page, error.problem, form)
-    asked = (
-        {} if capacity is None else {"capacity": str(capacity.review), "rows": str(capacity.rows)}
-    )
-    return page.go(f"/console/comparisons/{made.id}", **asked)
+    return page.go(f"/console/comparisons/{made.id}")
 
 
 @router.get("/comparisons/{comparison_id}")
@@ -96,8 +93,8 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
     compared = [] if found.result is None else found.result.windows
     windows = [_drawn(window, names) for window in compared]
     gone = await page.find_gone(found.dataset_id, *names)
-    first = _first_rows(page, found, names)
-    share = None if first is None else first.share
+    capacity = None if found.result is None else found.result.capacity
+    share = None if capacity is None else capacity.review / capacity.rows
     curves = (found.result and found.result.curves) or []
     drawn = [
         Line(names[curve.model_id], [(point.fpr, point.tpr) for point in curve.points])
@@ -108,7 +105,8 @@ async def read_comparison(comparison_id: str, page: PageDep) -> Response:
         found=found,
         names=names,
         gone=gone,
-        first=first,
+        capacity=capacity,
+        first=None if capacity is None else _first_rows(capacity, names, found.level),
         settings=await _differing(page, [each for each in names if each not in gone]),
         near=charts.square(_near(drawn, share, found.dataset_name), 440) if drawn else None,
         windows=windows,
@@ -127,71 +125,32 @@ async def delete_comparison(comparison_id: str, page: PageDep) -> Response:
     return page.go("/console/comparisons", deleted=comparison_id)
 
 
-class Capacity(NamedTuple):
-    """The review capacity: how many of how many rows can be reviewed."""
-
-    review: int
-    rows: int
-
-    @property
-    def metric(self) -> str:
-        """The name of the metric: the precision in the fraction of the rows that can be reviewed."""
-        return f"precision@{100.0 * self.review / self.rows:.6g}%"
-
-
-def _capacity(review: str, rows: str) -> Capacity | None:
-    """Return the entered review capacity; None if nothing was entered. Raises ProblemError."""
-    if not review.strip() and not rows.strip():
-        return None
-    sizes = [int(each) if _DIGITS.fullmatch(each.strip()) else 0 for each in (review, rows)]
-    if not 0 < sizes[0] <= sizes[1]:
-        rule = (
-            "capacity must be two whole numbers above 0, the first not greater than the second, got "
-            f"{shown(review)} of {shown(rows)}"
-        )
-        raise refusal(422, "Invalid request", rule, "/metrics")
-    return Capacity(*sizes)
-
-
-class FirstRows(NamedTuple):
-    """A sentence on how many positives the models find in the reviewed rows, and the fraction of all rows that these
-    are.
+def _capacity(review: str, rows: str) -> dict[str, int | str] | None:
+    """Return the entered review capacity for the API; None if nothing was entered. Text that is not a whole number
+    stays text, so that the API reports the error.
     """
-
-    words: str
-    share: float
-
-
-def _first_rows(page: Page, comparison: Comparison, names: Mapping[str, str]) -> FirstRows | None:
-    """Return which model finds more positives within the review capacity; None if no capacity was entered."""
-    metrics = (comparison.result and comparison.result.metrics) or []
-    found = next((each for each in metrics if each.metric.startswith("precision@")), None)
-    if found is None or not found.metric.endswith("%"):
+    entered = {"review": review.strip(), "rows": rows.strip()}
+    if not any(entered.values()):
         return None
-    share = float(found.metric.removeprefix("precision@").removesuffix("%")) / 100.0
-    try:
-        asked = _capacity(page.asked("capacity") or "", page.asked("rows") or "")
-    except ProblemError:
-        asked = None
-    if asked is None or asked.metric != found.metric:
-        asked = Capacity(100, round(100 / share))
-    n = asked.review
+    return {name: int(text) if _DIGITS.fullmatch(text) else text for name, text in entered.items()}
+
+
+def _first_rows(found: ComparedAtCapacity, names: Mapping[str, str], level: float) -> str:
+    """Return a sentence on which model finds the most positives within the review capacity."""
     best = max(found.values, key=lambda each: each.value or 0.0)
-    where = f"If you can review {n:,} of {asked.rows:,} rows"
-    most = f"{names[best.model_id]} finds the most positives: {(best.value or 0.0) * n:,.0f}"
-    pairs = [each for each in found.differences if best.model_id in (each.first, each.second)]
-    if not pairs:
-        return None
-    pair = min(pairs, key=lambda each: abs(each.value))
+    pair = min(
+        (each for each in found.differences if best.model_id in (each.first, each.second)),
+        key=lambda each: abs(each.value),
+    )
     sign = 1.0 if pair.first == best.model_id else -1.0
-    low, high = sorted((sign * pair.low * n, sign * pair.high * n))
+    low, high = sorted((sign * pair.low, sign * pair.high))
     other = names[pair.second if pair.first == best.model_id else pair.first]
     p_value = pair.adjusted_p_value
-    sure = p_value is not None and p_value < 1.0 - comparison.level
+    sure = p_value is not None and p_value < 1.0 - level
     chance = "" if sure else ". The difference is not statistically significant"
-    return FirstRows(
-        f"{where}, {most}, {abs(pair.value) * n:,.0f} more than {other} ({low:,.0f} to {high:,.0f}){chance}.",
-        share,
+    return (
+        f"If you can review {found.review:,} of {found.rows:,} rows, {names[best.model_id]} finds the most positives: "
+        f"{count(best.value)}, {count(abs(pair.value))} more than {other} ({count(low)} to {count(high)}){chance}."
     )
 
 

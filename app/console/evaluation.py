@@ -71,7 +71,7 @@ FIELDS = {
         "model": "model",
         "dataset_id": "dataset_id",
         "windows": "fpr_max",
-        "metrics": "capacity",
+        "capacity": "capacity",
         "group_by": "group_by",
         "at": "at_fpr",
         "amount": "amount",

@@ -6,9 +6,12 @@ import asyncio
 from typing import NamedTuple
 
 from fastapi import APIRouter
+from rankwright.types import ListedDataset
 from starlette.responses import Response
 
+from app.console.rendering import exact, uploaded
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.platform.errors import counted
 
 router = APIRouter(prefix="/console/find", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -17,11 +20,12 @@ MOST = 8
 
 
 class Hit(NamedTuple):
-    """A search result: its address, its name, and its kind."""
+    """A search result: its address, its name, its kind, and what distinguishes it from others of the same name."""
 
     address: str
     name: str
     kind: str
+    details: str = ""
 
 
 @router.get("")
@@ -53,11 +57,22 @@ async def _hits(page: Page, text: str) -> list[Hit]:
             f"/console/models/{each.id}",
             f"{each.name}:{each.version}" + "".join(f" @{alias}" for alias in each.aliases),
             "Model",
+            " · ".join((each.algorithm["name"], exact(each.created_at))),
         )
         for each in models.data
     ]
     found += [
-        Hit(f"/console/datasets/{each.id}", f"{each.name}, version {each.version}", "Dataset")
+        Hit(
+            f"/console/datasets/{each.id}",
+            f"{each.name}, version {each.version}",
+            "Dataset",
+            " · ".join((each.kind, _rows_or_status(each), uploaded(each.id))),
+        )
         for each in datasets.data
     ]
     return [*found, *pages] if text else [*pages, *found]
+
+
+def _rows_or_status(dataset: ListedDataset) -> str:
+    """Return the number of rows of a dataset, or its status if it is not ready."""
+    return dataset.status if dataset.rows is None else counted(dataset.rows, "row", "rows")

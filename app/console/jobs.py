@@ -21,7 +21,7 @@ from rankwright.types import (
 from starlette.responses import Response
 
 from app.console import charts, words
-from app.console.api import at
+from app.console.api import at, attempt
 from app.console.job_form import asked_of, values_of
 from app.console.lists import read_list
 from app.console.model_parts import read_or_error
@@ -34,6 +34,8 @@ router = APIRouter(prefix="/console/jobs", include_in_schema=False, route_class=
 
 ALL = "all"
 EVENTS = 100
+VERSIONS = 50
+"""Most versions of a dataset among which the newest is sought."""
 _MAY_PASS = frozenset(
     [
         "attempts_spent",
@@ -321,9 +323,9 @@ def _advice(job: Job) -> str | None:
     return "Fix the cause that the error names. The same job on the same data would fail again."
 
 
-async def again_address(page: Page, job: Job) -> str | None:
+async def again_address(page: Page, job: Job, *, newest: bool = False) -> str | None:
     """Return the address of the training form filled with the parameters of this job; None if the form cannot represent
-    them.
+    them. With `newest`, the dataset is the newest ready version of the job's dataset that has the same kind and label.
     """
     if not page.can("train") or not page.can("read") or job.algorithm is None:
         return None
@@ -339,7 +341,7 @@ async def again_address(page: Page, job: Job) -> str | None:
         and value != properties[parameter].get("default")
     }
     job_fields = {
-        "dataset_id": job.dataset_id,
+        "dataset_id": await _newest_like(page, job.dataset_id) if newest else job.dataset_id,
         "name": job.name,
         "algorithm": {"name": name, **given},
         "objective": job.objective,
@@ -352,6 +354,25 @@ async def again_address(page: Page, job: Job) -> str | None:
     if job.tags:
         fields["tags"] = "\n".join(f"{tag}={value}" for tag, value in job.tags.items())
     return "/console/train?" + urlencode(fields)
+
+
+async def _newest_like(page: Page, dataset_id: str | None) -> str | None:
+    """Return the id of the newest ready version of a dataset with the same kind and label; its own id if there is none,
+    or if the dataset was deleted.
+    """
+    if dataset_id is None:
+        return None
+    table = page.client.datasets[dataset_id]
+    dataset, _ = await attempt(table.refresh(), 404)
+    if dataset is None:
+        return dataset_id
+    versions = (await table.version_page(limit=VERSIONS)).data
+    alike = (
+        each.id
+        for each in versions
+        if (each.status, each.kind, each.label) == ("ready", dataset.kind, dataset.label)
+    )
+    return next(alike, dataset_id)
 
 
 def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:

@@ -282,10 +282,10 @@ async def _show_history(
 
 @router.get("/{ref}/retrain")
 async def retrain(page: PageDep, ref: str) -> Response:
-    """Go to the training form with the values of the job that made this model."""
+    """Go to the training form with the values of the job that made this model, on the newest version of its data."""
     model = await page.client.models[ref].read()
     job = (await page.client.jobs.get(model.job_id)).data
-    address = await again_address(page, job)
+    address = await again_address(page, job, newest=True)
     return page.go(address or f"/console/jobs/{job.id}")
 
 

@@ -155,8 +155,9 @@ async def read_table_again(
     caller: CallerDep,
     new: JobCreationDep,
 ) -> Response:
-    """Create a new dataset from the bytes uploaded for this one, with another label, positive value, group or any other
-    upload field. No data is sent again. The original dataset may be invalid; it does not change.
+    """Create a new version from the bytes uploaded for this one, with another label, positive value, group or any other
+    upload field. No data is sent again. The original dataset may be invalid; it does not change. With another `name`,
+    the result is the first version of a series of its own.
 
 
 

@@ -30,17 +30,15 @@ from app.platform.sql import (
 from app.platform.tables import (
     FINAL_STATES,
     Dataset,
+    DatasetName,
     DatasetPairs,
     DatasetProfile,
-    DatasetSeries,
     DatasetStatus,
     Job,
     Upload,
     UploadPart,
     UploadRow,
 )
-
-FIRST_VERSION = 1
 
 
 def insert_dataset(session: Session, **values: Any) -> Dataset:
@@ -182,15 +180,9 @@ def list_page(
     )
 
 
-def next_version(session: Session, owner: str, series_id: str) -> int:
-    """Increment and return the last version number of a series. Other callers wait until the transaction ends."""
-    return next_number(
-        session,
-        DatasetSeries.last_version,
-        first=FIRST_VERSION + 1,
-        owner=owner,
-        first_id=series_id,
-    )
+def next_version(session: Session, owner: str, name: str) -> int:
+    """Increment and return the last version number of a name. Other callers wait until the transaction ends."""
+    return next_number(session, DatasetName.last_version, owner=owner, name=name)
 
 
 def newest_version(session: Session, owner: str, series_id: str) -> Dataset | None:

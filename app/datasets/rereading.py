@@ -1,4 +1,4 @@
-"""Reading of a stored table again with other fields, into a new dataset, without a new upload."""
+"""Reading of a stored table again with other fields, into a new version, without a new upload."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ def accept(
 ) -> Dataset:
     """Create a dataset of the same bytes, and the job that will read them, in the caller's transaction.
 
-    Both datasets then refer to the bytes, which are stored as long as one of the datasets exists.
+    It is the next version of the series, or the first one of a new series if it has another name. Both datasets then
+    refer to the bytes, which are stored as long as one of the datasets exists.
     """
     # lock it until a second row names the bytes
     repository.lock_shared(session, owner, [dataset_id])
@@ -138,12 +139,17 @@ def accept(
     description, fields = describe_again(first, changes)
     blob = Blob(first.upload_key, first.upload_sha256, first.bytes)
     received = datasets.StoredUpload(blob, first.bytes, first.sha256, _format_of(first))
+    # This locks the name before the quota, as `accept` does.
+    number = repository.next_version(session, owner, description.name)
+    source = datasets.VersionSource(first if description.name == first.name else None, number)
     upload = repository.upload_of(session, owner, first.id)
     if upload is None:
-        return datasets.accept(session, settings, owner, description, received)
+        return datasets.accept(session, settings, owner, description, received, source)
     access.admit_bytes(session, settings, owner, first.bytes)
     again = repository.insert_upload(session, id=new_id("up"), owner=owner, fields=fields)
     repository.copy_parts(session, owner, upload.id, again.id)
-    made = datasets.accept(session, settings, owner, description, received, upload_id=again.id)
+    made = datasets.accept(
+        session, settings, owner, description, received, source, upload_id=again.id
+    )
     repository.set_dataset(session, owner, again.id, made.id)
     return made

@@ -297,6 +297,8 @@ class TableWarning(Resource):
         "ignored. `label_of_many_values`: all values but the positive one count as negative. "
         "`numbers_with_thousands`: numbers such as 1.234,56 were read as categories. "
         "`dates_of_unknown_order`: dates such as 03/04/2026 were read as categories. "
+        "`leading_zeros`: whole numbers such as 04109 were read as categories because all have the same number "
+        "of digits, or as numbers, which lose the zeros. "
         "`words_among_numbers`: a column of numbers or dates was read as categories because it "
         "contains a few words. `rows_of_groups`: rows seem to belong together, such as those of one "
         "customer, but the upload has no group column.",
@@ -366,7 +368,7 @@ class DatasetSummary(Resource):
     id: str = Field(description="Id of the dataset.")
     series_id: str = Field(description="Id of the first version of this series.")
     version: int = Field(
-        description="Version number in the series, from 1. Numbers are never reused."
+        description="Version number: counts the datasets of this name, from 1. Numbers are never reused."
     )
     parent_id: str | None = Field(
         description="The version that this one was made from; it may have been deleted. Null for the first "

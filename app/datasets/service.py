@@ -1,9 +1,10 @@
 """Datasets: accept, list, preview and delete them; their versions and pairs; and the checks of jobs that use them.
 
-A version of a dataset is another table with the same roles, or a table with more rows appended. No version ever
-changes. The versions of a table are its *series*, identified by the first one. Version numbers are assigned under a
-lock of the series, and never reused. Rows can be appended only to the newest version. If two callers append rows at the
-same time, the second gets an error, so that every later version has all accepted rows.
+A version of a dataset is another table with the same roles, a table with more rows appended, or the same table read
+with other fields. No version ever changes. The versions of a table are its *series*, identified by the first one. They
+have one name. Version numbers are assigned under a lock of the name, and never reused, so a name and a version identify
+one of an owner's datasets. Rows can be appended only to the newest version of a series. If two callers append rows at
+the same time, the second gets an error, so that every later version has all accepted rows.
 """
 
 from __future__ import annotations
@@ -76,14 +77,18 @@ class StoredUpload:
 
 @dataclass(frozen=True)
 class VersionSource:
-    """The dataset that a new version is made from, and the version's number in the series."""
+    """The dataset that a new version is made from, None for the first version of a series; the version's number; and
+    whether the rows of that dataset come first.
+    """
 
-    parent: Dataset
+    parent: Dataset | None
     version: int
-    appends: bool
+    appends: bool = False
 
     def columns(self, upload: StoredUpload) -> dict[str, Any]:
         """Return the columns of the version's database row that describe its origin."""
+        if self.parent is None:
+            return {"version": self.version, "sha256": upload.sha256}
         return {
             "first_id": self.parent.series_id,
             "version": self.version,
@@ -270,10 +275,14 @@ def accept(
     the parts of that upload, which already count towards the quota.
     """
     dataset_id = new_id("ds")
+    if (
+        source is None
+    ):  # this locks the name, before the quota, so that two transactions cannot deadlock
+        source = VersionSource(None, repository.next_version(session, owner, fields.name))
     spec: dict[str, Any] = {"dataset_id": dataset_id}
     if upload_id is not None:
         spec["upload_id"] = upload_id
-    if source is not None and source.appends:
+    if source.parent is not None and source.appends:
         spec["append_to"] = source.parent.id
     job = jobs.enqueue(
         session,
@@ -285,7 +294,6 @@ def accept(
         dataset_id=dataset_id,
         adds_bytes=0 if upload_id is not None else upload.size,
     )
-    columns = {"sha256": upload.sha256} if source is None else source.columns(upload)
     return repository.insert_dataset(
         session,
         id=dataset_id,
@@ -299,7 +307,7 @@ def accept(
         upload_sha256=upload.blob.sha256,
         bytes=upload.size,
         **fields.roles(),
-        **columns,
+        **source.columns(upload),
     )
 
 
@@ -372,7 +380,7 @@ def accept_version(
 ) -> Dataset:
     """Create the version and the job that will read it, in the caller's transaction. `upload_id` is as in `accept`."""
     parent = find(session, owner, parent_id, lock=True)
-    number = repository.next_version(session, owner, parent.series_id)  # this locks the series
+    number = repository.next_version(session, owner, parent.name)  # this locks the series
     _check_takes_version(session, parent, new.mode)
     source = VersionSource(parent, number, appends=new.mode == VersionMode.APPEND)
     described = describe_as(parent, new, upload.format)

@@ -55,6 +55,14 @@ COMPARISONS_READ = 20
 """Newest comparisons of two models among which one that shows something of them is looked for."""
 
 
+class CapacitySpec(TypedDict):
+    """The review capacity, and the metric by which the models are compared at it."""
+
+    review: int
+    rows: int
+    metric: str
+
+
 class ComparisonSpec(TypedDict):
     """The specification of a comparison job."""
 
@@ -62,6 +70,7 @@ class ComparisonSpec(TypedDict):
     dataset: DatasetLineage
     metrics: NotRequired[list[str]]
     amounts: NotRequired[AmountSpec]
+    capacity: NotRequired[CapacitySpec]
     seen: NotRequired[dict[str, Seen]]
 
 
@@ -79,6 +88,7 @@ class ComparisonPayload(Work):
     windows: list[Window]
     metrics: list[str]
     amounts: AmountSpec | None
+    capacity: CapacitySpec | None
     level: float
     warnings: list[str]
 
@@ -107,6 +117,12 @@ def submit(
     }
     if (amounts := amounts_of(request)) is not None:
         spec["amounts"] = amounts
+    if (capacity := request.capacity) is not None:
+        spec["capacity"] = {
+            "review": capacity.review,
+            "rows": capacity.rows,
+            "metric": capacity.metric,
+        }
     job = jobs.enqueue(
         session,
         settings,
@@ -185,6 +201,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "windows": [(window["fpr_min"], window["fpr_max"]) for window in comparison.windows],
         "metrics": cast(ComparisonSpec, claim.spec).get("metrics", []),
         "amounts": cast(ComparisonSpec, claim.spec).get("amounts"),
+        "capacity": cast(ComparisonSpec, claim.spec).get("capacity"),
         "level": comparison.level,
         "warnings": comparison.warnings,
     }
@@ -213,20 +230,23 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonOutcome:
         group=table.group,
         names=names,
     )
-    metrics = [core_metrics.metric_named(name) for name in payload["metrics"]]
-    compared = (
-        ()
-        if not metrics
-        else core_metrics.compare_metrics(
+
+    def compare_by(metrics: Sequence[str]) -> Sequence[core_metrics.MetricComparison]:
+        if not metrics:
+            return ()
+        return core_metrics.compare_metrics(
             table.y,
             scores,
-            metrics,
+            [core_metrics.metric_named(name) for name in metrics],
             level=payload["level"],
             sample_weight=table.weight,
             group=table.group,
             names=names,
         )
-    )
+
+    # Each has its own family of tests: a capacity does not change what the metrics say.
+    compared, capacity = compare_by(payload["metrics"]), payload.get("capacity")
+    at_capacity = compare_by([] if capacity is None else [capacity["metric"]])
     present = np.ones(len(table.y), dtype=bool) if table.weight is None else table.weight > 0
     positives = int(table.y[present].sum())
     overlap = Overlap(payload["table"]["path"])
@@ -240,7 +260,7 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonOutcome:
             *chain(*(words for _, words in equal_rows.values())),
             *doubts,
             *found.warnings,
-            *(each.warning for each in compared if each.warning is not None),
+            *(each.warning for each in (*compared, *at_capacity) if each.warning is not None),
         ],
         "result": {
             "positives": positives,
@@ -253,6 +273,9 @@ def run(payload: ComparisonPayload, callback: Callback) -> ComparisonOutcome:
                 for window in found.windows
             ],
             "metrics": [{"metric": each.metric.name} | _compared(each, names) for each in compared],
+            "capacity": None
+            if capacity is None
+            else capacity | _found_of(_compared(at_capacity[0], names), capacity["review"]),
             "costs": _compare_costs(payload, table, scores, names),
             "lists": _compare_lists(table, scores, names, payload["level"]),
             "curves": [
@@ -331,6 +354,19 @@ def _compared(
         ],
         "differences": document_of(of.differences),
         "p_value": of.joint_p_value,
+    }
+
+
+def _found_of(compared: Json, review: int) -> Json:
+    """Return a comparison of precisions as numbers of positives among so many reviewed rows."""
+
+    def scaled(each: Json) -> Json:
+        ends = ("value", "low", "high")
+        found = {name: None if each[name] is None else review * each[name] for name in ends}
+        return {**each, **found}
+
+    return {name: [*map(scaled, compared[name])] for name in ("values", "differences")} | {
+        "p_value": compared["p_value"]
     }
 
 

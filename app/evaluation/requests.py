@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from app.http.schemas import Body, Rate, Text
 from app.models.metrics import MAX_METRICS
@@ -12,6 +12,7 @@ from core.base.target import MAX_WEIGHT
 from core.metrics.window import MAX_GROUPS
 
 MAX_WINDOWS = 10
+MAX_REVIEWED = 10**12
 MAX_PROTECTED = 10
 """Most protected columns of an evaluation."""
 MIN_MODELS, MAX_MODELS = 2, 20
@@ -125,6 +126,27 @@ class EvaluationRequest(Body):
     )
 
 
+class ReviewCapacity(Body):
+    """How many of how many rows can be reviewed, such as 200 of 5000 a day."""
+
+    review: int = Field(ge=1, le=MAX_REVIEWED, description="Number of rows that can be reviewed.")
+    rows: int = Field(
+        ge=1, le=MAX_REVIEWED, description="Number of rows that they are chosen from."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.review > self.rows:
+            raise ValueError(f"review must not exceed rows, got {self.review} of {self.rows}")
+        return self
+
+    @property
+    def metric(self) -> str:
+        """The name of the metric: the precision in the fraction of the rows that can be reviewed."""
+        percent = f"{100 * self.review / self.rows:.12f}".rstrip("0").rstrip(".")
+        return f"precision@{percent}%"
+
+
 class ComparisonRequest(Body):
     """Models and the dataset to compare them on."""
 
@@ -140,6 +162,11 @@ class ComparisonRequest(Body):
         default_factory=list,
         description="Other metrics to compare, by their names in `…/metric-estimates`, such as "
         "`average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.",
+    )
+    capacity: ReviewCapacity | None = Field(
+        default=None,
+        description="Review capacity. The models are also compared by the number of positives among the rows with "
+        "the highest scores that can be reviewed.",
     )
     level: float = LEVEL
     amount: Text | None = AMOUNT

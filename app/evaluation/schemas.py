@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from app.evaluation.amounts import BY_AMOUNT
 from app.evaluation.checks import ModelCheck
 from app.evaluation.groups import BY_GROUP, PROTECTED
-from app.evaluation.requests import NewCosts, NewWindow, RateOrThreshold
+from app.evaluation.requests import NewCosts, NewWindow, RateOrThreshold, ReviewCapacity
 from app.evaluation.service import (
     CURVE_POINTS,
     Seen,
@@ -915,6 +915,23 @@ class ComparedCurve(Resource):
     )
 
 
+class ComparedAtCapacity(_Compared):
+    """The models compared by the number of positives among the rows that can be reviewed."""
+
+    review: int = Field(description="Number of rows that can be reviewed, as requested.")
+    rows: int = Field(description="Number of rows that they are chosen from, as requested.")
+    metric: str = Field(
+        description="The metric that the numbers are computed from: the precision in this fraction of the rows."
+    )
+    values: list[ComparedValue] = Field(
+        description="For each model, the expected number of positives among the reviewed rows: `review` times "
+        "the precision."
+    )
+    p_value: float | None = Field(
+        description="Joint p-value of the hypothesis that all models find equally many."
+    )
+
+
 class ComparisonResult(Resource):
     """The result of a comparison."""
 
@@ -934,6 +951,10 @@ class ComparisonResult(Resource):
     windows: list[ComparedWindow] = Field(description="The comparison over each window.")
     metrics: list[ComparedMetric] = Field(
         default_factory=list, description="The comparison by each of the requested `metrics`."
+    )
+    capacity: ComparedAtCapacity | None = Field(
+        default=None,
+        description="The comparison at the requested review capacity. Null without one.",
     )
     costs: ComparedCosts | None = Field(
         default=None, description="The comparison by costs. Null if no costs were requested."
@@ -977,6 +998,9 @@ class Comparison(Resource):
     costs: NewCosts | None = Field(
         default=None, description="The requested costs. Null if none were requested."
     )
+    capacity: ReviewCapacity | None = Field(
+        default=None, description="The requested review capacity. Null if none was requested."
+    )
     result: ComparisonResult | None = Field(
         description="The result. Null until the comparison is ready."
     )
@@ -991,6 +1015,7 @@ def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
     its curves.
     """
     money, result = row.job.spec.get("amounts") or {}, row.result
+    capacity = row.job.spec.get("capacity")
     return Comparison.from_row(
         row,
         status=status_of(row),
@@ -998,6 +1023,7 @@ def comparison_of(row: ComparisonRow, *, curves: bool = True) -> Comparison:
         models=[ComparedModel.from_row(one, seen=seen_in(row, one.model_id)) for one in row.models],
         amount=money.get("column"),
         costs=money.get("costs"),
+        capacity=capacity and {name: capacity[name] for name in ReviewCapacity.model_fields},
         result=result if curves or result is None else result | {"curves": []},
     )
 

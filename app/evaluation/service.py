@@ -261,6 +261,8 @@ def check_comparison(
     """
     windows = check_windows(request.windows)
     metrics = metrics_named(request.metrics, "/metrics")
+    if request.capacity is not None:
+        metrics_named([request.capacity.metric], "/capacity")
     pointers = [f"/models/{number}" for number in range(len(request.models))]
     inputs = find_inputs(session, owner, request.models, pointers, request.dataset_id, lock=lock)
     models, dataset = inputs.models, inputs.dataset

@@ -404,7 +404,7 @@ class Build:
         self, converter: Converter, types: Mapping[str, str], kept: Mapping[str, pa.Array]
     ) -> bool:
         """Return True if the rows so far show that the table must be read again with other types or categories."""
-        doubted = [name for name in converter.odd if name not in types]
+        doubted = [name for name in (*converter.odd, *converter.padded) if name not in types]
         return any(
             kind != converter.types[name]
             for name, kind in self._settle_types(converter, doubted).items()
@@ -793,8 +793,30 @@ class Build:
             found.append(
                 _warning("values_taken_for_missing", name, detail, count, field, first.line, said)
             )
+        padded = [name for name in converter.padded if name not in self._roles.numeric]
+        for name in padded:
+            zeros = converter.zeros[name]
+            detail = (
+                f"{zeros.rows} {'number has' if zeros.rows == 1 else 'numbers have'} leading zeros, such as "
+                f"{show(zeros.example)}, which are lost; if they are codes, list the column in categorical"
+            )
+            said = {CATEGORICAL: join_names([*sorted(self._roles.categorical), *padded])}
+            found.append(
+                _warning("leading_zeros", name, detail, zeros.rows, CATEGORICAL, None, said)
+            )
         stray = self._stray_words(converter)
         for name, column in converter.text.items():
+            if self.source.schema is None and (codes := column.codes()) is not None:
+                detail = (
+                    f"read as categories, because all values have {codes.longest} digits and some have leading "
+                    f"zeros, such as {show(codes.example)}; if they are numbers, list the column in numeric"
+                )
+                said = {DECLARED_NUMERIC: join_names([*sorted(self._roles.numeric), name])}
+                found.append(
+                    _warning(
+                        "leading_zeros", name, detail, codes.rows, DECLARED_NUMERIC, None, said
+                    )
+                )
             if (odd := stray.get(name)) is not None:
                 found.append(self._warn_of_words(name, odd, stray.values()))
             if (number := column.grouped_number()) is not None:

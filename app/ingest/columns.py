@@ -12,7 +12,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -56,8 +56,10 @@ from app.ingest.values import (
     DATETIME,
     DAY_FIRST,
     ISO_DATE,
+    MAX_WHOLE,
     MONTH_FIRST,
     NUMERIC,
+    PADDED,
     SPACES,
     USUAL,
     Notation,
@@ -81,7 +83,56 @@ _GROUPED = (
 )
 _SLASHED = "^[0-9]{1,2}[/-]"
 _WHOLE = "^[0-9]+$"
+_MIN_CODE_DIGITS = 3  # 01 to 12 are months, and 00 to 23 hours
 _MIXED = "[0-9].*[A-Za-z]|[A-Za-z].*[0-9]"
+
+
+@dataclass
+class LeadingZeros:
+    """The whole numbers with leading zeros of a column: the number of their rows, and the first one in alphabetical
+    order; and the fewest and most digits of all its whole numbers, 0 before the first.
+    """
+
+    rows: int = 0
+    example: str = ""
+    shortest: int = 0
+    longest: int = 0
+
+    def add(self, padded: pa.Array, rows: int) -> None:
+        """Count texts with leading zeros, which are in so many rows."""
+        least = pc.min(padded).as_py()
+        if least is not None:
+            self.rows += rows
+            self.example = min(self.example or least, least)
+            self.add_lengths(padded)
+
+    def add_lengths(self, texts: pa.Array) -> None:
+        """Count the digits of whole numbers without a sign."""
+        found = pc.min_max(pc.utf8_length(texts))
+        if found["min"].is_valid:
+            self._widen(found["min"].as_py(), found["max"].as_py())
+
+    def add_range(self, low: float, high: float) -> None:
+        """Count the digits of whole numbers in this range that are written without leading zeros."""
+        if 0.0 <= low <= high < MAX_WHOLE:
+            self._widen(len(str(int(low))), len(str(int(high))))
+
+    def _widen(self, shortest: int, longest: int) -> None:
+        self.shortest = min(self.shortest or shortest, shortest)
+        self.longest = max(self.longest, longest)
+
+    def absorb(self, rows: int, example: str, shortest: int, longest: int) -> None:
+        """Add the members of another one, of further rows."""
+        self.rows += rows
+        self.example = min(self.example or example, example or self.example)
+        if longest:
+            self._widen(shortest, longest)
+
+    def are_codes(self) -> bool:
+        """Return True if a column of whole numbers has codes, such as postcodes: some begin with a zero, and all have
+        the same number of digits, at least three.
+        """
+        return self.rows > 0 and self.shortest == self.longest >= _MIN_CODE_DIGITS
 
 
 @dataclass
@@ -91,7 +142,7 @@ class Evidence:
 
     Dates with slashes are counted separately, because each may determine the order of day and month: 31/01/2026 is
     `day_first`, 01/31/2026 `month_first`, 03/04/2026 `either`. `mixed` counts distinct words of letters and digits;
-    `whole` is True if no number has a sign, a point or an exponent.
+    `whole` is True if no number has a sign, a point or an exponent. `zeros` has the numbers with leading zeros.
     """
 
     notation: Notation = USUAL
@@ -107,6 +158,7 @@ class Evidence:
     distinct_others: int = 0
     mixed: int = 0
     whole: bool = True
+    zeros: LeadingZeros = field(default_factory=LeadingZeros)
 
     def weigh(self, values: pa.Array, counts: npt.NDArray[np.int64]) -> None:
         """Count distinct normalized texts, each with its number of rows, except those that are missing in a column of
@@ -118,10 +170,8 @@ class Evidence:
         number = to_mask(pc.match_substring_regex(values, _NUMBER_LIKE + grouped))
         self.numbers += int(counts[number].sum())
         self.distinct_numbers += int(np.count_nonzero(number))
-        if number.any() and self.whole:
-            self.whole = bool(
-                pc.all(pc.match_substring_regex(values.filter(number), _WHOLE)).as_py()
-            )
+        if number.any():
+            self._weigh_zeros(values.filter(number), counts[number])
         others, rows = values.filter(pa.array(~number)), counts[~number]
         if not len(others):
             return
@@ -143,6 +193,14 @@ class Evidence:
         self.distinct_others += len(others)
         self.mixed += int(np.count_nonzero(mixed))
 
+    def _weigh_zeros(self, numbers: pa.Array, counts: npt.NDArray[np.int64]) -> None:
+        """Count the numbers with leading zeros, and the digits of whole numbers."""
+        digits = to_mask(pc.match_substring_regex(numbers, _WHOLE))
+        self.whole = self.whole and bool(digits.all())
+        padded = to_mask(pc.match_substring_regex(numbers, PADDED))
+        self.zeros.add(numbers.filter(padded), int(counts[padded].sum()))
+        self.zeros.add_lengths(numbers.filter(digits))
+
     def add_numbers(self, rows: int, distinct: int, *, whole: bool) -> None:
         """Count values that are already known to be numbers."""
         self.numbers += rows
@@ -151,7 +209,8 @@ class Evidence:
 
     def state(self) -> dict[str, Any]:
         """Return the counts as JSON, which `absorb` reads."""
-        return {name: value for name, value in vars(self).items() if name != "notation"}
+        aside = ("notation", "zeros")  # the latter do not matter for dates
+        return {name: value for name, value in vars(self).items() if name not in aside}
 
     def absorb(self, state: Mapping[str, Any]) -> None:
         """Add the counts of further rows, from `state`."""
@@ -191,10 +250,12 @@ class Evidence:
         known = self.known
         if self.has_dates(order):
             return DATETIME
+        if self.booleans == known > 0:
+            return BOOLEAN
+        if self.whole and self.zeros.are_codes():
+            return CATEGORICAL
         if self.numbers == known:
             return NUMERIC
-        if self.booleans == known:
-            return BOOLEAN
         return (
             NUMERIC
             if self.numbers > TYPE_FRACTION * known and not self._has_codes()
@@ -409,6 +470,17 @@ class TextColumn:
             return None
         dates = pc.match_substring_regex(self._words, DATE_WITH_SLASHES[orders[0]])
         return pc.min(self._words.filter(dates)).as_py(), orders
+
+    def codes(self) -> LeadingZeros | None:
+        """Return the leading zeros of a column that was read as text because of them; None for another column, and for
+        one declared categorical.
+        """
+        self._merge()
+        padded = pc.match_substring_regex(self._words, PADDED)
+        if self._declared or not pc.any(padded).as_py():
+            return None
+        found = self.evidence()
+        return found.zeros if found.whole and found.zeros.are_codes() else None
 
     def stray_words(self, *, of_text: bool) -> UnreadableWords | None:
         """Return the few words among a column's distinct values that are otherwise numbers or dates. None if there are
@@ -729,6 +801,8 @@ class Converter:
         self.weight_sum = 0.0
         self.rows = 0
         self._odd: dict[str, Counter[str]] = {}
+        self.zeros = {name: LeadingZeros() for name in numbers if types[name] == NUMERIC}
+        """Of each numeric feature."""
 
     def evidence(self, name: str) -> Evidence:
         """Return the evidence for the type of a feature, value errors included."""
@@ -744,12 +818,18 @@ class Converter:
             found.booleans += profile.known
         else:
             found.add_numbers(profile.known, profile.distinct, whole=profile.whole)
+            found.zeros = self.zeros[name]
         return found
 
     @property
     def odd(self) -> Mapping[str, int]:
         """The features with value errors, each with the number of distinct erroneous values."""
         return {name: len(values) for name, values in self._odd.items() if name in self.types}
+
+    @property
+    def padded(self) -> list[str]:
+        """The numeric features some of whose values have leading zeros."""
+        return [name for name, found in self.zeros.items() if found.rows]
 
     def propose_notations(self, *names: str) -> list[Notation]:
         """Return the notations in which the value errors and number-like words of columns would be numbers; empty if
@@ -776,6 +856,7 @@ class Converter:
             "class_counts": self.class_counts,
             "label_values": self.label_values,
             "odd": self._odd,
+            "zeros": {name: list(vars(found).values()) for name, found in self.zeros.items()},
             "dated": {name: found.state() for name, found in self._dated.items()},
             "group": self.group_profile.state(),
             "query": self.query_profile.state(),
@@ -800,6 +881,8 @@ class Converter:
             _add_counts(self.label_values[label], values, _MAX_LABELS)
         for name, values in state["odd"].items():
             _add_counts(self._odd.setdefault(name, Counter()), values, _MAX_DISTINCT_ERRORS)
+        for name, zeros in state.get("zeros", {}).items():
+            self.zeros[name].absorb(*zeros)
         for name, found in state.get("dated", {}).items():
             self._dated.setdefault(name, Evidence(self._notation)).absorb(found)
         self.group_profile.absorb(state["group"])
@@ -867,8 +950,25 @@ class Converter:
 
             self._slip(rows, name, bad, detail, self.value_errors)
             values = np.where(bad, np.nan, values)
-        self.profiles[name].update(values)
+        ends = self.profiles[name].update(values)
+        if kind == NUMERIC:
+            self._note_zeros(self.zeros[name], column, values, ends)
         return values
+
+    def _note_zeros(
+        self, zeros: LeadingZeros, column: pa.Array, values: Floats, ends: tuple[float, float]
+    ) -> None:
+        """Count the values with leading zeros of a numeric column, and the digits of all. Columns of numbers have no
+        leading zeros. `ends` are the least and the greatest value.
+        """
+        if is_text(column.type):
+            padded = to_mask(pc.match_substring_regex(column, PADDED)) & ~np.isnan(values)
+            if padded.any():
+                texts = pc.utf8_trim(column.filter(pa.array(padded)), SPACES)
+                zeros.add(texts, len(texts))
+                others = values[~padded & ~np.isnan(values)]
+                ends = (others.min(initial=np.inf), others.max(initial=-np.inf))
+        zeros.add_range(*ends)
 
     def _slip(
         self, rows: Rows, name: str, bad: Mask, detail: Callable[[int], str], errors: Errors

@@ -21,6 +21,7 @@ from functools import partial
 
 import numba
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -45,7 +46,7 @@ from app.ingest.rows import (
 )
 from app.ingest.stream import Stream, TableBytes
 from app.ingest.value_columns import MissingTokens, plain_numbers
-from app.ingest.values import USUAL, Notation
+from app.ingest.values import PADDED, USUAL, Notation
 
 MAX_HEADER_LINES = 100
 """Most lines of a header. A quoted name may contain line ends; such a name is refused, but must be read to be named."""
@@ -55,6 +56,7 @@ MIN_HEADER_LENGTH = 1 << 16
 MAX_SURPLUS = 100_000
 """Values that a row may have beyond its columns before reading stops: each takes memory before the row is refused."""
 _EXACT_CELLS = 400_000
+_MAX_DIGITS = 300
 BLOCK_BYTES = 1 << 21
 COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
 _MAX_BLOCK_BYTES = 1 << 23
@@ -384,8 +386,12 @@ class CsvTable(Source):
         if not block.text or block.text.startswith(BOM):
             return self.parse_exactly(block, wanted)
         tried = numeric.intersection(wanted)
-        try:  # Arrow's reader does not support thousands separators
-            batch = self._by_arrow(block, wanted, () if self.notation.thousands else tried)
+        # Arrow's reader does not support thousands separators, and drops leading zeros.
+        as_text = bool(self.notation.thousands) or _may_have_leading_zeros(
+            block.text, self._layout.delimiter
+        )
+        try:
+            batch = self._by_arrow(block, wanted, () if as_text else tried)
         except pa.ArrowInvalid:
             try:  # as text any value is valid; a wrong number of values is not
                 batch = self._by_arrow(block, wanted, ()) if tried else None
@@ -614,8 +620,36 @@ def _end_of_lines(piece: bytes, *, closed: bool) -> int:
         stop, closed = start - 1, not closed
 
 
+def _may_have_leading_zeros(text: bytes, delimiter: str) -> bool:
+    """Return True if a value of a CSV may be a whole number with leading zeros; False means that none is."""
+    signs = np.frombuffer(text, np.uint8)
+    around = np.zeros(256, dtype=np.bool_)
+    around[list(b'\r\n" \t' + delimiter.encode())] = True
+    found = np.flatnonzero(signs[:-1] == ord("0"))
+    found = found[(found == 0) | around[signs[found - 1]]]
+    found = found[_are_digits(signs[found + 1])] + 1
+    for _ in range(_MAX_DIGITS):  # of a number the digits end at a delimiter, of a date at a point
+        if not len(found):
+            return False
+        found = found + 1
+        if (found == len(signs)).any():
+            return True
+        last = signs[found]
+        if around[last].any():
+            return True
+        found = found[_are_digits(last)]
+    return True
+
+
+def _are_digits(signs: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    digits: npt.NDArray[np.bool_] = signs - np.uint8(ord("0")) < 10  # below 0 it wraps around
+    return digits
+
+
 def _as_numbers(text: pa.Array, notation: Notation) -> pa.Array:
-    """Return texts as numbers if all are finite numbers in the notation; else unchanged."""
+    """Return texts as numbers if all are finite numbers in the notation, and none has leading zeros; else unchanged."""
+    if pc.any(pc.match_substring_regex(text, PADDED)).as_py():
+        return text
     try:
         values = pc.cast(plain_numbers(text, notation), pa.float64())
     except pa.ArrowInvalid:

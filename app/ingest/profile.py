@@ -170,8 +170,8 @@ class NumberProfile:
         """The number of distinct values, at most the bound."""
         return int(np.count_nonzero(self._counts)) if len(self._counts) else MAX_DISTINCT
 
-    def update(self, values: Floats) -> None:
-        """Add a batch of float64 values."""
+    def update(self, values: Floats) -> tuple[float, float]:
+        """Add a batch of float64 values; returns its least and its greatest one, infinities if all are missing."""
         known, low, high, whole, self._bits, self._counts = _sum_up(
             values, self._sums, self._bits, self._counts
         )
@@ -179,6 +179,7 @@ class NumberProfile:
         self.missing += len(values) - known
         self.whole = self.whole and whole
         self._low, self._high = min(self._low, low), max(self._high, high)
+        return low, high
 
     def state(self) -> Json:
         """Return the state as JSON, which `absorb` reads. Doubles are written as bits, because they may be infinite."""

@@ -33,6 +33,8 @@ TYPED_TOKENS = (".", "-", "None")
 SPACES = " \t"
 """Characters that are removed around a cell of a table, and around every category."""
 
+PADDED = f"^[{SPACES}]*0[0-9]+[{SPACES}]*$"
+"""A whole number with leading zeros."""
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 TRUE, FALSE = "true", "false"
 _ZONE = r"(Z|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?"
@@ -56,7 +58,7 @@ _BOOLEANS = {TRUE: 1.0, FALSE: 0.0}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY, _MICROSECONDS = 86_400, 10**6
 _LARGEST = sys.float_info.max
-_MAX_WHOLE = 2**53  # up to here every whole number is a double
+MAX_WHOLE = 2**53  # up to here every whole number is a double
 _NUMBERS = frozenset({float, int})  # the types of numbers in JSON
 _CELLS = {
     NUMERIC: _NUMBERS | {type(None)},
@@ -265,6 +267,6 @@ def spell(value: str | float | bool) -> str:
         return value.strip(SPACES)
     if isinstance(value, bool):
         return TRUE if value else FALSE
-    if isinstance(value, float) and value.is_integer() and abs(value) < _MAX_WHOLE:
+    if isinstance(value, float) and value.is_integer() and abs(value) < MAX_WHOLE:
         return str(int(value))
     return repr(value)

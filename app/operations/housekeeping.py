@@ -89,7 +89,9 @@ class Housekeeper:
                 "history of aliases": self._each(
                     repository.prune_alias_history, self._days("audit")
                 ),
-                "series": self._in_batches(lambda session: repository.prune_series(session, BATCH)),
+                "names of datasets": self._in_batches(
+                    lambda session: repository.prune_dataset_names(session, BATCH)
+                ),
                 "open uploads": self._each(repository.prune_uploads, self._days("uploads")),
                 "batch scores": self._each(repository.prune_batch_scores, self._days("scores")),
                 "sessions": self._each(access_rows.prune_sessions, 0.0),

@@ -33,7 +33,7 @@ from app.platform.tables import (
     AuditEntry,
     BatchScore,
     Dataset,
-    DatasetSeries,
+    DatasetName,
     DatasetStatus,
     Job,
     JobEvent,
@@ -142,10 +142,10 @@ def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
     return delete_some(session, Upload, Upload.id.in_(ids), limit=limit)
 
 
-def prune_series(session: Session, limit: int) -> int:
-    """Delete up to `limit` version counters of series that have no version left; returns their number."""
-    of_it = or_(Dataset.first_id == DatasetSeries.first_id, Dataset.id == DatasetSeries.first_id)
-    return delete_some(session, DatasetSeries, ~exists().where(of_it), limit=limit)
+def prune_dataset_names(session: Session, limit: int) -> int:
+    """Delete up to `limit` version counters of names that no dataset has any more; returns their number."""
+    of_it = (Dataset.owner == DatasetName.owner) & (Dataset.name == DatasetName.name)
+    return delete_some(session, DatasetName, ~exists().where(of_it), limit=limit)
 
 
 def ended_jobs(

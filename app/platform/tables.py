@@ -333,6 +333,9 @@ class Dataset(Trashable, UploadRow):
     A later version is a row of its own; no version ever changes. `first_id` is the first version of the series,
     `parent_id` the version that this one was made from, and `base_id` the version whose rows it begins with. `first_id`
     and `base_id` are null if they equal the row's own id. All three versions may have been deleted.
+
+    `version` numbers the owner's datasets of a name. All versions of a series have the same name. Datasets of a name
+    that were accepted before revision 0116 may share a number.
     """
 
     __tablename__ = "datasets"
@@ -707,16 +710,13 @@ class DatasetProfile(Base):
     duplicates: Mapped[Json]
 
 
-class DatasetSeries(Owned):
-    """The highest version number of a series. The number of a deleted version is never used again.
+class DatasetName(Owned):
+    """The highest version number of a name of datasets. The number of a deleted version is never used again."""
 
-    A dataset with only one version has no row here.
-    """
-
-    __tablename__ = "dataset_series"
+    __tablename__ = "dataset_names"
 
     owner: Mapped[str] = mapped_column(primary_key=True)
-    first_id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
     last_version: Mapped[int]
 
 

@@ -881,3 +881,41 @@ def test_many_distinct_values_are_shown_as_a_bound(service: Service, ours: Plain
     dataset_id = service.upload(client, "\n".join(["a,left", *rows, ""]))
     assert client.get(f"/v1/datasets/{dataset_id}").json()["columns"][0]["distinct_is_bound"]
     assert "10,000 or more" in ours.get(f"/console/datasets/{dataset_id}").text
+
+
+def test_versions_of_a_table_are_told_apart_and_the_newest_is_retrained_on(
+    service: Service, ours: PlainBrowser
+) -> None:
+    client = service.client(service.key())
+    body = "age,shop,left\n" + "".join(f"{n % 9},s{n % 4},{n % 2}\n" for n in range(80))
+    headers = {"Content-Type": "text/csv"}
+    made = client.post(
+        "/v1/datasets", params={"name": "again_read"}, content=body, headers=headers
+    ).json()
+    service.work()
+    job = service.train(client, made["id"], name="of_again_read")
+    model = f"/console/models/{job['output']['id']}"
+    newer = []
+    for changes in ({"group": "shop"}, {"positive": "0"}, {"label": "shop", "positive": "s1"}):
+        answer = ours.post(f"/console/datasets/{made['id']}/read", **changes)
+        service.work()
+        newer.append(answer.headers["location"].rpartition("/")[2])
+    found = ours.read("/console/find?q=again_read")
+    hits = re.findall(r"(?s)<li><a href=\"/console/datasets/(.*?)\">(.*?)</a>", found)
+    assert {each for each, _ in hits} == {made["id"], *newer}
+    assert len({text for _, text in hits}) == 4  # no two look alike
+    for at, text in hits:
+        shown = client.get(f"/v1/datasets/{at}").json()
+        assert f"again_read, version {shown['version']}" in text
+        assert "80 rows" in text
+        assert shown["created_at"][:10] in text
+    # The newest version has another label.
+    address = ours.get(f"{model}/retrain").headers["location"]
+    assert f"dataset_id={newer[1]}&" in address
+    # A repeated job keeps its dataset.
+    assert f"dataset_id={made['id']}&" in ours.read(f"/console/jobs/{job['id']}").replace(
+        "&amp;", "&"
+    )
+    for each in (made["id"], *newer):
+        assert client.delete(f"/v1/datasets/{each}").status_code == 204
+    assert f"dataset_id={made['id']}&" in ours.get(f"{model}/retrain").headers["location"]

@@ -71,25 +71,26 @@ def test_a_comparison_from_the_form_to_its_charts(world: World) -> None:
     browser.read(place, 404)
 
 
-def test_a_comparison_says_what_is_caught_of_so_many_rows(world: World) -> None:
+def test_a_comparison_is_made_and_shown_at_the_entered_capacity(world: World) -> None:
     browser = world.browser()
     asked = {"models": world.models, "dataset_id": world.dataset_id, "capacity": "30"}
     sent = browser.post("/console/comparisons", **asked, rows="200")
     place = sent.headers["location"]
     world.service.work()
     page = browser.read(place)
-    path = place.partition("?")[0].replace("/console", "/v1")
-    (metric,) = world.client.get(path).json()["result"]["metrics"]
-    assert metric["metric"] == "precision@15%"
-    best = max(each["value"] for each in metric["values"])
+    made = world.client.get(place.replace("/console", "/v1")).json()
+    assert made["capacity"] == {"review": 30, "rows": 200}
+    found = made["result"]["capacity"]
+    assert (found["review"], found["rows"], found["metric"]) == (30, 200, "precision@15%")
+    best = max(each["value"] for each in found["values"])
     assert "If you can review 30 of 200 rows" in page
-    assert f"finds the most positives: {30 * best:,.0f}" in page
-    # Without the numbers in the address, so many of a hundred.
-    assert "If you can review 100 of 667 rows" in browser.read(place.partition("?")[0])
+    assert f"finds the most positives: {best:,.0f}" in page
+    for each in (*found["values"], *found["differences"]):
+        assert f"{each['low']:.1f}".removesuffix(".0") in page
     for capacity, rows in (("30", ""), ("0", "9"), ("3", "2"), ("1.5", "9"), ("x", "9")):
         bad = browser.post("/console/comparisons", **asked | {"capacity": capacity}, rows=rows)
         assert bad.status_code == 422
-        assert "must be two whole numbers above 0" in bad.text
+        assert re.search(r'id="e-capacity"[^>]*>[^<]+', bad.text)
         assert f'value="{capacity}"' in bad.text
 
 

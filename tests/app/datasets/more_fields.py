@@ -108,10 +108,10 @@ def main(folder: Path) -> None:
         first = send("/v1/datasets", **said)["id"]
         service.work()
         told["dataset"] = client.get(f"/v1/datasets/{first}").json()
+        told["version"] = send(f"/v1/datasets/{first}/versions", comments="dollar")
         again = client.post(f"/v1/datasets/{first}/read", json={"comments": "dollar"}).json()
         told["again"] = client.get(f"/v1/datasets/{again['id']}").json()
         told["refused again"] = client.post(f"/v1/datasets/{first}/read", json=wrong).json()
-        told["version"] = send(f"/v1/datasets/{first}/versions", comments="dollar")
         told["upload"] = client.post("/v1/uploads", params=said).json()
         job = told["job"] = service.train(client, first, patience=5)
         model = job["output"]["id"]

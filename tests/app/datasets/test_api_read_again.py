@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -56,17 +57,44 @@ def test_from_the_stored_bytes_a_new_dataset(service_on_both: Service) -> None:
     assert (other["positives"], other["negatives"]) == (first["negatives"], first["positives"])
     assert other["group"] == "customer"
     assert other["id"] != first["id"]
-    assert (other["series_id"], other["version"], other["parent_id"]) == (other["id"], 1, None)
+    assert (other["series_id"], other["version"]) == (first["id"], 2)
+    assert (other["parent_id"], other["mode"]) == (first["id"], "replace")
     kept = ("name", "label", "drop", "categorical", "missing", "upload_sha256", "sha256", "bytes")
     assert {name: other[name] for name in kept} == {name: first[name] for name in kept}
     assert client.get(f"/v1/datasets/{first['id']}").json() == first
     # What it is does not depend on how it came.
     whole = upload(service, client, SHOP, **fields | {"positive": "False"}, group="customer",
                    categorical="age", missing="0,none")  # fmt: skip
-    own = {"id", "series_id", "job_id", "created_at"}
+    own = {"id", "series_id", "version", "parent_id", "mode", "job_id", "created_at"}
+    assert whole["version"] == 3
     assert {n: v for n, v in whole.items() if n not in own} == {
         n: v for n, v in other.items() if n not in own
     }
+
+
+def test_a_name_and_a_version_identify_a_dataset(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    first = upload(service, client, SHOP, name="shop", label="left")["id"]
+    apart = upload(service, client, SHOP, name="shop", label="left")
+    assert (apart["version"], apart["series_id"]) == (2, apart["id"])
+    other_client = service.client(service.key(owner=STRANGER))
+    assert upload(service, other_client, SHOP, name="shop", label="left")["version"] == 1
+    renamed = reread(service, client, first, name="branches")
+    assert (renamed["version"], renamed["series_id"]) == (1, renamed["id"])
+    assert (renamed["parent_id"], renamed["mode"]) == (None, None)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: read_again(client, first, group="customer"), range(4)))
+    assert {each.status_code for each in made} == {202}
+    assert sorted(each.json()["version"] for each in made) == [3, 4, 5, 6]
+    assert {each.json()["series_id"] for each in made} == {first}
+    service.work()
+    versions = client.get(f"/v1/datasets/{first}/versions").json()["data"]
+    assert [each["version"] for each in versions] == [6, 5, 4, 3, 1]
+    newest = versions[0]["id"]
+    assert client.delete(f"/v1/datasets/{newest}").status_code == 204
+    assert client.delete(f"/v1/trash/{newest}").status_code == 204
+    assert reread(service, client, first)["version"] == 7
 
 
 def test_the_bytes_stay_while_one_dataset_names_them(service_on_both: Service) -> None:
@@ -179,17 +207,20 @@ def test_a_table_of_several_files(service: Service, client: httpx.Client) -> Non
 
 
 def test_versions(service: Service, client: httpx.Client) -> None:
-    """A table that replaced another is one of its own; rows that were appended are none."""
+    """A table that replaced another is one of its own; rows that were appended are none. What was read again is the
+    newest version.
+    """
     first = service.upload(client)
     address = f"/v1/datasets/{first}/versions"
     replaced = client.post(f"{address}?mode=replace", content=table(seed=1), headers=CSV).json()
     service.work()
     made = reread(service, client, replaced["id"], positive="no")
-    assert (made["rows"], made["series_id"], made["positive"]) == (120, made["id"], "no")
-    more = client.post(
-        f"/v1/datasets/{replaced['id']}/versions", content=table(seed=2), headers=CSV
-    ).json()
-    refused(read_again(client, more["id"]), 409, "appended_version", replaced["id"])
+    assert (made["rows"], made["series_id"], made["positive"]) == (120, first, "no")
+    rows = {"content": table(seed=2), "headers": CSV}
+    stale = client.post(f"/v1/datasets/{replaced['id']}/versions", **rows)
+    refused(stale, 409, "not_the_newest_version", made["id"])
+    more = client.post(f"/v1/datasets/{made['id']}/versions", **rows).json()
+    refused(read_again(client, more["id"]), 409, "appended_version", made["id"])
 
 
 def test_a_typed_file_and_items(service: Service, client: httpx.Client) -> None:

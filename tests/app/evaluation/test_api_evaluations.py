@@ -319,6 +319,49 @@ def test_a_figure_of_more_rows_than_there_are(world: World) -> None:
     assert found["status"] == "ready", found["error"]
 
 
+def test_a_comparison_at_a_review_capacity(world: World) -> None:
+    """It counts positives, and does not change what the other metrics say."""
+    alone = world.made("comparisons", metrics=["precision@15%", "average_precision"])
+    made = world.made(
+        "comparisons",
+        metrics=["precision@15%", "average_precision"],
+        capacity={"review": 3, "rows": 20},
+    )
+    assert (alone["capacity"], alone["result"]["capacity"]) == (None, None)
+    assert made["capacity"] == {"review": 3, "rows": 20}
+    assert made["result"]["metrics"] == alone["result"]["metrics"]
+    found, precision = made["result"]["capacity"], alone["result"]["metrics"][0]
+    assert found["metric"] == precision["metric"]
+    for kind in ("values", "differences"):
+        for count, share in zip(found[kind], precision[kind], strict=True):
+            for name in ("value", "low", "high"):
+                assert count[name] == pytest.approx(3 * share[name])
+    # One test here, two there.
+    pair, with_more = found["differences"][0], precision["differences"][0]
+    assert pair["adjusted_p_value"] == pair["p_value"] == with_more["p_value"]
+    listed = world.client.get("/v1/comparisons", params={"limit": 1}).json()["data"]
+    assert listed[0]["capacity"] == made["capacity"]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "pointer"),
+    [
+        ({"review": 30}, "/capacity/rows"),
+        ({"review": 0, "rows": 9}, "/capacity/review"),
+        ({"review": 3, "rows": 2}, "/capacity"),
+        ({"review": 1.5, "rows": 9}, "/capacity/review"),
+        ({"review": "x", "rows": 9}, "/capacity/review"),
+        ({"review": 1, "rows": 10**13}, "/capacity/rows"),
+        ({"review": 1, "rows": 2, "days": 3}, "/capacity/days"),
+        (7, "/capacity"),
+    ],
+)
+def test_bad_capacities(world: World, capacity: Any, pointer: str, sentences: Sentences) -> None:
+    problem = refused(world.ask("comparisons", {"capacity": capacity}), 422, "invalid")
+    assert [each["pointer"] for each in problem["errors"]] == [pointer]
+    sentences(problem["errors"][0]["detail"])
+
+
 @pytest.mark.parametrize(
     ("kind", "body", "status", "pointer", "words"),
     [

@@ -33,8 +33,8 @@ from app.platform.settings import Settings
 from app.platform.tables import (
     AuditEntry,
     Dataset,
+    DatasetName,
     DatasetPairs,
-    DatasetSeries,
     DatasetStatus,
     Evaluation,
     Idempotency,
@@ -304,15 +304,15 @@ def test_a_dataset_is_found_unused_without_reading_whole_tables(db: Database) ->
         assert all("Index Cond:" in line for line in searched), plan
 
 
-def test_a_series_of_which_no_version_is_left_goes(db: Database, blobs: BlobStore) -> None:
-    first = add_dataset(db, status=DatasetStatus.READY).id
-    add_dataset(db, status=DatasetStatus.READY, first_id="ds_gone", version=2)
+def test_a_name_that_no_dataset_has_any_more_goes(db: Database, blobs: BlobStore) -> None:
+    kept = add_dataset(db, status=DatasetStatus.READY).name
     with db.write() as session:
-        for first_id in (first, "ds_gone", "ds_long_gone"):
-            session.add(DatasetSeries(owner=OWNER, first_id=first_id, last_version=2))
-    assert tidy(db, blobs) == {"series": 1}
+        for owner, name in ((OWNER, kept), (OWNER, "gone"), ("another", kept)):
+            session.add(DatasetName(owner=owner, name=name, last_version=2))
+    assert tidy(db, blobs) == {"names of datasets": 2}
     with db.read() as session:
-        assert set(session.scalars(select(DatasetSeries.first_id))) == {first, "ds_gone"}
+        left = session.execute(select(DatasetName.owner, DatasetName.name)).all()
+    assert [tuple(each) for each in left] == [(OWNER, kept)]
 
 
 def test_a_dataset_that_is_used_meanwhile_stays(

@@ -23,6 +23,7 @@ from sqlalchemy import column as sql_column
 from sqlalchemy import table as sql_table
 from sqlalchemy.types import TypeEngine
 
+from app.datasets.repository import next_version
 from app.jobs import service as jobs
 from app.platform import migrate
 from app.platform.database import Database
@@ -380,6 +381,57 @@ def test_rows_that_reasons_compare_with_become_rows_of_their_own(empty_url: str)
     assert sorted(left) == ["train", "validation"]
 
 
+def test_new_datasets_of_a_name_get_greater_numbers_than_stored_ones(empty_url: str) -> None:
+    """Stored datasets of a name that share a number keep it."""
+    migrate.upgrade(empty_url, "0109")
+    fill(empty_url)
+    db = Database(empty_url)
+    with db.write() as session:
+        session.execute(text("DELETE FROM dataset_series"))
+        stored = dict(session.execute(text("SELECT * FROM datasets")).mappings().one())
+        session.execute(text("DELETE FROM datasets"))
+        table = sql_table("datasets", *map(sql_column, stored))
+        for id_, owner, name, first_id, version in (
+            ("ds_1", "me", "loans", None, 1),
+            ("ds_2", "me", "loans", None, 1),
+            ("ds_3", "me", "loans", "ds_2", 2),
+            ("ds_4", "me", "people", "ds_gone", 3),
+            ("ds_5", "her", "loans", None, 1),
+        ):
+            row = stored | {
+                "id": id_,
+                "owner": owner,
+                "name": name,
+                "first_id": first_id,
+                "version": version,
+            }
+            session.execute(insert(table).values(row))
+        series = sql_table(
+            "dataset_series", *map(sql_column, ("owner", "first_id", "last_version"))
+        )
+        for owner, first_id, last in (("me", "ds_2", 4), ("me", "ds_gone", 7)):
+            session.execute(
+                insert(series).values(owner=owner, first_id=first_id, last_version=last)
+            )
+    migrate.upgrade(empty_url)
+    with db.write() as session:
+        rows = session.execute(text("SELECT id, version FROM datasets ORDER BY id"))
+        assert [tuple(row) for row in rows] == list(
+            zip(("ds_1", "ds_2", "ds_3", "ds_4", "ds_5"), (1, 1, 2, 3, 1), strict=True)
+        )
+        following = [
+            next_version(session, owner, name)
+            for owner, name in (
+                ("me", "loans"),
+                ("me", "people"),
+                ("her", "loans"),
+                ("her", "people"),
+            )
+        ]
+    db.close()
+    assert following == [5, 8, 2, 1]
+
+
 def _of(table: str, *columns: str) -> Any:
     """Return a table with columns of documents."""
     return sql_table(table, *(sql_column(name, JSON()) for name in columns))
@@ -484,13 +536,14 @@ def test_keys_of_one_line_become_one_principal(empty_url: str) -> None:
     assert dict(map(tuple, entries)) == {"aud_1": "prn_a", "aud_2": None}
 
 
-# Both belong to a release before which all processes stop.
+# All belong to a release before which all processes stop.
 TAKEN_AWAY = {
     "0104_standard_words.py": ["op.drop_table('model_controls')"],
     "0109_principals.py": [
         "batch.alter_column('principal_id', existing_type=sa.Text(), nullable=False)",
         "batch.alter_column('key_id', existing_type=sa.Text(), nullable=True)",
     ],
+    "0116_dataset_names.py": ["op.drop_table('dataset_series')"],
 }
 
 # The first makes the tables, and so has nothing that it could take away.

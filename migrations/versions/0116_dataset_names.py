@@ -1,0 +1,41 @@
+"""Datasets are numbered by name, so that a name and a version identify one of an owner's datasets.
+
+Datasets of a name that have one number keep it: models and jobs refer to it. New numbers are greater than all others.
+
+Revision: 0116, after 0109.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0116"
+down_revision = "0113"
+branch_labels = None
+depends_on = None
+
+GREATEST = """
+INSERT INTO dataset_names (owner, name, last_version)
+SELECT owner, name, max(number) FROM (
+    SELECT owner, name, version AS number FROM datasets
+    UNION ALL
+    SELECT datasets.owner, datasets.name, dataset_series.last_version
+    FROM dataset_series JOIN datasets
+    ON datasets.id = dataset_series.first_id OR datasets.first_id = dataset_series.first_id
+) AS numbers GROUP BY owner, name
+"""
+
+
+def upgrade() -> None:
+    op.create_table(
+        "dataset_names",
+        sa.Column("owner", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("last_version", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("owner", "name", name=op.f("pk_dataset_names")),
+    )
+    op.execute(GREATEST)
+    op.drop_table("dataset_series")
+
+
+def downgrade() -> None:
+    raise NotImplementedError("there is no way back: restore a backup")
