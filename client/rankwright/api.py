@@ -226,6 +226,7 @@ class CreateComparison(TypedDict, total=False):
     prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
     windows: Annotated[Sequence[Mapping[str, Any]] | None, 'Windows of false positive rates. [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max": 1.0}]`.', REPEATED]
     metrics: Annotated[str | Sequence[str] | None, 'Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
+    capacity: Annotated[Mapping[str, Any] | None, 'Review capacity. The models are also compared by the number of positives among the rows with the highest scores that can be reviewed.']
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
     costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.']
@@ -258,6 +259,9 @@ def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Un
     metrics : str | Sequence[str], optional
         Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`,
         `precision@100` or `two_way:0.1,0.8`. Default: none.
+    capacity : Mapping[str, Any], optional
+        Review capacity. The models are also compared by the number of positives among the rows with the
+        highest scores that can be reviewed.
     level : float, optional
         Confidence level of the intervals. Default: `0.95`.
     amount : str, optional
@@ -266,7 +270,7 @@ def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Un
     costs : Mapping[str, Any], optional
         Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.
     """
-    return ApiRequest.of("POST", "/v1/comparisons", record_of(types.Comparison), {"models": models, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["models", "dataset_id", "windows", "metrics", "level", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/comparisons", record_of(types.Comparison), {"models": models, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["models", "dataset_id", "windows", "metrics", "capacity", "level", "amount", "costs"])
 
 class CreateEvaluation(TypedDict, total=False):
     """Keywords of `create_evaluation`."""
@@ -1654,6 +1658,21 @@ def read_dataset(dataset_id: str, /) -> ApiRequest[types.Dataset]:
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}", record_of(types.Dataset))
 
+def read_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrift]:
+    """Read the drift of a batch score.
+
+    Return how the scores and the columns of the rows differ from those of the model's validation and training,
+    without labels, with a verdict. Returns 409 until the batch score is ready.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    batch_score_id : str
+        Id of the batch score.
+    """
+    return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/drift", record_of(types.BatchDrift))
+
 def read_evaluation(evaluation_id: str, /) -> ApiRequest[types.Evaluation]:
     """Read an evaluation.
 
@@ -2610,8 +2629,9 @@ class ReadTableAgain(TypedDict, total=False):
 def read_table_again(dataset_id: str, /, **fields: Unpack[ReadTableAgain]) -> ApiRequest[types.Dataset]:
     """Reread a table with other fields.
 
-    Create a new dataset from the bytes uploaded for this one, with another label, positive value, group or any other
-    upload field. No data is sent again. The original dataset may be invalid; it does not change.
+    Create a new version from the bytes uploaded for this one, with another label, positive value, group or any other
+    upload field. No data is sent again. The original dataset may be invalid; it does not change. With another `name`,
+    the result is the first version of a series of its own.
 
 
 
@@ -3302,6 +3322,7 @@ class ValidateComparison(TypedDict, total=False):
 
     windows: Annotated[Sequence[Mapping[str, Any]] | None, 'Windows of false positive rates. [0, 1] is the whole AUC. Default: `[{"fpr_min": 0.0, "fpr_max": 1.0}]`.', REPEATED]
     metrics: Annotated[str | Sequence[str] | None, 'Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`, `precision@100` or `two_way:0.1,0.8`. Default: none.', REPEATED]
+    capacity: Annotated[Mapping[str, Any] | None, 'Review capacity. The models are also compared by the number of positives among the rows with the highest scores that can be reviewed.']
     level: Annotated[float | None, 'Confidence level of the intervals. Default: `0.95`.']
     amount: Annotated[str | None, 'Numeric column with the value of each row, such as its amount of money: 0 or more, no missing values. It need not be a feature of the model.']
     costs: Annotated[Mapping[str, Any] | None, 'Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.']
@@ -3327,6 +3348,9 @@ def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: 
     metrics : str | Sequence[str], optional
         Other metrics to compare, by their names in `…/metric-estimates`, such as `average_precision`,
         `precision@100` or `two_way:0.1,0.8`. Default: none.
+    capacity : Mapping[str, Any], optional
+        Review capacity. The models are also compared by the number of positives among the rows with the
+        highest scores that can be reviewed.
     level : float, optional
         Confidence level of the intervals. Default: `0.95`.
     amount : str, optional
@@ -3335,7 +3359,7 @@ def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: 
     costs : Mapping[str, Any], optional
         Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.
     """
-    return ApiRequest.of("POST", "/v1/comparisons/validate", record_of(types.Valid), {"models": models, "dataset_id": dataset_id, **fields}, body=["models", "dataset_id", "windows", "metrics", "level", "amount", "costs"])
+    return ApiRequest.of("POST", "/v1/comparisons/validate", record_of(types.Valid), {"models": models, "dataset_id": dataset_id, **fields}, body=["models", "dataset_id", "windows", "metrics", "capacity", "level", "amount", "costs"])
 
 class ValidateEvaluation(TypedDict, total=False):
     """Keywords of `validate_evaluation`."""

@@ -251,6 +251,44 @@ class Baselines(Record):
     skipped: str | None
     """Why no baselines were trained; otherwise null."""
 
+class BatchDrift(Record):
+    """Changes of the scores and the columns since the model's validation and training, without labels. A
+    test reports `changed` if its p-value, adjusted with Holm's method over all tests of the batch, is
+    below `alpha` and its PSI is at least 0.1. Long tables are compared by a sample.
+    """
+
+    batch_score_id: str
+    """Id of the batch score."""
+    verdict: Literal['stable', 'shifted', 'insufficient'] | None
+    """`shifted`: the scores, or a column with at least 1 % of the importance, have changed. `stable`: they
+    have not, and a PSI of 0.25 or more can be excluded for the scores and for columns with at least
+    half of the importance. `insufficient`: neither. Null if nothing could be compared.
+    """
+    summary: str
+    """The result in words."""
+    level: float
+    """Confidence level of the intervals."""
+    alpha: float
+    """Significance level of all tests of the batch together."""
+    rows: int
+    """Number of rows that were scored."""
+    sampled_rows: int
+    """Number of evenly spaced rows that were compared: all rows of a table of up to 16,384."""
+    scores: ScoreDrift | None
+    """Change of the scores since validation. Null if the model has no validation scores; `no_scores` says
+    why.
+    """
+    no_scores: str | None
+    """Why the scores were not compared. Null if they were."""
+    flagged: FlaggedDrift | None
+    """Change of the fraction of flagged rows. Null without a threshold."""
+    features: list[FeatureDrift]
+    """Change of up to 100 columns since training: changed ones first, then by importance and size."""
+    n_features: int
+    """Number of columns that were compared."""
+    reason: str | None
+    """Why the columns, or nothing at all, were not compared. Null if they were."""
+
 class BatchReasons(Record):
     """Options of the reasons in the result."""
 
@@ -305,6 +343,12 @@ class BatchScore(Record):
     flagged: int | None = None
     """Number of rows that the alias flags. Null until `ready`, and if the request did not use an alias
     with a cutoff.
+    """
+    drift_verdict: Literal['stable', 'shifted', 'insufficient'] | None = None
+    """Whether the rows differ from those of the model's validation and training, without labels; `…/drift`
+    has the tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`:
+    they have not. `insufficient`: there are too few rows to tell. Null until `ready`, and if nothing
+    could be compared.
     """
     columns: list[ResultColumn] | None
     """Columns of the result. Null until `ready`."""
@@ -517,13 +561,19 @@ class Column(Record):
     """Name of the column."""
     type: Literal['numeric', 'boolean', 'datetime', 'categorical'] | None
     """`numeric`, `boolean`, `datetime` or `categorical`. Null if the column was dropped."""
-    role: Literal['feature', 'label', 'item', 'weight', 'group', 'query', 'identifier', 'dropped']
-    """`feature`, `label`, `item`, `weight`, `group` or `query`. `identifier`: a text column with a
-    different value in nearly every row; it is not used as a feature. `dropped`: not read.
+    role: Literal['feature', 'protected', 'label', 'item', 'weight', 'group', 'query', 'identifier', 'dropped']
+    """`feature`, `label`, `item`, `weight`, `group` or `query`. `protected`: declared in the upload field
+    `protected`; it is a feature only of models whose training job names it in `protected_features`.
+    `identifier`: a text column with a different value in nearly every row; it is not used as a feature.
+    `dropped`: not read.
     """
     protected: bool | None = None
-    """True if the name suggests a legally protected attribute, such as `sex` or `age`. Evaluations also
-    compare its groups. Default: `false`.
+    """True if the upload declared the column as protected. Evaluations compare its groups. Default:
+    `false`.
+    """
+    seems_protected: bool | None = None
+    """True if the column is not declared as protected, but its name suggests a legally protected
+    attribute, such as `sex` or `age`. Evaluations compare its groups, too. Default: `false`.
     """
     missing: int | None
     """Number of rows without a value. Null if the column was not read."""
@@ -575,6 +625,28 @@ class ColumnProfile(Record):
     """
     leak: bool
     """True if the AUC is so extreme that the feature was probably derived from the label."""
+
+class ComparedAtCapacity(Record):
+    """The models compared by the number of positives among the rows that can be reviewed."""
+
+    differences: list[ComparedPair]
+    """Difference of each pair of models."""
+    winner: str | None = None
+    """Id of the model that is better than every other one, each difference with an adjusted p-value of at
+    most 0.05. Null if there is none.
+    """
+    review: int
+    """Number of rows that can be reviewed, as requested."""
+    rows: int
+    """Number of rows that they are chosen from, as requested."""
+    metric: str
+    """The metric that the numbers are computed from: the precision in this fraction of the rows."""
+    values: list[ComparedValue]
+    """For each model, the expected number of positives among the reviewed rows: `review` times the
+    precision.
+    """
+    p_value: float | None
+    """Joint p-value of the hypothesis that all models find equally many."""
 
 class ComparedCost(Record):
     """Costs of one model at its cutoff of lowest cost."""
@@ -784,6 +856,8 @@ class Comparison(Record):
     """The column of amounts. Null if none was requested."""
     costs: NewCosts | None = None
     """The requested costs. Null if none were requested."""
+    capacity: ReviewCapacity | None = None
+    """The requested review capacity. Null if none was requested."""
     result: ComparisonResult | None
     """The result. Null until the comparison is ready."""
     error: dict[str, Any] | None
@@ -812,6 +886,8 @@ class ComparisonResult(Record):
     """The comparison over each window."""
     metrics: list[ComparedMetric] | None = None
     """The comparison by each of the requested `metrics`."""
+    capacity: ComparedAtCapacity | None = None
+    """The comparison at the requested review capacity. Null without one."""
     costs: ComparedCosts | None = None
     """The comparison by costs. Null if no costs were requested."""
     lists: list[ComparedLists] | None = None
@@ -905,7 +981,7 @@ class Dataset(Record):
     series_id: str
     """Id of the first version of this series."""
     version: int
-    """Version number in the series, from 1. Numbers are never reused."""
+    """Version number: counts the datasets of this name, from 1. Numbers are never reused."""
     parent_id: str | None
     """The version that this one was made from; it may have been deleted. Null for the first version."""
     mode: Literal['append', 'replace'] | None
@@ -990,6 +1066,11 @@ class Dataset(Record):
     """Columns to read as numbers. Any other value in them counts as missing."""
     drop: list[str] | None
     """Columns to ignore."""
+    protected: list[str] | None
+    """Columns with a legally protected attribute, such as sex or age. They are stored, compared between
+    groups and monitored, but are not features of a model unless the training job names them in
+    `protected_features`.
+    """
     missing: list[str] | None
     """Strings that mean a missing value, ignoring case. An empty cell is always missing, and so are `.`,
     `-`, `None` in columns of numbers, dates or booleans. Default: `NA,N/A,#N/A,<NA>,null,\\N,NaN,?`.
@@ -1095,8 +1176,8 @@ class Drift(Record):
     probabilities: list[ProbabilityDrift] | None = None
     """Change of the calibration. Empty if the model has no calibration. Default: `[]`."""
     features: list[FeatureDrift] | None = None
-    """Change of up to 100 features, the most important first, by importance and size. Null if the training
-    table was deleted.
+    """Change of up to 100 features, the most important first, by importance and size. Null for a model of
+    release 0.3.0 whose training table was deleted.
     """
     scores: list[ScoreDrift]
     """Change of the scores. If the scores change but the areas do not, choose new thresholds."""
@@ -1639,7 +1720,7 @@ class FeatureBin(Record):
     before: float
     """Fraction of the rows of the training table."""
     after: float
-    """Fraction of the rows of this dataset."""
+    """Fraction of these rows."""
 
 class FeatureDrift(Record):
     """Difference between a feature's values here and in the training table, over deciles of its numbers or
@@ -1672,6 +1753,16 @@ class FeatureDrift(Record):
     """
     words: str
     """The result in one sentence."""
+    missing: ShareChange | None = None
+    """Fraction of missing values. Null for results of release 0.3.0."""
+    new_categories: float | None = None
+    """Fraction of these rows with a category that is new to the model, which treats it as missing. Null
+    for numbers.
+    """
+    out_of_range: float | None = None
+    """Fraction of the present values below the lowest or above the highest training value. Null for
+    categories.
+    """
     bins: list[FeatureBin] | None = None
     """The bins, for the first 20 features. Null for others."""
 
@@ -1704,6 +1795,22 @@ class Fits(Record):
 
     data: list[Fit]
     """One entry for each pair of a model and a dataset."""
+
+class FlaggedDrift(Record):
+    """The fraction of rows with a score at or above a threshold: that of the alias, or of the model's
+    objective.
+    """
+
+    threshold: float
+    """The lowest score that is flagged."""
+    before: Interval
+    """Fraction of the validation rows."""
+    after: Interval
+    """Fraction of these rows."""
+    change: Interval
+    """`after` minus `before`, with the interval of Zou and Donner."""
+    p_value: float
+    """p-value of the hypothesis that there is no difference."""
 
 class FoldAuc(Record):
     """The AUC of one fold."""
@@ -2006,6 +2113,10 @@ class Job(Record):
     """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the
     job's time that they may take; null: no limit. Null unless the job trains a model.
     """
+    protected_features: list[str] | None = None
+    """Protected columns of the dataset that are features of the model. Null unless the job trains a model,
+    and for a job of a release without protected columns.
+    """
     timeout_seconds: float
     """Maximum run time in seconds."""
     priority: int
@@ -2070,6 +2181,8 @@ class JobCheck(Record):
     """`algorithms`: the baselines to train. `skipped`: why there are none. `share`: the fraction of the
     job's time that they may take; null: no limit.
     """
+    protected_features: list[str]
+    """Protected columns of the dataset that are features of the model."""
     estimate: Estimate
     """A rough estimate of time and memory."""
     warnings: list[str]
@@ -2321,7 +2434,7 @@ class ListedDataset(Record):
     series_id: str
     """Id of the first version of this series."""
     version: int
-    """Version number in the series, from 1. Numbers are never reused."""
+    """Version number: counts the datasets of this name, from 1. Numbers are never reused."""
     parent_id: str | None
     """The version that this one was made from; it may have been deleted. Null for the first version."""
     mode: Literal['append', 'replace'] | None
@@ -2723,6 +2836,14 @@ class Model(Record):
     """Warnings from the training."""
     monotone: MonotoneProof | None
     """Verification of the monotone constraints. Null if the model was trained without them."""
+    protected: list[ProtectedColumn] | None = None
+    """The protected columns of the training dataset, and which of them are features by whose decision.
+    Null for a model of a release that did not store them.
+    """
+    proxies: list[ProxyTest] | None = None
+    """How well the features predict each protected column of the training dataset that is not a feature.
+    Null without such columns, and if it was not measured.
+    """
     importance_job_id: str | None
     """Job that measures the feature importances after the training. Null if the training measured them."""
     fit_seconds: float
@@ -3369,6 +3490,56 @@ class ProgressRow(Record):
     seconds: float
     """Fit time over all inner splits, in seconds."""
 
+class ProtectedColumn(Record):
+    """A column that the training dataset declares as protected."""
+
+    name: str
+    """Name of the column."""
+    type: str
+    """`numeric`, `boolean`, `datetime` or `categorical`."""
+    feature: bool
+    """True if the column is a feature of the model, because the training job named it in
+    `protected_features`.
+    """
+    decided_by: str | None
+    """Name of the key that created the training job. Null if the column is not a feature."""
+    decided_at: float | None
+    """When the training job was created. Null if the column is not a feature."""
+
+class ProxyAuc(Record):
+    """AUC of scores that predict a protected column, with its confidence interval."""
+
+    feature: str | None
+    """The feature that alone makes the scores. Null: all features of the model together."""
+    value: float | None
+    """The AUC, from scores of rows that the scores were not fitted on; 0.5 is random. Null if `reason`
+    says why.
+    """
+    low: float | None
+    """Lower end of the confidence interval."""
+    high: float | None
+    """Upper end of the confidence interval."""
+    reason: str | None
+    """Why there is no value. Null if there is one."""
+
+class ProxyTest(Record):
+    """How well the features of a model predict one value of a protected column, against the other values."""
+
+    column: str
+    """The protected column."""
+    value: str
+    """The value that is predicted; for a column of numbers a range of values."""
+    rows: int
+    """Number of rows that were used: all training rows with a value, or a random sample of them."""
+    positives: int
+    """Number of those rows that have the value."""
+    level: float
+    """Confidence level of each interval. The intervals are not adjusted for the number of features."""
+    together: ProxyAuc
+    """The AUC of all features together."""
+    features: list[ProxyAuc]
+    """The AUC of each feature alone, the most predictive first."""
+
 class Quantile(Record):
     """A quantile: the smallest value that at least the fraction `at` of the rows does not exceed."""
 
@@ -3735,6 +3906,14 @@ class ResultColumn(Record):
     type: str
     """Arrow type of the column."""
 
+class ReviewCapacity(Record):
+    """How many of how many rows can be reviewed, such as 200 of 5000 a day."""
+
+    review: int
+    """Number of rows that can be reviewed."""
+    rows: int
+    """Number of rows that they are chosen from."""
+
 class Roc(Record):
     """The ROC curve of a model on one part of its data."""
 
@@ -3825,19 +4004,29 @@ class Score(Record):
     exact: bool | None = None
     """True if no contribution is an estimate. Present only with `reasons`."""
 
-class ScoreDrift(Record):
-    """Change of the scores of one class between the model's validation and this dataset."""
+class ScoreBin(Record):
+    """A range of scores, and the fractions of the rows in it."""
 
-    of: Literal['positives', 'negatives']
-    """`positives` or `negatives`."""
+    low: float | None
+    """Lowest score of the bin. Null: no limit."""
+    high: float | None
+    """All scores of the bin are below. Null: no limit."""
+    before: float
+    """Fraction of the validation rows."""
+    after: float
+    """Fraction of these rows."""
+
+class ScoreDrift(Record):
+    """Change of the scores, of one class or of all rows, between the model's validation and these rows."""
+
+    of: Literal['positives', 'negatives', 'all']
+    """`positives`, `negatives`, or `all` rows whatever their label."""
     distance: float
     """Kolmogorov–Smirnov distance between the two samples of scores, from 0 to 1. `p_value` is that of its
     test.
     """
     higher: float
-    """Probability that a score on this dataset is greater than a score on the validation; a tie counts
-    half.
-    """
+    """Probability that a score on these rows is greater than a score on the validation; a tie counts half."""
     psi: Interval | None = None
     """Population stability index over deciles of the validation scores, corrected for sampling noise. Null
     without a test.
@@ -3858,6 +4047,8 @@ class ScoreDrift(Record):
     """
     words: str
     """The result in one sentence."""
+    bins: list[ScoreBin] | None = None
+    """Deciles of the validation scores, from the lowest scores. Null for results of release 0.3.0."""
 
 class ScoreHistogram(Record):
     """Distribution of the scores of a table."""
@@ -4058,6 +4249,14 @@ class SearchTrial(Record):
     reason: str | None = None
     """Why the candidate failed or was not tried. Null otherwise."""
 
+class ShareChange(Record):
+    """A fraction of the rows, before and now."""
+
+    before: float
+    """Fraction of the rows of the training table."""
+    after: float
+    """Fraction of these rows."""
+
 class StoredGuarantee(Record):
     """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others
     are null.
@@ -4168,9 +4367,10 @@ class TableWarning(Record):
     was ignored. `rows_without_label`: these rows were ignored. `label_of_many_values`: all values but
     the positive one count as negative. `numbers_with_thousands`: numbers such as 1.234,56 were read as
     categories. `dates_of_unknown_order`: dates such as 03/04/2026 were read as categories.
-    `words_among_numbers`: a column of numbers or dates was read as categories because it contains a few
-    words. `rows_of_groups`: rows seem to belong together, such as those of one customer, but the upload
-    has no group column.
+    `leading_zeros`: whole numbers such as 04109 were read as categories because all have the same
+    number of digits, or as numbers, which lose the zeros. `words_among_numbers`: a column of numbers or
+    dates was read as categories because it contains a few words. `rows_of_groups`: rows seem to belong
+    together, such as those of one customer, but the upload has no group column.
     """
     column: str
     """Name of the column."""
