@@ -53,6 +53,7 @@ from app.scoring.service import ModelCache
 from app.training import endpoints as training
 from app.training.algorithms import describe_all
 from app.trash import endpoints as trash
+from app.views import endpoints as views
 
 
 class Service(FastAPI):
@@ -140,6 +141,7 @@ def create_app(settings: Settings) -> Service:
         inference.router,
         inference.invocations_router,
         trash.router,
+        views.router,
         access.router,
         access.audit_router,
         overview.router,

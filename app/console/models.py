@@ -85,6 +85,10 @@ async def choose_columns(page: PageDep) -> Response:
 
 
 def _columns(page: Page) -> Sequence[str]:
+    """Return the columns that the address names, as that of a saved view does; else those in the cookie."""
+    asked = page.query.getlist("columns")
+    if asked:
+        return [name for name in COLUMNS if name in asked]
     kept = page.request.cookies.get(_COOKIE)
     if kept is None:
         return _USUAL
@@ -95,9 +99,10 @@ def _columns(page: Page) -> Sequence[str]:
 async def read_models(page: PageDep) -> Response:
     """Show the models, newest first, filtered by a text in the name, a tag or an exact name."""
     path, filters = "/console/models", ("name", "search", "tag", "dataset_id")
-    shown: Json = {"columns": _columns(page), "titles": COLUMNS}
+    columns = _columns(page)
+    shown: Json = {"columns": columns, "titles": COLUMNS}
     try:
-        listed = await read_list(page, path, page.client.models.page, filters)
+        listed = await read_list(page, path, page.client.models.page, filters, columns=columns)
     except ProblemError as error:
         found = ApiPage[ListedModel]([], has_more=False, next=None)
         asked = describe_filters(path, {name: page.asked(name) for name in filters})

@@ -46,6 +46,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     choices.router,
     lists.router,
     lists.trash_router,
+    lists.views_router,
     datasets.router,
     uploads.router,
     train.router,

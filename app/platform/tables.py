@@ -1009,6 +1009,21 @@ class ReasonCodes(Owned):
     at: Mapped[float]
 
 
+class SavedView(Owned):
+    """A name for the query of a list of the console: filters, order and columns."""
+
+    __tablename__ = "saved_views"
+    __table_args__ = (UniqueConstraint("owner", "of_list", "name"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    of_list: Mapped[str]
+    name: Mapped[str]
+    query: Mapped[str]
+    author: Mapped[str | None]
+    saved_at: Mapped[float]
+
+
 class ModelOutOfFold(Base):
     """The out-of-fold scores of a cross-validated model: a Parquet file in the blob store.
 

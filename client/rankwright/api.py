@@ -560,6 +560,22 @@ def delete_upload(upload_id: str, /) -> ApiRequest[None]:
     """
     return ApiRequest.of("DELETE", f"/v1/uploads/{segment(upload_id)}", nothing_of)
 
+def delete_view(list: Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str, name: str, /) -> ApiRequest[None]:
+    """Delete a saved view.
+
+    Delete a saved view. The list and its items do not change.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    list : Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str
+        The list that the view shows.
+    name : str
+        Name of the view.
+    """
+    return ApiRequest.of("DELETE", f"/v1/views/{segment(list)}/{segment(name)}", nothing_of)
+
 class ExplainRows(TypedDict, total=False):
     """Keywords of `explain_rows`."""
 
@@ -1075,6 +1091,33 @@ def list_versions(dataset_id: str, /, **fields: Unpack[ListVersions]) -> ApiRequ
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}/versions", page_of(types.ListedDataset), {**fields})
 
+class ListViews(TypedDict, total=False):
+    """Keywords of `list_views`."""
+
+    list: Annotated[Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str | None, 'Only the views of this list.']
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListViews)
+def list_views(**fields: Unpack[ListViews]) -> ApiRequest[Page[types.View]]:
+    """List saved views.
+
+    Return the saved views of the console's lists, the last saved first. All keys of an owner share them.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    list : Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str, optional
+        Only the views of this list.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/views", page_of(types.View), {**fields})
+
 def live() -> ApiRequest[types.Health]:
     """Check liveness.
 
@@ -1424,6 +1467,25 @@ def put_reason_codes(name: str, /, entries: Sequence[Mapping[str, Any]], **field
         `*`: return an error if the name already has reason codes.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/reason-codes", record_of(types.ReasonCodes), {"entries": entries, **fields}, headers=["if_match", "if_none_match"], body=["entries"])
+
+def put_view(list: Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str, name: str, /, query: str) -> ApiRequest[types.View]:
+    """Save a view.
+
+    Save the filters, the order and the columns of a list under a name. A view of the same name is replaced.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    list : Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str
+        The list that the view shows.
+    name : str
+        Name of the view.
+    query : str
+        Query of the list's address in the console, percent-encoded: filters, `sort`, and for models
+        `columns`. Empty: the whole list.
+    """
+    return ApiRequest.of("PUT", f"/v1/views/{segment(list)}/{segment(name)}", record_of(types.View), {"query": query}, body=["query"])
 
 class RankRows(TypedDict, total=False):
     """Keywords of `rank_rows`."""

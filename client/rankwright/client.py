@@ -1013,6 +1013,52 @@ class AsyncTrash(_TrashOperations, Asynchronous):
     """Like `Trash`; await its calls."""
 
 
+# --- saved views ----------------------------------------------------------------------------------
+
+
+class _ViewsOperations(_Collection):
+    list = free_items(api.list_views)
+    page = free(api.list_views)
+    save = free(api.put_view)
+
+    @operation
+    def delete(self, list: str, name: str) -> Steps[None]:
+        """Delete a saved view. The list does not change.
+
+        Parameters
+        ----------
+        list : str
+            The list that the view shows, such as "models".
+        name : str
+            Name of the view.
+
+        Raises
+        ------
+        NotFound
+            There is no such view.
+        """
+        yield from self._delete(api.delete_view(list, name))
+
+
+class Views(_ViewsOperations, Blocking):
+    """Saved views of the console's lists: list, save and delete them. It is `client.views`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> client.views.save("models", "best first", query="sort=-auc").name
+    'best first'
+    >>> [each.query for each in client.views.list(list="models")]
+    ['sort=-auc']
+    >>> client.views.delete("models", "best first")
+    """
+
+
+class AsyncViews(_ViewsOperations, Asynchronous):
+    """Like `Views`; await its calls."""
+
+
 # --- keys, algorithms, the audit log --------------------------------------------------------------
 
 
@@ -1543,6 +1589,8 @@ class Client(_ClientOperations, Blocking):
         List and read batch scores.
     trash : Trash
         Restore what was deleted.
+    views : Views
+        Saved views of lists.
     keys : Keys
         Create, rotate and revoke API keys.
 
@@ -1586,6 +1634,7 @@ class Client(_ClientOperations, Blocking):
         self.comparisons = Comparisons(self._transport)
         self.batch_scores = BatchScores(self._transport)
         self.trash = Trash(self._transport)
+        self.views = Views(self._transport)
         self.keys = Keys(self._transport)
 
     @property
@@ -1675,6 +1724,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
         self.comparisons = AsyncComparisons(self._transport)
         self.batch_scores = AsyncBatchScores(self._transport)
         self.trash = AsyncTrash(self._transport)
+        self.views = AsyncViews(self._transport)
         self.keys = AsyncKeys(self._transport)
 
     @property

@@ -29,6 +29,7 @@ EXAMPLES = [
     client.BatchScores,
     client.Uploads,
     client.Trash,
+    client.Views,
     client.Keys,
     operations.Page,
     records.Record,

@@ -1,0 +1,57 @@
+"""Reading, saving and deleting saved views."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qsl
+
+from app.platform.errors import NotFound, TooMany, invalid, shown
+from app.platform.sql import Page, Session
+from app.platform.tables import SavedView
+from app.views import repository
+
+MAX_VIEWS = 100
+"""Most views of an owner."""
+MAX_FIELDS = 50
+"""Most parameters in the query of a view."""
+
+
+def list_page(
+    session: Session, owner: str, of_list: str | None, *, limit: int, after: str | None
+) -> Page[SavedView]:
+    """Return a page of the owner's views, the last saved first; of one list only, if it is given."""
+    return repository.list_page(session, owner, of_list, limit=limit, after=after)
+
+
+def save(
+    session: Session, owner: str, of_list: str, name: str, query: str, author: str | None
+) -> tuple[SavedView, bool]:
+    """Save a view, or replace the one of this name; returns it, and whether it is new.
+
+    Raises Invalid for a text that is no query, and TooMany if the owner has `MAX_VIEWS` views.
+    """
+    try:
+        parse_qsl(
+            query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=MAX_FIELDS
+        )
+    except ValueError:
+        raise invalid(
+            "/query",
+            f"query must be the query of an address with at most {MAX_FIELDS} parameters, such as "
+            f"'search=credit&sort=-auc', got {shown(query)}",
+        ) from None
+    is_new = repository.find(session, owner, of_list, name) is None
+    if is_new and repository.count(session, owner) >= MAX_VIEWS:
+        raise TooMany(
+            f"an owner may have at most {MAX_VIEWS} saved views: delete one first",
+            code="quota_exceeded",
+        )
+    repository.save(session, owner, of_list, name, query, author)
+    saved = repository.find(session, owner, of_list, name)
+    assert saved is not None
+    return saved, is_new
+
+
+def delete(session: Session, owner: str, of_list: str, name: str) -> None:
+    """Delete a view. Raises NotFound if there is none of this name."""
+    if not repository.remove(session, owner, of_list, name):
+        raise NotFound(f"there is no saved view {shown(name)} of {of_list}")
