@@ -15,12 +15,12 @@ depends_on = None
 def upgrade() -> None:
     op.create_table(
         "saved_views",
-        sa.Column("id", sa.String(), nullable=False),
-        sa.Column("owner", sa.String(), nullable=False),
-        sa.Column("of_list", sa.String(), nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("query", sa.String(), nullable=False),
-        sa.Column("author", sa.String(), nullable=True),
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("owner", sa.Text(), nullable=False),
+        sa.Column("of_list", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("query", sa.Text(), nullable=False),
+        sa.Column("author", sa.Text(), nullable=True),
         sa.Column("saved_at", sa.Float(), nullable=False),
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("owner", "of_list", "name"),
