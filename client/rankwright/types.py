@@ -2701,6 +2701,8 @@ class Model(Record):
     """How the training table writes numbers and dates: `decimal`, `thousands` and `dates`. CSV rows and
     query parameters to score are read in the same way. Null: the default notation.
     """
+    rows: ModelRows
+    """Numbers of rows of the dataset, of training and of validation."""
     label: str | None
     """Name of the label column. Null if the model was trained on pairs or several labels."""
     query: str | None = None
@@ -2874,6 +2876,25 @@ class ModelParts(Record):
     """As returned by `…/operating-point`."""
     absent: list[AbsentPart]
     """Requested parts that the model does not have."""
+
+class ModelRows(Record):
+    """Numbers of rows of a model: of its dataset, of training, and of validation. A model of pairs counts
+    pairs.
+    """
+
+    unit: Literal['rows', 'pairs']
+    """What is counted."""
+    dataset: int | None
+    """Number in the training dataset. Null if the dataset was deleted."""
+    training: int | None
+    """Number that the served ranker was trained on. All of the dataset, except with validation method
+    `holdout`. A warning says so if `auto` used a fraction of them. Null if it was not recorded.
+    """
+    validation: int | None
+    """Number that the validation metrics are of, each counted once. With cross-validation, each was scored
+    by a ranker that was trained without it; by time, the rows of the first window are not among them.
+    Null without validation.
+    """
 
 class MonotoneProof(Record):
     """Verification of the monotone constraints of the fitted model, over all its steps or leaves."""
