@@ -154,6 +154,31 @@ def _areas(of: str, found: list[Json], label: str = "{}", first: str = "P") -> I
         yield Measure(name, each["value"], each.get("low"), each.get("high"), chance, of, ends)
 
 
+def rows_used(rows: Json, method: str) -> str:
+    """Return a phrase on how many rows a model was trained and validated on, from its `rows` of the API and its
+    validation method: `8,060 rows: 6,045 for training, 2,015 for validation`.
+    """
+    unit, total = rows["unit"], rows["dataset"]
+    trained, validated = rows["training"], rows["validation"]
+    of_training = "" if trained is None else f"{trained:,} for training"
+    if method == "cross_validation":
+        whole = "" if validated is None else f" of {validated:,} {unit}"
+        validation = f"cross-validation{whole}"
+    elif method == "dataset":
+        validation = "" if validated is None else f"{validated:,} of another dataset for validation"
+    elif method == "none":
+        validation = "none for validation"
+    else:
+        validation = "" if validated is None else f"{validated:,} for validation"
+    parts = [part for part in (of_training, validation) if part]
+    unused = 0 if None in (total, trained, validated) else total - trained - validated
+    if method == "holdout" and unused > 0:
+        parts.append(f"{unused:,} in neither")
+    if total is None:
+        return ", ".join(parts)
+    return ": ".join([f"{total:,} {unit}", *([", ".join(parts)] if parts else [])])
+
+
 _WIDE = 0.05
 """Range of the AUCs of random splits from which on a single split is called imprecise."""
 

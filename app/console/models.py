@@ -35,6 +35,7 @@ from app.console.upload_fields import upload_fields
 from app.http import cookies
 from app.http.forms import Fields, number_or_text
 from app.http.static import POLICY
+from app.measures import rows_used
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -280,6 +281,7 @@ async def _show_history(
         status,
         problem=problem,
         parameters=parameters,
+        counts=rows_used(model.rows.to_json(), str(model.validation["method"])),
         kinds=upload_fields(page.request.app)["kind"].choices,
         gone=await page.find_gone(model.dataset_id, None if other is None else other.id),
     )

@@ -239,7 +239,7 @@ def _with_included(
     form: CurveForm,
 ) -> dict[str, Any]:
     """Return a model with its included parts as JSON, without access to the database."""
-    shown = model_of(found.model, found.aliases, objective_point(found.objective))
+    shown = model_of(found.model, found.aliases, found.rows, objective_point(found.objective))
     shown.included = ModelParts(
         absent=[
             AbsentPart(part=part, code=error.code, detail=error.detail)

@@ -17,6 +17,7 @@ from app.models.operating_points import (
     find_objective_curves,
     objective_point,
 )
+from app.models.rows import ModelRows, find_rows
 from app.models.service import find
 from app.platform.errors import NotFound
 from app.platform.sql import Session
@@ -29,11 +30,12 @@ IncludeName = Literal["metrics", "roc", "operating_points", "operating_point"]
 
 def get(
     session: Session, owner: str, ref: str
-) -> tuple[Model, list[str], core_metrics.OperatingPoint | None]:
-    """Return the model, its aliases, and the operating point of its objective if it has one."""
+) -> tuple[Model, list[str], ModelRows, core_metrics.OperatingPoint | None]:
+    """Return the model, its aliases, its numbers of rows, and the operating point of its objective if it has one."""
     model = find(session, owner, ref)
     aliases = list(repository.pointing_at(session, owner, model.id))
-    return model, aliases, objective_point(find_objective_curves(session, model))
+    point = objective_point(find_objective_curves(session, model))
+    return model, aliases, find_rows(session, model), point
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ class IncludedInput:
 
     model: Model
     aliases: list[str]
+    rows: ModelRows
     objective: ObjectiveCurves | None
     metrics: MetricsInput | None
     curve: PartCurve | None
@@ -85,4 +88,5 @@ def find_input(session: Session, model: Model, query: IncludeQuery) -> IncludedI
     aliases = list(repository.pointing_at(session, model.owner, model.id))
     objective = find_objective_curves(session, model)
     del row
-    return IncludedInput(model, aliases, objective, metrics, measured, cutoffs, absent)
+    rows = find_rows(session, model)
+    return IncludedInput(model, aliases, rows, objective, metrics, measured, cutoffs, absent)

@@ -21,6 +21,7 @@ from app.models.curve_schemas import Roc, is_none
 from app.models.included import IncludeName
 from app.models.metric_schemas import AnyMetrics
 from app.models.operating_point_schemas import Cutoff, OperatingPoint, OperatingPoints
+from app.models.rows import ModelRows
 from app.models.service import Listed
 from app.platform.documents import (
     LabelValues,
@@ -103,6 +104,9 @@ class Model(ModelSummary):
         description="How the training table writes numbers and dates: `decimal`, `thousands` and `dates`. CSV "
         "rows and query parameters to score are read in the same way. Null: the default notation.",
     )
+    rows: ModelRows = Field(
+        description="Numbers of rows of the dataset, of training and of validation."
+    )
     label: str | None = Field(
         description="Name of the label column. Null if the model was trained on pairs or several labels."
     )
@@ -162,10 +166,15 @@ def listed_of(found: Listed) -> ListedModel:
     )
 
 
-def model_of(row: ModelRow, aliases: list[str], point: metrics.OperatingPoint | None) -> Model:
-    """Return the response for a model, from its row, its aliases and the operating point of its objective."""
+def model_of(
+    row: ModelRow, aliases: list[str], rows: ModelRows, point: metrics.OperatingPoint | None
+) -> Model:
+    """Return the response for a model, from its row, its aliases, its numbers of rows and the operating point of its
+    objective.
+    """
     return Model.from_row(
         row,
+        rows=rows,
         algorithm=_algorithm_of(row),
         aliases=aliases,
         dialect=notation_fields(row.table_dialect) or None,

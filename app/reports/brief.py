@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.evaluation.checks import groups_of
-from app.measures import CHECKS, time_effect
+from app.measures import CHECKS, rows_used, time_effect
 from app.platform.documents import StoredMemo
 from app.platform.tables import Evaluation
 from app.reports import document
@@ -58,16 +58,16 @@ def _evaluation(facts: Facts, check: Any) -> Evaluation | None:
 
 def _data(facts: Facts) -> Paragraph:
     """Return a paragraph on what the model was trained on, and how it was validated."""
-    model, dataset = facts.model, facts.dataset
+    model = facts.model
     name = model.dataset_id if model.dataset is None else document.version(model.dataset)
-    size = "" if dataset is None else f", {document.count(dataset.rows)} rows"
+    counts = rows_used(facts.rows, model.validation["method"])
     of_time = "".join(
         f" {time_effect(each['algorithm'], found)}"
         for each in (facts.baselines.baselines if facts.baselines else ())
         if (found := each.get("random_split"))
     )
     words = (
-        f"Training data: {name}{size}, {len(model.features)} features. Algorithm: {model.algorithm}. "
+        f"Data: {name}. {counts}. Features: {len(model.features)}. Algorithm: {model.algorithm}. "
         f"Validation: {document.validation(model.validation)}.{of_time}"
     )
     return Paragraph(words)

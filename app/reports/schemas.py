@@ -135,7 +135,7 @@ def report_of(facts: Facts) -> Report:
     return Report(
         written_at=facts.written_at,
         written_by=__version__,
-        model=model_of(facts.model, facts.aliases, point),
+        model=model_of(facts.model, facts.aliases, facts.rows, point),
         data=None if facts.dataset is None else ReportedData.model_validate(facts.dataset),
         job=None if facts.job is None else ReportedJob.model_validate(facts.job),
         warnings=warnings(facts),

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from app import __version__
-from app.measures import area, measures, metric
+from app.measures import area, measures, metric, rows_used
 from app.models.curves import PartCurve
 from app.platform.documents import Baseline, LeaderboardRow
 from app.platform.tables import (
@@ -160,6 +160,7 @@ def training(facts: Facts) -> list[Block]:
             else "none, parameters as given",
         ],
         ["validation", document.validation(model.validation)],
+        [facts.rows["unit"], rows_used(facts.rows, model.validation["method"])],
         ["seed", str(model.seed)],
         ["fit time", f"{model.fit_seconds:.3g} s"],
     ]

@@ -21,6 +21,7 @@ from app.models import service as models
 from app.models.curves import PartCurve
 from app.models.metrics import MetricsInput
 from app.models.objectives import target_fpr
+from app.models.rows import ModelRows, find_rows
 from app.platform.documents import Reliability
 from app.platform.errors import NotFound
 from app.platform.sql import Session
@@ -70,6 +71,7 @@ class Facts:
     """
 
     model: Model
+    rows: ModelRows
     decisions: Sequence[ModelAlias]
     """The aliases of the model, with their cutoffs and memos."""
     checks: Sequence[ModelCheck]
@@ -165,6 +167,7 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
     known = partial(
         Facts,
         model=model,
+        rows=find_rows(session, model),
         decisions=decisions,
         checks=checks,
         evaluations={each.id: each for each in evaluated if each is not None},

@@ -24,6 +24,7 @@ from typing_extensions import TypedDict
 from app.datasets.matrices import StoredTable, Table
 from app.jobs.progress import Callback
 from app.models.objectives import without_count
+from app.models.rows import SAMPLED
 from app.models.service import VALIDATION
 from app.platform import documents
 from app.platform.documents import MonotoneProof, RandomSplits
@@ -578,7 +579,7 @@ def _thin(
         return split_data
     thin = split_data.thinned(n_rows / n_train, seed)
     outcome["notes"].append(
-        f"the training metrics are from a sample ({thin.n_learnt:,} of {n_train:,} training rows): {why}"
+        f"the {SAMPLED} ({thin.n_learnt:,} of {n_train:,} training rows): {why}"
     )
     return thin
 
