@@ -9,6 +9,7 @@ from app.evaluation.checks import groups_of
 from app.measures import CHECKS
 from app.platform.documents import StoredMemo
 from app.platform.tables import Evaluation
+from app.platform.text import validation_in_words
 from app.reports import document
 from app.reports.document import Block, Items, Paragraph, Pictures, Section, Table
 from app.reports.plots import gains_plot
@@ -77,7 +78,7 @@ def _data(facts: Facts) -> Paragraph:
         )
     words = (
         f"Training data: {name}{size}, {len(model.features)} features. Algorithm: {model.algorithm}. "
-        f"Validation: {document.validation(model.validation)}.{flattery}"
+        f"Validation: {validation_in_words(model.validation)}.{flattery}"
     )
     return Paragraph(words)
 

@@ -167,6 +167,7 @@ def put_together(
     return {
         "workdir": str(workdir),
         "dataset_kind": payload["dataset_kind"],
+        "validation": spec["validation"],
         "artifact": served["artifact"],
         "samples": served["samples"],
         "importance": served["importance"],
