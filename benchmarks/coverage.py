@@ -27,6 +27,12 @@ A second table is of rankers that are really fitted: linear discriminants on ten
 folds. What should be covered is the mean of their five true AUCs. Beside `cross_validated_areas` stands what it is
 there to replace: DeLong's interval of all out-of-fold scores in one pool.
 
+The table `repeated` is of such rankers, or of boosted stumps, that are cross-validated in five folds again and again.
+What should be covered is the true area of a ranker of all rows, of this sample or in the mean over samples. Beside
+`cross_validated_areas` stands the variance that takes the rankers as given, which has no entries of repeats; then the
+width of the interval of the AUC, how far the mean is from what it estimates, and the standard deviations of the AUC of
+one fold and of the mean.
+
 A third table is of promises: how often the cut of `guaranteed_point` breaks its promise, of two and a half times as
 many draws as trials; beside it the greatest probability of that, and how often the plain cut at the same rate of the
 sample is beyond the limit.
@@ -76,6 +82,8 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +95,7 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 from benchmarks import at_least_one, checks
+from core import RankBoost
 from core.metrics import (
     AmountCosts,
     Comparison,
@@ -94,6 +103,7 @@ from core.metrics import (
     Ndcg,
     PrecisionAt,
     Price,
+    auc,
     auc_interval,
     compare,
     compare_costs,
@@ -111,15 +121,16 @@ from core.metrics import (
     measure_graded,
     metric_named,
     operating_point,
+    partial_auc,
     value_caught,
 )
 from core.metrics import measure as measure_list
-from core.metrics.comparison import ScoreSample, score_shift
+from core.metrics.comparison import Folds, ScoreSample, estimate, score_shift
 from core.metrics.drift import bin_edges, population_stability
 from core.metrics.estimates import ONE_ROW, Estimates, wilson_interval
 from core.metrics.functionals.base import Metric
 from core.metrics.groups import check_rows
-from core.metrics.intervals import area_interval, area_warnings, estimate_areas
+from core.metrics.intervals import area_interval, area_warnings, estimate_areas, row_influences
 from core.metrics.serial import serial_dependence
 from core.probability import brier_score, log_score, reliability
 from tests.core.metrics.bootstrap import bootstrap_interval
@@ -134,6 +145,7 @@ TABLES = (
     "near",
     "bounds",
     "fitted",
+    "repeated",
     "guarantees",
     "groups",
     "top",
@@ -583,6 +595,135 @@ def measure_fitted(n_rows: int, n_trials: int) -> str:
         of_pool = auc_interval(y, scores, LEVEL)
         pooled += of_pool.low <= truth <= of_pool.high
     return f"| {n_rows:,} | {100 * covered / n_trials:.1f} | {100 * pooled / n_trials:.1f} |"
+
+
+class Repeated(NamedTuple):
+    """A kind of table on which rankers are cross-validated again and again."""
+
+    n_positives: int
+    n_negatives: int
+    area: float
+    """AUC of the best ranker."""
+    learner: str = "discriminant"
+    """Or boosted stumps, whose scores have ties."""
+    repeats: int = 4
+    weighted: bool = False
+    unit: int = 1
+    """Rows of a group, which share half of the variance of their features."""
+
+    @property
+    def label(self) -> str:
+        """First column of the table."""
+        more = [self.learner, f"best AUC {self.area:g}"]
+        more += ["weights exp(1)"] if self.weighted else []
+        more += [f"groups of {self.unit}"] if self.unit > 1 else []
+        more += [f"{self.repeats} repeats"] if self.repeats != 4 else []
+        return f"{self.n_positives:,} + {self.n_negatives:,}, {', '.join(more)}"
+
+
+REPEATED = (
+    *(
+        Repeated(n, m, a)
+        for n, m in ((15, 135), (30, 270), (100, 400))
+        for a in (0.6, 0.8, 0.95, 0.99)
+    ),
+    *(Repeated(n, m, 0.6, repeats=r) for n, m in ((15, 135), (100, 400)) for r in (2, 10)),
+    *(Repeated(30, 270, a, weighted=True) for a in (0.6, 0.8, 0.95)),
+    *(Repeated(100, 400, a, unit=10) for a in (0.6, 0.8, 0.95)),
+    *(Repeated(n, m, a, "stumps") for n, m in ((15, 135), (100, 400)) for a in (0.6, 0.8, 0.95)),
+)
+N_SHIFTED, N_NEW_ROWS = 10, 8_000
+REPEATED_WINDOWS = ((0.0, 1.0), (0.0, 0.1))
+
+
+def measure_repeated(kind: Repeated, n_trials: int, seed: int = 1) -> tuple[Floats, str]:
+    """Return the shares of covered areas and a row of the table.
+
+    The shares have the shape (2 windows, 3): of the ranker of this sample, of the mean over samples, and of this
+    sample's ranker by the variance that takes the rankers as given.
+    """
+    rng = np.random.default_rng(seed)
+    shift = np.full(N_SHIFTED, norm.ppf(kind.area) * math.sqrt(2.0 / N_SHIFTED))
+    y = np.repeat([1, 0], [kind.n_positives, kind.n_negatives])
+    new = np.repeat([1, 0], N_NEW_ROWS // 2)
+    X_new = np.random.default_rng(0).normal(size=(N_NEW_ROWS, N_SHIFTED)) + np.outer(new, shift)
+    truths, intervals, given, means, held_out = [], [], [], [], []
+    for _ in range(n_trials):
+        X = rng.normal(size=(y.size, N_SHIFTED))
+        unit = rng.permutation(np.arange(y.size) // kind.unit)
+        if kind.unit > 1:
+            X = math.sqrt(0.5) * (X + rng.normal(size=X.shape)[unit])
+        X += np.outer(y, shift)
+        weight = rng.exponential(size=y.size) if kind.weighted else np.ones(y.size)
+        fold = np.stack([_stratified(y, unit, rng) for _ in range(kind.repeats)])
+        scores = np.empty(fold.shape)
+        for r, f in np.ndindex(kind.repeats, N_FOLDS):
+            test = fold[r] == f
+            ranker = _fitted(kind.learner, X[~test], y[~test], weight[~test])
+            scores[r, test] = ranker(X[test])
+            if (r, f) == (0, 0):
+                held_out.append(auc(y[test], scores[0, test], weight[test]))
+        ranker = _fitted(kind.learner, X, y, weight)
+        truths.append([partial_auc(new, ranker(X_new), *window) for window in REPEATED_WINDOWS])
+        folds = Folds(
+            fold.ravel(),
+            np.repeat(np.arange(kind.repeats), y.size),
+            np.tile(np.arange(y.size), kind.repeats),
+        )
+        areas = estimate(
+            np.tile(y, kind.repeats),
+            {"scores": scores.ravel()},
+            partial(row_influences, windows=REPEATED_WINDOWS),
+            folds,
+            np.tile(weight, kind.repeats) if kind.weighted else None,
+            np.tile(unit, kind.repeats) if kind.unit > 1 else None,
+        )
+        intervals.append(_intervals(areas))
+        if areas.influence is not None:
+            rows = replace(areas, influence=areas.influence[..., : -kind.repeats], repeats=1)
+            given.append(_intervals(rows))
+        else:
+            given.append(intervals[-1])
+        means.append(areas.values[0, 0])
+    truth, found, fixed = np.array(truths), np.array(intervals), np.array(given)
+    mean = truth.mean(axis=0)
+    covered = np.stack(
+        [
+            np.mean((each[..., 1] <= of) & (of <= each[..., 2]), axis=0)
+            for each, of in ((found, truth), (found, mean), (fixed, truth))
+        ],
+        axis=1,
+    )
+    cells = [" / ".join(f"{100 * share:.1f}" for share in own) for own in covered]
+    width = np.mean(found[:, 0, 2] - found[:, 0, 1])
+    bias = f"{np.mean(means) - mean[0]:+.3f}"
+    spread = f"{np.std(held_out):.3f} / {np.std(means):.3f}"
+    return covered, f"| {kind.label} | {' | '.join(cells)} | {width:.3f} | {bias} | {spread} |"
+
+
+def _stratified(y: Labels, unit: Labels, rng: np.random.Generator) -> Labels:
+    """Return a fold for each row; groups with a positive row, and those without, are spread evenly."""
+    units = np.unique(unit)
+    positive = np.isin(units, unit[y == 1])
+    fold = np.empty(units.size, dtype=np.int64)
+    for stratum in (positive, ~positive):
+        fold[rng.permutation(np.flatnonzero(stratum))] = np.arange(stratum.sum()) % N_FOLDS
+    return fold[np.searchsorted(units, unit)]
+
+
+def _fitted(learner: str, X: Floats, y: Labels, weight: Floats) -> Callable[[Floats], Floats]:
+    """Return the scoring function of a fitted ranker."""
+    if learner == "stumps":
+        return RankBoost(n_rounds=20).fit(X, y, weight).decision_function
+    means = [np.average(X[y == c], axis=0, weights=weight[y == c]) for c in (0, 1)]
+    rest = X - np.where(y[:, None] == 1, means[1], means[0])
+    spread = rest.T @ (rest * weight[:, None]) / weight.sum()
+    direction = np.linalg.solve(spread, means[1] - means[0])
+    return lambda rows: rows @ direction
+
+
+def _intervals(areas: Estimates) -> list[Interval]:
+    return [area_interval(areas, 0, j, each, LEVEL) for j, each in enumerate(REPEATED_WINDOWS)]
 
 
 GUARANTEES = (
@@ -1279,6 +1420,13 @@ def main() -> None:
         print("\n| rows | covered, % | covered by the pool, % |\n|---:|---:|---:|")
         for n_rows in (60, 200, 1_000):
             print(measure_fitted(n_rows, options.trials), flush=True)
+    if "repeated" in options.tables:
+        print(
+            "\n| rows | AUC covered, %: of this ranker / in the mean / rankers as given | the same of [0, .1] | "
+            "width | bias | spread of a fifth of the rows / of the mean |\n|---|---|---|---:|---:|---|"
+        )
+        for repeated in REPEATED:
+            print(measure_repeated(repeated, max(options.trials // 2, 1))[1], flush=True)
     if "top" in options.tables:
         print(
             f"\n{', '.join(options.metrics)}\n\n"

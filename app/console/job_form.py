@@ -26,6 +26,7 @@ Json = dict[str, Any]
 
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "validation.method": {
+        "": "Automatic",
         "holdout": "Held-out rows",
         "cross_validation": "Cross-validation",
         "dataset": "Another dataset",
@@ -69,6 +70,11 @@ DOCS: Mapping[str, str] = {
     "algorithm.name": "`auto` tries many algorithms and combines the best.",
     "validation.dataset_id": "The table to validate on. It needs the same columns and different rows.",
 }
+NOT_CHOSEN: Mapping[str, str] = {
+    "validation.method": "Repeated cross-validation for a small table (fewer than 3,000 rows, or fewer than 100 of a "
+    "class). Otherwise a quarter of the rows is held out: the newest if there are dates.",
+}
+"""Descriptions of choices that have not been made."""
 _BY = ("name", "metric", "method")
 MAX_BRACKETS = 100
 """Lists and objects in an object that is entered: printing the request in Python fails on hundreds of levels."""
@@ -215,12 +221,8 @@ class JobForm:
             if field.value.strip():
                 value = slug(field.value) if field.path == "name" else _read(field)
                 _put(body, field.path.split("."), value)
-        for name, usual in (
-            ("objective", {"metric": "auc"}),
-            ("validation", {"method": "holdout"}),
-        ):
-            if body.get(name) == usual:
-                del body[name]
+        if body.get("objective") == {"metric": "auc"}:
+            del body["objective"]
         return body
 
     def place(self, problem: Json) -> None:
@@ -258,6 +260,7 @@ class JobForm:
             value = next(iter(choices))
         choice = replace(self._field(path, {}, value), choices=choices)
         if not value:
+            choice.doc = NOT_CHOSEN.get(path, "")
             return [choice]
         said, _, _ = members[value]["description"].partition("\n\n")
         choice.doc = DOCS.get(path) or said.replace("\n", " ")

@@ -18,7 +18,11 @@ from app.console.words import PAGES, sentence, state, title
 from app.http.static import StaticFiles
 from app.platform.ids import time_of
 from app.platform.templates import load_templates
-from app.platform.text import objective_in_words
+from app.platform.text import (
+    cross_validation_in_words,
+    objective_in_words,
+    validation_in_words,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -52,6 +56,8 @@ def environment() -> Environment:
         title=title,
         metric=measures.metric,
         objective=objective_in_words,
+        validation=validation_in_words,
+        folds=cross_validation_in_words,
         measures=measures.measures,
         state=state,
         p_value=p_value,

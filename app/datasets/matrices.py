@@ -32,6 +32,9 @@ Rows = npt.NDArray[np.intp]
 MIN_PER_CLASS = 2
 """Rows of each class that a part needs, to be fitted on or to be judged by."""
 
+TOO_FEW_ROWS = "too_few_rows"
+"""Code of the error for a part with fewer."""
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -531,5 +534,5 @@ def check_classes(y: npt.NDArray[np.int8], what: str) -> None:
         raise Invalid(
             f"{what} must have at least {MIN_PER_CLASS} rows of each class, "
             f"got {positives} positive and {negatives} negative",
-            code="too_few_rows",
+            code=TOO_FEW_ROWS,
         )

@@ -47,7 +47,7 @@ def cutoff_on(
             "confidence",
             f"a cutoff of model {measured.model.id} cannot be guaranteed, because it was cross-validated: "
             "its scores belong to rows that it was trained on. Evaluate it on other rows, and request the "
-            "operating point of that evaluation",
+            "operating point of that evaluation; or train with validation.method holdout",
         )
     found = guaranteed_on(
         measured.curve, measured.totals, measured.rows, measured.level, confidence, **terms

@@ -62,3 +62,40 @@ def objective_in_words(objective: Mapping[str, Any]) -> str:
     if "share" in objective:
         words += f" of the top {100.0 * objective['share']:.6g} % of the rows"
     return words
+
+
+def validation_in_words(validation: Mapping[str, Any]) -> str:
+    """Return a description of the validation of a job or model.
+
+    Examples
+    --------
+    >>> validation_in_words({"method": "cross_validation", "folds": 5, "repeats": 4})
+    '5-fold cross-validation, repeated 4 times; the final ranker is trained on all rows'
+    >>> validation_in_words({"method": "holdout", "fraction": 0.25, "time_column": "day"})
+    '25% of the rows held out, the newest by day'
+    """
+    by_time = (
+        f", the newest by {validation['time_column']}" if validation.get("time_column") else ""
+    )
+    match validation["method"]:
+        case "holdout":
+            return f"{validation['fraction']:.0%} of the rows held out{by_time}"
+        case "cross_validation":
+            folds = cross_validation_in_words(validation)
+            return f"{folds}{by_time}; the final ranker is trained on all rows"
+        case "dataset":
+            return f"on dataset {validation['dataset_id']}"
+    return "none; all rows were used for training"
+
+
+def cross_validation_in_words(validation: Mapping[str, Any]) -> str:
+    """Return the folds and repeats of a cross-validation.
+
+    Examples
+    --------
+    >>> cross_validation_in_words({"folds": 3})
+    '3-fold cross-validation'
+    """
+    repeats = validation.get("repeats", 1)
+    repeated = f", repeated {repeats} times" if repeats > 1 else ""
+    return f"{validation['folds']}-fold cross-validation{repeated}"

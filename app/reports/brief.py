@@ -9,6 +9,7 @@ from app.evaluation.checks import groups_of
 from app.measures import CHECKS, rows_used, time_effect
 from app.platform.documents import StoredMemo
 from app.platform.tables import Evaluation
+from app.platform.text import validation_in_words
 from app.reports import document
 from app.reports.document import Block, Items, Paragraph, Pictures, Section, Table
 from app.reports.plots import gains_plot
@@ -68,7 +69,7 @@ def _data(facts: Facts) -> Paragraph:
     )
     words = (
         f"Data: {name}. {counts}. Features: {len(model.features)}. Algorithm: {model.algorithm}. "
-        f"Validation: {document.validation(model.validation)}.{of_time}"
+        f"Validation: {validation_in_words(model.validation)}.{of_time}"
     )
     return Paragraph(words)
 

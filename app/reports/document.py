@@ -195,24 +195,6 @@ def value(given: Any) -> str:
     return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
 
 
-def validation(method: Json) -> str:
-    """Return a phrase on how the model was validated."""
-    by_time = f", the newest by {method['time_column']}" if method.get("time_column") else ""
-    match method["method"]:
-        case "holdout":
-            return f"{method['fraction']:.0%} of the rows held out{by_time}"
-        case "cross_validation":
-            repeats = method.get("repeats", 1)
-            again = f", {repeats} times" if repeats > 1 else ""
-            return (
-                f"{method['folds']}-fold cross-validation{again}{by_time}; the final ranker is trained on all "
-                "rows"
-            )
-        case "dataset":
-            return f"on dataset {method['dataset_id']}"
-    return "none; all rows were used for training"
-
-
 def settings(parameters: Json) -> str:
     """Return parameters and their values as text."""
     named = most_important_first(parameters).items()

@@ -18,7 +18,11 @@ from app.platform.tables import (
     ModelImportance,
     ModelLeaderboard,
 )
-from app.platform.text import objective_in_words
+from app.platform.text import (
+    cross_validation_in_words,
+    objective_in_words,
+    validation_in_words,
+)
 from app.reports import document
 from app.reports.brief import MAX_LIMITS, brief
 from app.reports.document import (
@@ -159,7 +163,7 @@ def training(facts: Facts) -> list[Block]:
             if model.selected_by
             else "none, parameters as given",
         ],
-        ["validation", document.validation(model.validation)],
+        ["validation", validation_in_words(model.validation)],
         [facts.rows["unit"], rows_used(facts.rows, model.validation["method"])],
         ["seed", str(model.seed)],
         ["fit time", f"{model.fit_seconds:.3g} s"],
@@ -411,7 +415,8 @@ def _purpose(facts: Facts) -> Iterator[str]:
         return
     rows = rows_of(model.validation, facts.part)
     if rows == "out-of-fold":
-        yield "It was cross-validated: each row was scored by a ranker trained without it."
+        folds = cross_validation_in_words(model.validation)
+        yield f"It was validated by {folds}: each row was scored by rankers that were trained without it."
     elif facts.part == "validation":
         yield "It was validated on held-out rows."
     metrics = facts.metrics[facts.part]
@@ -692,10 +697,11 @@ def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragr
     """Return the content on the calibration: its method, the quality of the probabilities, and the
     reliability diagram.
     """
+    rows_fitted_on = "out-of-fold" if found.trained_on == "out_of_fold" else "held-out"
     method = (
         f"The calibration (method {found.method}) turns scores into probabilities. It was fitted on {found.rows:,} "
-        f"held-out rows, {found.positives:,} of them positive. Probabilities hold for data with {found.prevalence:.2%} "
-        "positives; pass prevalence= for another fraction."
+        f"{rows_fitted_on} rows, {found.positives:,} of them positive. Probabilities hold for data with "
+        f"{found.prevalence:.2%} positives; pass prevalence= for another fraction."
     )
     evaluated = found.reliability
     if evaluated is None:
@@ -764,9 +770,10 @@ def _reading(facts: Facts) -> Iterator[str]:
         )
         if facts.model.validation["method"] == "cross_validation":
             yield (
-                "Cross-validation: areas are means over the folds. The curve uses the scores of all folds, on the "
-                "scale of the final ranker. Thresholds are approximate, because the final ranker is trained on all "
-                "rows and was not validated itself. The band treats all scores as if one ranker had made them."
+                "Cross-validation: areas are means over the folds. With repeats, their intervals are for the final "
+                "ranker on future rows. The curve uses the scores of all folds, on the scale of the final ranker. "
+                "Thresholds are approximate, because the final ranker is trained on all rows and was not validated "
+                "itself. The band treats all scores as if one ranker had made them."
             )
     if facts.model.selected_by is not None:
         yield "Search: the metrics come from rows that the search did not use."

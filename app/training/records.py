@@ -85,6 +85,8 @@ class TrainSpec(TypedDict):
     evaluated_rows: NotRequired[int | None]
     """The validation rows, as far as they are known in advance, that a count in the objective is of."""
     validation: Validation
+    automatic_validation: NotRequired[bool]
+    """True if the job did not request a validation: a holdout then takes the place of folds that are not possible."""
     search: NotRequired[SearchSpec | None]
     baselines: NotRequired[BaselineSpec]
     seed: int
@@ -549,6 +551,8 @@ class TrainResult(ModelColumns):
 
     workdir: str
     dataset_kind: str
+    validation: NotRequired[Validation]
+    """The validation of the model, which is another one than the job's if its folds were not possible."""
     artifact: ArtifactFile
     samples: dict[str, SampleFile]
     importance: ImportanceRecord | None

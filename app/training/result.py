@@ -169,6 +169,7 @@ def put_together(
     return {
         "workdir": str(workdir),
         "dataset_kind": payload["dataset_kind"],
+        "validation": spec["validation"],
         "artifact": served["artifact"],
         "samples": served["samples"],
         "importance": served["importance"],

@@ -69,7 +69,7 @@ class Holdout(Body):
     method: Literal["holdout"] = Field(description="Always `holdout`.")
     fraction: Annotated[
         float, Field(gt=0, lt=1, description="Fraction of the rows to hold out.")
-    ] = 0.25
+    ] = splits.HOLDOUT_FRACTION
     time_column: TimeColumn = None
 
 
@@ -222,8 +222,14 @@ class JobRequest(Body):
             "loss.",
         ),
     ] = Auc(metric="auc")
-    validation: Validation = Field(
-        default=Holdout(method="holdout"), description="How to validate the model."
+    validation: Validation | None = Field(
+        default=None,
+        description="How to validate the model. Default: a quarter of the rows is held out; repeated "
+        "cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class "
+        "among at most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a "
+        "`search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or "
+        "dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are "
+        "distinct or in different groups.",
     )
     search: Search | None = Field(
         default=None,
@@ -268,8 +274,9 @@ class JobRequest(Body):
     def to_request(self, author: str | None) -> TrainRequest:
         """Return the request for the service; `author` is the name of the caller."""
         given = self.model_dump(exclude_none=True)
-        if "time_column" in self.validation.model_fields_set:  # null is not the default
-            given["validation"].setdefault("time_column", None)
+        asked = self.validation
+        if asked is not None and "time_column" in asked.model_fields_set:
+            given["validation"].setdefault("time_column", None)  # null is not the default
         return TrainRequest(
             **given | {"algorithm": self.algorithm, "author": author}
         )  # a parameter may be null

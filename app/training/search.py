@@ -21,7 +21,7 @@ from app.platform.documents import (
     SearchTrial,
 )
 from app.platform.errors import escape, invalid, shown
-from app.training.records import LeaderboardRecord, TrainSpec
+from app.training.records import AlgorithmSpec, LeaderboardRecord, TrainSpec
 from core import selection
 from core.base.parameters import check_values
 from core.errors import InvalidParameter
@@ -180,6 +180,12 @@ def count_fits(spec: TrainSpec) -> float:
         return 0.0
     n_splits = search.get("folds") or 1
     return _count(spec) * (1.0 - fraction_of(spec) if n_splits == 1 else 1.0 - 1.0 / n_splits)
+
+
+def is_affordable(search: SearchSpec, algorithm: AlgorithmSpec, n_scopes: int) -> bool:
+    """Return True if a search in so many scopes needs at most `MAX_FITS` fits."""
+    planner = _planner(search, algorithm["name"], algorithm["parameters"], 0)
+    return len(planner.candidates) * planner.n_splits * n_scopes <= MAX_FITS
 
 
 def _count(spec: TrainSpec) -> int:

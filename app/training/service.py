@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
+from app.datasets.matrices import MIN_PER_CLASS
 from app.datasets.protected import PROTECTED, protected_columns
 from app.datasets.service import (
     check_pairs_ready,
@@ -65,7 +66,9 @@ from app.training.search import (
 )
 from app.training.splits import (
     CROSS_VALIDATION,
+    FOLDS,
     HOLDOUT,
+    HOLDOUT_FRACTION,
     folds_of,
 )
 from core.base.monotone import find_directions
@@ -77,6 +80,18 @@ if TYPE_CHECKING:
 
 JsonSchema = dict[str, Any]
 
+SMALL_ROWS, SMALL_CLASS = 3_000, 100
+"""Rows, and rows of the rarer class, below which a table is cross-validated by default."""
+
+MAX_ROWS_OF_FOLDS = 100_000
+"""Rows of a table up to which it is cross-validated by default for its rare class: each fold costs a fit."""
+
+REPEATS, FEWER_REPEATS = 4, 2
+"""Repeats of this cross-validation; fewer where a fit is costly. The interval needs at least 2."""
+
+MIN_SECONDS_OF_FOLD = 2.5
+"""Seconds of the budget of `auto` that each fold must have by default."""
+
 
 @dataclass(frozen=True)
 class TrainRequest(TrainingParameters):
@@ -87,7 +102,7 @@ class TrainRequest(TrainingParameters):
     dataset_id: str
     algorithm: Mapping[str, Any]
     objective: Objective
-    validation: Validation
+    validation: Validation | None = None
     search: SearchSpec | None = None
     baselines: bool | None = None
     protected_features: Sequence[str] = ()
@@ -120,7 +135,8 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
     also = _check_protected_features(request.protected_features, dataset)
     objective = _check_learner(algorithm, objective, dataset, also)
     check_pairs_ready(dataset, "/dataset_id")
-    validation = resolve_validation(request.validation, dataset)
+    asked = request.validation or default_validation(dataset, algorithm, request.search)
+    validation = resolve_validation(asked, dataset)
     check_validation(validation, dataset, also)
     check_constraints(algorithm, dataset, validation.get("time_column"), also)
     other = None
@@ -147,6 +163,8 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
         "model_name": name,
         "protected": _describe_protected(dataset, also, request.author),
     }
+    if request.validation is None:
+        spec["automatic_validation"] = True
     if "count" in objective and not is_listed(dataset):
         spec["evaluated_rows"] = evaluated_rows
     search.check_size(spec, 1 + len(folds_of(validation)))
@@ -240,7 +258,8 @@ def _find_validation_dataset(
 
 def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
     """Check the request, and create its job in the caller's transaction."""
-    lock_datasets(session, owner, request.dataset_id, request.validation.get("dataset_id"))
+    other_id = (request.validation or {}).get("dataset_id")
+    lock_datasets(session, owner, request.dataset_id, other_id)
     spec = check(session, settings, owner, request)
     return enqueue(
         session,
@@ -467,6 +486,37 @@ def check_search(searched: SearchSpec | None, dataset: Dataset) -> SearchSpec | 
             code="unsupported",
         )
     return searched.copy()
+
+
+def default_validation(
+    dataset: Dataset, algorithm: AlgorithmSpec, searched: SearchSpec | None
+) -> Validation:
+    """Return the validation of a job that does not request one: see `JobRequest.validation`.
+
+    The AUC of one held-out quarter of a small table says as much about the split as about the ranker. With times to
+    split by, the rows are not drawn, and the newest ones remain held out.
+    """
+    held_out: Validation = {"method": HOLDOUT, "fraction": HOLDOUT_FRACTION}
+    rows = dataset.rows or 0
+    rarer = min(dataset.positives or 0, dataset.negatives or 0)
+    is_small = rows < SMALL_ROWS or (rarer < SMALL_CLASS and rows <= MAX_ROWS_OF_FOLDS)
+    if dataset.kind != DatasetKind.BIPARTITE or dataset.query is not None or not is_small:
+        return held_out
+    if resolve_validation(held_out, dataset).get("time_column") is not None:
+        return held_out
+    is_costly = searched is not None or algorithm["name"] == AUTO or rows >= SMALL_ROWS
+    folded: Validation = {
+        "method": CROSS_VALIDATION,
+        "folds": min(FOLDS, rarer // MIN_PER_CLASS),
+        "repeats": FEWER_REPEATS if is_costly else REPEATS,
+    }
+    n_scopes = 1 + len(folds_of(folded))
+    budget = algorithm["parameters"].get("budget_seconds")
+    if folded["folds"] < 2 or (budget is not None and budget < MIN_SECONDS_OF_FOLD * n_scopes):
+        return held_out
+    if searched is not None and not search.is_affordable(searched, algorithm, n_scopes):
+        return held_out
+    return folded
 
 
 def resolve_validation(validation: Validation, dataset: Dataset) -> Validation:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from core.base.table import CodedTable
 
 HOLDOUT, CROSS_VALIDATION = "holdout", "cross_validation"
+HOLDOUT_FRACTION = 0.25
+"""Fraction of the rows that is held out by default."""
 FIRST_ROWS = 3000
 """Rows that are looked at before all are, to see whether rows are of few kinds."""
 BYTES_PER_CELL = 18

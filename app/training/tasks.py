@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from app.datasets import repository as dataset_repository
+from app.datasets.matrices import TOO_FEW_ROWS
 from app.datasets.service import (
     check_pairs_ready,
     feature_columns,
@@ -105,6 +106,7 @@ from app.training.records import (
     TrainSpec,
     TrainTable,
 )
+from app.training.splits import HOLDOUT, HOLDOUT_FRACTION, folds_of
 from core import kernels
 
 if TYPE_CHECKING:
@@ -208,16 +210,40 @@ def run(payload: TrainPayload, callback: Callback) -> TrainResult | FanOutResult
     """
     from app.training.fitting import FitContext
 
-    reporter = Reporter(payload["spec"], callback, ended=payload.get("ended", False))
-    context = FitContext(payload, reporter)
+    def begin() -> tuple[Reporter, FitContext]:
+        reporter = Reporter(payload["spec"], callback, ended=payload.get("ended", False))
+        return reporter, FitContext(payload, reporter)
+
+    reporter, context = begin()
+    notes = []
+    if payload["spec"].get("automatic_validation") and folds_of(payload["spec"]["validation"]):
+        try:
+            _ = context.data
+        except Invalid as error:
+            if error.code != TOO_FEW_ROWS:
+                raise
+            payload = _with_holdout(payload)
+            reporter, context = begin()
+            notes.append(
+                f"a quarter of the rows was held out, because cross-validation is not possible: {error.detail}"
+            )
     with kernels.when_compiling(context.clock.listen):
-        return _run(payload, context, reporter)
+        return _run(payload, context, reporter, notes)
+
+
+def _with_holdout(payload: TrainPayload) -> TrainPayload:
+    """Return the payload with a holdout in place of folds."""
+    spec = payload["spec"].copy()
+    spec["validation"] = {"method": HOLDOUT, "fraction": HOLDOUT_FRACTION}
+    if (rows := spec.get("evaluated_rows")) is not None:
+        spec["evaluated_rows"] = max(1, round(HOLDOUT_FRACTION * rows))
+    return {**payload, "spec": spec}
 
 
 def _run(
-    payload: TrainPayload, context: FitContext, reporter: Reporter
+    payload: TrainPayload, context: FitContext, reporter: Reporter, notes: Sequence[str]
 ) -> TrainResult | FanOutResult:
-    """Run stage after stage of the plan."""
+    """Run stage after stage of the plan; `notes` are the first warnings of the model."""
     from app.training.result import put_together
 
     workdir, ended = Path(payload["workdir"]), payload.get("ended", False)
@@ -245,7 +271,7 @@ def _run(
         done += (1.0 - done) * fraction_of(stage_parts)
         stage += 1
     reporter.enter(MEASURING)
-    notes = [*reporter.notes(), *context.notes()]
+    notes = [*notes, *reporter.notes(), *context.notes()]
     result = put_together(payload, plan, context.data, finished, notes)
     if search.searches(payload["spec"]):
         chosen = plan.chosen(SERVED, finished)
@@ -356,7 +382,8 @@ def complete(session: Session, claim: Claim, result: TrainResult, published: Pub
     """Write the model, its metrics and curves, and the end of the job; queue the job that measures what this one had no
     time for.
     """
-    spec, artifact = spec_of(claim), result["artifact"]
+    spec, artifact = spec_of(claim).copy(), result["artifact"]
+    spec["validation"] = result.get("validation", spec["validation"])
     dataset = dataset_repository.find(session, claim.owner, claim.dataset_id or "")
     warnings = [*result["warnings"], *notes_on(spec, dataset)]
     later, messages = None, warnings

@@ -20,13 +20,28 @@ R, the area and the influence of a row (see `intervals`) are
 
     A = (1/R) Σ_r (1/V_r) Σ_f A_rf,   φ_i = (1/R) Σ_r φ_i,rf / V_r with f the fold of row i in repeat r,
 
-and the variance is Σ φ_i² over rows, or over units after summing in each. A row enters once, however often it was
-scored: repeats make the estimate more stable, but they are not new rows, and do not reduce the variance as new rows
-would. The factor r = e / (e − F) allows for the F means subtracted, one per fold, from e effective units; both are
-summed over the folds of a repeat and averaged over the repeats. All scorers of a comparison have the same folds.
+and Σ φ_i² over rows, or over units after summing in each, is the variance of A for rankers that are given. A row enters
+once, however often it was scored: repeats make the estimate more stable, but they are not new rows, and do not reduce
+the variance as new rows would. The factor r = e / (e − F) allows for the F means subtracted, one per fold, from e
+effective units; both are summed over the folds of a repeat and averaged over the repeats. All scorers of a comparison
+have the same folds.
 
-The target is the mean area of the fitted rankers on future rows; the interval does not include the variance of another
-draw of training rows. A fold without rows of both classes has no area and is left out.
+The rankers are not given, though: they were trained on the rows that evaluate each other. Let pairs of rows interact,
+by what one contributes to the training and the other to the evaluation. A pair enters A if its rows are in different
+folds, which has the probability p = 1 − 1/V. The variance of such terms is p² h² of A's mean over all divisions into
+folds, and p (1 − p) h² from one division to another: V − 1 times less. So the variance τ² of the means of the repeats,
+which can be observed, shows the other:
+
+    Var A = Σ φ_i² + (V − 1 + 1/R) τ²,   τ² = Σ_r (A_r − A)² / (R − 1).
+
+Some of these terms are in Σ φ_i², too, so the sum is rather too large; it also makes up for what the target adds (see
+below). It is written as R more units, of influence √((V − 1 + 1/R) / (R − 1)) (A_r − A), so that covariances, degrees
+of freedom and tests contain it. Without repeats nothing shows τ², and the interval is too short if rows are few and
+hardly tell the classes apart (docs/statistics-evidence.md).
+
+With repeats, the target is the area, on future rows, of a ranker that is trained on all rows. (The mean of such areas
+over samples is covered, too.) The rankers of the folds have fewer rows, so A is rather below it. Without repeats it is
+the mean area of the fitted rankers. A fold without rows of both classes has no area and is left out.
 
 Two samples
 -----------
@@ -285,7 +300,8 @@ def cross_validated_areas(
     row : array_like, shape (n_out_of_fold,), optional
         Identifies the row behind each out-of-fold row. Required if there are repeats and no `group`.
     level : float in (0, 1)
-        Probability that an interval covers the mean area of these rankers in the population.
+        Probability that an interval covers, with repeats, the area in the population of a ranker trained on all rows;
+        without repeats, the mean area of the rankers of the folds.
     sample_weight : array_like of float, shape (n_out_of_fold,), optional
         Non-negative weights. Within a fold only their ratios matter.
     group : array_like, shape (n_out_of_fold,), optional
@@ -445,11 +461,27 @@ def _average(
         effective += effective_units(in_fold)
     areas, influence = np.array(of_folds), np.concatenate(influences, axis=-1)
     # Means of means: a sum of fractions might round 1 to more than 1.
-    values = np.mean([areas[repeat == r].mean(axis=0) for r in range(n_folds.size)], axis=0)
+    of_repeats = np.array([areas[repeat == r].mean(axis=0) for r in range(n_folds.size)])
+    values = of_repeats.mean(axis=0)
     mean = float(effective[0]) / n_folds.size, float(effective[1]) / n_folds.size
     n_means = len(folds) / n_folds.size
     found = estimates_of_units(values, influence, used, mean, n_means, clustered=clustered)
-    return replace(found, parts=n_means)
+    found = replace(found, parts=n_means, repeats=int(n_folds.size))
+    if found.influence is None or n_folds.size == 1:
+        return found
+    of_splits = _influences_of_splits(of_repeats, n_means)
+    return replace(found, influence=np.concatenate([found.influence, of_splits], axis=-1))
+
+
+def _influences_of_splits(of_repeats: FloatArray, n_folds: float) -> FloatArray:
+    """Return the units that stand for the rows' effect on the rankers, (n_scorers, n_metrics, n_repeats).
+
+    `of_repeats` has the means of the repeats, (n_repeats, n_scorers, n_metrics); see the module.
+    """
+    n_repeats = len(of_repeats)
+    factor = math.sqrt((n_folds - 1.0 + 1.0 / n_repeats) / (n_repeats - 1.0))
+    deviations: FloatArray = factor * (of_repeats - of_repeats.mean(axis=0))
+    return np.moveaxis(deviations, 0, -1)
 
 
 def _usable_folds(positive: NDArray[np.bool_], fold: NDArray[np.intp]) -> list[NDArray[np.intp]]:

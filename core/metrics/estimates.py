@@ -26,7 +26,8 @@ chosen by simulation (docs/statistics-evidence.md). n* is also n if the sample s
 The AUC has a narrower bound than any mean (`classes`): w / n is replaced by w V / (A (1 − A)), with V the variance of
 Hanley & McNeil (1982) for exponential scores, those of the smaller class the wider ones, and the 5 by an 8. The n in
 1 / k stays. With 20 positives, 2,000 negatives and an AUC of .99 the interval is a third narrower than with
-A (1 − A) / n (docs/statistics-evidence.md). The mean of the AUCs of folds keeps A (1 − A) / n.
+A (1 − A) / n (docs/statistics-evidence.md). The mean of the AUCs of folds keeps A (1 − A) / n, unless repeats show how
+the rankers depend on the rows (see `comparison`).
 
 With units of several rows, the interval is ± t standard errors on the logit scale: Student's t allows for few units,
 and the greatest variance of whole units, all rows of which are wrong, is beyond what samples have.
@@ -185,6 +186,9 @@ class Estimates:
     is a unit."""
     parts: float = 1.0
     """Number of parts that the units are divided into, each with a value of its own; of folds, those of a repeat."""
+    repeats: int = 1
+    """Number of times that the units were divided into parts. With several, `influence` has so many entries more than
+    there are units: the rows' effect on the rankers of the folds (see `comparison`)."""
     units: tuple[int, int] | None = None
     """Numbers of units with positives and with negatives; None if they are not known: weights then count as equal."""
 

@@ -1,12 +1,14 @@
 """Folds judged each by itself: LeDell's influence curves over all pairs, repeats, groups, coverage, and bad input."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import norm
 
+from benchmarks.coverage import REPEATED, Repeated, measure_repeated
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
     WindowArea,
@@ -16,9 +18,11 @@ from core.metrics import (
     partial_auc,
     partial_auc_interval,
 )
+from core.metrics.comparison import Folds, estimate
 from core.metrics.estimates import Interval
+from core.metrics.intervals import row_influences
 from tests.core.metrics.naive import area_interval, structural_components
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, rest
 from tests.sentences import Sentences
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
@@ -89,7 +93,54 @@ def test_repeating_the_same_folds_teaches_nothing() -> None:
         repeat=repeat[mixed],
         row=row[mixed],
     )
-    np.testing.assert_allclose(thrice, once)
+    np.testing.assert_allclose(thrice[1:], once[1:])
+    # Repeats that agree show that the rankers do not depend on the rows: the AUC has its narrower bound.
+    assert thrice[0].value == pytest.approx(once[0].value)
+    assert thrice[0].high - thrice[0].low <= once[0].high - once[0].low
+
+
+def test_repeats_that_differ_widen_the_interval() -> None:
+    """Of 5 folds and R repeats, the variance has 4 + 1/R times the variance of the repeats' means more."""
+    rng = np.random.default_rng(12)
+    y, n_repeats = np.repeat([1, 0], [200, 400]), 3
+    fold = np.stack([rng.permutation(np.arange(y.size) % 5) for _ in range(n_repeats)])
+    scores = np.stack([rng.normal(size=y.size) + (1.0 + 0.1 * r) * y for r in range(n_repeats)])
+    repeat, row = np.indices(fold.shape)
+    repeated = {"repeat": repeat.ravel(), "row": row.ravel()}
+    folds = Folds(fold.ravel(), **repeated)
+    window = (0.0, 0.3)
+    found = estimate(
+        np.tile(y, n_repeats),
+        {"scores": scores.ravel()},
+        partial(row_influences, windows=[window]),
+        folds,
+        None,
+        None,
+    )
+    means = [
+        cross_validated_areas(y, scores[r], fold[r], [window])[0].value for r in range(n_repeats)
+    ]
+    assert found.influence is not None
+    assert found.influence.shape == (1, 1, y.size + n_repeats)
+    given, splits = np.split(found.influence[0, 0], [y.size])
+    assert (splits**2).sum() == pytest.approx((4 + 1 / n_repeats) * np.var(means, ddof=1))
+    assert found.variance(0, 0) == pytest.approx((given**2).sum() + (splits**2).sum())
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Repeated(15, 135, 0.6),
+        Repeated(30, 270, 0.95),
+        *rest(*((each,) for each in REPEATED if each.repeats == 4)),
+    ],
+    ids=lambda kind: kind.label,
+)
+def test_repeated_folds_cover_the_ranker_that_is_trained_on_all_rows(kind: Repeated) -> None:
+    n_trials = 400 if LONG_FORM else 60
+    covered, _ = measure_repeated(kind, n_trials, seed=2)
+    low = 0.93 - 2.5 * math.sqrt(0.05 * 0.95 / n_trials)
+    assert (covered[:, :2] >= low).all(), covered
 
 
 def test_folds_may_have_any_names_and_an_entry_of_no_weight_is_none() -> None:

@@ -1,0 +1,186 @@
+"""The validation of a job that requests none: repeated cross-validation for small tables, a holdout for others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from app.platform.documents import Validation
+from app.platform.tables import Dataset
+from app.training.records import AlgorithmSpec
+from app.training.service import default_validation
+from tests.app.live_service import Service, table
+from tests.app.training_jobs import noisy, payload, run
+
+RANKBOOST: AlgorithmSpec = {"name": "rankboost", "parameters": {}}
+HOLDOUT = {"method": "holdout", "fraction": 0.25}
+
+
+def folded(folds: int = 5, repeats: int = 4) -> dict[str, Any]:
+    return {"method": "cross_validation", "folds": folds, "repeats": repeats}
+
+
+def auto(budget: float) -> AlgorithmSpec:
+    return {"name": "auto", "parameters": {"budget_seconds": budget}}
+
+
+GRID = {"method": "grid", "space": {"n_rounds": [5, 10]}}
+WIDE = {
+    "method": "grid",
+    "space": {"max_leaves": list(range(2, 27)), "learning_rate": [k / 100 for k in range(1, 40)]},
+}
+
+
+@pytest.mark.parametrize(
+    ("dataset", "algorithm", "search", "expected"),
+    [
+        ({"rows": 2_999, "positives": 1_000}, RANKBOOST, None, folded()),
+        ({"rows": 3_000, "positives": 1_000}, RANKBOOST, None, HOLDOUT),
+        ({"rows": 3_000, "positives": 99}, RANKBOOST, None, folded(repeats=2)),
+        ({"rows": 3_000, "positives": 2_901}, RANKBOOST, None, folded(repeats=2)),
+        ({"rows": 3_000, "positives": 100}, RANKBOOST, None, HOLDOUT),
+        ({"rows": 100_000, "positives": 99}, RANKBOOST, None, folded(repeats=2)),
+        ({"rows": 100_001, "positives": 99}, RANKBOOST, None, HOLDOUT),
+        ({"rows": 100, "positives": 9}, RANKBOOST, None, folded(folds=4)),
+        ({"rows": 100, "positives": 3}, RANKBOOST, None, HOLDOUT),
+        ({"rows": 500, "positives": 200}, RANKBOOST, GRID, folded(repeats=2)),
+        ({"rows": 500, "positives": 200}, RANKBOOST, WIDE, HOLDOUT),
+        ({"rows": 500, "positives": 200}, auto(60.0), None, folded(repeats=2)),
+        ({"rows": 500, "positives": 200}, auto(10.0), None, HOLDOUT),
+        ({"rows": 500, "positives": 200, "query": "q"}, RANKBOOST, None, HOLDOUT),
+        ({"rows": 500, "positives": 200, "group": "g"}, RANKBOOST, None, folded()),
+        ({"rows": 500, "positives": None, "kind": "graded"}, RANKBOOST, None, HOLDOUT),
+    ],
+)
+def test_small_tables_are_cross_validated_where_it_is_affordable(
+    dataset: dict[str, Any], algorithm: AlgorithmSpec, search: Any, expected: Validation
+) -> None:
+    rows, positives = dataset["rows"], dataset["positives"]
+    negatives = None if positives is None else rows - positives
+    row = Dataset(**({"kind": "bipartite", "columns": [], "negatives": negatives} | dataset))
+    assert default_validation(row, algorithm, search) == expected
+
+
+@pytest.fixture
+def client(service: Service) -> httpx.Client:
+    return service.client(service.key())
+
+
+def submit(service: Service, client: httpx.Client, dataset_id: str, **more: Any) -> Any:
+    """Train without a validation; returns the model."""
+    body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost", "n_rounds": 5}} | more
+    answer = client.post("/v1/jobs", json=body)
+    assert answer.status_code == 202, answer.text
+    service.work()
+    job = client.get(answer.headers["Location"]).json()
+    assert job["state"] == "succeeded", job
+    return client.get(f"/v1/models/{job['output']['id']}").json()
+
+
+def test_a_small_table_is_cross_validated_by_default_and_everything_follows(
+    service: Service, client: httpx.Client
+) -> None:
+    dataset_id = service.upload(client, table(150))
+    body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost", "n_rounds": 5}}
+    checked = client.post("/v1/jobs/validate", json=body).json()
+    assert checked["validation"] == folded()
+    once = client.post("/v1/jobs/validate", json=body | {"validation": HOLDOUT}).json()
+    assert once["validation"] == HOLDOUT
+    assert checked["estimate"]["seconds"] > once["estimate"]["seconds"]
+    model = submit(service, client, dataset_id)
+    assert model["validation"] == folded()
+    here = f"/v1/models/{model['id']}"
+    metrics = client.get(f"{here}/metrics").json()
+    assert metrics["approximate"]
+    assert metrics["positives"] + metrics["negatives"] == 150  # each row once
+    of_folds = client.get(f"{here}/out-of-fold").json()
+    assert (of_folds["folds"], of_folds["repeats"]) == (5, 4)
+    assert np.mean([each["auc"] for each in of_folds["fold_aucs"]]) == pytest.approx(
+        metrics["auc"]["value"]
+    )
+    baselines = client.get(f"{here}/baselines").json()
+    assert [each["failed"] for each in baselines["baselines"]] == [None, None]
+    checks = {each["name"]: each for each in client.get(f"{here}/checks").json()["checks"]}
+    assert checks["ranks"]["passed"]
+    calibration = client.get(f"{here}/calibration").json()
+    assert (calibration["trained_on"], calibration["rows"]) == ("out_of_fold", 150)
+    cutoff = {"fpr": 0.2, "confidence": 0.95}
+    refused = client.get(f"{here}/operating-point", params=cutoff)
+    assert refused.status_code == 422
+    assert "cross-validated" in refused.json()["detail"]
+    report = client.get(f"{here}/report", headers={"Accept": "text/markdown"}).text
+    assert "5-fold cross-validation, repeated 4 times" in report
+
+
+def test_rows_of_a_group_are_in_one_fold_by_default(service: Service, client: httpx.Client) -> None:
+    rng = np.random.default_rng(0)
+    lines = ["a,b,who,y"]
+    for k in range(160):
+        a, b = rng.normal(size=2)
+        lines.append(f"{a:.4f},{b:.4f},c{k // 4},{int(a + rng.normal() > 0)}")
+    dataset_id = service.upload(
+        client, "\n".join(lines) + "\n", name="visits", label="y", positive="1", group="who"
+    )
+    model = submit(service, client, dataset_id)
+    assert model["validation"] == folded()
+    found = client.get(f"/v1/models/{model['id']}/out-of-fold").json()
+    row, repeat, fold = (found["columns"].index(each) for each in ("row", "repeat", "fold"))
+    of_group: dict[tuple[float, float], set[float]] = {}
+    for each in found["data"]:
+        of_group.setdefault((each[repeat], each[row] // 4), set()).add(each[fold])
+    assert len(of_group) == 4 * 40
+    assert all(len(folds) == 1 for folds in of_group.values())
+
+
+def test_dated_rows_are_held_out_by_time_by_default(service: Service, client: httpx.Client) -> None:
+    rng = np.random.default_rng(1)
+    lines = ["a,day,y"]
+    for k in range(120):
+        a = rng.normal()
+        lines.append(f"{a:.4f},2026-{1 + k // 30:02}-{1 + k % 28:02},{int(a + rng.normal() > 0)}")
+    dataset_id = service.upload(client, "\n".join(lines) + "\n", label="y", positive="1")
+    body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
+    checked = client.post("/v1/jobs/validate", json=body).json()
+    assert checked["validation"] == HOLDOUT | {"time_column": "day"}
+
+
+def test_a_quarter_is_held_out_where_rows_are_too_alike_for_folds(
+    service: Service, client: httpx.Client
+) -> None:
+    """The positives are in three groups: enough for one split, and too few for five folds."""
+    rng = np.random.default_rng(2)
+    lines = ["a,who,y"]
+    for k in range(120):
+        lines.append(f"{rng.normal():.4f},{f'c{k % 3}' if k < 30 else f'n{k}'},{int(k < 30)}")
+    dataset_id = service.upload(
+        client, "\n".join(lines) + "\n", name="loans", label="y", positive="1", group="who"
+    )
+    model = submit(service, client, dataset_id)
+    assert model["validation"] == HOLDOUT
+    assert any("cross-validation is not possible" in each for each in model["warnings"])
+    metrics = client.get(f"/v1/models/{model['id']}/metrics").json()
+    assert not metrics["approximate"]
+
+
+def test_requested_folds_that_are_not_possible_are_an_error(
+    service: Service, client: httpx.Client
+) -> None:
+    lines = [
+        "a,who,y",
+        *(f"{k},{f'c{k % 3}' if k < 30 else f'n{k}'},{int(k < 30)}" for k in range(120)),
+    ]
+    dataset_id = service.upload(
+        client, "\n".join(lines) + "\n", name="loans", label="y", positive="1", group="who"
+    )
+    job = service.train(client, dataset_id, validation=folded())
+    assert (job["state"], job["error"]["code"]) == ("failed", "too_few_rows")
+
+
+def test_weights_and_missing_values_may_be_cross_validated_by_default(tmp_path: Path) -> None:
+    found = run(payload(tmp_path, noisy(200), validation=folded(), automatic_validation=True))
+    assert found["validation"] == folded()
+    assert found["out_of_fold"]["entries"] == 4 * 200
