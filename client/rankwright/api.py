@@ -219,6 +219,32 @@ def create_batch_score(**fields: Unpack[CreateBatchScore]) -> ApiRequest[types.B
     """
     return ApiRequest.of("POST", "/v1/batch-scores", record_of(types.BatchScore), {**fields}, headers=["idempotency_key", "prefer"], joined=["keep", "ignore", "missing"])
 
+class CreateComment(TypedDict, total=False):
+    """Keywords of `create_comment`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+
+
+@keywords(CreateComment)
+def create_comment(ref: str, /, text: str, **fields: Unpack[CreateComment]) -> ApiRequest[types.Comment]:
+    """Add a comment on a model.
+
+    Add a comment to this version. It is deleted with the model.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    text : str
+        Plain text of up to 2,000 characters. Spaces around it are removed.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/comments", record_of(types.Comment), {"text": text, **fields}, headers=["idempotency_key"], body=["text"])
+
 class CreateComparison(TypedDict, total=False):
     """Keywords of `create_comparison`."""
 
@@ -425,9 +451,24 @@ def create_version(dataset_id: str, /, **fields: Unpack[CreateVersion]) -> ApiRe
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/versions", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"])
 
+def delete_acknowledgement(evaluation_id: str, /) -> ApiRequest[None]:
+    """Delete the acknowledgement of an evaluation.
+
+    Withdraw the acknowledgement: the change needs attention again. Returns 404 if there is none.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    evaluation_id : str
+        Id of the evaluation.
+    """
+    return ApiRequest.of("DELETE", f"/v1/evaluations/{segment(evaluation_id)}/acknowledgement", nothing_of)
+
 class DeleteAlias(TypedDict, total=False):
     """Keywords of `delete_alias`."""
 
+    reason: Annotated[str | None, 'Reason for the deletion. A protected alias needs one.']
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
 
 
@@ -435,10 +476,11 @@ class DeleteAlias(TypedDict, total=False):
 def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> ApiRequest[None]:
     """Delete an alias.
 
-    Remove the alias. The model is kept. Other processes apply the change within a second.
+    Remove the alias. The model is kept. Other processes apply the change within a second. The deletion is a revision
+    of the history: to undo it, restore the revision before it.
 
     The newest 100 revisions of the history are kept as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`). If the
-    alias is created again, it continues this history.
+    alias is created again, it continues this history, and stays protected if it was.
 
     Scope: `train`.
 
@@ -448,6 +490,8 @@ def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> Api
         Name of the models.
     alias : str
         The alias, such as `live`.
+    reason : str, optional
+        Reason for the deletion. A protected alias needs one.
     if_match : str, optional
         ETag of the alias. Required to change or delete an existing alias.
     """
@@ -466,6 +510,23 @@ def delete_batch_score(batch_score_id: str, /) -> ApiRequest[None]:
         Id of the batch score.
     """
     return ApiRequest.of("DELETE", f"/v1/batch-scores/{segment(batch_score_id)}", nothing_of)
+
+def delete_comment(ref: str, comment_id: str, /) -> ApiRequest[None]:
+    """Delete a comment on a model.
+
+    Delete a comment. Only its author can: the key that wrote it, or the key that replaced this one. Returns 403 for
+    anyone else.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    comment_id : str
+        Id of the comment.
+    """
+    return ApiRequest.of("DELETE", f"/v1/models/{segment(ref)}/comments/{segment(comment_id)}", nothing_of)
 
 def delete_comparison(comparison_id: str, /) -> ApiRequest[None]:
     """Delete a comparison.
@@ -610,6 +671,34 @@ def list_algorithms() -> ApiRequest[types.Algorithms]:
     """
     return ApiRequest.of("GET", "/v1/algorithms", record_of(types.Algorithms))
 
+class ListAliasRevisions(TypedDict, total=False):
+    """Keywords of `list_alias_revisions`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListAliasRevisions)
+def list_alias_revisions(name: str, alias: str, /, **fields: Unpack[ListAliasRevisions]) -> ApiRequest[Page[types.AliasStep]]:
+    """List the revisions of an alias.
+
+    Return who changed the alias, when, why, and on which evidence, newest first; also for a deleted alias.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/revisions", page_of(types.AliasStep), {**fields})
+
 class ListAliases(TypedDict, total=False):
     """Keywords of `list_aliases`."""
 
@@ -722,6 +811,32 @@ def list_batch_scores(**fields: Unpack[ListBatchScores]) -> ApiRequest[Page[type
     """
     return ApiRequest.of("GET", "/v1/batch-scores", page_of(types.BatchScore), {**fields})
 
+class ListComments(TypedDict, total=False):
+    """Keywords of `list_comments`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListComments)
+def list_comments(ref: str, /, **fields: Unpack[ListComments]) -> ApiRequest[Page[types.Comment]]:
+    """List the comments on a model.
+
+    Return the comments on this version, the newest first.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/comments", page_of(types.Comment), {**fields})
+
 class ListComparisons(TypedDict, total=False):
     """Keywords of `list_comparisons`."""
 
@@ -812,6 +927,33 @@ def list_datasets(**fields: Unpack[ListDatasets]) -> ApiRequest[Page[types.Liste
         Only items whose `created_at` is before this time, in RFC 3339 with a time zone.
     """
     return ApiRequest.of("GET", "/v1/datasets", page_of(types.ListedDataset), {**fields})
+
+class ListDeletedAliases(TypedDict, total=False):
+    """Keywords of `list_deleted_aliases`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListDeletedAliases)
+def list_deleted_aliases(name: str, /, **fields: Unpack[ListDeletedAliases]) -> ApiRequest[Page[types.DeletedAlias]]:
+    """List deleted aliases.
+
+    Return the deleted aliases of this name, the most recently deleted first, each as it was. To undo a deletion,
+    restore an earlier revision.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/deleted-aliases", page_of(types.DeletedAlias), {**fields})
 
 class ListEvaluations(TypedDict, total=False):
     """Keywords of `list_evaluations`."""
@@ -1199,6 +1341,40 @@ def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
     """
     return ApiRequest.of("POST", "/v1/uploads", record_of(types.Upload), {**fields}, headers=["idempotency_key"], joined=["positive", "labels", "categorical", "numeric", "drop", "missing"])
 
+class PreviewAlias(TypedDict, total=False):
+    """Keywords of `preview_alias`."""
+
+    model_id: Annotated[str | None, 'The model that the alias would point to, by any reference. Set exactly one of this and `revision`.']
+    guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee.']
+    revision: Annotated[int | None, 'The revision that would be restored.']
+
+
+@keywords(PreviewAlias)
+def preview_alias(name: str, alias: str, /, **fields: Unpack[PreviewAlias]) -> ApiRequest[types.AliasPreview]:
+    """Preview a change of an alias.
+
+    Return what the alias serves now and what it would serve after `PUT …/aliases/{alias}` or `…/restore`: model,
+    guarantee, threshold with its rates and the share of flagged rows, and calibration. Rates are those on the
+    validation rows of each model, which may be different rows. Nothing is changed.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    model_id : str, optional
+        The model that the alias would point to, by any reference. Set exactly one of this and
+        `revision`.
+    guarantee : Mapping[str, Any], optional
+        The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee.
+    revision : int, optional
+        The revision that would be restored.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/preview", record_of(types.AliasPreview), {**fields}, body=["model_id", "guarantee", "revision"])
+
 class PreviewDataset(TypedDict, total=False):
     """Keywords of `preview_dataset`."""
 
@@ -1242,27 +1418,49 @@ def profile_dataset(dataset_id: str, /) -> ApiRequest[types.DatasetProfile]:
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}/profile", record_of(types.DatasetProfile))
 
+def put_acknowledgement(evaluation_id: str, /, reason: str) -> ApiRequest[types.Acknowledgement]:
+    """Acknowledge an evaluation.
+
+    State that you have seen the change that the evaluation found, and why nothing else is done. Lists of alarms then
+    show who, when and why, and no next step, until a new evaluation of the model. It replaces an earlier
+    acknowledgement. Returns 409 `not_ready` until the evaluation is ready.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    evaluation_id : str
+        Id of the evaluation.
+    reason : str
+        Reason, of up to 2,000 characters.
+    """
+    return ApiRequest.of("PUT", f"/v1/evaluations/{segment(evaluation_id)}/acknowledgement", record_of(types.Acknowledgement), {"reason": reason}, body=["reason"])
+
 class PutAlias(TypedDict, total=False):
     """Keywords of `put_alias`."""
 
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
     if_none_match: Annotated[str | None, '`*`: create the alias, or return an error if it exists.', HEADER]
     guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
-    memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. The memo is stored with this revision.']
+    memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; `reason` and `approved_by` belong to this revision alone. Null removes the memo. A protected alias needs a `reason`.']
 
 
 @keywords(PutAlias)
 def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias]) -> ApiRequest[types.Alias]:
     """Move an alias.
 
-    Point the alias to a version of this name. To roll back, send an earlier `model_id` from the alias's history.
+    Point the alias to a version of this name. To roll back, use `…/restore`.
 
     With a `guarantee`, scores under `name@alias` have a `flag`: whether the score reaches the threshold with which the
     current version meets the guarantee. The alias keeps its guarantee when it moves, until it gets another one or null.
     Returns 422 if the version cannot meet it: it has no validation curve, or too few validation rows for the
     confidence.
 
-    A `memo` documents the decision. It is stored with this revision and shown in the report of the model.
+    A `memo` documents the decision. It is stored with this revision and shown in the report of the model. Returns 422
+    `reason_required` if the alias is protected and the memo has no `reason`.
+
+    The report of the model, its evaluations and its comparison with the model before are stored with the revision, as
+    they are at this moment: `…/revisions/{revision}/evidence` returns them.
 
     Scope: `train`.
 
@@ -1283,15 +1481,50 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
         The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps
         its current guarantee.
     memo : Mapping[str, Any], optional
-        Why the alias is moved. The memo is stored with this revision.
+        Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are;
+        `reason` and `approved_by` belong to this revision alone. Null removes the memo. A protected
+        alias needs a `reason`.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "guarantee", "memo"])
+
+class PutAliasProtection(TypedDict, total=False):
+    """Keywords of `put_alias_protection`."""
+
+    if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
+    reason: Annotated[str | None, 'Reason for the change. To lift the protection needs one.']
+
+
+@keywords(PutAliasProtection)
+def put_alias_protection(name: str, alias: str, /, protected: bool, **fields: Unpack[PutAliasProtection]) -> ApiRequest[types.Alias]:
+    """Protect an alias.
+
+    Set or lift the protection of an alias. Every change of a protected alias, and of the calibration of its model,
+    needs a reason; without one it returns 422 `reason_required`. The protection is a revision of the history, and
+    outlives the deletion of the alias.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    protected : bool
+        True: every change of the alias, and of the calibration of its model, needs a reason.
+    if_match : str, optional
+        ETag of the alias. Required to change or delete an existing alias.
+    reason : str, optional
+        Reason for the change. To lift the protection needs one.
+    """
+    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/protection", record_of(types.Alias), {"protected": protected, **fields}, headers=["if_match"], body=["protected", "reason"])
 
 class PutCalibration(TypedDict, total=False):
     """Keywords of `put_calibration`."""
 
     idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
     prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
+    reason: Annotated[str | None, 'Reason for the recalibration. Required if a protected alias points to the model.']
 
 
 @keywords(PutCalibration)
@@ -1303,7 +1536,8 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
 
 
 
-    Returns 409 `rows_seen` if the model was trained on rows of the dataset.
+    Returns 409 `rows_seen` if the model was trained on rows of the dataset, and 422 `reason_required` if a protected
+    alias points to the model and there is no reason. To undo it, use `…/calibration/restore`.
 
     Scope: `train`.
 
@@ -1319,8 +1553,10 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
         response again and creates nothing.
     prefer : str, optional
         `wait=N`: respond only when the work is done, or after N seconds (at most 60).
+    reason : str, optional
+        Reason for the recalibration. Required if a protected alias points to the model.
     """
-    return ApiRequest.of("PUT", f"/v1/models/{segment(ref)}/calibration", record_of(types.Job), {"dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id"])
+    return ApiRequest.of("PUT", f"/v1/models/{segment(ref)}/calibration", record_of(types.Job), {"dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "reason"])
 
 class PutPairs(TypedDict, total=False):
     """Keywords of `put_pairs`."""
@@ -1512,6 +1748,35 @@ def read_alias(name: str, alias: str, /) -> ApiRequest[types.Alias]:
         The alias, such as `live`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias))
+
+class ReadAliasEvidence(TypedDict, total=False):
+    """Keywords of `read_alias_evidence`."""
+
+    file: Annotated[str | None, 'Name of one file. Default: the whole archive (ZIP).']
+
+
+@keywords(ReadAliasEvidence)
+def read_alias_evidence(name: str, alias: str, revision: int, /, **fields: Unpack[ReadAliasEvidence]) -> ApiRequest[Any]:
+    """Download the evidence of a revision.
+
+    Return the files that were stored with this revision, unchanged: the report of the model at that time, its
+    evaluations, and its comparison with the model before. The revision lists their SHA-256. A restored revision has the
+    evidence of the earlier one. Returns 404 `no_evidence` if none was recorded, or if it was deleted with the model.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    revision : int
+        Revision of the alias.
+    file : str, optional
+        Name of one file. Default: the whole archive (ZIP).
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/revisions/{revision}/evidence", json_of, {**fields})
 
 def read_artifact(ref: str, /) -> ApiRequest[bytes]:
     """Download the model.
@@ -2732,6 +2997,68 @@ def ready() -> ApiRequest[types.Health]:
     """
     return ApiRequest.of("GET", "/health/ready", record_of(types.Health))
 
+class RestoreAlias(TypedDict, total=False):
+    """Keywords of `restore_alias`."""
+
+    if_match: Annotated[str | None, 'Newest revision of the alias; of a deleted alias, that of its deletion. Required.', HEADER]
+    reason: Annotated[str | None, 'Reason for the change. A protected alias needs one, except to undo its last change.']
+
+
+@keywords(RestoreAlias)
+def restore_alias(name: str, alias: str, /, revision: int, **fields: Unpack[RestoreAlias]) -> ApiRequest[types.Alias]:
+    """Restore a revision of an alias.
+
+    Give the alias the model, guarantee, cutoff and memo of an earlier revision again. This is a new revision with
+    the evidence of the earlier one. To undo the last change, restore the revision before the newest one; a deleted
+    alias exists again. Returns 409 `model_deleted` if the model was deleted.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    revision : int
+        A revision in which the alias existed. Its model, guarantee, cutoff and memo apply again.
+    if_match : str, optional
+        Newest revision of the alias; of a deleted alias, that of its deletion. Required.
+    reason : str, optional
+        Reason for the change. A protected alias needs one, except to undo its last change.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/restore", record_of(types.Alias), {"revision": revision, **fields}, headers=["if_match"], body=["revision", "reason"])
+
+class RestoreCalibration(TypedDict, total=False):
+    """Keywords of `restore_calibration`."""
+
+    if_match: Annotated[str | None, 'ETag of the calibration: its current version. Required.', HEADER]
+    reason: Annotated[str | None, 'Reason for the change. Required if a protected alias points to the model, except to undo the last change.']
+
+
+@keywords(RestoreCalibration)
+def restore_calibration(ref: str, /, version: int, **fields: Unpack[RestoreCalibration]) -> ApiRequest[types.Calibration]:
+    """Restore a calibration.
+
+    Serve an earlier version of the calibration again, as a new version. To undo a recalibration, restore the version
+    before it. Scores and their order do not change. All processes apply the change within a second.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    version : int
+        An earlier version.
+    if_match : str, optional
+        ETag of the calibration: its current version. Required.
+    reason : str, optional
+        Reason for the change. Required if a protected alias points to the model, except to undo the
+        last change.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/restore", record_of(types.Calibration), {"version": version, **fields}, headers=["if_match"], body=["version", "reason"])
+
 def restore_item(item_id: str, /) -> ApiRequest[types.TrashItem]:
     """Restore a deleted resource.
 
@@ -3258,7 +3585,14 @@ def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[typ
     """
     return ApiRequest.of("POST", "/v1/batch-scores/validate", record_of(types.ScoreTableCheck), {**fields}, joined=["keep", "ignore", "missing"])
 
-def validate_calibration(ref: str, /, dataset_id: str) -> ApiRequest[types.Valid]:
+class ValidateCalibration(TypedDict, total=False):
+    """Keywords of `validate_calibration`."""
+
+    reason: Annotated[str | None, 'Reason for the recalibration. Required if a protected alias points to the model.']
+
+
+@keywords(ValidateCalibration)
+def validate_calibration(ref: str, /, dataset_id: str, **fields: Unpack[ValidateCalibration]) -> ApiRequest[types.Valid]:
     """Check a calibration.
 
     Check a request to `PUT /v1/models/{ref}/calibration` without creating anything. It returns the same errors as that request would.
@@ -3272,8 +3606,26 @@ def validate_calibration(ref: str, /, dataset_id: str) -> ApiRequest[types.Valid
     dataset_id : str
         A ready dataset with the model's features and label. The model must not have been trained on its
         rows.
+    reason : str, optional
+        Reason for the recalibration. Required if a protected alias points to the model.
     """
-    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/validate", record_of(types.Valid), {"dataset_id": dataset_id}, body=["dataset_id"])
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/validate", record_of(types.Valid), {"dataset_id": dataset_id, **fields}, body=["dataset_id", "reason"])
+
+def validate_comment(ref: str, /, text: str) -> ApiRequest[types.Valid]:
+    """Check a comment.
+
+    Check a request to `POST /v1/models/{ref}/comments` without creating anything. It returns the same errors as that request would.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    text : str
+        Plain text of up to 2,000 characters. Spaces around it are removed.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/comments/validate", record_of(types.Valid), {"text": text}, body=["text"])
 
 class ValidateComparison(TypedDict, total=False):
     """Keywords of `validate_comparison`."""

@@ -21,6 +21,16 @@ class AbsentPart(Record):
     detail: str
     """Why the part is absent."""
 
+class Acknowledgement(Record):
+    """A person has seen that an evaluation found a change. It holds until a new evaluation."""
+
+    reason: str
+    """Why nothing else is done."""
+    author: str | None
+    """Name of the key that acknowledged it."""
+    at: str
+    """Time of the acknowledgement."""
+
 class Algorithm(Record):
     """An algorithm that can be trained."""
 
@@ -64,6 +74,8 @@ class Alias(Record):
     """Why the alias was last moved. Null if no memo was given."""
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
+    protected: bool
+    """True if every change of the alias, and of the calibration of its model, needs a reason."""
     updated_at: str
     """Time of the last change."""
     history: list[AliasStep]
@@ -79,13 +91,72 @@ class AliasCutoff(Record):
     tpr: float
     """True positive rate on the validation rows."""
 
+class AliasPreview(Record):
+    """What a change of an alias would do. Nothing was changed."""
+
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    revision: int | None
+    """Newest revision, also of a deleted alias: send it as `If-Match`. Null for a new alias."""
+    protected: bool
+    """True if the alias is protected."""
+    reason_required: bool
+    """True if this change needs a reason."""
+    before: AliasSide | None
+    """What the alias serves now. Null if it does not exist."""
+    after: AliasSide
+    """What it would serve."""
+
+class AliasSide(Record):
+    """What an alias serves, before or after a change."""
+
+    model_id: str
+    """Id of the model."""
+    version: int
+    """Version of the model."""
+    guarantee: StoredGuarantee | None
+    """The guarantee. Null without one."""
+    cutoff: AliasCutoff | None
+    """The cutoff. Null without a guarantee."""
+    point: OperatingPoint | None
+    """The rates of the cutoff on the validation rows of this model, with intervals. Null without a cutoff,
+    if it flags no row, or without a validation curve.
+    """
+    calibration_version: int | None
+    """Calibration that the model serves. Null without one."""
+    calibration_method: str | None
+    """Its method. Null without one."""
+    probability: float | None
+    """Calibrated probability of a positive at the threshold. Null without both."""
+    words: str
+    """Model and threshold in words."""
+
 class AliasStep(Record):
-    """One revision of an alias: its model, guarantee and cutoff from this time on."""
+    """One revision of an alias: its model, guarantee and cutoff from this time on. It remains when the
+    alias or the model is deleted.
+    """
 
     revision: int
     """Revision number, from 1."""
+    change: Literal['set', 'restored', 'deleted', 'protection']
+    """`set`: the alias was created or moved, or got another guarantee or memo. `restored`: an earlier
+    revision was restored. `deleted`: the alias was deleted. `protection`: its protection was set or
+    lifted.
+    """
+    restores: int | None
+    """The restored revision. Null for other changes."""
     model_id: str
     """Id of the model."""
+    model_version: int | None
+    """Version of the model. Null for revisions of release 0.3.0."""
+    calibration_version: int | None
+    """Calibration that the model served at that time. Null without one, and for revisions of release
+    0.3.0.
+    """
+    protected: bool
+    """True if the alias is protected from this revision on."""
     guarantee: StoredGuarantee | None
     """Guarantee of this revision. Null without one."""
     cutoff: AliasCutoff | None
@@ -96,6 +167,13 @@ class AliasStep(Record):
     """Name of the key that moved the alias. Null if it was moved without a key."""
     at: str
     """Time of the change."""
+    evidence: list[EvidenceFile] | None
+    """What was known about the model at that time, as files with their SHA-256: its report, its newest
+    evaluation, those that its checks are based on, and the newest comparison with the model before.
+    `…/revisions/{revision}/evidence` returns them. Null if none was recorded.
+    """
+    evidence_available: bool
+    """True if the files are stored. They are deleted when the model is permanently deleted."""
 
 class AliasSummary(Record):
     """An alias: a name that can be moved from one version of a model to another."""
@@ -118,6 +196,8 @@ class AliasSummary(Record):
     """Why the alias was last moved. Null if no memo was given."""
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
+    protected: bool
+    """True if every change of the alias, and of the calibration of its model, needs a reason."""
     updated_at: str
     """Time of the last change."""
 
@@ -172,6 +252,10 @@ class AuditEntry(Record):
     """Path of the request, without its query. Null for the command line."""
     made: list[str]
     """Ids of the created resources."""
+    summary: str | None
+    """The change in words, such as the versions and thresholds between which an alias moved. Null if the
+    route and the path say it.
+    """
     request_id: str | None
     """Id of the request. Null for the command line."""
     client: str | None
@@ -402,6 +486,14 @@ class Calibration(Record):
     """
     job_id: str
     """Id of the job that made this."""
+    restores: int | None
+    """The earlier version that was restored: this one is a copy of it. Null for others."""
+    reason: str | None
+    """Reason for this version. Null if none was given."""
+    author: str | None
+    """Name of the key that requested this version. Null for the one of the training, and for those of
+    release 0.3.0.
+    """
     created_at: str
     """Time of creation."""
     model_id: str
@@ -507,6 +599,14 @@ class CalibrationSummary(Record):
     """
     job_id: str
     """Id of the job that made this."""
+    restores: int | None
+    """The earlier version that was restored: this one is a copy of it. Null for others."""
+    reason: str | None
+    """Reason for this version. Null if none was given."""
+    author: str | None
+    """Name of the key that requested this version. Null for the one of the training, and for those of
+    release 0.3.0.
+    """
     created_at: str
     """Time of creation."""
 
@@ -575,6 +675,22 @@ class ColumnProfile(Record):
     """
     leak: bool
     """True if the AUC is so extreme that the feature was probably derived from the label."""
+
+class Comment(Record):
+    """A comment on a model."""
+
+    id: str
+    """Id of the comment."""
+    model_id: str
+    """Id of the model."""
+    author: str | None
+    """Name of the key that wrote it."""
+    own: bool
+    """True if the caller wrote it, and may delete it."""
+    text: str
+    """The text. It is not HTML: escape it where it is shown."""
+    created_at: str
+    """Time of creation."""
 
 class ComparedCost(Record):
     """Costs of one model at its cutoff of lowest cost."""
@@ -1049,6 +1165,34 @@ class DecisionCost(Record):
     saved_to_all: Interval
     """Cost per row of flagging every row, minus `cost`. Above 0: this rule is cheaper."""
 
+class DeletedAlias(Record):
+    """A deleted alias, as it was. `revision` and `memo` are those of the deletion, `updated_at` is its
+    time.
+    """
+
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias, such as `live`."""
+    revision: int
+    """Revision number, from 1. It is also the ETag."""
+    model_id: str
+    """Id of the model that the alias points to."""
+    guarantee: StoredGuarantee | None
+    """Guarantee of every version behind the alias. Null: there is none, and score responses have no
+    `flag`.
+    """
+    cutoff: AliasCutoff | None
+    """Threshold with which the current version meets the guarantee. Null without a guarantee."""
+    memo: StoredMemo | None
+    """Why the alias was last moved. Null if no memo was given."""
+    author: str | None
+    """Name of the key that last moved the alias. Null if it was moved without a key."""
+    protected: bool
+    """True if every change of the alias, and of the calibration of its model, needs a reason."""
+    updated_at: str
+    """Time of the last change."""
+
 class DependenceAxis(Record):
     """A feature and its grid values."""
 
@@ -1120,6 +1264,8 @@ class DriftedModel(Record):
     """What changed, in one sentence."""
     created_at: str
     """Time at which the evaluation was requested."""
+    acknowledgement: Acknowledgement | None
+    """Who has seen it, when, and why nothing else is done. Null if nobody has."""
 
 class Duplicates(Record):
     """Rows that are equal to another row in every feature."""
@@ -1437,6 +1583,10 @@ class Evaluation(Record):
     """Changes since the model's validation. Null if the model has no validation, or if it is not
     independent of these rows; a warning says which.
     """
+    acknowledgement: Acknowledgement | None
+    """Who has seen the change that the evaluation found, when, and why nothing else is done. Null if
+    nobody has.
+    """
     error: dict[str, Any] | None
     """The problem, if the job failed; otherwise null."""
     created_at: str
@@ -1571,6 +1721,20 @@ class Event(Record):
     """`state`, `progress` or `message`."""
     data: dict[str, Any]
     """Content of the event; its members depend on `type`."""
+
+class EvidenceFile(Record):
+    """A file of the evidence that an alias was moved on."""
+
+    name: str
+    """Name of the file in the archive."""
+    of: Literal['report', 'evaluation', 'comparison']
+    """What the file is."""
+    id: str
+    """Id of the model, of the evaluation or of the comparison."""
+    sha256: str
+    """SHA-256 of the file."""
+    bytes: int
+    """Size of the file."""
 
 class Explanation(Record):
     """One score as a sum: `offset` plus all contributions."""
@@ -2451,10 +2615,14 @@ class LiveAlias(Record):
     """Time of that evaluation. Null if there is none."""
     changed: bool | None
     """True if that evaluation found a change. Null without one."""
+    acknowledgement: Acknowledgement | None
+    """Who has seen that change, when, and why nothing else is done. Null if nobody has, or if there is no
+    change.
+    """
     next_step: Literal['evaluate', 'recalibrate', 'retrain', 'compare'] | None
     """`evaluate`: there is no evaluation on new rows, or none since the recalibration. `recalibrate`: only
     the probabilities are wrong. `retrain`: the model ranks worse than at validation. `compare`: there
-    is a newer version. Null: nothing to do.
+    is a newer version. Null: nothing to do, or the change was acknowledged.
     """
 
 class MarginRound(Record):
@@ -2764,6 +2932,8 @@ class ModelCheck(Record):
     nothing changes and their variance stays the same (pairs, for a model of pairs). Null if no number
     of rows would decide, or if it is unknown.
     """
+    acknowledgement: Acknowledgement | None
+    """The acknowledgement of `evaluation_id`, if the check has failed by it. Null if there is none."""
 
 class ModelChecks(Record):
     """Whether the model is ready for use, in five checks of its stored results."""
@@ -3080,8 +3250,8 @@ class Overview(Record):
     failed_next: str | None
     """Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."""
     drifted: list[DriftedModel]
-    """Models that changed significantly according to their newest ready evaluation, the most recently
-    evaluated first.
+    """Models that changed significantly according to their newest ready evaluation: those that nobody has
+    acknowledged first, and then the most recently evaluated first.
     """
     has_more_drifted: bool
     """True if there are more such models than `limit`."""
