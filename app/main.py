@@ -46,6 +46,7 @@ from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 from app.preload import preload
 from app.reports import endpoints as reports
+from app.reports import promotion_endpoints
 from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
 from app.scoring import interpretation_endpoints as interpretation
@@ -134,6 +135,7 @@ def create_app(settings: Settings) -> Service:
         evaluation.models_router,
         evaluation.fits_router,
         *output_routers(),
+        promotion_endpoints.router,
         reports.router,
         reports.datasets_router,
         scores.router,

@@ -84,6 +84,10 @@ class AuditEntry(Resource):
         description="Path of the request, without its query. Null for the command line."
     )
     made: list[str] = Field(description="Ids of the created resources.")
+    summary: str | None = Field(
+        description="The change in words, such as the versions and thresholds between which an alias moved. Null if "
+        "the route and the path say it."
+    )
     request_id: str | None = Field(description="Id of the request. Null for the command line.")
     client: str | None = Field(
         description="Network address of the caller. Null for the command line."

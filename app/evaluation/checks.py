@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, Literal
 
@@ -20,7 +21,7 @@ from app.evaluation import repository
 from app.evaluation.drift import find_errors, say_error, validation_areas
 from app.evaluation.groups import BY_GROUP, PROTECTED
 from app.evaluation.service import seen_of
-from app.http.schemas import ALL_MEMBERS, Words
+from app.http.schemas import ALL_MEMBERS, Resource, Timestamp, Words
 from app.models import calibrations
 from app.models import service as models
 from app.models.column_drift import matters_to_model
@@ -46,6 +47,14 @@ difference of the calibration in the large.
 """
 GROUP_MARGIN = 0.1
 """`groups`: difference between the AUC, TPR or FPR of any two groups."""
+
+
+class Acknowledgement(Resource):
+    """A person has seen that an evaluation found a change. It holds until a new evaluation."""
+
+    reason: str = Field(description="Why nothing else is done.")
+    author: str | None = Field(description="Name of the key that acknowledged it.")
+    at: Timestamp = Field(description="Time of the acknowledgement.")
 
 
 @dataclass(frozen=True, config=ALL_MEMBERS)
@@ -87,6 +96,10 @@ class ModelCheck:
         "if nothing changes and their variance stays the same (pairs, for a model of pairs). Null if no number of rows "
         "would decide, or if it is unknown.",
     )
+    acknowledgement: Acknowledgement | None = Field(
+        default=None,
+        description="The acknowledgement of `evaluation_id`, if the check has failed by it. Null if there is none.",
+    )
 
 
 def area_margin(value: float) -> float:
@@ -101,13 +114,24 @@ def check_model(session: Session, owner: str, ref: str) -> tuple[Model, list[Mod
     model = models.find(session, owner, ref)
     evaluated = repository.list_of_model(session, owner, model.id, LAST)
     new = [each for each in evaluated if each.drift is not None and seen_of(each) == "new"]
-    return model, [
+    checks = [
         _ranks(session, model),
         _beats_baselines(model),
         _probabilities(session, model, new),
         check_stable(new[0] if new else None),
         _groups(evaluated),
     ]
+    return model, [_with_acknowledgement(each, evaluated) for each in checks]
+
+
+def _with_acknowledgement(check: ModelCheck, evaluated: Sequence[Evaluation]) -> ModelCheck:
+    """Return a check that has failed with the acknowledgement of the evaluation that it is based on."""
+    if check.passed is not False:
+        return check
+    found = (each.acknowledgement for each in evaluated if each.id == check.evaluation_id)
+    if (row := next(found, None)) is None:
+        return check
+    return replace(check, acknowledgement=Acknowledgement.model_validate(row))
 
 
 def _ranks(session: Session, model: Model) -> ModelCheck:

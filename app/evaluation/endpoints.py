@@ -12,10 +12,15 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
-from app.evaluation import evaluations, recalibration
-from app.evaluation.checks import check_model
+from app.evaluation import acknowledgements, evaluations, recalibration
+from app.evaluation.checks import Acknowledgement, check_model
 from app.evaluation.groups import BY_GROUP
-from app.evaluation.schemas import Fit, Fits, ModelChecks
+from app.evaluation.schemas import (
+    AcknowledgementRequest,
+    Fit,
+    Fits,
+    ModelChecks,
+)
 from app.evaluation.service import Use, find_fits
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import validated
@@ -79,6 +84,7 @@ async def put_calibration(
     *,
     ref: str,
     body: CalibrationRequest,
+    caller: CallerDep,
     new: JobCreationDep,
 ) -> Response:
     """Fit the calibration on another dataset. A job of kind `calibrate` does the work. The new version is then served,
@@ -86,19 +92,33 @@ async def put_calibration(
 
 
 
-    Returns 409 `rows_seen` if the model was trained on rows of the dataset.
+    Returns 409 `rows_seen` if the model was trained on rows of the dataset, and 422 `reason_required` if a protected
+    alias points to the model and there is no reason. To undo it, use `…/calibration/restore`.
     """
     if new.only_check:
-        return await new.check(recalibration.check, new.owner, ref, body.dataset_id)
+        return await new.check(recalibration.check, new.owner, ref, body.dataset_id, body.reason)
     return await new.create_and_respond(
-        RECALIBRATION, _calibrate, new.settings, new.owner, ref, body.dataset_id
+        RECALIBRATION,
+        _calibrate,
+        new.settings,
+        new.owner,
+        ref,
+        body.dataset_id,
+        body.reason,
+        caller.name,
     )
 
 
 def _calibrate(
-    session: Session, settings: Settings, owner: str, ref: str, dataset_id: str
+    session: Session,
+    settings: Settings,
+    owner: str,
+    ref: str,
+    dataset_id: str,
+    reason: str | None,
+    author: str | None,
 ) -> dict[str, object]:
-    return show(recalibration.submit(session, settings, owner, ref, dataset_id))
+    return show(recalibration.submit(session, settings, owner, ref, dataset_id, reason, author))
 
 
 @models_router.get("/{ref}/checks", summary="Check whether a model is ready for use")
@@ -221,6 +241,36 @@ async def read_evaluation_operating_point(
         )
 
     return await context.compute(caller.owner, work)
+
+
+@router.put(
+    "/{evaluation_id}/acknowledgement",
+    response_model=Acknowledgement,
+    summary="Acknowledge an evaluation",
+)
+@needs("train")
+def put_acknowledgement(
+    *, evaluation_id: str, body: AcknowledgementRequest, context: ContextDep, caller: CallerDep
+) -> Acknowledgement:
+    """State that you have seen the change that the evaluation found, and why nothing else is done. Lists of alarms then
+    show who, when and why, and no next step, until a new evaluation of the model. It replaces an earlier
+    acknowledgement. Returns 409 `not_ready` until the evaluation is ready.
+    """
+    row = context.db.writing(
+        acknowledgements.acknowledge, caller.owner, evaluation_id, body.reason, caller.name
+    )
+    return Acknowledgement.model_validate(row)
+
+
+@router.delete(
+    "/{evaluation_id}/acknowledgement",
+    status_code=204,
+    summary="Delete the acknowledgement of an evaluation",
+)
+@needs("train")
+def delete_acknowledgement(*, evaluation_id: str, context: ContextDep, caller: CallerDep) -> None:
+    """Withdraw the acknowledgement: the change needs attention again. Returns 404 if there is none."""
+    context.db.writing(acknowledgements.withdraw, caller.owner, evaluation_id)
 
 
 def _guarantees(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import NotRequired, cast
 
 from typing_extensions import TypedDict
 
@@ -19,6 +19,7 @@ from app.jobs.progress import Callback
 from app.models import calibrations
 from app.models import service as models
 from app.models.calibrations import CalibrationRecord
+from app.platform.audit import describe
 from app.platform.blobs import Publisher
 from app.platform.documents import DatasetLineage, TableFile
 from app.platform.errors import Conflict, invalid
@@ -36,6 +37,8 @@ class CalibrationSpec(TypedDict):
     calibrates: str
     dataset: DatasetLineage
     seed: int
+    reason: NotRequired[str | None]
+    author: NotRequired[str | None]
 
 
 class CalibrationPayload(Work):
@@ -52,9 +55,18 @@ class CalibrationResult(Work):
     calibration: CalibrationRecord
 
 
-def check(session: Session, owner: str, ref: str, dataset_id: str, *, lock: bool = False) -> Inputs:
-    """Return the model and the dataset, after a check that the dataset can calibrate the model. Raises NotFound,
-    Conflict or Invalid. `lock` locks both until the transaction ends.
+def check(
+    session: Session,
+    owner: str,
+    ref: str,
+    dataset_id: str,
+    reason: str | None,
+    *,
+    lock: bool = False,
+) -> Inputs:
+    """Return the model and the dataset, after a check that the dataset can calibrate the model, and that there is a
+    reason if a protected alias points to the model. Raises NotFound, Conflict or Invalid. `lock` locks both until the
+    transaction ends.
     """
     inputs = find_inputs(session, owner, [ref], [""], dataset_id, lock=lock)
     (model,), dataset = inputs.models, inputs.dataset
@@ -68,17 +80,33 @@ def check(session: Session, owner: str, ref: str, dataset_id: str, *, lock: bool
         )
         errors = [{"pointer": "/dataset_id", "detail": detail}]
         raise Conflict(detail, code="rows_seen", errors=errors)
+    calibrations.check_reason(session, owner, model, reason)
     return inputs
 
 
-def submit(session: Session, settings: Settings, owner: str, ref: str, dataset_id: str) -> Job:
+def submit(
+    session: Session,
+    settings: Settings,
+    owner: str,
+    ref: str,
+    dataset_id: str,
+    reason: str | None,
+    author: str | None,
+) -> Job:
     """Check a request, and create the calibration job in the caller's transaction."""
-    inputs = check(session, owner, ref, dataset_id, lock=True)
+    inputs = check(session, owner, ref, dataset_id, reason, lock=True)
     (model,), dataset = inputs.models, inputs.dataset
+    now = "none" if model.calibration_version is None else model.calibration_version
+    describe(
+        session,
+        f"{model.name} v{model.version}: recalibration on {dataset.name} requested (calibration now: {now})",
+    )
     spec: CalibrationSpec = {
         "calibrates": model.id,
         "dataset": lineage_of(dataset),
         "seed": model.seed,
+        "reason": reason,
+        "author": author,
     }
     return jobs.enqueue(
         session,
@@ -126,6 +154,8 @@ def publish(blobs: Publisher, claim: Claim, result: CalibrationResult) -> ModelC
         version=0,
         job_id=claim.job_id,
         dataset=spec["dataset"],
+        reason=spec.get("reason"),
+        author=spec.get("author"),
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import ColumnElement, Subquery, func, insert, select, tuple_
 from sqlalchemy.orm import Session, aliased, joinedload, selectinload
 
-from app.platform.sql import Json
+from app.platform.sql import Json, db_now
 from app.platform.tables import (
+    Acknowledgement,
     Comparison,
     ComparisonModel,
     Evaluation,
@@ -83,8 +84,9 @@ def newest_of_models(
 
 
 def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
-    """Return up to `limit` of the owner's models whose newest ready evaluation found a change, the last evaluated
-    first, without deleted models. Each has the members of `operations.overview.DriftedModel`.
+    """Return up to `limit` of the owner's models whose newest ready evaluation found a change, those that nobody has
+    acknowledged first, and then the last evaluated first; without deleted models. Each has the
+    members of `operations.overview.DriftedModel`.
     """
     ready = _ranked_ready(owner)
     statement = (
@@ -97,15 +99,48 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
             Evaluation.dataset_name,
             Evaluation.created_at,
             Evaluation.drift["summary"].as_string().label("summary"),
+            Acknowledgement.reason,
+            Acknowledgement.author,
+            Acknowledgement.at,
         )
         .join(ready, ready.c.id == Evaluation.id)
         .join(Model, Model.id == Evaluation.model_id)
+        .outerjoin(Acknowledgement, Acknowledgement.evaluation_id == Evaluation.id)
         .where(ready.c.place == 1, Evaluation.drift["changed"].as_boolean())
         .where(Model.readable_by(owner))
-        .order_by(Evaluation.created_at.desc(), Evaluation.id.desc())
+        .order_by(
+            Acknowledgement.at.is_not(None), Evaluation.created_at.desc(), Evaluation.id.desc()
+        )
         .limit(limit)
     )
-    return [dict(row) for row in session.execute(statement).mappings()]
+    found = []
+    for row in session.execute(statement).mappings():
+        drifted = dict(row)
+        seen = {name: drifted.pop(name) for name in ("reason", "author", "at")}
+        found.append({**drifted, "acknowledgement": None if seen["at"] is None else seen})
+    return found
+
+
+def put_acknowledgement(
+    session: Session, evaluation_id: str, reason: str, author: str | None
+) -> Acknowledgement:
+    """Store the acknowledgement of a locked evaluation, in place of an earlier one."""
+    delete_acknowledgement(session, evaluation_id)
+    row = Acknowledgement(evaluation_id=evaluation_id, reason=reason, author=author, at=db_now())
+    session.add(row)
+    session.flush()
+    session.refresh(row)
+    return row
+
+
+def delete_acknowledgement(session: Session, evaluation_id: str) -> bool:
+    """Delete the acknowledgement of a locked evaluation; returns False if there is none."""
+    found = session.get(Acknowledgement, evaluation_id)
+    if found is None:
+        return False
+    session.delete(found)
+    session.flush()
+    return True
 
 
 def find_comparisons_of_pairs(

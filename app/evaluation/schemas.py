@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args
 from pydantic import Field, model_validator
 
 from app.evaluation.amounts import BY_AMOUNT
-from app.evaluation.checks import ModelCheck
+from app.evaluation.checks import Acknowledgement, ModelCheck
 from app.evaluation.groups import BY_GROUP, PROTECTED
 from app.evaluation.requests import NewCosts, NewWindow, RateOrThreshold, ReviewCapacity
 from app.evaluation.service import (
@@ -20,6 +20,7 @@ from app.http.schemas import (
     GINI,
     KS,
     NULL_IF_TOO_FEW,
+    Body,
     CreatedAt,
     DatasetId,
     FprMax,
@@ -32,6 +33,7 @@ from app.http.schemas import (
     Negatives,
     Positives,
     PValue,
+    ReasonText,
     Resource,
     Words,
     one_of,
@@ -643,6 +645,15 @@ SEEN_WORDS = (
 )
 
 
+class AcknowledgementRequest(Body):
+    """Why the change that an evaluation found needs nothing else."""
+
+    reason: ReasonText = Field(
+        description="Reason, of up to 2,000 characters.",
+        examples=["Known: the campaign in March. Retraining is planned for June."],
+    )
+
+
 class Evaluation(Resource):
     """Metrics of a model on a dataset. An evaluation remains when the model or the dataset is deleted."""
 
@@ -706,6 +717,10 @@ class Evaluation(Resource):
     drift: Drift | None = Field(
         description="Changes since the model's validation. Null if the model has no validation, or if it is not "
         "independent of these rows; a warning says which."
+    )
+    acknowledgement: Acknowledgement | None = Field(
+        description="Who has seen the change that the evaluation found, when, and why nothing else is done. Null if "
+        "nobody has."
     )
     error: dict[str, Any] | None = Field(
         description="The problem, if the job failed; otherwise null."

@@ -102,6 +102,13 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=PL
 """A name that the caller chooses."""
 
 
+ReasonText = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=NO_NUL_PATTERN),
+]
+"""A person's text of up to 2,000 characters: a reason, or a comment."""
+
+
 def at_most(most: int) -> BeforeValidator:
     """Return a validator that rejects an object with more than `most` members before any of them is validated."""
 

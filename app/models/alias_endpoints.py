@@ -1,17 +1,35 @@
-"""/v1/models/{name}/aliases."""
+"""/v1/models/{name}/aliases, except the PUT, whose evidence needs reports (`app.reports.promotion_endpoints`)."""
 
 from __future__ import annotations
 
+import zipfile
 from typing import Annotated
 
-from fastapi import APIRouter, Header
+from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
-from app.models import aliases
-from app.models.alias_schemas import Alias, AliasPage, AliasTarget, alias_of
-from app.models.revisions import must_be_new_of, revision_of
+from app.http.responses import StoredFile
+from app.http.schemas import ReasonText
+from app.models import alias_changes, aliases
+from app.models.alias_schemas import (
+    Alias,
+    AliasPage,
+    AliasPreview,
+    AliasProposal,
+    AliasProtection,
+    AliasRestoration,
+    AliasRevisionPage,
+    AliasSide,
+    DeletedAliasPage,
+    alias_of,
+    deleted_of,
+    step_of,
+)
+from app.models.operating_point_endpoints import operating_point_of
+from app.models.revisions import revision_of
+from app.platform.errors import NotFound
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
@@ -32,9 +50,7 @@ def read_alias(
     *, name: str, alias: str, context: ContextDep, caller: CallerDep, response: Response
 ) -> Alias:
     """Return the model that the alias points to, its guarantee and cutoff, and the models that it pointed to before."""
-    shown = alias_of(context.db.reading(aliases.get_alias, caller.owner, name, alias))
-    response.headers["ETag"] = f'"{shown.revision}"'
-    return shown
+    return show(context.db.reading(aliases.get_alias, caller.owner, name, alias), response)
 
 
 IfMatch = Annotated[
@@ -44,55 +60,11 @@ IfMatch = Annotated[
         examples=['"3"'],
     ),
 ]
-
-
-@router.put(
-    "/{name}/aliases/{alias}",
-    summary="Move an alias",
-    responses={201: {"model": Alias, "description": "The alias was created."}},
+_STORED_PAGE = (
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; sandbox"
 )
-@needs("train")
-def put_alias(
-    *,
-    name: str,
-    alias: str,
-    body: AliasTarget,
-    context: ContextDep,
-    caller: CallerDep,
-    response: Response,
-    if_match: IfMatch = None,
-    if_none_match: Annotated[
-        str | None,
-        Header(
-            description="`*`: create the alias, or return an error if it exists.", examples=["*"]
-        ),
-    ] = None,
-) -> Alias:
-    """Point the alias to a version of this name. To roll back, send an earlier `model_id` from the alias's history.
-
-    With a `guarantee`, scores under `name@alias` have a `flag`: whether the score reaches the threshold with which the
-    current version meets the guarantee. The alias keeps its guarantee when it moves, until it gets another one or null.
-    Returns 422 if the version cannot meet it: it has no validation curve, or too few validation rows for the
-    confidence.
-
-    A `memo` documents the decision. It is stored with this revision and shown in the report of the model.
-    """
-    state, created = context.db.writing(
-        aliases.set_alias,
-        caller.owner,
-        name,
-        alias,
-        body.model_id,
-        guarantee=body.new_guarantee(),
-        memo=None if body.memo is None else body.memo.as_stored(),
-        author=caller.name,
-        if_revision=revision_of(if_match),
-        must_be_new=must_be_new_of(if_none_match),
-    )
-    shown = alias_of(state)
-    response.status_code = 201 if created else 200
-    response.headers["ETag"] = f'"{shown.revision}"'
-    return shown
+"""Content security policy of a stored report: an earlier version of this software may have written its style sheet."""
+Revision = Annotated[int, Path(ge=1, lt=2**31, description="Revision of the alias.")]
 
 
 @router.delete("/{name}/aliases/{alias}", status_code=204, summary="Delete an alias")
@@ -104,12 +76,230 @@ def delete_alias(
     context: ContextDep,
     caller: CallerDep,
     if_match: IfMatch = None,
+    reason: Annotated[
+        ReasonText | None,
+        Query(description="Reason for the deletion. A protected alias needs one."),
+    ] = None,
 ) -> None:
-    """Remove the alias. The model is kept. Other processes apply the change within a second.
+    """Remove the alias. The model is kept. Other processes apply the change within a second. The deletion is a revision
+    of the history: to undo it, restore the revision before it.
 
     The newest 100 revisions of the history are kept as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`). If the
-    alias is created again, it continues this history.
+    alias is created again, it continues this history, and stays protected if it was.
     """
     context.db.writing(
-        aliases.remove_alias, caller.owner, name, alias, if_revision=revision_of(if_match)
+        aliases.remove_alias,
+        caller.owner,
+        name,
+        alias,
+        reason=reason,
+        author=caller.name,
+        if_revision=revision_of(if_match),
     )
+
+
+@router.get("/{name}/deleted-aliases", summary="List deleted aliases")
+@needs("read")
+def list_deleted_aliases(
+    name: str, context: ContextDep, caller: CallerDep, paging: PagingDep
+) -> DeletedAliasPage:
+    """Return the deleted aliases of this name, the most recently deleted first, each as it was. To undo a deletion,
+    restore an earlier revision.
+    """
+    page = context.db.reading(
+        aliases.list_deleted, caller.owner, name, limit=paging.limit, after=paging.after
+    )
+    return DeletedAliasPage(
+        data=[deleted_of(row) for row in page.data], has_more=page.has_more, next=page.next
+    )
+
+
+@router.get("/{name}/aliases/{alias}/revisions", summary="List the revisions of an alias")
+@needs("read")
+def list_alias_revisions(
+    *, name: str, alias: str, context: ContextDep, caller: CallerDep, paging: PagingDep
+) -> AliasRevisionPage:
+    """Return who changed the alias, when, why, and on which evidence, newest first; also for a deleted alias."""
+    page = context.db.reading(
+        aliases.list_revisions, caller.owner, name, alias, limit=paging.limit, after=paging.after
+    )
+    return AliasRevisionPage(
+        data=[step_of(row) for row in page.data], has_more=page.has_more, next=page.next
+    )
+
+
+@router.get(
+    "/{name}/aliases/{alias}/revisions/{revision}/evidence",
+    response_class=Response,
+    summary="Download the evidence of a revision",
+    responses={
+        200: {
+            "description": "The archive, or one of its files.",
+            "content": {
+                "application/zip": {"schema": {"type": "string", "format": "binary"}},
+                "application/json": {"schema": {"type": "string", "format": "binary"}},
+                "text/html": {"schema": {"type": "string", "format": "binary"}},
+            },
+        }
+    },
+)
+@needs("read")
+def read_alias_evidence(
+    *,
+    name: str,
+    alias: str,
+    revision: Revision,
+    context: ContextDep,
+    caller: CallerDep,
+    file: Annotated[
+        str | None,
+        Query(
+            max_length=255,
+            description="Name of one file. Default: the whole archive (ZIP).",
+            examples=["report.html"],
+        ),
+    ] = None,
+) -> Response:
+    """Return the files that were stored with this revision, unchanged: the report of the model at that time, its
+    evaluations, and its comparison with the model before. The revision lists their SHA-256. A restored revision has the
+    evidence of the earlier one. Returns 404 `no_evidence` if none was recorded, or if it was deleted with the model.
+    """
+    key, files = context.db.reading(aliases.find_evidence, caller.owner, name, alias, revision)
+    if file is None:
+        title = f"{name}-{alias}-{revision}-evidence.zip"
+        return StoredFile(context.fetch(key), media_type="application/zip", filename=title)
+    if file not in {each["name"] for each in files}:
+        known = ", ".join(each["name"] for each in files)
+        detail = f"file must be one of {known}, got {file[:100]!r}"
+        raise NotFound(detail, errors=[{"parameter": "file", "detail": detail}])
+    with zipfile.ZipFile(context.fetch(key)) as archive:
+        content = archive.read(file)
+    if file.endswith(".html"):
+        return Response(
+            content,
+            media_type="text/html; charset=utf-8",
+            headers={"Content-Security-Policy": _STORED_PAGE},
+        )
+    return Response(content, media_type="application/json")
+
+
+@router.post("/{name}/aliases/{alias}/preview", summary="Preview a change of an alias")
+@needs("read")
+async def preview_alias(
+    *, name: str, alias: str, body: AliasProposal, context: ContextDep, caller: CallerDep
+) -> AliasPreview:
+    """Return what the alias serves now and what it would serve after `PUT …/aliases/{alias}` or `…/restore`: model,
+    guarantee, threshold with its rates and the share of flagged rows, and calibration. Rates are those on the
+    validation rows of each model, which may be different rows. Nothing is changed.
+    """
+
+    def work() -> AliasPreview:
+        compute = context.db.reading(
+            alias_changes.preview,
+            caller.owner,
+            name,
+            alias,
+            ref=body.model_id,
+            guarantee=body.new_guarantee(),
+            revision=body.revision,
+        )
+        return _preview_of(compute())
+
+    return await context.compute(caller.owner, work)
+
+
+def _preview_of(found: alias_changes.AliasPreview) -> AliasPreview:
+    """Return the response for a preview."""
+    before = None if found.before is None else _side_of(found.before)
+    return AliasPreview.from_row(found, before=before, after=_side_of(found.after))
+
+
+def _side_of(side: alias_changes.AliasSide) -> AliasSide:
+    """Return the response for one side of a preview."""
+    point = None
+    if side.point is not None and side.curve is not None:
+        point = operating_point_of(side.curve, side.point, None)
+    calibration = side.calibration
+    return AliasSide.from_row(
+        side,
+        model_id=side.model.id,
+        version=side.model.version,
+        point=point,
+        calibration_version=None if calibration is None else calibration.version,
+        calibration_method=None if calibration is None else calibration.method,
+    )
+
+
+@router.post("/{name}/aliases/{alias}/restore", summary="Restore a revision of an alias")
+@needs("train")
+def restore_alias(
+    *,
+    name: str,
+    alias: str,
+    body: AliasRestoration,
+    context: ContextDep,
+    caller: CallerDep,
+    response: Response,
+    if_match: Annotated[
+        str | None,
+        Header(
+            description="Newest revision of the alias; of a deleted alias, that of its deletion. Required.",
+            examples=['"4"'],
+        ),
+    ] = None,
+) -> Alias:
+    """Give the alias the model, guarantee, cutoff and memo of an earlier revision again. This is a new revision with
+    the evidence of the earlier one. To undo the last change, restore the revision before the newest one; a deleted
+    alias exists again. Returns 409 `model_deleted` if the model was deleted.
+    """
+    return show(
+        context.db.writing(
+            aliases.restore,
+            caller.owner,
+            name,
+            alias,
+            body.revision,
+            reason=body.reason,
+            author=caller.name,
+            if_revision=revision_of(if_match),
+        ),
+        response,
+    )
+
+
+@router.put("/{name}/aliases/{alias}/protection", summary="Protect an alias")
+@needs("admin")
+def put_alias_protection(
+    *,
+    name: str,
+    alias: str,
+    body: AliasProtection,
+    context: ContextDep,
+    caller: CallerDep,
+    response: Response,
+    if_match: IfMatch = None,
+) -> Alias:
+    """Set or lift the protection of an alias. Every change of a protected alias, and of the calibration of its model,
+    needs a reason; without one it returns 422 `reason_required`. The protection is a revision of the history, and
+    outlives the deletion of the alias.
+    """
+    return show(
+        context.db.writing(
+            aliases.protect,
+            caller.owner,
+            name,
+            alias,
+            protected=body.protected,
+            reason=body.reason,
+            author=caller.name,
+            if_revision=revision_of(if_match),
+        ),
+        response,
+    )
+
+
+def show(state: aliases.AliasState, response: Response) -> Alias:
+    """Return the response for an alias, and set its ETag."""
+    shown = alias_of(state)
+    response.headers["ETag"] = f'"{shown.revision}"'
+    return shown

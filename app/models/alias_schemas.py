@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self, cast
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, model_validator
 
-from app.http.schemas import Body, ModelId, PageOf, Resource, Text, Timestamp
+from app.http.schemas import (
+    Body,
+    ModelId,
+    PageOf,
+    ReasonText,
+    Resource,
+    Text,
+    Timestamp,
+    one_of,
+)
 from app.models.aliases import AliasState
-from app.platform.documents import AliasCutoff, StoredGuarantee, StoredMemo
-from app.platform.errors import NO_NUL_PATTERN
+from app.models.operating_point_schemas import OperatingPoint
+from app.platform.documents import AliasCutoff, EvidenceFile, StoredGuarantee, StoredMemo
+from app.platform.tables import AliasChange, ModelAliasHistory
 
 _Share = Annotated[float, Field(gt=0, lt=1)]
 
@@ -57,12 +67,6 @@ class AliasGuarantee(Body):
         return cast(StoredGuarantee, self.model_dump(mode="json"))
 
 
-_Words = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=2000, pattern=NO_NUL_PATTERN),
-]
-
-
 _Rows = Annotated[float, Field(gt=0.0, le=1e12, allow_inf_nan=False)]
 
 
@@ -72,12 +76,12 @@ _Cost = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 class DecisionMemo(Body):
     """Why an alias is moved. The service stores the memo but does not compute anything from it."""
 
-    reason: _Words | None = Field(
+    reason: ReasonText | None = Field(
         default=None,
         description="Reason for the decision.",
         examples=["Review team of four since May."],
     )
-    approved_by: _Words | None = Field(
+    approved_by: ReasonText | None = Field(
         default=None, description="Who approved the decision.", examples=["Credit committee"]
     )
     review: _Rows | None = Field(
@@ -113,10 +117,6 @@ class DecisionMemo(Body):
             raise ValueError(f"review must be at most rows = {self.rows:g}, got {self.review:g}")
         return self
 
-    def as_stored(self) -> StoredMemo:
-        """Return the memo as a document."""
-        return cast(StoredMemo, self.model_dump(mode="json"))
-
 
 class AliasTarget(Body):
     """The model that an alias should point to."""
@@ -134,21 +134,108 @@ class AliasTarget(Body):
 
     memo: DecisionMemo | None = Field(
         default=None,
-        description="Why the alias is moved. The memo is stored with this revision.",
+        description="Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; "
+        "`reason` and `approved_by` belong to this revision alone. Null removes the memo. A protected alias needs a "
+        "`reason`.",
     )
+
+    def new_memo(self) -> dict[str, Any] | Literal["keep"] | None:
+        """Return the members of the memo to change; "keep" if the request has none."""
+        if "memo" not in self.model_fields_set:
+            return "keep"
+        return None if self.memo is None else self.memo.model_dump(mode="json", exclude_unset=True)
 
     def new_guarantee(self) -> StoredGuarantee | Literal["keep"] | None:
         """Return the guarantee to store; "keep" if the request has none."""
-        if "guarantee" not in self.model_fields_set:
-            return "keep"
-        return None if self.guarantee is None else self.guarantee.as_stored()
+        return _given(self)
+
+
+class AliasProposal(Body):
+    """A change of an alias to preview: to a model, or back to an earlier revision."""
+
+    model_id: Text | None = Field(
+        default=None,
+        description="The model that the alias would point to, by any reference. Set exactly one of this and "
+        "`revision`.",
+        examples=["mdl_01a1f77425d3792391ae38bebae6593b"],
+    )
+    guarantee: AliasGuarantee | None = Field(
+        default=None,
+        description="The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee.",
+    )
+    revision: int | None = Field(
+        default=None, ge=1, lt=2**31, description="The revision that would be restored."
+    )
+
+    @model_validator(mode="after")
+    def _one_target(self) -> Self:
+        """Raise ValueError unless exactly one target is given, and a guarantee only with a model."""
+        if (self.model_id is None) == (self.revision is None):
+            got = "neither" if self.model_id is None else "both"
+            raise ValueError(f"exactly one of model_id and revision must be given, got {got}")
+        if self.revision is not None and "guarantee" in self.model_fields_set:
+            raise ValueError("guarantee must come with model_id: a revision has its own")
+        return self
+
+    def new_guarantee(self) -> StoredGuarantee | Literal["keep"] | None:
+        """Return the guarantee that the alias would get; "keep" if the request has none."""
+        return _given(self)
+
+
+def _given(body: AliasTarget | AliasProposal) -> StoredGuarantee | Literal["keep"] | None:
+    """Return the guarantee in a request; "keep" if it has none."""
+    if "guarantee" not in body.model_fields_set:
+        return "keep"
+    return None if body.guarantee is None else body.guarantee.as_stored()
+
+
+class AliasRestoration(Body):
+    """The revision of an alias to restore."""
+
+    revision: int = Field(
+        ge=1,
+        lt=2**31,
+        description="A revision in which the alias existed. Its model, guarantee, cutoff and memo apply again.",
+        examples=[3],
+    )
+    reason: ReasonText | None = Field(
+        default=None,
+        description="Reason for the change. A protected alias needs one, except to undo its last change.",
+        examples=["Version 4 rejects too many students."],
+    )
+
+
+class AliasProtection(Body):
+    """Whether an alias is protected."""
+
+    protected: bool = Field(
+        description="True: every change of the alias, and of the calibration of its model, needs a reason."
+    )
+    reason: ReasonText | None = Field(
+        default=None, description="Reason for the change. To lift the protection needs one."
+    )
 
 
 class AliasStep(Resource):
-    """One revision of an alias: its model, guarantee and cutoff from this time on."""
+    """One revision of an alias: its model, guarantee and cutoff from this time on. It remains when the alias or the
+    model is deleted.
+    """
 
     revision: int = Field(description="Revision number, from 1.")
+    change: Annotated[str, one_of(AliasChange)] = Field(
+        description="`set`: the alias was created or moved, or got another guarantee or memo. `restored`: an earlier "
+        "revision was restored. `deleted`: the alias was deleted. `protection`: its protection was set or lifted."
+    )
+    restores: int | None = Field(description="The restored revision. Null for other changes.")
     model_id: ModelId
+    model_version: int | None = Field(
+        description="Version of the model. Null for revisions of release 0.3.0."
+    )
+    calibration_version: int | None = Field(
+        description="Calibration that the model served at that time. Null without one, and for revisions of release "
+        "0.3.0."
+    )
+    protected: bool = Field(description="True if the alias is protected from this revision on.")
     guarantee: StoredGuarantee | None = Field(
         description="Guarantee of this revision. Null without one."
     )
@@ -162,6 +249,18 @@ class AliasStep(Resource):
         description="Name of the key that moved the alias. Null if it was moved without a key."
     )
     at: Timestamp = Field(description="Time of the change.")
+    evidence: list[EvidenceFile] | None = Field(
+        description="What was known about the model at that time, as files with their SHA-256: its report, its newest "
+        "evaluation, those that its checks are based on, and the newest comparison with the model before. "
+        "`…/revisions/{revision}/evidence` returns them. Null if none was recorded."
+    )
+    evidence_available: bool = Field(
+        description="True if the files are stored. They are deleted when the model is permanently deleted."
+    )
+
+
+class AliasRevisionPage(PageOf[AliasStep]):
+    """One page of the revisions of an alias."""
 
 
 class AliasSummary(Resource):
@@ -184,7 +283,18 @@ class AliasSummary(Resource):
     author: str | None = Field(
         description="Name of the key that last moved the alias. Null if it was moved without a key."
     )
+    protected: bool = Field(
+        description="True if every change of the alias, and of the calibration of its model, needs a reason."
+    )
     updated_at: Timestamp = Field(description="Time of the last change.")
+
+
+class DeletedAlias(AliasSummary):
+    """A deleted alias, as it was. `revision` and `memo` are those of the deletion, `updated_at` is its time."""
+
+
+class DeletedAliasPage(PageOf[DeletedAlias]):
+    """One page of deleted aliases."""
 
 
 class AliasPage(PageOf[AliasSummary]):
@@ -197,6 +307,57 @@ class Alias(AliasSummary):
     history: list[AliasStep] = Field(description="The revisions of the alias, the newest first.")
 
 
+class AliasSide(Resource):
+    """What an alias serves, before or after a change."""
+
+    model_id: ModelId
+    version: int = Field(description="Version of the model.")
+    guarantee: StoredGuarantee | None = Field(description="The guarantee. Null without one.")
+    cutoff: AliasCutoff | None = Field(description="The cutoff. Null without a guarantee.")
+    point: OperatingPoint | None = Field(
+        description="The rates of the cutoff on the validation rows of this model, with intervals. Null without a "
+        "cutoff, if it flags no row, or without a validation curve."
+    )
+    calibration_version: int | None = Field(
+        description="Calibration that the model serves. Null without one."
+    )
+    calibration_method: str | None = Field(description="Its method. Null without one.")
+    probability: float | None = Field(
+        description="Calibrated probability of a positive at the threshold. Null without both."
+    )
+    words: str = Field(description="Model and threshold in words.")
+
+
+class AliasPreview(Resource):
+    """What a change of an alias would do. Nothing was changed."""
+
+    name: str = Field(description="Name of the models.")
+    alias: str = Field(description="The alias.")
+    revision: int | None = Field(
+        description="Newest revision, also of a deleted alias: send it as `If-Match`. Null for a new alias."
+    )
+    protected: bool = Field(description="True if the alias is protected.")
+    reason_required: bool = Field(description="True if this change needs a reason.")
+    before: AliasSide | None = Field(
+        description="What the alias serves now. Null if it does not exist."
+    )
+    after: AliasSide = Field(description="What it would serve.")
+
+
+def step_of(row: ModelAliasHistory) -> AliasStep:
+    """Return the response for a revision of an alias."""
+    return AliasStep.from_row(
+        row,
+        change=row.change or AliasChange.SET,
+        evidence_available=row.evidence_key is not None,
+    )
+
+
 def alias_of(state: AliasState) -> Alias:
     """Return the response for an alias with its history."""
-    return Alias.from_row(state.alias, history=state.history)
+    return Alias.from_row(state.alias, history=[step_of(row) for row in state.history])
+
+
+def deleted_of(row: ModelAliasHistory) -> DeletedAlias:
+    """Return the response for a deleted alias, given its last revision."""
+    return DeletedAlias.from_row(row, updated_at=row.at)

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from app.models import repository
 from app.models.curves import PartCurve, curve_on
 from app.models.operating_points import cutoff_on, point_on
+from app.models.protection import reason_required
 from app.models.revisions import check_revision
 from app.models.service import HISTORY_SHOWN, VALIDATION, find
-from app.platform.audit import allow_over_quota
-from app.platform.documents import AliasCutoff, StoredGuarantee, StoredMemo
-from app.platform.errors import NAME, Invalid, NotFound, check_name
+from app.platform import catalogue
+from app.platform.audit import allow_over_quota, describe
+from app.platform.blobs import BlobWriter
+from app.platform.documents import AliasCutoff, EvidenceFile, StoredGuarantee, StoredMemo
+from app.platform.errors import (
+    NAME,
+    Conflict,
+    Invalid,
+    NotFound,
+    PreconditionFailed,
+    check_name,
+    invalid,
+)
 from app.platform.sql import Page, Session
-from app.platform.tables import Model, ModelAlias, ModelAliasHistory
+from app.platform.tables import AliasChange, Model, ModelAlias, ModelAliasHistory
 from core import metrics as core_metrics
 
 
@@ -53,6 +65,94 @@ def list_aliases(
     return repository.list_aliases(session, owner, name, limit=limit, after=after)
 
 
+def list_revisions(
+    session: Session, owner: str, name: str, alias: str, *, limit: int, after: str | None
+) -> Page[ModelAliasHistory]:
+    """Return a page of the revisions of an alias, newest first, also of a deleted alias. Raises NotFound if it never
+    existed, or if its history was pruned.
+    """
+    if re.fullmatch(NAME, name) and re.fullmatch(NAME, alias):
+        page = repository.list_revisions(session, owner, name, alias, limit=limit, after=after)
+        if page.data or after is not None:
+            return page
+    raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
+
+
+def list_deleted(
+    session: Session, owner: str, name: str, *, limit: int, after: str | None
+) -> Page[ModelAliasHistory]:
+    """Return a page of the last revisions of the deleted aliases of a model name, the last deleted first. Raises
+    NotFound if there is neither such a model nor a deleted alias of one.
+    """
+    if re.fullmatch(NAME, name):
+        page = repository.list_deleted_aliases(session, owner, name, limit=limit, after=after)
+        if page.data or repository.find_latest(session, owner, name) is not None:
+            return page
+    raise NotFound(f"there is no model {name[:200]!r}")
+
+
+def find_revision(
+    session: Session, owner: str, name: str, alias: str, revision: int
+) -> ModelAliasHistory:
+    """Return a revision of an alias, which may be deleted. Raises NotFound."""
+    if re.fullmatch(NAME, name) and re.fullmatch(NAME, alias):
+        found = repository.find_alias_revision(session, owner, name, alias, revision)
+        if found is not None:
+            return found
+    raise NotFound(f"the alias {name[:100]}@{alias[:100]} has no revision {revision}")
+
+
+def find_restorable(
+    session: Session, owner: str, name: str, alias: str, revision: int
+) -> ModelAliasHistory:
+    """Return a revision in which the alias existed. Raises NotFound, and Invalid for its deletion."""
+    found = find_revision(session, owner, name, alias, revision)
+    if found.change == AliasChange.DELETED:
+        raise invalid(
+            "/revision",
+            f"revision must be one in which {name}@{alias} existed; revision {revision} is its deletion",
+        )
+    return found
+
+
+def model_deleted(revision: ModelAliasHistory) -> Conflict:
+    """Return the error for a revision that cannot be restored because its model was deleted."""
+    version = "" if revision.model_version is None else f" (version {revision.model_version})"
+    return Conflict(
+        f"revision {revision.revision} of {revision.name}@{revision.alias} points to the model "
+        f"{revision.model_id}{version}, which was deleted: restore the model from the trash first",
+        code="model_deleted",
+    )
+
+
+def find_evidence(
+    session: Session, owner: str, name: str, alias: str, revision: int
+) -> tuple[str, list[EvidenceFile]]:
+    """Return the key of the archive with the evidence of a revision, and the list of its files. Raises NotFound with
+    the reason if there is none.
+    """
+    found = find_revision(session, owner, name, alias, revision)
+    if found.evidence is None:
+        raise NotFound(
+            f"revision {revision} of {name}@{alias} has no evidence: it is recorded when an alias is moved or restored",
+            code="no_evidence",
+        )
+    if found.evidence_key is None:
+        raise NotFound(
+            f"the evidence of revision {revision} of {name}@{alias} was deleted with the model {found.model_id}",
+            code="no_evidence",
+        )
+    return found.evidence_key, found.evidence
+
+
+@dataclass(frozen=True)
+class CollectedEvidence:
+    """What is known about a model at the moment: the files of an archive, and the writer that has it."""
+
+    files: list[EvidenceFile]
+    archive: BlobWriter
+
+
 def set_alias(
     session: Session,
     owner: str,
@@ -61,55 +161,268 @@ def set_alias(
     ref: str,
     *,
     guarantee: StoredGuarantee | Literal["keep"] | None = "keep",
-    memo: StoredMemo | None = None,
+    memo: Mapping[str, Any] | Literal["keep"] | None = "keep",
     author: str | None = None,
+    evidence: CollectedEvidence | None = None,
     if_revision: int | None,
     must_be_new: bool = False,
 ) -> tuple[AliasState, bool]:
     """Point the alias at a model of the same name, given by any reference; returns the alias, and True if it is new.
 
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
-    `guarantee` replaces that of the alias, None removes it; raises Invalid if the model cannot meet it.
-    `memo` and `author` belong to this revision alone.
+    `guarantee` replaces that of the alias, None removes it; raises Invalid if the model cannot meet it. `memo` has the
+    members of the memo to change, None removes it. Its `reason` and `approved_by` belong to this revision alone.
+    Raises Invalid if the alias is protected and there is no reason.
     """
     check_name("alias", alias)
-    model = _check_target(session, owner, name, ref)
+    model = _lock_target(session, owner, name, ref)
     current = repository.find_alias(session, owner, name, alias, lock=True)
-    created = False
+    before, created = None, False
     if current is None and if_revision is None:
+        last = repository.last_alias_revision(session, owner, name, alias)
         created = repository.create(session, owner, name, alias, model.id)
         current = repository.find_alias(session, owner, name, alias, lock=True)
+        if created and current is not None and last is not None:
+            # Otherwise a key without the scope `admin` could lift the protection by deleting the alias.
+            current.protected = last.protected
     if not created:
         # A bad version must be rolled back at once; an alias keeps at most HISTORY_SHOWN revisions.
         allow_over_quota(session)
         check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
         assert current is not None
-        repository.move(session, current, model.id)
+        before = _in_words(session, owner, current)
+        current.revision += 1
     assert current is not None
+    given = memo if isinstance(memo, Mapping) else {}
+    _check_reason(current, given.get("reason"), "/memo/reason")
     kept = current.guarantee if guarantee == "keep" else guarantee
     cutoff = (
-        None if kept is None else _cutoff_to_keep(session, model, kept, given=guarantee != "keep")
+        None if kept is None else cutoff_to_keep(session, model, kept, given=guarantee != "keep")
     )
-    repository.note_decision(
-        session, current, guarantee=kept, cutoff=cutoff, memo=memo, author=author
-    )
-    repository.add_to_history(session, current, HISTORY_SHOWN)
-    session.flush()
+    current.model_id, current.guarantee, current.cutoff = model.id, kept, cutoff
+    current.memo = _memo_to_store(current.memo, memo)
+    current.author = author
+    _record(session, current, model, AliasChange.SET, evidence=evidence)
+    _describe(session, current, before, words_of(name, model.version, cutoff))
     return get_alias(session, owner, name, alias), created
 
 
+def restore(
+    session: Session,
+    owner: str,
+    name: str,
+    alias: str,
+    revision: int,
+    *,
+    reason: str | None,
+    author: str | None,
+    if_revision: int | None,
+) -> AliasState:
+    """Give an alias the model, guarantee, cutoff and memo of an earlier revision again, as a new revision; a deleted
+    alias is created again. Nothing is computed, so this is fast.
+
+    `if_revision` is the newest revision that the caller saw, of a deleted alias that of its deletion. A protected alias
+    needs a reason, except to undo its last change. Raises NotFound, Invalid, Conflict if the model was deleted, and the
+    errors of `check_revision`.
+    """
+    target = find_restorable(session, owner, name, alias, revision)
+    model = repository.find(session, owner, target.model_id, lock=True)
+    current = repository.find_alias(session, owner, name, alias, lock=True)
+    newest = repository.last_alias_revision(session, owner, name, alias)
+    assert newest is not None
+    allow_over_quota(session)
+    check_revision(f"{name}@{alias}", current or newest, if_revision, must_be_new=False)
+    if model is None:
+        raise model_deleted(target)
+    before = "deleted" if current is None else _in_words(session, owner, current)
+    if current is None:
+        created = repository.create(session, owner, name, alias, model.id)
+        current = repository.find_alias(session, owner, name, alias, lock=True)
+        if not created or current is None:  # another request has just done it
+            raise PreconditionFailed(f"{name}@{alias} was changed at the same time: read it again")
+        current.protected = newest.protected
+    else:
+        current.revision += 1
+    if revision != repository.revision_before(session, newest):
+        _check_reason(current, reason, "/reason")
+    current.model_id, current.guarantee, current.cutoff = model.id, target.guarantee, target.cutoff
+    current.memo = _memo_to_store(
+        target.memo, {"reason": reason or f"Restores revision {revision}."}
+    )
+    current.author = author
+    _record(session, current, model, AliasChange.RESTORED, restores=target)
+    after = words_of(name, model.version, target.cutoff)
+    _describe(session, current, before, f"{after}, as in revision {revision}")
+    return get_alias(session, owner, name, alias)
+
+
 def remove_alias(
-    session: Session, owner: str, name: str, alias: str, *, if_revision: int | None
+    session: Session,
+    owner: str,
+    name: str,
+    alias: str,
+    *,
+    reason: str | None = None,
+    author: str | None = None,
+    if_revision: int | None,
 ) -> None:
-    """Delete the alias, given its revision as the caller has seen it. Its history is kept: a new alias of the same name
-    continues it.
+    """Delete the alias, given its revision as the caller has seen it. Its history is kept, with the deletion as the
+    newest revision: a new alias of the same name continues it. Raises Invalid if the alias is protected and there is no
+    reason.
     """
     current = _find(session, owner, name, alias, lock=True)
     check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
+    _check_reason(current, reason, None)
+    model = repository.find(session, owner, current.model_id)
+    assert model is not None  # a model with an alias cannot be deleted
+    before = _in_words(session, owner, current)
+    current.revision += 1
+    current.memo = _memo_to_store(current.memo, {"reason": reason})
+    current.author = author
+    _record(session, current, model, AliasChange.DELETED)
+    _describe(session, current, before, "deleted")
     repository.remove(session, current)
 
 
-def _cutoff_to_keep(
+def protect(
+    session: Session,
+    owner: str,
+    name: str,
+    alias: str,
+    *,
+    protected: bool,
+    reason: str | None,
+    author: str | None,
+    if_revision: int | None,
+) -> AliasState:
+    """Set or lift the protection of an alias, as a new revision. To lift it needs a reason. Returns the alias."""
+    current = _find(session, owner, name, alias, lock=True)
+    check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
+    _check_reason(current, reason, "/reason")
+    model = repository.find(session, owner, current.model_id)
+    assert model is not None  # a model with an alias cannot be deleted
+    current.protected = protected
+    current.revision += 1
+    current.memo = _memo_to_store(current.memo, {"reason": reason})
+    current.author = author
+    _record(session, current, model, AliasChange.PROTECTION)
+    describe(session, f"{name}@{alias}: {'protected' if protected else 'protection lifted'}")
+    return get_alias(session, owner, name, alias)
+
+
+def forget_model(session: Session, model_id: str) -> None:
+    """Delete the archives with evidence on a model that was permanently deleted. The revisions, with the hashes of the
+    files, remain.
+    """
+    repository.drop_evidence(session, model_id)
+
+
+def _check_reason(current: ModelAlias, reason: str | None, pointer: str | None) -> None:
+    """Raise Invalid if the alias is protected and there is no reason. Without a pointer, the reason is a parameter."""
+    if current.protected and not reason:
+        position = {"parameter": "reason"} if pointer is None else {"pointer": pointer}
+        raise reason_required(f"{current.name}@{current.alias}", position)
+
+
+_NO_MEMO: StoredMemo = {
+    "reason": None,
+    "approved_by": None,
+    "review": None,
+    "rows": None,
+    "cost_false_positive": None,
+    "cost_false_negative": None,
+    "prevalence": None,
+}
+_OF_ONE_REVISION = ("reason", "approved_by")
+_PAIRS = (("review", "rows"), ("cost_false_positive", "cost_false_negative"))
+
+
+def _memo_to_store(
+    before: StoredMemo | None, given: Mapping[str, Any] | Literal["keep"] | None
+) -> StoredMemo | None:
+    """Return the memo of a new revision: capacity, costs and prevalence stay as they are unless they are given; reason
+    and approval are those of this revision. None removes it.
+    """
+    if given is None:
+        return None
+    memo: dict[str, Any] = {**_NO_MEMO, **(before or {})}
+    memo |= dict.fromkeys(_OF_ONE_REVISION)
+    memo |= {} if given == "keep" else given
+    for pair in _PAIRS:  # one of them may have been removed
+        if any(memo[name] is None for name in pair):
+            memo |= dict.fromkeys(pair)
+    return None if not any(value is not None for value in memo.values()) else cast(StoredMemo, memo)
+
+
+def words_of(name: str, version: int, cutoff: AliasCutoff | None) -> str:
+    """Return a model and its cutoff in words.
+
+    >>> words_of("credit", 4, {"threshold": -0.21, "fpr": 0.1, "tpr": 0.5})
+    'credit v4 (threshold −0.21)'
+    """
+    if cutoff is None:
+        return f"{name} v{version} (no threshold)"
+    if cutoff["threshold"] is None:
+        return f"{name} v{version} (flags no rows)"
+    threshold = f"{cutoff['threshold']:.6g}".replace("-", "−")
+    return f"{name} v{version} (threshold {threshold})"
+
+
+def _in_words(session: Session, owner: str, alias: ModelAlias) -> str:
+    """Return the present model and cutoff of an alias in words."""
+    model = repository.find(session, owner, alias.model_id)
+    assert model is not None  # a model with an alias cannot be deleted
+    return words_of(alias.name, model.version, alias.cutoff)
+
+
+def _describe(session: Session, alias: ModelAlias, before: str | None, after: str) -> None:
+    """State the change of an alias in the audit log: `live: credit v3 (threshold −0.483) → v4 (threshold −0.21)`."""
+    if before is not None and before != "deleted":
+        after = after.removeprefix(f"{alias.name} ")
+    describe(session, f"{alias.alias}: {before or 'new'} → {after}")
+
+
+def _record(
+    session: Session,
+    alias: ModelAlias,
+    model: Model,
+    change: AliasChange,
+    *,
+    restores: ModelAliasHistory | None = None,
+    evidence: CollectedEvidence | None = None,
+) -> None:
+    """Store the new state of a locked alias, and add it to the history with its evidence: what was collected, or that
+    of the restored revision.
+    """
+    more: dict[str, Any] = {}
+    if restores is not None:
+        more = {
+            "restores": restores.revision,
+            "evidence": restores.evidence,
+            "evidence_key": restores.evidence_key,
+            "evidence_bytes": restores.evidence_bytes,
+        }
+    elif evidence is not None:
+        blob = catalogue.commit(session, evidence.archive)
+        more = {
+            "evidence": evidence.files,
+            "evidence_key": blob.key,
+            "evidence_bytes": blob.bytes,
+        }
+    repository.touch_alias(session, alias)
+    repository.add_to_history(
+        session,
+        alias,
+        HISTORY_SHOWN,
+        model_version=model.version,
+        calibration_version=model.calibration_version,
+        change=change,
+        **more,
+    )
+    session.flush()
+
+
+def cutoff_to_keep(
     session: Session, model: Model, guarantee: StoredGuarantee, *, given: bool
 ) -> AliasCutoff:
     """Return the cutoff on the validation curve with which a model meets a guarantee. Raises Invalid if it cannot.
@@ -152,8 +465,8 @@ def _kept_on(
     return point.threshold, point
 
 
-def _check_target(session: Session, owner: str, name: str, ref: str) -> Model:
-    """Return the model of a reference, locked; raises NotFound, and Invalid for a model of another name."""
+def find_target(session: Session, owner: str, name: str, ref: str) -> Model:
+    """Return the model of a reference; raises NotFound, and Invalid for a model of another name."""
     try:
         found = find(session, owner, ref)
     except NotFound as error:
@@ -163,6 +476,12 @@ def _check_target(session: Session, owner: str, name: str, ref: str) -> Model:
     if found.name != name:
         detail = f"an alias of {name[:100]!r} must point to a model of that name; {ref[:200]} is {found.name!r}"
         raise Invalid(detail, errors=[{"pointer": "/model_id", "detail": detail}])
+    return found
+
+
+def _lock_target(session: Session, owner: str, name: str, ref: str) -> Model:
+    """Return the model of a reference, locked; raises as `find_target` does."""
+    found = find_target(session, owner, name, ref)
     model = repository.find(session, owner, found.id, lock=True)
     if model is None:  # deleted between the two statements
         raise NotFound(f"there is no model {ref[:200]!r}")

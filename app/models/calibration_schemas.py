@@ -15,6 +15,7 @@ from app.http.schemas import (
     Level,
     ModelId,
     Positives,
+    ReasonText,
     Resource,
     Text,
     one_of,
@@ -88,6 +89,22 @@ class CalibrationRequest(Body):
         description="A ready dataset with the model's features and label. The model must not have been trained on "
         "its rows."
     )
+    reason: ReasonText | None = Field(
+        default=None,
+        description="Reason for the recalibration. Required if a protected alias points to the model.",
+        examples=["Default rate has doubled since March."],
+    )
+
+
+class CalibrationRestoration(Body):
+    """The version of a calibration to restore."""
+
+    version: int = Field(ge=1, lt=2**31, description="An earlier version.", examples=[1])
+    reason: ReasonText | None = Field(
+        default=None,
+        description="Reason for the change. Required if a protected alias points to the model, except to undo the last "
+        "change.",
+    )
 
 
 class CalibrationSummary(Resource):
@@ -112,6 +129,14 @@ class CalibrationSummary(Resource):
         "unless a request states another."
     )
     job_id: JobId
+    restores: int | None = Field(
+        description="The earlier version that was restored: this one is a copy of it. Null for others."
+    )
+    reason: str | None = Field(description="Reason for this version. Null if none was given.")
+    author: str | None = Field(
+        description="Name of the key that requested this version. Null for the one of the training, and for those of "
+        "release 0.3.0."
+    )
     created_at: CreatedAt
 
 

@@ -18,7 +18,10 @@ from typing_extensions import TypedDict
 
 from app.models import repository
 from app.models import service as models
+from app.models.protection import protecting, reason_required
+from app.models.revisions import check_revision
 from app.platform import documents
+from app.platform.audit import allow_over_quota, describe
 from app.platform.documents import (
     CalibrationPeriods,
     DatasetLineage,
@@ -26,7 +29,7 @@ from app.platform.documents import (
     ReliabilityPoint,
     document_of,
 )
-from app.platform.errors import Conflict, NotFound
+from app.platform.errors import Conflict, NotFound, invalid
 from app.platform.sql import Base, Session, db_now
 from app.platform.tables import DatasetKind, Model, ModelCalibration
 from core import probability as core_probability
@@ -191,6 +194,8 @@ def row_of(
     version: int,
     job_id: str,
     dataset: DatasetLineage | None,
+    reason: str | None = None,
+    author: str | None = None,
 ) -> ModelCalibration:
     """Return the row of a calibration that a job has fitted; its time is set when it is written."""
     with np.load(workdir / record["file"], allow_pickle=False) as arrays:
@@ -201,6 +206,8 @@ def row_of(
         version=version,
         job_id=job_id,
         dataset=dataset,
+        reason=reason,
+        author=author,
         method=record["method"],
         prevalence=record["prevalence"],
         trained_on=record["trained_on"],
@@ -356,3 +363,84 @@ def add(session: Session, owner: str, row: ModelCalibration) -> None:
     stamp(row)
     model.calibration_version = row.version
     session.add(row)
+
+
+_COPIED = (
+    "method",
+    "parameters",
+    "low",
+    "high",
+    "prevalence",
+    "trained_on",
+    "dataset",
+    "rows",
+    "positives",
+    "log_losses",
+    "reliability",
+    "job_id",
+)
+"""The columns of a calibration that a restored one shares."""
+
+
+def restore(
+    session: Session,
+    owner: str,
+    ref: str,
+    version: int,
+    *,
+    reason: str | None,
+    author: str | None,
+    if_version: int | None,
+) -> tuple[Model, ModelCalibration, Sequence[ModelCalibration]]:
+    """Add a copy of an earlier calibration as the next version, which is then current; returns what `read` returns.
+
+    `if_version` is the current version as the caller has seen it. A model of a protected alias needs a reason, except
+    to undo the last change. Raises NotFound, Invalid and the errors of `check_revision`.
+    """
+    found = models.find(session, owner, ref)
+    model = repository.find(session, owner, found.id, lock=True)
+    if model is None:  # deleted between the two statements
+        raise NotFound(f"there is no model {ref[:200]!r}")
+    session.refresh(model)  # its calibration may have changed between the two statements
+    name = f"{model.name}:{model.version}"
+    row = find_served(session, model)
+    if row is None:
+        raise NotFound(
+            f"model {model.id} has no calibration: {why_none(model)}", code="no_calibration"
+        )
+    check_revision(f"the calibration of {name}", row, if_version, must_be_new=False)
+    earlier = repository.find_calibration(session, model.id, version)
+    if earlier is None:
+        raise NotFound(f"{name} has no calibration of version {version}", code="no_calibration")
+    if version == row.version:
+        raise invalid(
+            "/version", f"version must be an earlier one, got {version}, which is current"
+        )
+    if version != row.version - 1:
+        check_reason(session, owner, model, reason)
+    allow_over_quota(session)  # a wrong calibration must be undone at once
+    copied = {column: getattr(earlier, column) for column in _COPIED}
+    add(
+        session,
+        owner,
+        ModelCalibration(
+            model_id=model.id,
+            restores=version,
+            reason=reason or f"Restores version {version}.",
+            author=author,
+            **copied,
+        ),
+    )
+    session.flush()
+    describe(
+        session,
+        f"{model.name} v{model.version}: calibration {row.version} ({row.method}) → {row.version + 1} "
+        f"({earlier.method}), as in version {version}",
+    )
+    return read(session, owner, model.id)
+
+
+def check_reason(session: Session, owner: str, model: Model, reason: str | None) -> None:
+    """Raise Invalid if a protected alias points to the model and there is no reason to change its probabilities."""
+    if not reason and (alias := protecting(session, owner, model.id)) is not None:
+        raise reason_required(alias, {"pointer": "/reason"})

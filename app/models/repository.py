@@ -5,24 +5,36 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from sqlalchemy import Select, exists, func, select, tuple_, union, update
 from sqlalchemy import delete as sql_delete
-from sqlalchemy import exists, func, select, tuple_, union, update
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, defer
 from sqlalchemy.orm import aliased as another
 
 from app.platform import catalogue
 from app.platform.blobs import Blob
-from app.platform.documents import AliasCutoff, StoredGuarantee, StoredMemo, TableProfile
-from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next_number, upsert_into
+from app.platform.documents import AliasCutoff, TableProfile
+from app.platform.sql import (
+    ALL_ROWS,
+    Page,
+    RowFilter,
+    db_now,
+    decode_cursor,
+    encode_cursor,
+    fetch_page,
+    next_number,
+    upsert_into,
+)
 from app.platform.tables import (
     FINAL_STATES,
+    AliasChange,
     BatchScore,
     Job,
     Model,
     ModelAlias,
     ModelAliasHistory,
     ModelCalibration,
+    ModelComment,
     ModelCurve,
     ModelImportance,
     ModelLabelMetrics,
@@ -431,32 +443,17 @@ def remove(session: Session, alias: ModelAlias) -> None:
     session.flush()
 
 
-def move(session: Session, alias: ModelAlias, model_id: str) -> None:
-    """Point a locked alias at another model, with the next revision."""
-    alias.revision += 1
-    alias.model_id = model_id
+def touch_alias(session: Session, alias: ModelAlias) -> None:
+    """Store the new state of a locked alias, changed now."""
     alias.updated_at = db_now()
     session.flush()
+    session.refresh(alias)
 
 
-def note_decision(
-    session: Session,
-    alias: ModelAlias,
-    *,
-    guarantee: StoredGuarantee | None,
-    cutoff: AliasCutoff | None,
-    memo: StoredMemo | None,
-    author: str | None,
-) -> None:
-    """Store the guarantee of a locked alias, the cutoff with which its model meets it, and the author and memo of the
-    change.
+def add_to_history(session: Session, alias: ModelAlias, most: int, **values: Any) -> None:
+    """Add the current state of the alias to its history, of which the `most` newest revisions are kept. `values` are
+    the columns that only the history has.
     """
-    alias.guarantee, alias.cutoff, alias.memo, alias.author = guarantee, cutoff, memo, author
-    session.flush()
-
-
-def add_to_history(session: Session, alias: ModelAlias, most: int) -> None:
-    """Add the current state of the alias to its history, of which the `most` newest revisions are kept."""
     of_alias = {"owner": alias.owner, "name": alias.name, "alias": alias.alias}
     session.execute(
         sql_delete(ModelAliasHistory)
@@ -475,8 +472,96 @@ def add_to_history(session: Session, alias: ModelAlias, most: int) -> None:
             cutoff=alias.cutoff,
             memo=alias.memo,
             author=alias.author,
+            protected=alias.protected,
             at=alias.updated_at,
+            **values,
         )
+    )
+
+
+def _of_alias(owner: str, name: str, alias: str) -> Select[ModelAliasHistory]:
+    """Return the statement that selects the history of an alias."""
+    return select(ModelAliasHistory).where(
+        ModelAliasHistory.readable_by(owner),
+        ModelAliasHistory.name == name,
+        ModelAliasHistory.alias == alias,
+    )
+
+
+def find_alias_revision(
+    session: Session, owner: str, name: str, alias: str, revision: int
+) -> ModelAliasHistory | None:
+    """Return a revision of an alias, which may be deleted; None if it does not exist."""
+    statement = _of_alias(owner, name, alias).where(ModelAliasHistory.revision == revision)
+    return session.scalars(statement).one_or_none()
+
+
+def last_alias_revision(
+    session: Session, owner: str, name: str, alias: str
+) -> ModelAliasHistory | None:
+    """Return the newest revision of an alias, which may be deleted; None if it has no history."""
+    statement = _of_alias(owner, name, alias).order_by(ModelAliasHistory.revision.desc()).limit(1)
+    return session.scalars(statement).one_or_none()
+
+
+def revision_before(session: Session, newest: ModelAliasHistory) -> int | None:
+    """Return the number of the revision before this one of its alias; None if there is none."""
+    statement = (
+        _of_alias(newest.owner, newest.name, newest.alias)
+        .where(ModelAliasHistory.revision < newest.revision)
+        .with_only_columns(func.max(ModelAliasHistory.revision))
+    )
+    return session.scalar(statement)
+
+
+def list_revisions(
+    session: Session, owner: str, name: str, alias: str, *, limit: int, after: str | None
+) -> Page[ModelAliasHistory]:
+    """Return a page of the revisions of an alias, newest first."""
+    statement = _of_alias(owner, name, alias).order_by(ModelAliasHistory.revision.desc())
+    if after is not None:
+        statement = statement.where(ModelAliasHistory.revision < decode_cursor(after)[0])
+    rows = list(session.scalars(statement.limit(limit + 1)))
+    if len(rows) <= limit:
+        return Page(rows, False, None)
+    return Page(rows[:limit], True, encode_cursor(float(rows[limit - 1].revision), alias))
+
+
+def list_deleted_aliases(
+    session: Session, owner: str, name: str, *, limit: int, after: str | None
+) -> Page[ModelAliasHistory]:
+    """Return a page of the deletions of those aliases of a model name that do not exist now, the last one first."""
+    later = another(ModelAliasHistory)
+    exists_now = exists().where(
+        ModelAlias.owner == ModelAliasHistory.owner,
+        ModelAlias.name == ModelAliasHistory.name,
+        ModelAlias.alias == ModelAliasHistory.alias,
+    )
+    is_old = exists().where(
+        later.owner == ModelAliasHistory.owner,
+        later.name == ModelAliasHistory.name,
+        later.alias == ModelAliasHistory.alias,
+        later.revision > ModelAliasHistory.revision,
+    )
+    statement = select(ModelAliasHistory).where(
+        ModelAliasHistory.readable_by(owner),
+        ModelAliasHistory.name == name,
+        ModelAliasHistory.change == AliasChange.DELETED,
+        ~exists_now,
+        ~is_old,
+    )
+    return fetch_page(
+        session, statement, ModelAliasHistory.at, ModelAliasHistory.alias, limit=limit, after=after
+    )
+
+
+def drop_evidence(session: Session, model_id: str) -> None:
+    """Remove the references to archives with evidence on a model from the history of aliases."""
+    session.execute(
+        update(ModelAliasHistory)
+        .where(ModelAliasHistory.model_id == model_id)
+        .values(evidence_key=None, evidence_bytes=None),
+        execution_options={"synchronize_session": False},
     )
 
 
@@ -601,3 +686,28 @@ def find_profile(session: Session, model_id: str) -> TableProfile | None:
 def find_importance(session: Session, model_id: str) -> ModelImportance | None:
     """Return the importance of a model's features; None if not measured."""
     return session.get(ModelImportance, model_id)
+
+
+def list_comments(
+    session: Session, owner: str, model_id: str, *, limit: int, after: str | None
+) -> Page[ModelComment]:
+    """Return a page of the comments on a model, the newest first."""
+    statement = select(ModelComment).where(
+        ModelComment.readable_by(owner), ModelComment.model_id == model_id
+    )
+    return fetch_page(
+        session, statement, ModelComment.created_at, ModelComment.id, limit=limit, after=after
+    )
+
+
+def find_comment(
+    session: Session, owner: str, model_id: str, comment_id: str
+) -> ModelComment | None:
+    """Return a comment on a model; None if it does not exist."""
+    return session.scalars(
+        select(ModelComment).where(
+            ModelComment.readable_by(owner),
+            ModelComment.model_id == model_id,
+            ModelComment.id == comment_id,
+        )
+    ).one_or_none()

@@ -1,16 +1,16 @@
-"""Revisions of aliases and reason codes: a change must name the revision that the caller has seen
+"""Revisions of aliases, reason codes and calibrations: a change must name the revision that the caller has seen
 (optimistic locking).
 """
 
 from __future__ import annotations
 
 from app.platform.errors import Invalid, PreconditionFailed, PreconditionRequired
-from app.platform.tables import ModelAlias, ReasonCodes
+from app.platform.tables import ModelAlias, ModelAliasHistory, ModelCalibration, ReasonCodes
 
 
 def check_revision(
     shown: str,
-    current: ModelAlias | ReasonCodes | None,
+    current: ModelAlias | ModelAliasHistory | ReasonCodes | ModelCalibration | None,
     if_revision: int | None,
     must_be_new: bool,
 ) -> None:
@@ -19,14 +19,15 @@ def check_revision(
     """
     if current is None:
         raise PreconditionFailed(f"{shown} does not exist yet: create it without If-Match")
+    revision = current.version if isinstance(current, ModelCalibration) else current.revision
     if must_be_new:
-        raise PreconditionFailed(f"{shown} already exists, at revision {current.revision}")
+        raise PreconditionFailed(f"{shown} already exists, at revision {revision}")
     if if_revision is None:
         raise PreconditionRequired(
-            f'{shown} exists: send If-Match: "{current.revision}" to change this revision'
+            f'{shown} exists: send If-Match: "{revision}" to change this revision'
         )
-    if if_revision != current.revision:
-        raise PreconditionFailed(f"{shown} is at revision {current.revision}, not {if_revision}")
+    if if_revision != revision:
+        raise PreconditionFailed(f"{shown} is at revision {revision}, not {if_revision}")
 
 
 def revision_of(if_match: str | None) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.models import (
     alias_endpoints,
     calibration_endpoints,
+    comment_endpoints,
     curve_endpoints,
     endpoints,
     margin_endpoints,
@@ -24,5 +25,6 @@ ROUTERS = tuple(
         margin_endpoints,
         alias_endpoints,
         reason_code_endpoints,
+        comment_endpoints,
     )
 )

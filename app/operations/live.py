@@ -10,12 +10,14 @@ from typing import Annotated, Literal, get_args
 from pydantic import Field
 
 from app.evaluation import repository
+from app.evaluation.checks import Acknowledgement
 from app.evaluation.service import seen_of
 from app.http.schemas import ModelId, Resource, Timestamp, one_of
 from app.models import repository as model_rows
 from app.models.service import VALIDATION
 from app.platform.documents import StoredMemo
 from app.platform.sql import Session
+from app.platform.tables import Acknowledgement as AcknowledgementRow
 from app.platform.tables import Evaluation, ModelAlias, ModelMetrics
 
 NextStep = Literal["evaluate", "recalibrate", "retrain", "compare"]
@@ -45,10 +47,14 @@ class LiveAlias(Resource):
     changed: bool | None = Field(
         description="True if that evaluation found a change. Null without one."
     )
+    acknowledgement: Acknowledgement | None = Field(
+        description="Who has seen that change, when, and why nothing else is done. Null if nobody has, or if there is "
+        "no change."
+    )
     next_step: Annotated[str, one_of(get_args(NextStep))] | None = Field(
         description="`evaluate`: there is no evaluation on new rows, or none since the recalibration. "
         "`recalibrate`: only the probabilities are wrong. `retrain`: the model ranks worse than at "
-        "validation. `compare`: there is a newer version. Null: nothing to do."
+        "validation. `compare`: there is a newer version. Null: nothing to do, or the change was acknowledged."
     )
 
 
@@ -80,10 +86,18 @@ def list_live(
                 evaluation_id=None if evaluation is None else evaluation.id,
                 evaluated_at=None if evaluation is None else evaluation.created_at,
                 changed=None if evaluation is None else (evaluation.drift or {})["changed"],
+                acknowledgement=_acknowledgement(evaluation),
                 next_step=_next_step(evaluation, calibrated.get(model.id), outdated=outdated_here),
             )
         )
     return live
+
+
+def _acknowledgement(checked: Evaluation | None) -> AcknowledgementRow | None:
+    """Return the acknowledgement of the change that an evaluation found; None without one."""
+    if checked is None or not (checked.drift or {})["changed"]:
+        return None
+    return checked.acknowledgement
 
 
 def _flagged(alias: ModelAlias, of: ModelMetrics | None) -> float | None:
@@ -99,13 +113,13 @@ def _next_step(
     checked: Evaluation | None, calibrated: float | None, *, outdated: bool
 ) -> NextStep | None:
     """Return the recommended next step; None if there is none. An evaluation before the last recalibration does not
-    count for the probabilities.
+    count for the probabilities. An acknowledged one asks for nothing.
     """
     if outdated:
         return "compare"
     if checked is None or checked.drift is None:
         return "evaluate"
-    if not checked.drift["changed"]:
+    if not checked.drift["changed"] or checked.acknowledgement is not None:
         return None
     wrong = any(test["changed"] for test in checked.drift.get("probabilities", ()))
     worse = any(

@@ -11,6 +11,7 @@ from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.datasets.schemas import ListedDataset
 from app.evaluation import comparisons
+from app.evaluation.checks import Acknowledgement
 from app.evaluation.repository import find_drifted
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.schemas import DatasetId, EvaluationId, ModelId, Resource, Timestamp
@@ -41,6 +42,9 @@ class DriftedModel(Resource):
     dataset_name: str = Field(description="Name of the dataset.")
     summary: str = Field(description="What changed, in one sentence.")
     created_at: Timestamp = Field(description="Time at which the evaluation was requested.")
+    acknowledgement: Acknowledgement | None = Field(
+        description="Who has seen it, when, and why nothing else is done. Null if nobody has."
+    )
 
 
 class OutdatedAlias(Resource):
@@ -76,8 +80,8 @@ class Overview(Resource):
         "failures."
     )
     drifted: list[DriftedModel] = Field(
-        description="Models that changed significantly according to their newest ready evaluation, the most "
-        "recently evaluated first."
+        description="Models that changed significantly according to their newest ready evaluation: those that nobody "
+        "has acknowledged first, and then the most recently evaluated first."
     )
     has_more_drifted: bool = Field(description="True if there are more such models than `limit`.")
     outdated: list[OutdatedAlias] = Field(

@@ -24,6 +24,7 @@ _MADE = (
 
 
 _QUOTA_CHECK = "quota_check"  # key in a session's notes
+_SUMMARY = "summary"  # key in a session's notes: the change in words
 
 
 def watch(sessions: sessionmaker[Session]) -> None:
@@ -49,6 +50,13 @@ def allow_over_quota(session: Session) -> None:
     changes that store a small, bounded amount and must work then, such as the rotation of a leaked key.
     """
     session.info.pop(_QUOTA_CHECK, None)
+
+
+def describe(session: Session, words: str) -> None:
+    """State in words what this transaction changes, for its audit entry: for a change of which the route and the path
+    do not say enough, such as the versions between which an alias moved.
+    """
+    session.info[_SUMMARY] = words
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +138,7 @@ def before_commit(session: Session) -> None:
 
     For a transaction that is rolled back in any case, to find out whether it would be committed.
     """
+    words = session.info.pop(_SUMMARY, None)
     actor = acting.get()
     if actor is None:
         return
@@ -146,6 +155,7 @@ def before_commit(session: Session) -> None:
             action=actor.action,
             path=actor.path,
             made=made,
+            summary=words,
             request_id=actor.request_id,
             client=actor.client,
             created_at=db_now(),

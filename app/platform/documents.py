@@ -711,6 +711,24 @@ class StoredMemo(TypedDict):
 
 
 @described
+class EvidenceFile(TypedDict):
+    """A file of the evidence that an alias was moved on."""
+
+    name: Annotated[str, Field(examples=["report.html"])]
+    """Name of the file in the archive."""
+    of: Annotated[
+        str, WithJsonSchema({"type": "string", "enum": ["report", "evaluation", "comparison"]})
+    ]
+    """What the file is."""
+    id: str
+    """Id of the model, of the evaluation or of the comparison."""
+    sha256: str
+    """SHA-256 of the file."""
+    bytes: int
+    """Size of the file."""
+
+
+@described
 class StoredReasonEntry(TypedDict):
     """One entry of the reason codes."""
 

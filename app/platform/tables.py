@@ -44,6 +44,7 @@ from app.platform.documents import (
     BatchSummary,
     BestMargin,
     DatasetLineage,
+    EvidenceFile,
     FeatureImportance,
     FoldAuc,
     GradedOrder,
@@ -690,6 +691,8 @@ class AuditEntry(Owned):
     action: Mapped[str]
     path: Mapped[str | None]
     made: Mapped[list[str]]
+    summary: Mapped[str | None]
+    """The change in words, if the code that made it says so (`app.platform.audit.describe`)."""
     request_id: Mapped[str | None]
     client: Mapped[str | None]
     created_at: Mapped[float]
@@ -814,11 +817,30 @@ class ModelAlias(Owned):
     cutoff: Mapped[Document[AliasCutoff] | None]
     memo: Mapped[Document[StoredMemo] | None]
     author: Mapped[str | None]
+    protected: Mapped[bool] = mapped_column(server_default=false())
+    """Whether each change needs a reason."""
     updated_at: Mapped[float]
 
 
+class AliasChange(StrEnum):
+    """What created a revision of an alias: a new target, guarantee or memo; the restoration of an earlier revision;
+    its deletion; or a change of its protection.
+    """
+
+    SET = "set"
+    RESTORED = "restored"
+    DELETED = "deleted"
+    PROTECTION = "protection"
+
+
 class ModelAliasHistory(Owned):
-    """The history of an alias, revision by revision, so that a rollback is one PUT."""
+    """The history of an alias, revision by revision, so that a rollback is one request. It outlives the alias and the
+    models.
+
+    `evidence` lists the files, with their hashes, that were known about the model when the alias was moved. They are in
+    a ZIP archive in the blob store until the model is permanently deleted. Revisions of release 0.3.0 have no
+    `model_version`, `change` (they were set) and evidence.
+    """
 
     __tablename__ = "model_alias_history"
 
@@ -833,6 +855,29 @@ class ModelAliasHistory(Owned):
     author: Mapped[str | None]
     principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     at: Mapped[float]
+    model_version: Mapped[int | None]
+    change: Mapped[str | None]
+    restores: Mapped[int | None]
+    """The revision that this one restores."""
+    protected: Mapped[bool] = mapped_column(server_default=false())
+    calibration_version: Mapped[int | None]
+    evidence: Mapped[Document[list[EvidenceFile]] | None]
+    evidence_key: Mapped[str | None] = mapped_column(index=True)
+    evidence_bytes: Mapped[int | None]
+
+
+class ModelComment(Owned):
+    """A comment of a person on a model."""
+
+    __tablename__ = "model_comments"
+    __table_args__ = (Index(None, "model_id", "created_at", "id"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    model_id: Mapped[str] = mapped_column(ForeignKey("models.id", ondelete="CASCADE"))
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None]
+    text: Mapped[str]
+    created_at: Mapped[float]
 
 
 class ModelMetrics(Base):
@@ -976,6 +1021,10 @@ class ModelCalibration(Base):
     log_losses: Mapped[Document[dict[str, float]]]
     reliability: Mapped[Document[Reliability] | None]
     job_id: Mapped[str]
+    restores: Mapped[int | None]
+    """The earlier version of which this one is a copy."""
+    reason: Mapped[str | None]
+    author: Mapped[str | None]
     created_at: Mapped[float]
 
 
@@ -1173,6 +1222,8 @@ class Evaluation(Trashable, JobOutputRow):
     metrics: Mapped[Json | None]
     drift: Mapped[Json | None]
 
+    acknowledgement: Mapped[Acknowledgement | None] = relationship(viewonly=True, lazy="selectin")
+
 
 class EvaluationCurve(Base):
     """The ROC curve of an evaluation, in the form of a model's (`ModelCurve`)."""
@@ -1190,6 +1241,20 @@ class EvaluationCurve(Base):
     """Of each group in the order of the result: the scores of its positives, ascending, then those of its negatives;
     float64. Null without groups, or if the rows allow no guarantee.
     """
+
+
+class Acknowledgement(Base):
+    """A person has seen that an evaluation found a change, and says why nothing else is done."""
+
+    __tablename__ = "evaluation_acknowledgements"
+
+    evaluation_id: Mapped[str] = mapped_column(
+        ForeignKey("evaluations.id", ondelete="CASCADE"), primary_key=True
+    )
+    reason: Mapped[str]
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
+    at: Mapped[float]
 
 
 class Comparison(Trashable, JobOutputRow):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.models import aliases
 from app.models import service as models
 from app.platform.errors import NotFound
 from app.platform.sql import Page, Session
@@ -38,6 +39,7 @@ def delete(session: Session, owner: str, id_: str) -> None:
     entry = _find(session, owner, id_)
     repository.delete_for_good(session, owner, entry)
     if entry.kind == "model":
+        aliases.forget_model(session, entry.id)
         models.forget_name(session, owner, entry.name)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from rankwright import api, types
@@ -25,6 +25,7 @@ from rankwright.operations import (
     Iteration,
     Page,
     ask,
+    bytes_of,
     each_of,
     free,
     free_items,
@@ -524,6 +525,9 @@ class _ModelsOperations(_Collection):
     alias_page = free(api.list_aliases)
     aliases = free_items(api.list_aliases)
     read_alias = free(api.read_alias)
+    alias_revisions = free_items(api.list_alias_revisions)
+    alias_revision_page = free(api.list_alias_revisions)
+    deleted_aliases = free_items(api.list_deleted_aliases)
     read_reason_codes = free(api.read_reason_codes)
 
     @operation
@@ -555,7 +559,8 @@ class _ModelsOperations(_Collection):
             the rows, and `{"threshold": 1.74}` uses a fixed threshold. None removes it; "keep" leaves it as it is.
         memo : mapping, optional
             Notes that are stored with this revision: "reason", "approved_by", "review", "rows", "cost_false_positive",
-            "cost_false_negative", "prevalence".
+            "cost_false_negative", "prevalence". A protected alias needs a "reason". Capacity, costs and prevalence that
+            are not given stay as they are.
         revision : int, str or None
             Move the alias only if it has this revision. None only creates it. Default: its current revision.
 
@@ -569,7 +574,7 @@ class _ModelsOperations(_Collection):
         Conflict
             Somebody else moved the alias in the meantime.
         Invalid
-            The model cannot keep the guarantee.
+            The model cannot keep the guarantee, or the alias is protected and there is no reason.
         """
         if revision == NOW:
             revision = yield from self._revision_of(api.read_alias(name, alias))
@@ -615,6 +620,7 @@ class _ModelsOperations(_Collection):
         *,
         window: tuple[float, float] = (0.0, 1.0),
         confidence: float = 0.95,
+        reason: str | None = None,
         idempotency_key: str | None = None,
     ) -> Steps[Either[Promotion[Comparison], Promotion[AsyncComparison]]]:
         """Compare a challenger with the model of an alias, and move the alias if the challenger is better.
@@ -635,6 +641,9 @@ class _ModelsOperations(_Collection):
         confidence : float
             Confidence level of the interval, from 0.5 to below 1. If both models rank equally well, the alias moves
             with a probability of about (1 - confidence) / 2.
+        reason : str, optional
+            Reason that is stored with the move. Default: the difference with its interval, and the id of the
+            comparison.
         idempotency_key : str, optional
             Identifies the comparison, so that a repeated call does not make another.
 
@@ -657,7 +666,8 @@ class _ModelsOperations(_Collection):
         try:
             now = yield from ask(api.read_alias(name, label))
         except NotFound:
-            made = yield from self._set_alias(name, label, new.id, None)
+            memo = None if reason is None else {"reason": reason}
+            made = yield from self._set_alias(name, label, new.id, None, memo=memo)
             return _either(Promotion(True, made, None, None))
         if now.model_id == new.id:
             return _either(Promotion(False, now, None, None))
@@ -674,7 +684,12 @@ class _ModelsOperations(_Collection):
         sign = 1.0 if difference.first == new.id else -1.0
         gain = sorted((sign * difference.low, sign * difference.high))
         if gain[0] > 0.0:
-            now = yield from self._set_alias(name, label, new.id, now.revision)
+            found = (
+                f"The area is larger by {sign * difference.value:.4g} ({gain[0]:.4g} to {gain[1]:.4g}) in "
+                f"{cast(Any, comparison).id}."
+            )
+            memo = {"reason": found if reason is None else reason}
+            now = yield from self._set_alias(name, label, new.id, now.revision, memo=memo)
         value = types.Interval(value=sign * difference.value, low=gain[0], high=gain[1])
         return _either(Promotion(gain[0] > 0.0, now, comparison, value))
 
@@ -689,8 +704,174 @@ class _ModelsOperations(_Collection):
         return cast(int, found.revision)
 
     @operation
-    def delete_alias(self, name: str, alias: str, *, revision: int | str) -> Steps[None]:
-        """Delete an alias.
+    def preview_alias(
+        self,
+        name: str,
+        alias: str,
+        model: Any = None,
+        *,
+        guarantee: Mapping[str, float] | Literal["keep"] | None = "keep",
+        to: int | None = None,
+    ) -> Steps[types.AliasPreview]:
+        """Read what a change of an alias would do, without changing anything.
+
+        Parameters
+        ----------
+        name : str
+            Name of the model.
+        alias : str
+            Name of the alias.
+        model : Model or str, optional
+            The model that the alias would point at, its id or its reference.
+        guarantee : mapping, "keep" or None
+            The guarantee that the alias would get, as for `set_alias`.
+        to : int, optional
+            The revision that would be restored, instead of `model`.
+
+        Returns
+        -------
+        types.AliasPreview
+            What the alias serves now, and what it would serve: threshold, rates, share of flagged rows, calibration.
+        """
+        fields: dict[str, Any] = {} if model is None else {"model_id": _named(model)}
+        if not isinstance(guarantee, str):
+            fields["guarantee"] = NULL if guarantee is None else guarantee
+        if to is not None:
+            fields["revision"] = to
+        return (yield from ask(api.preview_alias(name, alias, **cast(Any, fields))))
+
+    @operation
+    def restore_alias(
+        self,
+        name: str,
+        alias: str,
+        to: int | None = None,
+        *,
+        reason: str | None = None,
+        revision: int | str | None = NOW,
+    ) -> Steps[types.Alias]:
+        """Restore an earlier revision of an alias: undo its last change, its deletion too.
+
+        Parameters
+        ----------
+        name : str
+            Name of the model.
+        alias : str
+            Name of the alias.
+        to : int, optional
+            The revision to restore. Default: the one before the newest, which undoes the last change.
+        reason : str, optional
+            Reason for the change. A protected alias needs one, except to undo its last change.
+        revision : int or str
+            Restore only if this is the newest revision. Default: its current one.
+
+        Returns
+        -------
+        types.Alias
+            The alias as it is now.
+
+        Raises
+        ------
+        NotFound
+            There is no such revision.
+        Conflict
+            The alias was changed in the meantime, or the model was deleted.
+        """
+        if to is None or revision == NOW:
+            found = (yield from ask(api.list_alias_revisions(name, alias, limit=2))).data
+            if to is None and len(found) < 2:
+                raise ConfigurationError(f"{name}@{alias} has no earlier revision to restore")
+            to = found[1].revision if to is None else to
+            revision = found[0].revision if revision == NOW else revision
+        request = api.restore_alias(name, alias, to, reason=reason, if_match=f'"{revision}"')
+        return (yield from ask(request))
+
+    @operation
+    def protect_alias(
+        self,
+        name: str,
+        alias: str,
+        protected: bool = True,
+        *,
+        reason: str | None = None,
+        revision: int | str | None = NOW,
+    ) -> Steps[types.Alias]:
+        """Set or lift the protection of an alias: each change of a protected alias needs a reason. Scope: admin.
+
+        Parameters
+        ----------
+        name : str
+            Name of the model.
+        alias : str
+            Name of the alias.
+        protected : bool
+            False lifts the protection.
+        reason : str, optional
+            Reason for the change. To lift the protection needs one.
+        revision : int or str
+            Change the alias only if it has this revision. Default: its current one.
+
+        Returns
+        -------
+        types.Alias
+            The alias as it is now.
+
+        Raises
+        ------
+        Conflict
+            The alias has another revision.
+        """
+        if revision == NOW:
+            revision = (yield from ask(api.read_alias(name, alias))).revision
+        request = api.put_alias_protection(
+            name, alias, protected, reason=reason, if_match=f'"{revision}"'
+        )
+        return (yield from ask(request))
+
+    @operation
+    def alias_evidence(
+        self,
+        name: str,
+        alias: str,
+        revision: int,
+        to: str | os.PathLike[str] | BinaryIO | None = None,
+        *,
+        file: str | None = None,
+    ) -> Steps[bytes]:
+        """Download the evidence that was stored with a revision of an alias: report, evaluations and comparison.
+
+        Parameters
+        ----------
+        name : str
+            Name of the model.
+        alias : str
+            Name of the alias.
+        revision : int
+            The revision.
+        to : path or binary file, optional
+            Where to write it. Default: return the bytes.
+        file : str, optional
+            Name of one file, such as "report.html". Default: a ZIP archive of all files.
+
+        Returns
+        -------
+        bytes
+            The archive or the file; empty if it was written to `to`.
+
+        Raises
+        ------
+        NotFound
+            The revision has no evidence, or it was deleted with the model.
+        """
+        path = f"/v1/models/{segment(name)}/aliases/{segment(alias)}/revisions/{revision}/evidence"
+        request = ApiRequest("GET", path, {} if file is None else {"file": file}, read=bytes_of)
+        return (yield from self._download(request, to))
+
+    @operation
+    def delete_alias(
+        self, name: str, alias: str, *, revision: int | str, reason: str | None = None
+    ) -> Steps[None]:
+        """Delete an alias. `restore_alias` undoes it.
 
         Parameters
         ----------
@@ -700,13 +881,16 @@ class _ModelsOperations(_Collection):
             Name of the alias.
         revision : int or str
             Its current revision.
+        reason : str, optional
+            Reason for the deletion. A protected alias needs one.
 
         Raises
         ------
         Conflict
             The alias has another revision.
         """
-        yield from self._delete(api.delete_alias(name, alias, if_match=f'"{revision}"'))
+        request = api.delete_alias(name, alias, if_match=f'"{revision}"', reason=reason)
+        yield from self._delete(request)
 
     @operation
     def set_reason_codes(

@@ -1088,6 +1088,51 @@ class _ModelOperations(ApiObject):
         return (yield from self._ended(self._make(Job, AsyncJob, job), wait))
 
     @operation
+    def restore_calibration(
+        self,
+        version: int | None = None,
+        *,
+        reason: str | None = None,
+        revision: int | str | None = None,
+    ) -> Steps[types.Calibration]:
+        """Serve an earlier calibration again: undo a recalibration.
+
+        Parameters
+        ----------
+        version : int, optional
+            The version to restore. Default: the one before the current.
+        reason : str, optional
+            Reason for the change. Required if a protected alias points at the model, except to undo the last change.
+        revision : int or str, optional
+            Restore only if this is the current version. Default: the version that is current now.
+
+        Returns
+        -------
+        types.Calibration
+            The calibration as it is now.
+
+        Raises
+        ------
+        NotFound
+            There is no such version.
+        Conflict
+            The calibration was changed in the meantime.
+        """
+        if version is None or revision is None:
+            now = (yield from ask(api.read_calibration(self.ref))).version
+            version = now - 1 if version is None else version
+            revision = now if revision is None else revision
+        request = api.restore_calibration(
+            self.ref, version, reason=reason, if_match=f'"{revision}"'
+        )
+        return (yield from ask(request))
+
+    comments = bound_items(api.list_comments)
+    comment_page = bound(api.list_comments)
+    add_comment = bound(api.create_comment)
+    delete_comment = bound(api.delete_comment)
+
+    @operation
     @keywords_of(api.rank_rows)
     def rank(
         self, table: Table, *, media_type: str | None = None, **fields: Unpack[api.RankRows]
@@ -1403,6 +1448,8 @@ class _EvaluationOperations(_EndedOperations):
     metric_estimates = bound(api.read_evaluation_metric_estimates)
     gains = bound(api.read_evaluation_gains)
     curve = bound(api.read_evaluation_list_curve)
+    acknowledge = bound(api.put_acknowledgement)
+    withdraw_acknowledgement = bound(api.delete_acknowledgement)
 
 
 class Evaluation(_EvaluationOperations, Resource, Blocking, _EvaluationFields):

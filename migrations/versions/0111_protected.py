@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0111"
-down_revision = "0109"
+down_revision = "0110"
 branch_labels = None
 depends_on = None
 

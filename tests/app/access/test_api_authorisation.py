@@ -95,6 +95,12 @@ def requests_of(
         ("POST", "/v1/datasets/{dataset_id}/versions"): {"content": b"a,b\n1,0\n", "headers": CSV},
         ("POST", "/v1/jobs"): {"json": job},
         ("PUT", "/v1/models/{name}/aliases/{alias}"): {"json": {"model_id": ids["ref"]}},
+        ("POST", "/v1/models/{name}/aliases/{alias}/preview"): {"json": {"model_id": ids["ref"]}},
+        ("POST", "/v1/models/{name}/aliases/{alias}/restore"): {"json": {"revision": 1}},
+        ("PUT", "/v1/models/{name}/aliases/{alias}/protection"): {"json": {"protected": True}},
+        ("POST", "/v1/models/{ref}/comments"): {"json": {"text": "a comment"}},
+        ("POST", "/v1/models/{ref}/calibration/restore"): {"json": {"version": 1}},
+        ("PUT", "/v1/evaluations/{evaluation_id}/acknowledgement"): {"json": {"reason": "seen"}},
         ("PUT", "/v1/models/{name}/reason-codes"): {"json": {"entries": []}},
         ("POST", "/v1/evaluations"): evaluation,
         ("POST", "/v1/comparisons"): comparison,
@@ -181,6 +187,10 @@ class World:
             "kind": "gains",
             "name": "churn",
             "alias": "champion",
+            "revision": "1",
+            "comment_id": owner.post(f"/v1/models/{model_id}/comments", json={"text": "a"}).json()[
+                "id"
+            ],
             "version": "1",
             "key_id": key.id,
             "evaluation_id": owner.post("/v1/evaluations", **evaluation).json()["id"],
@@ -336,10 +346,15 @@ def test_a_stranger_sees_nothing(world: World) -> None:
             assert not [id_ for id_ in ours if id_ in answer.text], entry
 
 
+def _parts_first(entry: Entry) -> tuple[bool, int]:
+    """Put deletions last, of a thing after that of its parts."""
+    return (True, -entry[1].count("/")) if entry[0] == "DELETE" else (False, 0)
+
+
 def test_the_owner_gets_in(world: World) -> None:
     """The requests above are sound: with the right key each succeeds, or is refused for another reason."""
     authorization = f"Bearer {world.secret}".encode()
-    for entry in sorted(world.guarded, key=lambda entry: entry[0] == "DELETE"):
+    for entry in sorted(world.guarded, key=_parts_first):
         answer = world.request(entry, authorization)
         refused_otherwise = {404} if entry in AT_THE_ROOT else {409, 428}
         is_refused = answer.status_code in refused_otherwise or "no_scorecard" in answer.text

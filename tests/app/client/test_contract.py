@@ -98,6 +98,12 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "list_aliases": ("models.aliases", ("n",)),
     "delete_alias": ("models.delete_alias", ("n", "a")),
     "read_alias": ("models.read_alias", ("n", "a")),
+    "list_deleted_aliases": ("models.deleted_aliases", ("n",)),
+    "list_alias_revisions": ("models.alias_revisions", ("n", "a")),
+    "read_alias_evidence": ("models.alias_evidence", ("n", "a", 1)),
+    "preview_alias": ("models.preview_alias", ("n", "a", "mdl_1")),
+    "restore_alias": ("models.restore_alias", ("n", "a", 1)),
+    "put_alias_protection": ("models.protect_alias", ("n", "a")),
     "put_alias": ("models.set_alias", ("n", "a", "mdl_1")),
     "read_reason_codes": ("models.read_reason_codes", ("n",)),
     "put_reason_codes": ("models.set_reason_codes", ("n", [])),
@@ -106,6 +112,12 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read_artifact": ("model.download", ("artifact",)),
     "read_bounds": ("model.bounds", ()),
     "read_calibration": ("model.read_calibration", ()),
+    "restore_calibration": ("model.restore_calibration", (1,)),
+    "list_comments": ("model.comments", ()),
+    "create_comment": ("model.add_comment", ("text",)),
+    "delete_comment": ("model.delete_comment", ("cmt_1",)),
+    "put_acknowledgement": ("evaluation.acknowledge", ("reason",)),
+    "delete_acknowledgement": ("evaluation.withdraw_acknowledgement", ()),
     "put_calibration": ("model.recalibrate", ("ds_1",)),
     "read_checks": ("model.checks", ()),
     "read_scorecard": ("model.scorecard", ()),
@@ -135,7 +147,7 @@ NO_PART = {
     "metrics",  # for Prometheus
     # The client checks what is written by hand or comes from elsewhere: tables and jobs.
     *(f"validate_{of}" for of in ("reading", "version", "retry", "calibration", "evaluation")),
-    *(f"validate_{of}" for of in ("comparison", "batch_score", "key", "rotation")),
+    *(f"validate_{of}" for of in ("comparison", "batch_score", "key", "rotation", "comment")),
 }
 PAGED = {"limit", "after"}
 DOWNLOADED = {"format", "max_points", "band", "on", "width", "kind"}
@@ -210,8 +222,16 @@ def first_request(name: str, arguments: tuple[Any, ...], /, **more: Any) -> Requ
     recorder.begun = True
     *owner, method = name.split(".")
     asked = client if not owner else owners.get(owner[0]) or getattr(client, owner[0])
-    if method in ("set_alias", "delete_alias", "set_reason_codes"):
+    if method in (
+        "set_alias",
+        "delete_alias",
+        "restore_alias",
+        "protect_alias",
+        "set_reason_codes",
+    ):
         more["revision"] = 1
+    if method == "restore_calibration":
+        more["revision"] = 2
     with pytest.raises(Asked) as caught:
         next(iter(getattr(asked, method)(*arguments, **more)))
     request = caught.value.args[0]

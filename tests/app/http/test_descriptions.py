@@ -63,6 +63,7 @@ def test_descriptions_are_in_ordinary_words(document: dict[str, Any]) -> None:
 def test_summaries_are_imperative_sentences(document: dict[str, Any]) -> None:
     """A summary begins with a verb and has no period."""
     verbs = {
+        "Acknowledge",
         "Add",
         "Cancel",
         "Check",
@@ -76,6 +77,7 @@ def test_summaries_are_imperative_sentences(document: dict[str, Any]) -> None:
         "Evaluate",
         "Explain",
         "Follow",
+        "Protect",
         "List",
         "Move",
         "Open",

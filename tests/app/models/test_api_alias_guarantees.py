@@ -89,12 +89,17 @@ def test_each_revision_keeps_who_moved_it_and_why(
     assert (first["memo"], first["author"]) == (stored, "test")
     other = shared.client(shared.key(name="night job"))
     second = putting(other)(versions[1]).json()
-    assert (second["memo"], second["author"]) == (None, "night job")  # a memo is of one revision
+    # Reason and approval are of one revision; capacity and costs stay until they are changed.
+    standing = stored | {"reason": None, "approved_by": None}
+    assert (second["memo"], second["author"]) == (standing, "night job")
     now, before, *_ = client.get(ADDRESS).json()["history"]
-    assert (now["memo"], now["author"]) == (None, "night job")
+    assert (now["memo"], now["author"]) == (standing, "night job")
     assert (before["memo"], before["author"]) == (stored, "test")
-    part = put(versions[0], memo={"reason": "Back"}).json()["memo"]
-    assert part == dict.fromkeys(stored) | {"reason": "Back"}
+    part = put(versions[0], memo={"reason": "Back", "prevalence": None}).json()["memo"]
+    assert part == standing | {"reason": "Back", "prevalence": None}
+    half = put(versions[0], memo={"review": None}).json()["memo"]
+    assert (half["review"], half["rows"], half["cost_false_positive"]) == (None, None, 0)
+    assert put(versions[0], memo=None).json()["memo"] is None
 
 
 @pytest.mark.parametrize(

@@ -117,11 +117,16 @@ def test_an_alias_is_removed_and_comes_again(service_on_both: Service) -> None:
     assert client.delete(address, headers=seen).status_code == 404
     # What was seen of it before it went is no match for it now.
     again = client.put(address, json=target)
-    assert (again.status_code, again.headers["ETag"]) == (201, '"2"')
-    assert [step["revision"] for step in again.json()["history"]] == [2, 1]
+    assert (again.status_code, again.headers["ETag"]) == (201, '"3"')
+    history = again.json()["history"]
+    assert [(step["revision"], step["change"]) for step in history] == [
+        (3, "set"),
+        (2, "deleted"),
+        (1, "set"),
+    ]
     assert client.delete(address, headers=seen).status_code == 412
     assert client.delete(f"/v1/models/{model_id}").status_code == 409
-    assert client.delete(address, headers={"If-Match": '"2"'}).status_code == 204
+    assert client.delete(address, headers={"If-Match": '"3"'}).status_code == 204
     assert client.delete(f"/v1/models/{model_id}").status_code == 204  # the name's only version
 
 

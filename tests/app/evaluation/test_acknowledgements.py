@@ -1,0 +1,116 @@
+"""Acknowledged alarms stay acknowledged, and are shown, until a new evaluation raises the alarm again."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import httpx
+
+from tests.app.live_service import NAMES, STRANGER, Service, table
+from tests.app.queue_steps import at_once
+from tests.app.refusals import refused
+
+REASON = {"reason": " Known: <b>new</b> tariff. "}
+
+
+def evaluate(service: Service, client: httpx.Client, model_id: str, dataset_id: str) -> str:
+    made = client.post("/v1/evaluations", json={"model": model_id, "dataset_id": dataset_id})
+    service.work()
+    id_: str = made.json()["id"]
+    return id_
+
+
+def drifted_table() -> str:
+    """Return rows whose features have moved far from those of `table`."""
+    head, *rows = table(600, seed=3).splitlines()
+    names = head.split(",")
+    moved = []
+    for row in rows:
+        values = row.split(",")
+        for name in NAMES:
+            values[names.index(name)] = str(float(values[names.index(name)] or 0.0) + 5.0)
+        moved.append(",".join(values))
+    return "\n".join([head, *moved])
+
+
+def test_an_alarm_is_acknowledged_until_the_next_evaluation(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key(name="Ann"))
+    model_id = service.train(client, service.upload(client, table(600)))["output"]["id"]
+    client.put("/v1/models/churn/aliases/live", json={"model_id": model_id})
+    later = service.upload(client, drifted_table(), name="later")
+    first = evaluate(service, client, model_id, later)
+    address = f"/v1/evaluations/{first}/acknowledgement"
+
+    def seen() -> list[Any]:
+        overview = client.get("/v1/overview").json()
+        (drifted,), (live,) = overview["drifted"], overview["live"]
+        checks = client.get(f"/v1/models/{model_id}/checks").json()["checks"]
+        (stable,) = [each for each in checks if each["name"] == "stable"]
+        evaluation = client.get(f"/v1/evaluations/{drifted['evaluation_id']}").json()
+        shown = (drifted, live, stable, evaluation)
+        assert (live["changed"], stable["passed"]) == (True, False)
+        return [each["acknowledgement"] for each in shown]
+
+    assert seen() == [None] * 4
+    assert client.delete(address).status_code == 404
+    done = client.put(address, json=REASON)
+    assert done.status_code == 200, done.text
+    assert (done.json()["reason"], done.json()["author"]) == ("Known: <b>new</b> tariff.", "Ann")
+    assert seen() == [done.json()] * 4
+    assert client.get("/v1/overview").json()["live"][0]["next_step"] is None
+    entry = client.get("/v1/audit").json()["data"][0]
+    assert entry["summary"] == "churn v1 on later acknowledged"
+    other = service.client(service.key(name="Bob"))
+    again = other.put(address, json={"reason": "Mine"}).json()
+    assert (again["reason"], again["author"]) == ("Mine", "Bob")
+    assert seen() == [again] * 4
+
+    second = evaluate(service, client, model_id, later)
+    assert seen() == [None] * 4
+    answers = at_once(
+        *(
+            partial(client.put, f"/v1/evaluations/{second}/acknowledgement", json={"reason": why})
+            for why in ("one", "two")
+        )
+    )
+    assert {answer.status_code for answer in answers} == {200}
+    assert client.delete(f"/v1/evaluations/{second}/acknowledgement").status_code == 204
+    assert seen() == [None] * 4
+    assert client.get(f"/v1/evaluations/{first}").json()["acknowledgement"] == again
+
+
+def test_those_that_nobody_has_seen_come_first(service: Service) -> None:
+    client = service.client(service.key())
+    dataset_id = service.upload(client, table(600))
+    later = service.upload(client, drifted_table(), name="later")
+    found = []
+    for name in ("a", "b", "c"):
+        model_id = service.train(client, dataset_id, name=name)["output"]["id"]
+        found.append(evaluate(service, client, model_id, later))
+    client.put(f"/v1/evaluations/{found[2]}/acknowledgement", json=REASON)
+    drifted = client.get("/v1/overview").json()["drifted"]
+    assert [each["evaluation_id"] for each in drifted] == [found[1], found[0], found[2]]
+
+
+def test_wrong_acknowledgements_are_refused(service: Service) -> None:
+    client = service.client(service.key())
+    dataset_id = service.upload(client, table(600))
+    model_id = service.train(client, dataset_id)["output"]["id"]
+    asked = {"model": model_id, "dataset_id": dataset_id}
+    waiting = client.post("/v1/evaluations", json=asked).json()["id"]
+    address = f"/v1/evaluations/{waiting}/acknowledgement"
+    refused(client.put(address, json=REASON), 409, "not_ready")
+    service.work()
+    for reason in (None, "", "  ", "x" * 2001, "a\0b", 5, ["a"]):
+        refused(client.put(address, json={"reason": reason}), 422, "invalid", "reason")
+    assert client.put(address, json={}).status_code == 422
+    assert client.put(address, json=REASON | {"author": "me"}).status_code == 422
+    reader = service.client(service.key(scopes=["read"]))
+    stranger = service.client(service.key(STRANGER))
+    for caller, status in ((reader, 403), (stranger, 404)):
+        assert caller.put(address, json=REASON).status_code == status
+        assert caller.delete(address).status_code == status
+    for id_ in ("evl_" + "0" * 32, "x"):
+        assert client.put(f"/v1/evaluations/{id_}/acknowledgement", json=REASON).status_code == 404
