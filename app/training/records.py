@@ -33,6 +33,7 @@ from app.platform.documents import (
     Parameters,
     PartialAuc,
     ProtectedColumn,
+    ProxyTest,
     Search,
     SearchSpec,
     SeemingArea,
@@ -538,6 +539,7 @@ class ModelColumns(TypedDict):
     parameters: Parameters
     search: Search | None
     monotone: MonotoneProof | None
+    proxies: list[ProxyTest] | None
     fit_seconds: float
 
 

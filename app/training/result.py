@@ -186,6 +186,7 @@ def put_together(
         "search": selection,
         "leaderboard": ranked,
         "monotone": served.get("monotone"),
+        "proxies": proxies.measure(payload),
         "fit_seconds": served["seconds"],
         "warnings": [
             *notes,
