@@ -100,7 +100,7 @@ def measure(payload: TrainPayload) -> list[ProxyTest] | None:
     features = [feature["name"] for feature in table["features"]]
     protected = [
         column
-        for column in spec.get("protected", ())
+        for column in spec.get("protected_columns", ())
         if not column["feature"] and column["name"] not in features
     ][:MAX_COLUMNS]
     if not protected:
@@ -212,9 +212,7 @@ def predict(rows: ProxyRows, target: _Target, seed: int) -> ProxyTest:
     return found
 
 
-def score_alone(
-    values: Floats, positive: Bools, weight: Floats, folds: Sequence[Bools]
-) -> Floats:
+def score_alone(values: Floats, positive: Bools, weight: Floats, folds: Sequence[Bools]) -> Floats:
     """Return for each row the log odds of its bin of a feature, found on the other folds; shape (n_rows,).
 
     Bins are the distinct values if they are few, else quantiles. Rows without a value are a bin of their own.

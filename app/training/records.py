@@ -88,7 +88,7 @@ class TrainSpec(TypedDict):
     baselines: NotRequired[BaselineSpec]
     seed: int
     model_name: str
-    protected: NotRequired[list[ProtectedColumn]]
+    protected_columns: NotRequired[list[ProtectedColumn]]
     """The protected columns of the dataset. A job of an earlier release has no such entry."""
 
 

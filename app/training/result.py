@@ -52,7 +52,7 @@ from app.platform.documents import (
     interval_of,
 )
 from app.platform.errors import counted
-from app.training import baselines, search
+from app.training import baselines, proxies, search
 from app.training.bipartite import (
     LEVEL,
     BipartiteTable,
