@@ -6,6 +6,7 @@ the body is therefore shown next to its field.
 
 from __future__ import annotations
 
+import csv
 import json
 import pprint
 import re
@@ -48,6 +49,8 @@ FIRST: Mapping[str, str] = {
 """Default algorithm for each kind of dataset."""
 PLACED = ("dataset_id", "algorithm", "name", "objective", "validation", "search")
 """The fields of a request that have a place of their own on the form; the others stand below."""
+PROTECTED = "protected_features"
+"""The field that is shown only for a dataset with protected columns, in a place of its own."""
 NOT_RECORDED = ("baselines", "timeout_seconds", "priority", "tags")
 """Those of the others that a job does not show as they were asked for."""
 TITLES: Mapping[str, str] = {
@@ -68,6 +71,8 @@ DOCS: Mapping[str, str] = {
     "validation.folds": "Number of folds.",
     "dataset_id": "The table to train on. Its state must be ready.",
     "algorithm.name": "`auto` tries many algorithms and combines the best.",
+    "protected_features": "Names separated by commas. The model records who decided so and when, and its report "
+    "repeats it.",
     "validation.dataset_id": "The table to validate on. It needs the same columns and different rows.",
 }
 NOT_CHOSEN: Mapping[str, str] = {
@@ -202,7 +207,10 @@ class JobForm:
             for name, schema in parameters.items()
             if self.search and self.search[0].value
         ]
-        self.others = [self._field(name, request[name]) for name in request if name not in PLACED]
+        self.protected = self._field(PROTECTED, request[PROTECTED])
+        self.others = [
+            self._field(name, request[name]) for name in request if name not in (*PLACED, PROTECTED)
+        ]
         self.unplaced: list[str] = []
 
     @property
@@ -211,7 +219,7 @@ class JobForm:
         return [
             *(self.dataset, self.chosen, self.name),
             *(*self.parameters, *self.objective, *self.validation),
-            *(*self.search, *self.space, *self.others),
+            *(*self.search, *self.space, self.protected, *self.others),
         ]
 
     def body(self) -> Json:
@@ -290,6 +298,8 @@ def _read(field: Field) -> object:
     text = field.value.strip()
     if field.path.startswith("search.space."):
         return read_space(text, field.schema)
+    if field.path == PROTECTED:
+        return [name.strip() for name in next(csv.reader([text], skipinitialspace=True)) or [""]]
     if field.path == "tags":
         pairs = (line.partition("=") for line in text.splitlines() if line.strip())
         return {name.strip(): value.strip() for name, _, value in pairs}

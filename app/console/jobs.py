@@ -22,11 +22,12 @@ from starlette.responses import Response
 
 from app.console import charts, words
 from app.console.api import at, attempt
-from app.console.job_form import asked_of, values_of
+from app.console.job_form import PROTECTED, asked_of, values_of
 from app.console.lists import read_list
 from app.console.model_parts import read_or_error
 from app.console.rendering import duration, number, percent
 from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.upload_fields import joined
 from app.measures import Measure, measures
 from app.platform.errors import shown
 
@@ -386,6 +387,8 @@ def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]
             yield from _flat(each, f"{here}.")
         elif each is None and here == "validation.time_column":
             yield here, "none"  # rows drawn at random, which may not be the default
+        elif here == PROTECTED:
+            yield here, joined(each)
         elif each is not None:
             yield here, each if isinstance(each, str) else json.dumps(each)
 

@@ -99,6 +99,11 @@ WORDS: Mapping[str, Words] = {
         "Columns to drop",
         "Separated by commas. Drop columns that are not known when a row is scored, or that you may not use.",
     ),
+    "protected": Words(
+        "Protected columns",
+        "Columns with a legally protected attribute, such as sex or age, separated by commas. They are stored and "
+        "compared between groups, but are not features of a model unless you decide so when you train it.",
+    ),
     "missing": Words(
         "Missing values",
         r"Texts that mean “missing”, separated by commas. Default: NA, N/A, #N/A, <NA>, null, \N, NaN and ?. Empty "

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from app.platform.text import plain_letters
 
 PARAMETERS: Mapping[str, str] = {
+    "protected_features": "Protected columns to use as features",
     # a training job
     "dataset_id": "Dataset",
     "name": "Name",

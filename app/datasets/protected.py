@@ -7,6 +7,9 @@ the training job names it. A name alone changes nothing but which groups are com
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from app.platform.tables import Dataset, Model
 from app.platform.text import plain_words
 
@@ -65,6 +68,15 @@ def is_protected(name: str) -> bool:
     if words & _WORDS or any(pair <= words for pair in _PAIRS):
         return True
     return bool(words & _AGE) and words <= _AGE | _BESIDE_AGE
+
+
+def marks_of(column: Mapping[str, Any]) -> dict[str, bool]:
+    """Return whether a column was declared as protected, and whether only its name suggests it; from its profile."""
+    protected = column.get("role") == PROTECTED
+    return {
+        "protected": protected,
+        "seems_protected": not protected and is_protected(column["name"]),
+    }
 
 
 def protected_columns(dataset: Dataset) -> list[str]:

@@ -18,7 +18,7 @@ from pydantic import (
 from app.datasets.description import CONTENT_ENCODINGS
 from app.datasets.fields import ReadingFields, TableFields
 from app.datasets.parts import MAX_PARTS
-from app.datasets.protected import PROTECTED, is_protected
+from app.datasets.protected import PROTECTED, marks_of
 from app.datasets.service import COPIES, describe_copies, is_constant
 from app.http.schemas import (
     Body,
@@ -136,11 +136,7 @@ class Column(Resource):
         """Add whether the column is constant, from its stored profile, and whether it is or seems to be protected."""
         if not isinstance(column, dict):
             return column
-        protected = column.get("role") == PROTECTED
-        derived = {
-            "protected": protected,
-            "seems_protected": not protected and is_protected(column["name"]),
-        }
+        derived: dict[str, bool] = marks_of(column)
         if column.get("role") in ("feature", PROTECTED):
             derived["constant"] = is_constant(column)
         return column | derived
@@ -435,7 +431,12 @@ class ListedDataset(DatasetSummary):
     {
         name: (
             field.annotation,
-            Field(description=field.description, validation_alias=AliasPath("reading", name)),
+            Field(
+                # A dataset of release 0.3.0 has no protected columns; other fields are required.
+                None if name == PROTECTED else ...,
+                description=field.description,
+                validation_alias=AliasPath("reading", name),
+            ),
         )
         for name, field in ReadingFields.model_fields.items()
     }

@@ -23,7 +23,7 @@ from app.datasets.description import (
     refuse_clash,
 )
 from app.datasets.fields import TableFields, VersionFields
-from app.datasets.protected import PROTECTED
+from app.datasets.protected import PROTECTED, marks_of
 from app.ingest import hints
 from app.ingest.fields import MAX_TEXT_LENGTH
 from app.ingest.formats import CSV, Dialect, merge, notation_fields
@@ -355,7 +355,7 @@ def check_table(
         "negatives": result["negatives"],
         "queries": result["queries"],
         "grades": result["grades"],
-        "columns": result["columns"],
+        "columns": [column | marks_of(column) for column in result["columns"]],
         "warnings": result["warnings"],
     }
 

@@ -264,7 +264,9 @@ class Job(Resource):
             validation=spec.get("validation"),
             search=spec.get("search"),
             baselines=spec.get("baselines"),
-            protected_features=parameters.protected_features(spec) if "protected" in spec else None,
+            protected_features=parameters.protected_features(spec)
+            if "protected_columns" in spec
+            else None,
             **{name: spec.get(name) for name in parameters.NAMES},
             timeout_seconds=row.timeout_seconds,
             priority=row.priority,

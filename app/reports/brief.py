@@ -7,8 +7,8 @@ from typing import Any
 
 from app.evaluation.checks import groups_of
 from app.measures import CHECKS, rows_used, time_effect
-from app.platform.documents import StoredMemo
-from app.platform.tables import Evaluation
+from app.platform.documents import ProxyAuc, StoredMemo
+from app.platform.tables import Evaluation, Model
 from app.platform.text import validation_in_words
 from app.reports import document
 from app.reports.document import Block, Items, Paragraph, Pictures, Section, Table
@@ -19,6 +19,9 @@ _ANSWERS = {True: "yes", False: "no", None: "unknown"}
 MAX_GROUPINGS = 3
 MAX_CUTOFFS, MAX_MOVED, MAX_GROUPS, MAX_LIMITS = 3, 5, 8, 8
 """Most cutoffs, columns that moved, groups and warnings on these pages."""
+
+MAX_PROXIES, _ALONE = 12, 3
+"""Most values of protected columns, and features of each, on these pages."""
 
 Json = Mapping[str, Any]
 
@@ -46,6 +49,8 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
         )
     if (evaluated := _evaluation(facts, "groups")) is not None:
         sections.append(Section("Groups", list(_groups(evaluated))))
+    if facts.model.protected:
+        sections.append(Section("Protected columns", list(_protected(facts.model))))
     said: list[Block] = [Paragraph("No warnings.")]
     if limits:
         said = [Items(limits[:MAX_LIMITS]), *document.list_more(limits, MAX_LIMITS, " warnings")]
@@ -55,6 +60,45 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
 
 def _evaluation(facts: Facts, check: Any) -> Evaluation | None:
     return facts.evaluations.get(facts.checked(check).evaluation_id or "")
+
+
+def _protected(model: Model) -> Iterator[Block]:
+    """Yield the protected columns: by whose decision they are features, or how well the features predict them."""
+    for column in model.protected or ():
+        if column["feature"]:
+            by = "" if column["decided_by"] is None else f", by decision of {column['decided_by']}"
+            yield Paragraph(
+                f"The protected column {column['name']} is a feature of this model{by} on "
+                f"{document.moment(column['decided_at'])}."
+            )
+    without = [column["name"] for column in model.protected or () if not column["feature"]]
+    if without:
+        yield Paragraph(f"Not features of this model: {', '.join(without)}.")
+    if not (found := model.proxies):
+        return
+    rows = [
+        [
+            f"{each['column']}: {each['value']}",
+            _predicted(each["together"]),
+            "; ".join(f"{one['feature']} {_predicted(one)}" for one in each["features"][:_ALONE]),
+            document.count(each["rows"]),
+        ]
+        for each in found[:MAX_PROXIES]
+    ]
+    head = ("protected value", "all features together", "most predictive features alone", "rows")
+    yield Table(head, rows)
+    yield from document.list_more(found, MAX_PROXIES, " values")
+    yield Paragraph(
+        f"AUC of scores that predict the protected value from the features, out of fold, with {found[0]['level']:.0%} "
+        "intervals (random: 0.5). The intervals of single features are not adjusted for the number of features. A "
+        "feature with an AUC far from 0.5 can stand in for the protected column; whether the model uses it so is not "
+        "tested."
+    )
+
+
+def _predicted(found: ProxyAuc) -> str:
+    """Return an AUC with its interval as text, or the reason why there is none."""
+    return found["reason"] or document.interval(dict(found), 3)
 
 
 def _data(facts: Facts) -> Paragraph:

@@ -203,6 +203,7 @@ def _origin(dataset: Dataset) -> Iterator[list[str]]:
         yield ["made from", f"{dataset.parent_id}, by {dataset.mode}"]
     for name, given in (
         ("declared categorical", dataset.reading["categorical"]),
+        ("declared protected", dataset.reading.get("protected")),
         ("dropped", dataset.reading["drop"]),
         ("treated as missing", dataset.reading["missing"]),
     ):

@@ -54,7 +54,7 @@ from app.platform.documents import (
     interval_of,
 )
 from app.platform.errors import counted
-from app.training import baselines, search
+from app.training import baselines, proxies, search
 from app.training.bipartite import (
     LEVEL,
     BipartiteTable,
@@ -190,6 +190,7 @@ def put_together(
         "search": selection,
         "leaderboard": ranked,
         "monotone": served.get("monotone"),
+        "proxies": proxies.measure(payload),
         "fit_seconds": served["seconds"],
         "warnings": [
             *notes,

@@ -243,7 +243,7 @@ class JobRequest(Body):
         "includes them in its budget.",
     )
     protected_features: Annotated[list[Text], Field(max_length=MAX_PROTECTED)] = Field(
-        default_factory=list,
+        default=[],
         description="Protected columns of the dataset that are features of this model, each by its name. By default "
         "none is. The model records who decided so and when, and its report repeats it.",
         examples=[["age"]],

@@ -161,7 +161,7 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
         ),
         "seed": request.seed,
         "model_name": name,
-        "protected": _describe_protected(dataset, also, request.author),
+        "protected_columns": _describe_protected(dataset, also, request.author),
     }
     if request.validation is None:
         spec["automatic_validation"] = True

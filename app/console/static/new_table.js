@@ -10,7 +10,7 @@ document.addEventListener("htmx:load", (event) => steps(event.target));
 const MAX_SHOWN = 200;  // columns
 const MAX_VALUES = 100;  // beyond, a column is no label of classes
 const USES = { feature: "feature", label: "label", weight: "weight", group: "group", query: "query", drop: "drop", categorical: "feature, as category", numeric: "feature, as number", item: "item" };
-const LISTS = ["drop", "categorical", "numeric"], ROLES = ["label", "weight", "group", "query", "item"];
+const LISTS = ["drop", "categorical", "numeric"], MARKED = "protected", ROLES = ["label", "weight", "group", "query", "item"];
 const SEEN = ["identifier", "column_without_name"];  // warnings that the table of the columns shows
 
 function prepare(form) {
@@ -88,7 +88,9 @@ function prepare(form) {
   function row_of({ name }) {
     const select = make("select", { "aria-label": `Use ${name} as` }, ...Object.entries(USES).map(([use, words]) => make("option", { value: use }, words)));
     select.addEventListener("change", () => use_as(name, select.value));
-    return make("tr", {}, make("td", { class: "wrap" }, make("strong", {}, name)), make("td", {}), make("td", {}, select), make("td", { class: "wrap" }));
+    const box = make("input", { type: "checkbox", "aria-label": `${name} is protected` });
+    box.addEventListener("change", () => mark(name, box.checked));
+    return make("tr", {}, make("td", { class: "wrap" }, make("strong", {}, name)), make("td", {}), make("td", {}, select), make("td", {}, make("label", {}, box, " ", make("span", { class: "note" }))), make("td", { class: "wrap" }));
   }
 
   function fill(row, column, code) {
@@ -97,11 +99,15 @@ function prepare(form) {
     row.cells[1].textContent = (column.type ?? "–") + (column.missing ? `, ${column.missing} missing` : "");
     row.querySelector("option").textContent = code === "column_without_name" ? "ignored: no name" : column.role === "identifier" ? "ignored: nearly all values are unique" : USES.feature;
     row.querySelector("select").value = use_of(column);
-    row.cells[3].textContent = column.min == null ? top.join(", ") : `${spelled(column.min)} to ${spelled(column.max)}`;
+    const box = row.querySelector("input"), is_role = [...ROLES, "drop"].includes(use_of(column));
+    box.checked = names_of(field(MARKED).value).includes(column.name);
+    box.disabled = is_role && !box.checked;
+    row.cells[3].querySelector("span").textContent = column.seems_protected && !is_role ? "suggested by its name" : "";
+    row.cells[4].textContent = column.min == null ? top.join(", ") : `${spelled(column.min)} to ${spelled(column.max)}`;
   }
 
   function use_of({ name, role }) {
-    if (role in USES && role !== "feature") return role;
+    if (role in USES && role !== "feature" && role !== MARKED) return role;
     return LISTS.find((each) => names_of(field(each).value).includes(name)) ?? "feature";
   }
 
@@ -110,10 +116,19 @@ function prepare(form) {
     for (const each of lists) field(each).value = join_names(names_of(field(each).value).filter((one) => one !== name));
     for (const each of ROLES) if (field(each).value === name) field(each).value = "";
     const target = use === "label" && several ? "labels" : use;
+    if (target === "drop" || target === "labels" || ROLES.includes(target)) unmark(name);
     if (lists.includes(target)) field(target).value = join_names([...names_of(field(target).value), name]);
     else if (ROLES.includes(target)) field(target).value = name;
     read();
   }
+
+  function mark(name, is_protected) {
+    unmark(name);
+    if (is_protected) field(MARKED).value = join_names([...names_of(field(MARKED).value), name]);
+    read();
+  }
+
+  function unmark(name) { field(MARKED).value = join_names(names_of(field(MARKED).value).filter((one) => one !== name)); }
 
   function ways_out({ code, suggestion }) {  // a button for each: it fills in the fields
     const ways = suggestion ? [suggestion] : code === "dates_of_unknown_order" ? [{ dates: "day_first" }, { dates: "month_first" }] : [];

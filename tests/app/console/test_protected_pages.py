@@ -1,0 +1,150 @@
+"""Protected columns in the console: ticked before an upload, named when training, and shown with the model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.app.console.conftest import Visit
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.datasets.test_protected import FIELDS, loans
+from tests.app.live_service import Service
+
+PICTURES = os.environ.get("PICTURES")
+
+
+def picture(window: Visit, name: str) -> None:
+    """Take a picture of the whole page, if a folder for them is named."""
+    if PICTURES:
+        window.page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
+
+
+@pytest.fixture(scope="module")
+def models(shared: Service) -> tuple[str, str, str]:
+    """A dataset, a model without its protected columns, and one with age as a feature."""
+    client = shared.client(shared.key(name="Risk team"))
+    dataset_id = shared.upload(client, loans(600), **FIELDS)
+    made = []
+    for named in ([], ["age"]):
+        job = shared.train(
+            client, dataset_id, algorithm={"name": "logistic"}, protected_features=named
+        )
+        assert job["state"] == "succeeded", job
+        made.append(str(job["output"]["id"]))
+    return dataset_id, made[0], made[1]
+
+
+def test_ticked_before_the_upload(
+    shared: Service, visit: Callable[..., Visit], tmp_path: Path
+) -> None:
+    file = tmp_path / "loans.csv"
+    file.write_text(loans())
+    window = visit(shared)
+    window.sign_in(shared.key())
+    page = window.open("/console/datasets/new")
+    page.set_input_files("#file", file)
+    sex = page.get_by_label("sex is protected")
+    expect(sex).to_be_visible()
+    expect(page.get_by_text("suggested by its name")).to_have_count(2)
+    expect(sex).not_to_be_checked()  # a name alone takes no feature away
+    expect(page.get_by_label("defaulted is protected")).to_be_disabled()
+    sex.check()
+    page.get_by_label("age is protected").check()
+    expect(page.locator("[name=protected]")).to_have_value("sex,age")
+    page.get_by_label("Use age as").select_option("drop")
+    expect(page.locator("[name=protected]")).to_have_value("sex")
+    expect(page.get_by_label("age is protected")).to_be_disabled()
+    page.get_by_label("Use age as").select_option("categorical")
+    page.get_by_label("age is protected").check()
+    expect(page.locator("[name=protected]")).to_have_value("sex,age")
+    expect(page.get_by_label("Use age as")).to_have_value("categorical")
+    window.check()
+    picture(window, "upload")
+    page.get_by_label("yes", exact=True).check()
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.wait_for_url("**/console/datasets/ds_*")
+    shared.work()
+    client = shared.client(shared.key())
+    newest: Any = client.get("/v1/datasets").json()["data"][0]
+    found = client.get(f"/v1/datasets/{newest['id']}").json()
+    assert found["protected"] == ["sex", "age"]
+    assert found["categorical"] == ["age"]
+
+
+def test_without_scripts(shared: Service) -> None:
+    ours = PlainBrowser(shared)
+    answer = ours.post("/console/datasets", ("loans.csv", loans()), **FIELDS)
+    assert answer.status_code == 303, answer.text
+    shared.work()
+    dataset_id = answer.headers["location"].rpartition("/")[2]
+    assert "protected" in ours.read(f"/console/datasets/{dataset_id}")
+    fields = {"dataset_id": dataset_id, "algorithm.name": "logistic", "baselines": "false"}
+    text = ours.post("/console/train/form", **fields).text
+    assert 'name="protected_features"' in text
+    refused = ours.post("/console/train", **fields, protected_features="income")
+    assert refused.status_code == 422
+    assert "income" in refused.text
+    answer = ours.post("/console/train", **fields, protected_features="age, sex")
+    assert answer.status_code == 303, answer.text
+    shared.work()
+    job_page = ours.read(answer.headers["location"])
+    job_id = answer.headers["location"].rpartition("/")[2]
+    job = shared.client(shared.key()).get(f"/v1/jobs/{job_id}").json()
+    assert job["protected_features"] == ["sex", "age"]
+    assert "protected_features=sex%2Cage" in job_page  # to train again takes the same
+
+
+def test_a_dataset_without_them_shows_no_field(shared: Service) -> None:
+    ours = PlainBrowser(shared)
+    dataset_id = shared.upload(shared.client(shared.key()))
+    text = ours.post("/console/train/form", dataset_id=dataset_id).text
+    assert 'name="protected_features"' not in text
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+def test_on_the_page_of_the_model(
+    shared: Service,
+    visit: Callable[..., Visit],
+    models: tuple[str, str, str],
+    width: int,
+    dark: bool,
+) -> None:
+    dataset_id, without, by_decision = models
+    window = visit(shared, width=width, dark=dark)
+    window.sign_in(shared.key())
+    page = window.open(f"/console/models/{by_decision}")
+    window.settle()
+    section = page.locator("#protected")
+    expect(section).to_contain_text(
+        "The protected column age is a feature of this model, by decision of Risk team on"
+    )
+    expect(section.locator("tbody tr").first).to_contain_text("sex: ")
+    window.check()
+    picture(window, f"model-{width}-{dark}")
+    page = window.open(f"/console/models/{without}")
+    window.settle()
+    expect(page.locator("#protected")).to_contain_text("sex, age")
+    expect(page.locator("#protected")).not_to_contain_text("is a feature of this model")
+    page = window.open(f"/console/train?dataset_id={dataset_id}&algorithm.name=logistic")
+    window.settle()
+    expect(page.get_by_text("declared as protected in the upload")).to_be_visible()
+    window.check()
+    picture(window, f"train-{width}-{dark}")
+
+
+def test_in_the_report(shared: Service, models: tuple[str, str, str]) -> None:
+    _, without, by_decision = models
+    client = shared.client(shared.key(scopes=["read"]))
+    text = client.get(f"/v1/models/{by_decision}/report", params={"format": "markdown"}).text
+    assert (
+        "The protected column age is a feature of this model, by decision of Risk team on" in text
+    )
+    assert "sex: " in text
+    text = client.get(f"/v1/models/{without}/report", params={"format": "markdown"}).text
+    assert "is a feature of this model" not in text
+    assert "Not features of this model: sex, age." in text
