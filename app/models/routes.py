@@ -11,6 +11,7 @@ from app.models import (
     metric_endpoints,
     operating_point_endpoints,
     reason_code_endpoints,
+    threshold_group_endpoints,
 )
 
 ROUTERS = tuple(
@@ -20,6 +21,7 @@ ROUTERS = tuple(
         metric_endpoints,
         curve_endpoints,
         operating_point_endpoints,
+        threshold_group_endpoints,
         calibration_endpoints,
         margin_endpoints,
         alias_endpoints,

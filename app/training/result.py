@@ -52,7 +52,7 @@ from app.platform.documents import (
     interval_of,
 )
 from app.platform.errors import counted
-from app.training import baselines, search
+from app.training import baselines, protected_groups, search
 from app.training.bipartite import (
     LEVEL,
     BipartiteTable,
@@ -148,6 +148,15 @@ def put_together(
                 spec["seed"],
                 groups=None if stored is None else groups_of(stored, scores),
             )
+    protected = None
+    if plan.folds and out_of_fold is not None:
+        rows, positions = gathered.held_out, gathered.folds.row
+        protected = protected_groups.compare(
+            payload, rows, positions, gathered.aligned, calibration
+        )
+    elif scores is not None:
+        positions = _bipartite(data).held_out_positions
+        protected = protected_groups.compare(payload, rows, positions, scores, calibration)
     warned: list[str] = []
     if scores is not None:
         warned = _note_areas(
@@ -178,6 +187,7 @@ def put_together(
         "out_of_fold": out_of_fold,
         "calibration": calibration,
         "baselines": compared,
+        "protected_groups": protected,
         "label": payload["table"]["label"],
         "query": payload["table"].get("query"),
         "pair": payload["pair"],

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 
 from app.datasets import repository as dataset_repository
+from app.datasets.protected import protected_columns
 from app.datasets.service import (
     check_pairs_ready,
     feature_columns,
@@ -34,6 +35,7 @@ from app.models import calibrations, margins
 from app.models import repository as model_repository
 from app.models.artifacts import ARTIFACTS
 from app.models.curves import curve_columns
+from app.models.groups import protected_groupings, read_steps_file
 from app.models.service import VALIDATION
 from app.platform.blobs import Publisher
 from app.platform.documents import (
@@ -50,10 +52,12 @@ from app.platform.sql import Base, Session
 from app.platform.tables import (
     REFERENCE_ROWS,
     Dataset,
+    DatasetKind,
     DatasetStatus,
     Job,
     ModelBaselines,
     ModelCurve,
+    ModelGroups,
     ModelImportance,
     ModelLabelMetrics,
     ModelLeaderboard,
@@ -130,6 +134,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "table": _table_of(dataset, validation.get("time_column"), also),
         "validation_table": None,
         "dataset_kind": dataset.kind,
+        "groupings": [],
         "pair": [dataset.negative, dataset.positive],
         "labels": cast(list[LabelValues] | None, dataset.labels),
         "finished": unpack(child_jobs.finished(session, claim.job_id)),
@@ -149,6 +154,9 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     if other is not None:
         payload["validation_table"] = _table_of(other, None, also)
         _check_fits(dataset, other, also)
+    if dataset.kind == DatasetKind.BIPARTITE and validation["method"] != "none":
+        declared = protected_columns(dataset)
+        payload["groupings"] = protected_groupings(other or dataset, declared)
     return payload
 
 
@@ -561,6 +569,10 @@ def _rows_of_validation(
                 fold_aucs=scored["fold_aucs"],
             )
         )
+    if (compared_groups := result.get("protected_groups")) is not None:
+        steps = read_steps_file(Path(result["workdir"]))
+        assert steps is not None
+        rows.append(ModelGroups(model_id=model_id, steps=steps, **compared_groups))
     if (ranked := result["leaderboard"]) is not None:
         rows.append(ModelLeaderboard(model_id=model_id, **ranked))
     if (compared := result["baselines"]) is not None:

@@ -1,8 +1,8 @@
 """Adverse impact: selection rates of groups of people at a threshold, their ratios, and the four-fifths rule.
 
-**Selection.** A threshold flags the rows with score ≥ threshold. Which side is favourable depends on the use. A model of
-risk flags loans to reject, so its favourable outcome is *not flagged*. A model of response flags customers who get an
-offer, so its favourable outcome is *flagged*. Both sides are computed. They differ: rates of .98 and .96 not flagged
+**Selection.** A threshold flags the rows with score ≥ threshold. Which side is favourable depends on the use. A model
+of risk flags loans to reject, so its favourable outcome is *not flagged*. A model of response flags customers who get
+an offer, so its favourable outcome is *flagged*. Both sides are computed. They differ: rates of .98 and .96 not flagged
 have the ratio .98, and the rates of .02 and .04 flagged the ratio .5.
 
 **Ratio.** The adverse impact ratio of a group is its selection rate divided by that of the group with the highest rate
@@ -304,13 +304,13 @@ def _heaviness(
         out=np.full(at.size, whole),
         where=at < order.size,
     )
-    found: tuple[FloatArray, FloatArray] = flagged, np.maximum(others, 0.0)
-    return found
+    return flagged, np.maximum(others, 0.0)
 
 
 def _before(values: FloatArray) -> FloatArray:
     """Return the sums of the first 0, 1, …, n values, shape (n + 1,)."""
-    return np.r_[0.0, np.cumsum(values)]
+    sums: FloatArray = np.r_[0.0, np.cumsum(values)]
+    return sums
 
 
 def _sums_before(weight: FloatArray, unit: NDArray[np.intp]) -> FloatArray:
