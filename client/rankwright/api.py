@@ -1609,12 +1609,19 @@ def read_calibration(ref: str, /) -> ApiRequest[types.Calibration]:
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/calibration", record_of(types.Calibration))
 
-def read_checks(ref: str, /) -> ApiRequest[types.ModelChecks]:
+class ReadChecks(TypedDict, total=False):
+    """Keywords of `read_checks`."""
+
+    favourable: Annotated[Literal["not_flagged", "flagged"] | str | None, 'The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan. `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.']
+
+
+@keywords(ReadChecks)
+def read_checks(ref: str, /, **fields: Unpack[ReadChecks]) -> ApiRequest[types.ModelChecks]:
     """Check whether a model is ready for use.
 
     Return five checks of the stored results: the model ranks better than chance; it is better than its baselines;
-    its probabilities match the outcomes; nothing has changed on newer rows; groups have equal metrics. No rows are
-    read: for the last three, evaluate the model on newer rows and by groups.
+    its probabilities match the outcomes; nothing has changed on newer rows; groups have equal metrics, and pass the
+    four-fifths rule at the threshold in use. No rows are read: for the last three, evaluate the model on newer rows.
 
     Scope: `read`.
 
@@ -1622,8 +1629,11 @@ def read_checks(ref: str, /) -> ApiRequest[types.ModelChecks]:
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
+    favourable : Literal["not_flagged", "flagged"] | str, optional
+        The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan.
+        `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
     """
-    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/checks", record_of(types.ModelChecks))
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/checks", record_of(types.ModelChecks), {**fields})
 
 def read_comparison(comparison_id: str, /) -> ApiRequest[types.Comparison]:
     """Read a comparison.
@@ -1698,6 +1708,36 @@ def read_evaluation_gains(evaluation_id: str, /, **fields: Unpack[ReadEvaluation
         intervals that allow for its sampling variation. Not with `count`.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/gains", record_of(types.EvaluationGains), {**fields})
+
+class ReadEvaluationGroups(TypedDict, total=False):
+    """Keywords of `read_evaluation_groups`."""
+
+    threshold: Annotated[float | None, 'Flag every row with a score of at least this. Default: the threshold of the evaluation, else the one with the largest KS distance.']
+    favourable: Annotated[Literal["not_flagged", "flagged"] | str | None, 'The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan. `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.']
+
+
+@keywords(ReadEvaluationGroups)
+def read_evaluation_groups(evaluation_id: str, /, **fields: Unpack[ReadEvaluationGroups]) -> ApiRequest[types.EvaluationThresholdGroups]:
+    """Compare groups at a threshold.
+
+    Return the selection rate, adverse impact ratio, TPR, FPR and calibration of each group, with intervals, on the
+    rows of the evaluation: by the column of `group_by`, and by each protected column. Returns 404 `no_groups` for an
+    evaluation without groups.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    evaluation_id : str
+        Id of the evaluation.
+    threshold : float, optional
+        Flag every row with a score of at least this. Default: the threshold of the evaluation, else the
+        one with the largest KS distance.
+    favourable : Literal["not_flagged", "flagged"] | str, optional
+        The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan.
+        `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
+    """
+    return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/groups", record_of(types.EvaluationThresholdGroups), {**fields})
 
 class ReadEvaluationListCurve(TypedDict, total=False):
     """Keywords of `read_evaluation_list_curve`."""
@@ -1934,6 +1974,36 @@ def read_gains(ref: str, /, **fields: Unpack[ReadGains]) -> ApiRequest[types.Mod
         intervals that allow for its sampling variation. Not with `count`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/gains", record_of(types.ModelGains), {**fields})
+
+class ReadGroups(TypedDict, total=False):
+    """Keywords of `read_groups`."""
+
+    threshold: Annotated[float | None, 'Flag every row with a score of at least this. Default: the cutoff of the alias, else the threshold of the objective, else the one with the largest KS distance.']
+    favourable: Annotated[Literal["not_flagged", "flagged"] | str | None, 'The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan. `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.']
+
+
+@keywords(ReadGroups)
+def read_groups(ref: str, /, **fields: Unpack[ReadGroups]) -> ApiRequest[types.ModelThresholdGroups]:
+    """Compare protected groups at a threshold.
+
+    Return the selection rate, adverse impact ratio, TPR, FPR and calibration of each group of each protected column,
+    with intervals, on the held-out rows of the training. The four-fifths rule is applied to the favourable outcome.
+    Returns 404 `no_groups` for a model without them.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    threshold : float, optional
+        Flag every row with a score of at least this. Default: the cutoff of the alias, else the
+        threshold of the objective, else the one with the largest KS distance.
+    favourable : Literal["not_flagged", "flagged"] | str, optional
+        The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan.
+        `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/groups", record_of(types.ModelThresholdGroups), {**fields})
 
 class ReadImportance(TypedDict, total=False):
     """Keywords of `read_importance`."""

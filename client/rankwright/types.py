@@ -1571,6 +1571,32 @@ class EvaluationRoc(Record):
     evaluation_id: str
     """Id of the evaluation."""
 
+class EvaluationThresholdGroups(Record):
+    """Groups on the rows of an evaluation, at one threshold: by `group_by`, and then by the protected
+    columns.
+    """
+
+    threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
+    chosen_by: Literal['request', 'alias', 'objective', 'ks']
+    """Where the threshold comes from. `request`: the parameter. `alias`: the cutoff of the alias.
+    `objective`: the model's objective. `ks`: the largest difference between TPR and FPR.
+    """
+    favourable: Literal['not_flagged', 'flagged']
+    """The favourable outcome, to which the verdicts refer, as requested."""
+    level: float
+    """Confidence level of each interval."""
+    rule: float
+    """Lowest ratio that is acceptable by the four-fifths rule."""
+    passes: bool | None
+    """True: all columns pass. False: one fails. Null: not enough data."""
+    columns: list[ThresholdColumn]
+    """The compared columns."""
+    evaluation_id: str
+    """Id of the evaluation."""
+    model_id: str
+    """Id of the model."""
+
 class Event(Record):
     """One event of a job."""
 
@@ -2761,8 +2787,9 @@ class ModelCheck(Record):
     significantly better than each baseline. `probabilities`: its probabilities match the outcomes on
     the newest rows evaluated with this calibration, or on held-out rows of the calibration if there are
     none. `stable`: its newest evaluation on new rows found no change and excludes a drop larger than
-    `margin`. `groups`: its newest evaluation by groups found no difference and excludes differences
-    larger than `margin`.
+    `margin`. `groups`: its newest evaluation by groups, or its validation, found no difference and
+    excludes differences larger than `margin`, and each group passes the four-fifths rule at the
+    threshold of the alias moved last, or of the objective.
     """
     passed: bool | None
     """True or false. Null if no stored result answers the question, or if there are too few rows to
@@ -2895,6 +2922,30 @@ class ModelParts(Record):
     """As returned by `…/operating-point`."""
     absent: list[AbsentPart]
     """Requested parts that the model does not have."""
+
+class ModelThresholdGroups(Record):
+    """Groups of protected columns on a model's validation rows, at one threshold."""
+
+    threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
+    chosen_by: Literal['request', 'alias', 'objective', 'ks']
+    """Where the threshold comes from. `request`: the parameter. `alias`: the cutoff of the alias.
+    `objective`: the model's objective. `ks`: the largest difference between TPR and FPR.
+    """
+    favourable: Literal['not_flagged', 'flagged']
+    """The favourable outcome, to which the verdicts refer, as requested."""
+    level: float
+    """Confidence level of each interval."""
+    rule: float
+    """Lowest ratio that is acceptable by the four-fifths rule."""
+    passes: bool | None
+    """True: all columns pass. False: one fails. Null: not enough data."""
+    columns: list[ThresholdColumn]
+    """The compared columns."""
+    model_id: str
+    """Id of the model."""
+    approximate: bool
+    """True for out-of-fold scores (cross-validation), whose thresholds were never applied to the model."""
 
 class MonotoneProof(Record):
     """Verification of the monotone constraints of the fitted model, over all its steps or leaves."""
@@ -4228,6 +4279,62 @@ class TableWarning(Record):
     """Upload fields with which the values would be read, with a value for each. Null if there is no
     suggestion.
     """
+
+class ThresholdColumn(Record):
+    """The groups of one column at the threshold."""
+
+    column: str
+    """The column that defines the groups."""
+    is_feature: bool
+    """Whether the column is a feature of the model, so that scores depend on it directly."""
+    reference: int | None
+    """Position in `groups` of the group with the highest rate of the favourable outcome, among those with
+    at least 2% of the rows. Null if there is not enough data.
+    """
+    passes: bool | None
+    """Four-fifths rule. True: every group passes. False: one fails. Null: not enough data."""
+    words: str
+    """The result in one sentence."""
+    groups: list[ThresholdGroup]
+    """The groups."""
+
+class ThresholdGroup(Record):
+    """Rates of one group at the threshold."""
+
+    value: str | None
+    """Value of the column as text. Null: the rows without a value."""
+    rows: int
+    """Number of rows with a weight above 0."""
+    positives: int
+    """Number of positive rows."""
+    negatives: int
+    """Number of negative rows."""
+    flagged: GroupMetric
+    """Fraction of the group's rows that are flagged."""
+    not_flagged: GroupMetric
+    """Fraction of the group's rows that are not flagged."""
+    flagged_ratio: GroupMetric
+    """`flagged` divided by the highest of any group: the adverse impact ratio if a flag is the favourable
+    outcome. The interval covers the ratio to the group that is highest in the population.
+    """
+    not_flagged_ratio: GroupMetric
+    """The same for `not_flagged`: the adverse impact ratio if no flag is the favourable outcome."""
+    p_value: float | None
+    """Of the hypothesis that the ratio of the favourable outcome is at least 0.8."""
+    adjusted_p_value: float | None
+    """`p_value`, adjusted by Holm's method over all groups of all columns."""
+    passes: bool | None
+    """Four-fifths rule for the favourable outcome. True: the interval of the ratio is at or above 0.8.
+    False: the ratio is significantly below. Null: not enough data.
+    """
+    tpr: GroupMetric
+    """Fraction of the group's positives that are flagged."""
+    fpr: GroupMetric
+    """Fraction of the group's negatives that are flagged."""
+    auc: GroupMetric | None
+    """Area under the ROC curve within the group."""
+    calibration: GroupCalibration | None
+    """Calibration in the group, at any threshold. Null without probabilities."""
 
 class TopValue(Record):
     """A frequent value of a column, and the number of rows that have it."""
