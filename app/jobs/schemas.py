@@ -264,7 +264,10 @@ class Job(Resource):
             validation=spec.get("validation"),
             search=spec.get("search"),
             baselines=spec.get("baselines"),
-            protected_features=parameters.protected_features(spec) if "protected" in spec else None,
+            # An evaluation's `protected` are the columns that it compares.
+            protected_features=parameters.protected_features(spec)
+            if algorithm and "protected" in spec
+            else None,
             **{name: spec.get(name) for name in parameters.NAMES},
             timeout_seconds=row.timeout_seconds,
             priority=row.priority,

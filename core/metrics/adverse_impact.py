@@ -513,10 +513,14 @@ def _ratios_to_highest(
         return own[:, None], of_others
 
     strict = 1.0 - (1.0 - level) / k
-    own, of_others = trials(level)
-    low = _ratio_end(p, own, q, of_others, normal_quantile(level))
-    own, of_others = trials(strict)
-    high = _ratio_end(p, own, q, of_others, -normal_quantile(strict))
+    (own_low, others_low), (own, of_others) = trials(level), trials(strict)
+    low, high = _ratio_ends(
+        p,
+        np.stack((own_low, own)),
+        q,
+        np.stack((others_low, of_others))[:, None],
+        np.array([normal_quantile(level), -normal_quantile(strict)]),
+    )
     z = _score_z(p, own, q, of_others, np.full(is_other.shape, FOUR_FIFTHS))
     found: dict[int, tuple[Interval, float]] = {}
     for place, group in enumerate(known):
@@ -558,17 +562,21 @@ def _score_z(
     return z
 
 
-def _ratio_end(p: FloatArray, n: FloatArray, q: FloatArray, m: FloatArray, z: float) -> FloatArray:
-    """Return the ratios at which the score statistic is z: the lower ends for z > 0, the upper ends for z < 0."""
-    shape = np.broadcast_shapes(p.shape, q.shape)
+def _ratio_ends(
+    p: FloatArray, n: FloatArray, q: FloatArray, m: FloatArray, z: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ratios p / q at which the score statistic is z: the lower ends for z[0] > 0, the upper for z[1] < 0.
+
+    p of shape (n_groups, 1) has n trials, (2, n_groups, 1), and q of shape (n_others,) has m, (2, 1, n_others).
+    """
+    shape = (2, p.shape[0], q.size)
     low, high = np.full(shape, -_EXTREME), np.full(shape, _EXTREME)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        above = _score_z(p, n, q, m, np.exp(middle)) > z
+        above = _score_z(p, n, q, m, np.exp(middle)) > z[:, None, None]
         low, high = np.where(above, middle, low), np.where(above, high, middle)
-    ends: FloatArray = np.exp(0.5 * (low + high))
-    without = (np.broadcast_to(p if z > 0.0 else q, shape)) == 0.0
-    return np.where(without, 0.0 if z > 0.0 else np.inf, ends)
+    ends = np.exp(0.5 * (low + high))
+    return np.where(p == 0.0, 0.0, ends[0]), np.where(q == 0.0, np.inf, ends[1])
 
 
 def _decide(found: Sequence[SideImpact], level: float) -> list[SideImpact]:

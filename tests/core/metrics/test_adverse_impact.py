@@ -186,7 +186,7 @@ def test_intervals_cover_and_verdicts_seldom_err(
     kind: str, n: tuple[int, ...], top: float, least: float
 ) -> None:
     """The first group has exactly four fifths of the rate of the others: neither verdict on it would be right."""
-    n_samples = 1500 if LONG_FORM else 150
+    n_samples = 1500 if LONG_FORM else 80
     rng = np.random.default_rng(7)
     rates = np.array([0.8 * top] + [top] * (len(n) - 1))
     truth = rates / top
