@@ -31,7 +31,7 @@ async def read_model_groups(page: PageDep, ref: str) -> Response:
     """Show the groups of a model's protected columns at a threshold."""
     model = await page.client.models[ref].read()
     asked = _read_query(page)
-    found, problem = await attempt(page.client.models[ref].groups(**asked), 404, 422, 429)
+    found, problem = await attempt(page.client.models[ref].groups_at(**asked), 404, 422, 429)
     shown = _values(page, found, problem, f"/console/models/{model.id}/groups")
     return await show_part(page, model, "groups", **shown)
 
@@ -40,7 +40,7 @@ async def read_model_groups(page: PageDep, ref: str) -> Response:
 async def read_evaluation_groups(page: PageDep, evaluation_id: str) -> Response:
     """Show the groups of an evaluation at a threshold."""
     evaluation = await page.client.evaluations.get(evaluation_id)
-    found, problem = await attempt(evaluation.groups(**_read_query(page)), 404, 422, 429)
+    found, problem = await attempt(evaluation.groups_at(**_read_query(page)), 404, 422, 429)
     shown = _values(page, found, problem, f"/console/evaluations/{evaluation.data.id}/groups")
     is_part = "hx-request" in page.request.headers
     template = "model_groups.html" if is_part else "evaluation_groups.html"

@@ -150,9 +150,8 @@ def put_together(
             )
     protected = None
     if plan.folds and out_of_fold is not None:
-        rows, positions = gathered.held_out, gathered.folds.row
         protected = protected_groups.compare(
-            payload, rows, positions, gathered.aligned, calibration
+            payload, gathered.held_out, gathered.folds.row, gathered.aligned, calibration
         )
     elif scores is not None:
         positions = _bipartite(data).held_out_positions
