@@ -140,6 +140,7 @@ class CreateBatchScore(TypedDict, total=False):
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
+    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false.']
 
 
 @keywords(CreateBatchScore)
@@ -216,6 +217,10 @@ def create_batch_score(**fields: Unpack[CreateBatchScore]) -> ApiRequest[types.B
         `raises`.
     threshold : float, optional
         Score to compare with, for `reference=cutoff`.
+    exclude_protected : bool, optional
+        Leave protected columns out of the reasons, for example for the letter about an adverse
+        decision. Their contributions remain part of the score and are in the rest. Protected are the
+        features that were declared so in the upload, and those whose names suggest it. Default: false.
     """
     return ApiRequest.of("POST", "/v1/batch-scores", record_of(types.BatchScore), {**fields}, headers=["idempotency_key", "prefer"], joined=["keep", "ignore", "missing"])
 
@@ -2918,6 +2923,7 @@ class ScoreRow(TypedDict, total=False):
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`. A feature with this name takes precedence.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`. A feature with this name takes precedence.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`. A feature with this name takes precedence.']
+    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false. A feature with this name takes precedence.']
     id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score. A feature with this name takes precedence.']
     ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes. A feature with this name takes precedence.']
     prefer: Annotated[str | None, '`handling=lenient`: a feature without a parameter counts as missing.', HEADER]
@@ -2959,6 +2965,11 @@ def score_row(ref: str, /, **fields: Unpack[ScoreRow]) -> ApiRequest[types.Score
         `raises`. A feature with this name takes precedence.
     threshold : float, optional
         Score to compare with, for `reference=cutoff`. A feature with this name takes precedence.
+    exclude_protected : bool, optional
+        Leave protected columns out of the reasons, for example for the letter about an adverse
+        decision. Their contributions remain part of the score and are in the rest. Protected are the
+        features that were declared so in the upload, and those whose names suggest it. Default: false.
+        A feature with this name takes precedence.
     id : str, optional
         Field or column with the id of each row, which is returned with its score. A feature with this
         name takes precedence.
@@ -2991,6 +3002,7 @@ class ScoreRows(TypedDict, total=False):
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
+    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false.']
 
 
 @keywords(ScoreRows)
@@ -3061,6 +3073,10 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
         `raises`.
     threshold : float, optional
         Score to compare with, for `reference=cutoff`.
+    exclude_protected : bool, optional
+        Leave protected columns out of the reasons, for example for the letter about an adverse
+        decision. Their contributions remain part of the score and are in the rest. Protected are the
+        features that were declared so in the upload, and those whose names suggest it. Default: false.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/score", one_of(types.Scores, types.LabelScores), {**fields}, joined=["ignore", "missing"])
 
@@ -3284,6 +3300,7 @@ class ValidateBatchScore(TypedDict, total=False):
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
+    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false.']
 
 
 @keywords(ValidateBatchScore)
@@ -3347,6 +3364,10 @@ def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[typ
         `raises`.
     threshold : float, optional
         Score to compare with, for `reference=cutoff`.
+    exclude_protected : bool, optional
+        Leave protected columns out of the reasons, for example for the letter about an adverse
+        decision. Their contributions remain part of the score and are in the rest. Protected are the
+        features that were declared so in the upload, and those whose names suggest it. Default: false.
     """
     return ApiRequest.of("POST", "/v1/batch-scores/validate", record_of(types.ScoreTableCheck), {**fields}, joined=["keep", "ignore", "missing"])
 

@@ -266,6 +266,8 @@ class BatchReasons(Record):
     """
     dictionary: int | None
     """Revision of the reason codes. Null if the model name had none."""
+    exclude_protected: bool | None = None
+    """Whether protected columns are left out of the reasons. Default: `false`."""
 
 class BatchScore(Record):
     """A table that a job scores. Once it is `ready`, `…/result` returns the kept columns, row numbers and
@@ -3572,6 +3574,8 @@ class Reason(Record):
     confidence. 0: the contribution is exact. For a code that sums several features it is an upper
     bound.
     """
+    protected: bool
+    """Whether one of the columns is a protected column."""
 
 class ReasonCodes(Record):
     """The reason codes of a model name. They apply to all its versions."""
@@ -3621,6 +3625,12 @@ class ReasonReference(Record):
     """Contributions that are returned: those that raise the score, those that lower it, or both."""
     dictionary: int | None
     """Revision of the reason codes. Null if the model name has none."""
+    protected_features: list[str]
+    """Features of the model that are protected columns: declared so in the upload, or by their names."""
+    protected_excluded: bool
+    """Whether the protected columns are left out of the reasons (`exclude_protected`)."""
+    warning: str | None
+    """Says that the score depends on protected columns. Null if it does not."""
 
 class Reliability(Record):
     """How well the probabilities match the outcomes on the calibration's own rows. Each row is predicted
