@@ -290,28 +290,34 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             probability = served.calibration.probability(measure.scores)
             found["calibration"] = {"version": served.version, **reliable}
             found["decision_curve"] = measure.decision_curve(served, payload["level"])
-        rows = measure.table, measure.scores
-        how = payload["level"], payload["threshold"], probability
+        rows, of_rows = measure.table, measure.scores
+        level, threshold = payload["level"], payload["threshold"]
         steps = []
         if (grouping := payload["grouping"]) is not None:
             groups = read_groups(table, grouping)
-            found[BY_GROUP] = measure_groups(*rows, groups, grouping, windows, *how)
-            steps.append(steps_of(*rows, groups))
+            found[BY_GROUP] = measure_groups(
+                rows, of_rows, groups, grouping, windows, level, threshold, probability
+            )
+            steps.append(steps_of(rows, of_rows, groups))
             if (scores := measure.group_scores(groups)) is not None:
                 group_scores = _GROUPS_FILE
                 (workdir / group_scores).write_bytes(scores.astype("<f8").tobytes())
         by_protected = []
         for each in payload["protected"]:
             groups = read_groups(table, each)
-            by_protected.append(measure_groups(*rows, groups, each, windows, *how))
-            steps.append(steps_of(*rows, groups))
+            by_protected.append(
+                measure_groups(rows, of_rows, groups, each, windows, level, threshold, probability)
+            )
+            steps.append(steps_of(rows, of_rows, groups))
         if by_protected:
             adjust_together(by_protected, payload["level"])
             found[PROTECTED] = by_protected
         if steps:
             (workdir / GROUP_STEPS_FILE).write_bytes(pack_steps(steps))
         if (amounts := payload["amounts"]) is not None:
-            found[BY_AMOUNT] = measure_amounts(*rows, table, amounts, *how)
+            found[BY_AMOUNT] = measure_amounts(
+                rows, of_rows, table, amounts, level, threshold, probability
+            )
         curve = _CURVE_FILE
         curves.write_curve(workdir / curve, measure.curve)
     drifted = None

@@ -223,3 +223,13 @@ def test_access(service: Service, trained: tuple[httpx.Client, dict[str, Any]]) 
     assert service.client(service.key(scopes=["score"])).get(address).status_code == 403
     assert service.client(service.key(scopes=["read"])).get(address).status_code == 200
     assert service.client().get(address).status_code == 401
+
+
+def test_the_report_has_the_groups(trained: tuple[httpx.Client, dict[str, Any]]) -> None:
+    client, model = trained
+    found = client.get(f"/v1/models/{model['id']}/groups").json()
+    report = client.get(f"/v1/models/{model['id']}/report", params={"format": "markdown"}).text
+    for column in found["columns"]:
+        for group in column["groups"]:
+            ratio = group["not_flagged_ratio"]
+            assert f"{ratio['value']:.3f} ({ratio['low']:.3f}–{ratio['high']:.3f})" in report
