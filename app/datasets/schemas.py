@@ -433,7 +433,12 @@ class ListedDataset(DatasetSummary):
     {
         name: (
             field.annotation,
-            Field(description=field.description, validation_alias=AliasPath("reading", name)),
+            Field(
+                # a dataset of release 0.3.0 has no such member
+                **({"default": None} if name == PROTECTED else {}),
+                description=field.description,
+                validation_alias=AliasPath("reading", name),
+            ),
         )
         for name, field in ReadingFields.model_fields.items()
     }

@@ -171,7 +171,8 @@ class Build:
         self._errors = Errors()
         self._is_written = False
         roles = (LABEL, LABELS, ITEM, WEIGHT, GROUP, QUERY, CATEGORICAL, DECLARED_NUMERIC, DROP)
-        given = {role: payload[role] for role in (*roles, PROTECTED)}
+        given = {role: payload[role] for role in roles}
+        given[PROTECTED] = payload.get(PROTECTED)  # absent in jobs of release 0.3.0
         # A column without a name is mostly a row index, or comes from a comma at the end of lines.
         named = {
             name

@@ -147,7 +147,7 @@ def _check_declared(declared: Sequence[tuple[str, str]], features: Sequence[str]
     for kind, name in declared:
         if name not in known:
             raise BadTable(
-                f"a {kind} column must be without another role; {show(name)} has one",
+                f"a {kind} column must be a feature; {show(name)} has another role",
                 column=name,
                 code="column_in_two_roles",
             )

@@ -53,4 +53,4 @@ def shown_members(*, optional: bool) -> Mapping[str, tuple[Any, Any]]:
 
 def protected_features(spec: Mapping[str, Any]) -> list[str]:
     """Return the protected columns that are features by the specification of a training job."""
-    return [column["name"] for column in spec.get("protected") or () if column["feature"]]
+    return [column["name"] for column in spec.get("protected_columns") or () if column["feature"]]

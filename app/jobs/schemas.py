@@ -264,9 +264,8 @@ class Job(Resource):
             validation=spec.get("validation"),
             search=spec.get("search"),
             baselines=spec.get("baselines"),
-            # An evaluation's `protected` are the columns that it compares.
             protected_features=parameters.protected_features(spec)
-            if algorithm and "protected" in spec
+            if "protected_columns" in spec
             else None,
             **{name: spec.get(name) for name in parameters.NAMES},
             timeout_seconds=row.timeout_seconds,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from app.datasets.schemas import ColumnType
 from app.http.schemas import (
     CreatedAt,
     DatasetId,
@@ -15,6 +16,7 @@ from app.http.schemas import (
     Kind,
     PageOf,
     Resource,
+    Timestamp,
 )
 from app.ingest.formats import notation_fields
 from app.models.curve_schemas import Roc, is_none
@@ -26,7 +28,6 @@ from app.platform.documents import (
     LabelValues,
     ModelFeature,
     MonotoneProof,
-    ProtectedColumn,
     ProxyTest,
     Search,
 )
@@ -34,6 +35,25 @@ from app.platform.tables import Model as ModelRow
 
 if TYPE_CHECKING:
     from core import metrics
+
+
+class ModelProtectedColumn(Resource):
+    """A column that the training dataset declares as protected."""
+
+    name: str = Field(description="Name of the column.")
+    type: ColumnType = Field(
+        description="Type of the values: `numeric`, `boolean`, `datetime` or `categorical`."
+    )
+    feature: bool = Field(
+        description="True if the column is a feature of the model, because the training job named it in "
+        "`protected_features`."
+    )
+    decided_by: str | None = Field(
+        description="Name of the key that created the training job. Null if the column is not a feature."
+    )
+    decided_at: Timestamp | None = Field(
+        description="When the training job was created. Null if the column is not a feature."
+    )
 
 
 class Artifact(Resource):
@@ -129,7 +149,7 @@ class Model(ModelSummary):
     monotone: MonotoneProof | None = Field(
         description="Verification of the monotone constraints. Null if the model was trained without them."
     )
-    protected: list[ProtectedColumn] | None = Field(
+    protected: list[ModelProtectedColumn] | None = Field(
         default=None,
         description="The protected columns of the training dataset, and which of them are features by whose decision. "
         "Null for a model of a release that did not store them.",

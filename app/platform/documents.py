@@ -368,7 +368,6 @@ class LeaderboardRow(TypedDict):
     """Why the candidate has this state."""
 
 
-@described
 class ProtectedColumn(TypedDict):
     """A column that the training dataset declares as protected."""
 

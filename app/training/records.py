@@ -34,6 +34,7 @@ from app.platform.documents import (
     Parameters,
     PartialAuc,
     ProtectedColumn,
+    ProxyTest,
     Search,
     SearchSpec,
     SeemingArea,
@@ -89,7 +90,7 @@ class TrainSpec(TypedDict):
     baselines: NotRequired[BaselineSpec]
     seed: int
     model_name: str
-    protected: NotRequired[list[ProtectedColumn]]
+    protected_columns: NotRequired[list[ProtectedColumn]]
     """The protected columns of the dataset. A job of an earlier release has no such entry."""
 
 
@@ -551,6 +552,7 @@ class ModelColumns(TypedDict):
     parameters: Parameters
     search: Search | None
     monotone: MonotoneProof | None
+    proxies: list[ProxyTest] | None
     fit_seconds: float
 
 

@@ -52,7 +52,7 @@ from app.platform.documents import (
     interval_of,
 )
 from app.platform.errors import counted
-from app.training import baselines, protected_groups, search
+from app.training import baselines, protected_groups, proxies, search
 from app.training.bipartite import (
     LEVEL,
     BipartiteTable,
@@ -195,6 +195,7 @@ def put_together(
         "search": selection,
         "leaderboard": ranked,
         "monotone": served.get("monotone"),
+        "proxies": proxies.measure(payload),
         "fit_seconds": served["seconds"],
         "warnings": [
             *notes,

@@ -145,7 +145,7 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
         ),
         "seed": request.seed,
         "model_name": name,
-        "protected": _describe_protected(dataset, also, request.author),
+        "protected_columns": _describe_protected(dataset, also, request.author),
     }
     if "count" in objective and not is_listed(dataset):
         spec["evaluated_rows"] = evaluated_rows

@@ -421,7 +421,7 @@ def _decided(spec: TrainSpec, job: Job | None) -> list[ProtectedColumn]:
     at = None if job is None else job.created_at
     return [
         {**column, "decided_at": at if column["feature"] else None}
-        for column in spec.get("protected", ())
+        for column in spec.get("protected_columns", ())
     ]
 
 

@@ -11,7 +11,7 @@ units (Korn & Graubard 1998), which Student's t makes smaller for few units.
 counted half (Kallus & Zhou 2019). Positives and negatives enter it as in an AUC, so its variance is
 DeLong's: that of the positives' placement among the negatives of b, plus that of the negatives' placement among the
 positives of a. On the diagonal it is the group's AUC. One sort and one pass with the running weight of every group
-yield all placements: O(n log n + n · n_groups) time, O(n · n_groups) memory.
+yield all placements: O(n log n + n · n_groups) time. The memory is O(n), whatever the number of groups.
 
 **Equal areas and rates.** Each of k groups has a metric p_a with n_a effective trials (see `intervals`). With p̄ the
 mean weighted by them, Q = Σ n_a (p_a − p̄)² / (p̄ (1 − p̄)) is Pearson's statistic: its variances are those under the
@@ -101,6 +101,9 @@ MIN_WINDOW_NEGATIVES = 2
 
 MAX_ODDS = 700.0
 """Greatest log odds that a probability counts with: those of 0 and 1 are infinite."""
+
+MAX_PLACEMENTS = 1 << 24
+"""Placements of rows in memory at once, 8 bytes each."""
 
 IN_SAMPLE = (
     "These cutoffs were chosen on these same rows, so the rates are too optimistic. Evaluate the "
@@ -362,8 +365,7 @@ def compare_groups(
     Returns
     -------
     GroupComparison
-        Metrics by group, across groups, and tests. O(n log n + n · (n_groups + n_windows)) time, O(n · n_groups)
-        memory.
+        Metrics by group, across groups, and tests. O(n log n + n · (n_groups + n_windows)) time, O(n) memory.
 
     Raises
     ------
@@ -887,19 +889,28 @@ def _covariance_of_units(
         The influence of each of them on the group's estimate; None if it shows no variance.
     """
     covariance, shared = np.zeros((len(units), len(units))), False
+    n_units = max((int(own[-1]) + 1 for own in units if own is not None and own.size), default=0)
+    place = np.full(n_units, -1)
     for row in range(len(units)):
+        own, of_own = units[row], influences[row]
+        if own is None:
+            return None
+        if of_own is None:
+            continue
+        place[own] = np.arange(own.size)
         for column in range(row):
-            own, other = units[row], units[column]
-            of_own, of_other = influences[row], influences[column]
-            if own is None or other is None:
+            other, of_other = units[column], influences[column]
+            if other is None:
                 return None
-            if of_own is None or of_other is None:
+            if of_other is None:
                 continue
-            _, mine, theirs = np.intersect1d(own, other, assume_unique=True, return_indices=True)
-            if mine.size:
+            at = place[other]
+            theirs = np.flatnonzero(at >= 0)
+            if theirs.size:
                 shared = True
-                together = inner(of_own[mine], of_other[theirs])
+                together = inner(of_own[at[theirs]], of_other[theirs])
                 covariance[row, column] = covariance[column, row] = together
+        place[own] = -1
     return covariance if shared else None
 
 
@@ -971,23 +982,47 @@ def cross_moments(
     """
     n_groups = len(effective)
     weight = np.ones(codes.size) if rows.weight is None else rows.weight
-    placement = np.empty((codes.size, n_groups))
     mass = np.zeros((2, n_groups))
-    _place(rows.scores[0], codes, rows.positive, weight, mass, placement)
-    values = np.empty((n_groups, n_groups))
-    for a in range(n_groups):
-        chosen = rows.positive & (codes == a)
-        with np.errstate(invalid="ignore"):
-            values[a] = np.einsum("i,ij->j", weight[chosen], placement[chosen]) / mass[1, a]
-    values = np.where(mass[0] > 0.0, np.minimum(values, 1.0), np.nan)
+    for side, of_class in enumerate((~rows.positive, rows.positive)):
+        mass[side] = np.bincount(codes[of_class], weight[of_class], n_groups)
     with np.errstate(divide="ignore", invalid="ignore"):
         spare = np.where(effective > 1.0 + EPSILON, effective - 1.0, np.nan)
         scale = np.sqrt(effective / spare) / mass[::-1].T
-    by_unit = np.arange(codes.size) if rows.unit is None else np.argsort(rows.unit, kind="stable")
-    unit = by_unit if rows.unit is None else rows.unit
-    variances = np.zeros((n_groups, n_groups))
-    _add_squares(by_unit, unit, codes, rows.positive, weight, placement, values, scale, variances)
+    values, variances = np.zeros((n_groups, n_groups)), np.zeros((n_groups, n_groups))
+    of_rows = rows.scores[0], codes, rows.positive, weight
+    _add_placements(*of_rows, scale, mass, values, variances, rows.unit is None)
+    if rows.unit is not None:
+        _add_by_unit(of_rows, rows.unit, scale, mass, values, variances)
     return values, variances
+
+
+def _add_by_unit(
+    of_rows: tuple[FloatArray, NDArray[np.intp], NDArray[np.bool_], FloatArray],
+    unit: NDArray[np.intp],
+    scale: FloatArray,
+    mass: FloatArray,
+    values: FloatArray,
+    variances: FloatArray,
+) -> None:
+    """Add the squared influence of each row group on each xAUC to `variances`.
+
+    Placements are found by score and added by row group. So they are kept in between: those of some row groups at a
+    time, together at most `MAX_PLACEMENTS` unless one row group alone has more.
+    """
+    n_groups, by_unit = len(values), np.argsort(unit, kind="stable")
+    starts = np.flatnonzero(np.diff(unit[by_unit], prepend=-1))
+    ends = np.append(starts[1:], len(unit))
+    most = max(MAX_PLACEMENTS // n_groups, 1)
+    first = 0
+    while first < len(starts):
+        last = max(int(np.searchsorted(ends, starts[first] + most, side="right")), first + 1)
+        order = by_unit[starts[first] : ends[last - 1]]
+        place = np.full(len(unit), -1)
+        place[order] = np.arange(order.size)
+        placement = np.empty((order.size, n_groups))
+        _place(*of_rows, mass, place, placement)
+        _add_squares(order, unit, *of_rows[1:], placement, values, scale, variances)
+        first = last
 
 
 @kernel(
@@ -998,27 +1033,108 @@ def cross_moments(
         numba.types.Array(numba.float64, 1, "C", readonly=True),
         numba.float64[:, ::1],
         numba.float64[:, ::1],
-    )
+        numba.float64[:, ::1],
+        numba.float64[:, ::1],
+        numba.boolean,
+    ),
+    error_model="numpy",
 )
-def _place(scores, codes, positive, weight, mass, placement):  # type: ignore[no-untyped-def]
-    """Write each row's placement (fraction ranked below) among the other class's rows of each group; ties count half.
+def _add_placements(  # type: ignore[no-untyped-def]
+    scores, codes, positive, weight, scale, mass, values, variances, by_row
+):
+    """Add each positive's placement to its areas; then, if `by_row`, each row's squared influence on the areas.
+
+    The placements of a row are used at once, so that memory does not grow with the number of rows.
 
     Parameters
     ----------
     scores : ndarray of shape (n_rows,), float64
         Ascending.
-    weight : ndarray of shape (n_rows,), float64
     codes : ndarray of shape (n_rows,), intp
     positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+    scale : ndarray of shape (n_groups, 2), float64
+        √r over the weight of the positives and of the negatives of each group.
     mass : ndarray of shape (2, n_groups), float64
-        Zeros; receives the weight of the negatives and of the positives of each group.
-    placement : ndarray of shape (n_rows, n_groups), float64
+        The weight of the negatives and of the positives of each group.
+    values, variances : ndarray of shape (n_groups, n_groups), float64
+        Zeros; receive the areas, NaN where a class has no row, and their variances.
+    """
+    n_rows, n_groups = len(scores), len(values)
+    below, upto, placed = np.zeros((2, n_groups)), np.zeros((2, n_groups)), np.zeros((2, n_groups))
+    for squares in range(2 if by_row else 1):
+        below[:], upto[:] = 0.0, 0.0
+        start = 0
+        while start < n_rows:
+            end, n_positive = start, 0
+            while end < n_rows and scores[end] == scores[start]:
+                n_positive += positive[end]
+                upto[1 if positive[end] else 0, codes[end]] += weight[end]
+                end += 1
+            if n_positive:
+                for group in range(n_groups):
+                    middle = 0.5 * (below[0, group] + upto[0, group])
+                    placed[1, group] = middle / mass[0, group] if mass[0, group] else 0.0
+            if squares and n_positive < end - start:
+                for group in range(n_groups):
+                    middle = 0.5 * (below[1, group] + upto[1, group])
+                    total = mass[1, group]
+                    placed[0, group] = (total - middle) / total if total else 0.0
+            for row in range(start, end):
+                own = codes[row]
+                if squares:
+                    side = 1 if positive[row] else 0
+                    factor = weight[row] * scale[own, 1 - side]
+                    for group in range(n_groups):
+                        a, b = (own, group) if side else (group, own)
+                        part = factor * (placed[side, group] - values[a, b])
+                        variances[a, b] += part**2
+                elif positive[row]:
+                    for group in range(n_groups):
+                        values[own, group] += weight[row] * placed[1, group]
+            for row in range(start, end):
+                side = 1 if positive[row] else 0
+                below[side, codes[row]] = upto[side, codes[row]]
+            start = end
+        if not squares:
+            for a in range(n_groups):
+                for b in range(n_groups):
+                    area = min(values[a, b] / mass[1, a], 1.0)
+                    values[a, b] = area if mass[0, b] > 0.0 and mass[1, a] > 0.0 else np.nan
+
+
+@kernel(
+    numba.void(
+        numba.types.Array(numba.float64, 1, "C", readonly=True),
+        numba.intp[::1],
+        numba.boolean[::1],
+        numba.types.Array(numba.float64, 1, "C", readonly=True),
+        numba.float64[:, ::1],
+        numba.intp[::1],
+        numba.float64[:, ::1],
+    ),
+    error_model="numpy",
+)
+def _place(scores, codes, positive, weight, mass, place, placement):  # type: ignore[no-untyped-def]
+    """Write the placements (fraction ranked below) of some rows among the other class's rows of each group; ties count
+    half.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows,), float64
+        Ascending.
+    codes : ndarray of shape (n_rows,), intp
+    positive : ndarray of shape (n_rows,), bool
+    weight : ndarray of shape (n_rows,), float64
+    mass : ndarray of shape (2, n_groups), float64
+        The weight of the negatives and of the positives of each group.
+    place : ndarray of shape (n_rows,), intp
+        Where the placements of a row are written; −1 for nowhere.
+    placement : ndarray of shape (n_places, n_groups), float64
         Written: for a positive the fraction of a group's negatives below it, for a negative the fraction of its
         positives above it; 0 if there are none.
     """
-    n_rows, n_groups = placement.shape
-    for row in range(n_rows):
-        mass[1 if positive[row] else 0, codes[row]] += weight[row]
+    n_rows, n_groups = len(scores), placement.shape[1]
     below, upto = np.zeros((2, n_groups)), np.zeros((2, n_groups))
     start = 0
     while start < n_rows:
@@ -1027,14 +1143,15 @@ def _place(scores, codes, positive, weight, mass, placement):  # type: ignore[no
             upto[1 if positive[end] else 0, codes[end]] += weight[end]
             end += 1
         for row in range(start, end):
-            other = 0 if positive[row] else 1
+            at, other = place[row], 0 if positive[row] else 1
+            if at < 0:
+                continue
             for group in range(n_groups):
                 total = mass[other, group]
-                if total == 0.0:
-                    placement[row, group] = 0.0
-                    continue
                 middle = 0.5 * (below[other, group] + upto[other, group])
-                placement[row, group] = (middle if other == 0 else total - middle) / total
+                if other:
+                    middle = total - middle
+                placement[at, group] = middle / total if total else 0.0
         for row in range(start, end):
             side = 1 if positive[row] else 0
             below[side, codes[row]] = upto[side, codes[row]]
@@ -1061,13 +1178,13 @@ def _add_squares(  # type: ignore[no-untyped-def]
 
     Parameters
     ----------
-    order : ndarray of shape (n_rows,), intp
-        The rows, those of one unit together.
+    order : ndarray of shape (n_chosen,), intp
+        Rows, those of one unit together.
     unit, codes : ndarray of shape (n_rows,), intp
     positive : ndarray of shape (n_rows,), bool
     weight : ndarray of shape (n_rows,), float64
-    placement : ndarray of shape (n_rows, n_groups), float64
-        As `_place` writes it.
+    placement : ndarray of shape (n_chosen, n_groups), float64
+        Of each row in `order`, as `_place` writes it.
     values : ndarray of shape (n_groups, n_groups), float64
         The areas.
     scale : ndarray of shape (n_groups, 2), float64
@@ -1086,7 +1203,7 @@ def _add_squares(  # type: ignore[no-untyped-def]
             for group in range(n_groups):
                 a, b = (own, group) if positive[row] else (group, own)
                 factor = weight[row] * scale[own, 0 if positive[row] else 1]
-                of_unit[a, b] += factor * (placement[row, group] - values[a, b])
+                of_unit[a, b] += factor * (placement[end, group] - values[a, b])
             end += 1
         # A cell that was added is set back to 0: seen again, for another row of the unit, it adds nothing.
         for at in range(start, end):

@@ -237,3 +237,60 @@ def test_typed_files(shared: Service, client: httpx.Client) -> None:
     shared.work()
     found = client.get(f"/v1/datasets/{answer.json()['id']}").json()
     assert (roles(found)["sex"], roles(found)["age"]) == ("protected", "protected")
+
+
+def test_how_well_features_predict_it(shared: Service, client: httpx.Client, dataset: Any) -> None:
+    model = train(shared, client, dataset["id"])
+    found = {(it["column"], it["value"]): it for it in model["proxies"]}
+    assert [column for column, _ in found] == ["sex", "age"]
+    (sex,) = [it for (column, _), it in found.items() if column == "sex"]
+    assert sex["rows"] == 240
+    assert [each["feature"] for each in sex["features"]] == ["income", "term"]
+    assert sex["together"]["low"] > 0.6  # income depends on sex
+    assert sex["features"][0]["low"] > 0.6
+    one = train(shared, client, dataset["id"], protected_features=["sex"])
+    assert {it["column"] for it in one["proxies"]} == {"age"}
+    both = train(shared, client, dataset["id"], protected_features=["sex", "age"])
+    assert both["proxies"] is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"validation": {"method": "cross_validation", "folds": 2}},
+        {"validation": {"method": "none"}},
+        {"algorithm": {"name": "auto", "budget_seconds": 3}},
+    ],
+)
+def test_every_validation_measures_it(
+    shared: Service, client: httpx.Client, dataset: Any, more: dict[str, Any]
+) -> None:
+    job = shared.train(client, dataset["id"], **({"algorithm": {"name": "logistic"}} | more))
+    assert job["state"] == "succeeded", job
+    model = client.get(f"/v1/models/{job['output']['id']}").json()
+    assert {it["column"] for it in model["proxies"]} == {"sex", "age"}
+
+
+def test_with_weights_and_groups_and_grades(shared: Service, client: httpx.Client) -> None:
+    lines = loans(200).splitlines()
+    body = "\n".join(
+        [
+            lines[0] + ",w,customer",
+            *(f"{line},{1 + i % 3},c{i // 2}" for i, line in enumerate(lines[1:])),
+        ]
+    )
+    found = upload(shared, client, body, **FIELDS, weight="w", group="customer")
+    model = train(shared, client, found["id"])
+    assert {it["column"] for it in model["proxies"]} == {"sex", "age"}
+    grades = body.replace("yes", "2").replace(",no", ",0")
+    fields = {"label": "defaulted", "kind": "graded", "protected": "sex"}
+    graded = upload(shared, client, grades, **fields, drop="w,customer")
+    job = shared.train(
+        client,
+        graded["id"],
+        algorithm={"name": "lambdamart", "n_rounds": 3},
+        objective={"metric": "ndcg"},
+    )
+    assert job["state"] == "succeeded", job
+    model = client.get(f"/v1/models/{job['output']['id']}").json()
+    assert {it["column"] for it in model["proxies"]} == {"sex"}

@@ -17,6 +17,7 @@ from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
     auc_interval,
     compare_groups,
+    fairness,
     operating_point,
     partial_auc_interval,
     wilson_interval,
@@ -80,6 +81,23 @@ def test_every_pair_of_groups_is_an_auc_of_its_own_rows(table: Any) -> None:
                     values[a, b], variances[a, b], spare + 1.0, 0.95, degrees, classes
                 )
                 assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_row_groups_in_parts_are_those_at_once(
+    weighted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The placements of all rows in memory, and those of a few row groups at a time, give the same bits."""
+    rng = np.random.default_rng(11)
+    n_rows = 600
+    y, by = rng.integers(0, 2, n_rows), rng.integers(0, 32, n_rows)
+    scores, more = rng.normal(size=n_rows).round(1), {"group": rng.integers(0, 150, n_rows)}
+    if weighted:
+        more["sample_weight"] = rng.random(n_rows)
+    whole = compare_groups(y, scores, by, **more)
+    for most in (1, 32 * 7, 32 * 100):
+        monkeypatch.setattr(fairness, "MAX_PLACEMENTS", most)
+        assert compare_groups(y, scores, by, **more) == whole
 
 
 def draw_groups(
