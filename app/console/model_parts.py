@@ -49,6 +49,7 @@ DECISION = ("cutoff", "review", "rows", "cost_false_positive", "cost_false_negat
 """The parameters of the decision panel that the links to the tabs keep, so that nothing has to be typed again."""
 _TAB_OF = {
     "top": "decide",
+    "groups": "decide",
     "score": "score",
     **dict.fromkeys(("scorecard", "importance", "dependence", "structure"), "explain"),
     **dict.fromkeys(("calibration", "baselines", "bounds"), "validation"),

@@ -234,6 +234,8 @@ class ScoredRow:
     exact: bool = True
     reference: str = ""
     reference_score: float = 0.0
+    warning: str | None = None
+    """Says that the score depends on protected columns."""
     why_not: str | None = None
 
 
@@ -297,6 +299,7 @@ async def _answer(
             exact=bool(found.exact and found.exact[0]),
             reference=reference,
             reference_score=found.reference.score,
+            warning=found.reference.warning,
             why_not=None,
         )
     return scored

@@ -19,14 +19,17 @@ from pydantic.dataclasses import dataclass
 
 from app.evaluation import repository
 from app.evaluation.drift import find_errors, say_error, validation_areas
-from app.evaluation.groups import BY_GROUP, PROTECTED
+from app.evaluation.groups import groups_of
 from app.evaluation.service import seen_of
 from app.http.schemas import ALL_MEMBERS, Resource, Timestamp, Words
-from app.models import calibrations
+from app.models import calibrations, threshold_groups
+from app.models import repository as model_rows
 from app.models import service as models
 from app.models.column_drift import matters_to_model
+from app.models.threshold_groups import GroupsInput
 from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, Model
+from core.metrics.adverse_impact import Side
 
 CheckName = Literal["ranks", "beats_baselines", "probabilities", "stable", "groups"]
 EvidenceKind = Literal["validation", "cross_fitted", "later_rows", "evaluation"]
@@ -66,7 +69,8 @@ class ModelCheck:
         "significantly better than each baseline. `probabilities`: its probabilities match the outcomes on the newest "
         "rows evaluated with this calibration, or on held-out rows of the calibration if there are none. `stable`: its "
         "newest evaluation on new rows found no change and excludes a drop larger than `margin`. `groups`: its newest "
-        "evaluation by groups found no difference and excludes differences larger than `margin`."
+        "evaluation by groups, or its validation, found no difference and excludes differences larger than `margin`, "
+        "and each group passes the four-fifths rule at the threshold of the alias moved last, or of the objective."
     )
     passed: bool | None = Field(
         description="True or false. Null if no stored result answers the question, or if there are too few rows to "
@@ -109,8 +113,12 @@ def area_margin(value: float) -> float:
     return max(0.0, min(AREA_MARGIN, EXCESS_FRACTION * (value - 0.5)))
 
 
-def check_model(session: Session, owner: str, ref: str) -> tuple[Model, list[ModelCheck]]:
-    """Return the model and its checks."""
+def check_model(
+    session: Session, owner: str, ref: str, favourable: Side = "not_flagged"
+) -> tuple[Model, list[ModelCheck]]:
+    """Return the model and its checks. `favourable` is the side of the threshold to which the four-fifths rule is
+    applied.
+    """
     model = models.find(session, owner, ref)
     evaluated = repository.list_of_model(session, owner, model.id, LAST)
     new = [each for each in evaluated if each.drift is not None and seen_of(each) == "new"]
@@ -119,7 +127,7 @@ def check_model(session: Session, owner: str, ref: str) -> tuple[Model, list[Mod
         _beats_baselines(model),
         _probabilities(session, model, new),
         check_stable(new[0] if new else None),
-        _groups(evaluated),
+        _groups(session, model, evaluated, favourable),
     ]
     return model, [_with_acknowledgement(each, evaluated) for each in checks]
 
@@ -381,36 +389,106 @@ def _say_more(more: int | None) -> str:
     return f" A conclusion needs about {math.ceil(more / digits) * digits:,} more rows."
 
 
-def _groups(evaluated: Sequence[Evaluation]) -> ModelCheck:
-    """Return the check that groups have equal metrics, by the newest evaluation with groups on rows that the model was
-    not trained on.
+def _groups(
+    session: Session, model: Model, evaluated: Sequence[Evaluation], favourable: Side
+) -> ModelCheck:
+    """Return the check that groups have equal metrics and pass the four-fifths rule: by the newest evaluation with
+    groups on rows that the model was not trained on, else by the validation.
     """
     for evaluation in evaluated:
         found = groups_of(evaluation)
-        tests = [
-            (of["column"], each)
-            for of in found
-            for each in of["tests"]
-            if each["differs"] is not None
-        ]
-        if not tests or seen_of(evaluation) in (None, "trained"):
+        if not _tested(found) or seen_of(evaluation) in (None, "trained"):
             continue
-        several = len(found) > 1
-        differing = [
-            f"{column}: {each['words']}" if several else each["words"]
-            for column, each in tests
-            if each["differs"]
-        ]
         where = f"On {_named(evaluation)}, by {' and '.join(of['column'] for of in found)}"
-        margin = GROUP_MARGIN
-        if differing:
-            words = f"{where}: {'; '.join(differing)}."
-            return ModelCheck("groups", False, words, evaluation.id, "evaluation", margin)
-        return check_alike(found, evaluation, where)
-    return ModelCheck("groups", None, "The model was not evaluated by groups.")
+        base = check_equal(found, where, evaluation.level, _rows_of(evaluation), evaluation)
+        steps = repository.find_group_steps(session, evaluation.id)
+        return _with_impact(session, model, base, found, steps, evaluation.level, favourable)
+    stored = model_rows.find_groups(session, model.id)
+    if stored is not None:
+        where = f"On the validation rows, by {' and '.join(of['column'] for of in stored.columns)}"
+        rows = sum(group["rows"] for group in stored.columns[0]["groups"])
+        base = check_equal(stored.columns, where, stored.level, rows, None)
+        return _with_impact(
+            session, model, base, stored.columns, stored.steps, stored.level, favourable
+        )
+    if model.protected is None:
+        words = (
+            "The model was trained by a version that did not compare groups, and was not evaluated by groups. "
+            "Evaluate it on a dataset with a protected column."
+        )
+    else:
+        words = "No column is protected, and the model was not evaluated by groups."
+    return ModelCheck("groups", None, words)
 
 
-def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> ModelCheck:
+def _tested(found: Sequence[Json]) -> list[tuple[str, Json]]:
+    """Return the tests that have a result, each with its column."""
+    return [
+        (of["column"], each) for of in found for each in of["tests"] if each["differs"] is not None
+    ]
+
+
+def check_equal(
+    found: Sequence[Json],
+    where: str,
+    level: float,
+    rows: int | None,
+    evaluation: Evaluation | None,
+) -> ModelCheck:
+    """Return the check that groups have equal metrics, without the four-fifths rule. `where` names the rows; without an
+    evaluation they are those of the validation.
+    """
+    several = len(found) > 1
+    differing = [
+        f"{column}: {each['words']}" if several else each["words"]
+        for column, each in _tested(found)
+        if each["differs"]
+    ]
+    if not differing:
+        return check_alike(found, where, level, rows, evaluation)
+    words = f"{where}: {'; '.join(differing)}."
+    return _of_groups(False, words, evaluation)
+
+
+def _of_groups(
+    passed: bool | None, words: str, evaluation: Evaluation | None, more: int | None = None
+) -> ModelCheck:
+    evidence: EvidenceKind = "validation" if evaluation is None else "evaluation"
+    evaluation_id = None if evaluation is None else evaluation.id
+    return ModelCheck("groups", passed, words, evaluation_id, evidence, GROUP_MARGIN, more)
+
+
+def _with_impact(
+    session: Session,
+    model: Model,
+    check: ModelCheck,
+    columns: Sequence[Json],
+    steps: bytes | None,
+    level: float,
+    favourable: Side,
+) -> ModelCheck:
+    """Return the check of the groups together with the four-fifths rule at the threshold in use."""
+    used = threshold_groups.threshold_in_use(session, model)
+    if steps is None or used is None:
+        return check
+    found = GroupsInput(level, columns, steps, (), used[0], "request").compute(favourable)
+    verdicts = (check.passed, found.passes)
+    passed = False if False in verdicts else None if None in verdicts else True
+    sentences = "; ".join(
+        threshold_groups.say_column(stored["column"], each, favourable)
+        for stored, each in zip(found.columns, found.found, strict=True)
+    )
+    words = f"{check.words} At the threshold {used[0]:.6g} ({used[1]}): {sentences}."
+    return replace(check, passed=passed, words=words)
+
+
+def check_alike(
+    found: Sequence[Json],
+    where: str,
+    level: float,
+    rows: int | None,
+    evaluation: Evaluation | None,
+) -> ModelCheck:
     """Return the check of groups when no test is significant: passed if the differences of all pairs of groups are
     within the margins, else unknown.
     """
@@ -430,26 +508,26 @@ def check_alike(found: Sequence[Json], evaluation: Evaluation, where: str) -> Mo
                 if bound >= allowed:
                     wide.append(name)
                     half = bound - off
-                    factors.append(rows_factor(half, allowed, evaluation.level, change=off))
+                    factors.append(rows_factor(half, allowed, level, change=off))
     if not lacking and not wide:
         words = (
             f"{where}: the groups differ by less than {margin:g} in AUC, TPR and FPR, and by less than "
             f"{LOG_ODDS_MARGIN:g} in the log odds of calibration."
         )
-        return ModelCheck("groups", True, words, evaluation.id, "evaluation", margin)
+        return _of_groups(True, words, evaluation)
     if lacking:
         shown = "; ".join(lacking[:_SHOWN]) + ("; …" if len(lacking) > _SHOWN else "")
         words = (
             f"{where}: insufficient data. No difference is statistically significant, but some groups have too few "
             f"rows: {shown}."
         )
-        return ModelCheck("groups", None, words, evaluation.id, "evaluation", margin)
-    more = _more_rows(_rows_of(evaluation), factors)
+        return _of_groups(None, words, evaluation)
+    more = _more_rows(rows, factors)
     words = (
         f"{where}: insufficient data. No difference is statistically significant, but relevant differences in "
         f"{', '.join(dict.fromkeys(wide))} cannot be ruled out.{_say_more(more)}"
     )
-    return ModelCheck("groups", None, words, evaluation.id, "evaluation", margin, more)
+    return _of_groups(None, words, evaluation, more)
 
 
 def _metrics_by_group(grouping: Json) -> Iterator[tuple[str, float, list[tuple[Any, Json]]]]:
@@ -474,13 +552,6 @@ def _difference(first: Json, second: Json) -> tuple[float, float]:
     before, after = (Interval(each["value"], each["low"], each["high"]) for each in (first, second))
     found = change(before, after)
     return max(-found.low, found.high), abs(found.value)
-
-
-def groups_of(evaluation: Evaluation) -> list[Json]:
-    """Return the groupings of an evaluation: the requested one first, then those by protected columns."""
-    metrics = evaluation.metrics or {}
-    asked = metrics.get(BY_GROUP)
-    return [*([] if asked is None else [asked]), *metrics.get(PROTECTED, [])]
 
 
 def _named(evaluation: Evaluation) -> str:

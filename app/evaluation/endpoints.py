@@ -29,6 +29,7 @@ from app.jobs.acceptance import JobCreationDep
 from app.jobs.endpoints import JOB, show
 from app.jobs.schemas import Job
 from app.models import metrics as model_metrics
+from app.models import threshold_groups
 from app.models.calibration_schemas import CalibrationRequest
 from app.models.curve_endpoints import (
     CurveFormDep,
@@ -58,6 +59,8 @@ from app.models.operating_point_schemas import (
     guarantee_of,
     point_of,
 )
+from app.models.threshold_group_endpoints import Favourable
+from app.models.threshold_group_schemas import EvaluationThresholdGroups
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Evaluation as EvaluationRow
@@ -123,12 +126,14 @@ def _calibrate(
 
 @models_router.get("/{ref}/checks", summary="Check whether a model is ready for use")
 @needs("read")
-def read_checks(*, ref: str, context: ContextDep, caller: CallerDep) -> ModelChecks:
+def read_checks(
+    *, ref: str, context: ContextDep, caller: CallerDep, favourable: Favourable = "not_flagged"
+) -> ModelChecks:
     """Return five checks of the stored results: the model ranks better than chance; it is better than its baselines;
-    its probabilities match the outcomes; nothing has changed on newer rows; groups have equal metrics. No rows are
-    read: for the last three, evaluate the model on newer rows and by groups.
+    its probabilities match the outcomes; nothing has changed on newer rows; groups have equal metrics, and pass the
+    four-fifths rule at the threshold in use. No rows are read: for the last three, evaluate the model on newer rows.
     """
-    model, found = context.db.reading(check_model, caller.owner, ref)
+    model, found = context.db.reading(check_model, caller.owner, ref, favourable)
     passed = {each.passed for each in found}
     return ModelChecks(
         model_id=model.id,
@@ -298,6 +303,40 @@ def _guarantees(
             for one in groups
         ],
     )
+
+
+@router.get("/{evaluation_id}/groups", summary="Compare groups at a threshold")
+@needs("read")
+async def read_evaluation_groups(
+    *,
+    evaluation_id: str,
+    context: ContextDep,
+    caller: CallerDep,
+    threshold: Annotated[
+        float | None,
+        Query(
+            allow_inf_nan=False,
+            description="Flag every row with a score of at least this. Default: the threshold of the evaluation, else "
+            "the one with the largest KS distance.",
+        ),
+    ] = None,
+    favourable: Favourable = "not_flagged",
+) -> EvaluationThresholdGroups:
+    """Return the selection rate, adverse impact ratio, TPR, FPR and calibration of each group, with intervals, on the
+    rows of the evaluation: by the column of `group_by`, and by each protected column. Returns 404 `no_groups` for an
+    evaluation without groups.
+    """
+
+    def work() -> EvaluationThresholdGroups:
+        row, found = context.db.reading(
+            evaluations.find_groups, caller.owner, evaluation_id, threshold
+        )
+        of = {"evaluation_id": row.id, "model_id": row.model_id}
+        return EvaluationThresholdGroups.model_validate(
+            {**of, **threshold_groups.members_of(found.compute(favourable))}
+        )
+
+    return await context.compute(caller.owner, work)
 
 
 @router.get("/{evaluation_id}/metric-estimates", summary="Estimate metrics")

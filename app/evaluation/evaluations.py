@@ -20,12 +20,9 @@ from app.evaluation.drift import Remembered
 from app.evaluation.groups import (
     BY_GROUP,
     PROTECTED,
-    Grouping,
-    adjust_together,
     grouping_of,
-    measure_groups,
-    protected_groupings,
-    split_scores,
+    groupings_of_protected,
+    groups_of,
 )
 from app.evaluation.metrics import (
     MEASURES,
@@ -51,12 +48,25 @@ from app.jobs.kinds import (
     status_of,
 )
 from app.jobs.progress import Callback
-from app.models import calibrations, curves, operating_points
+from app.models import calibrations, curves, operating_points, threshold_groups
+from app.models import repository as model_rows
 from app.models import service as models
 from app.models.calibrations import CalibrationFile
+from app.models.groups import (
+    GROUP_STEPS_FILE,
+    Grouping,
+    adjust_together,
+    measure_groups,
+    pack_steps,
+    read_groups,
+    read_steps_file,
+    split_scores,
+    steps_of,
+)
 from app.models.objectives import Window
 from app.models.row_order import RowOrder, row_order
 from app.models.service import VALIDATION
+from app.models.threshold_groups import GroupsInput
 from app.platform.blobs import Publisher
 from app.platform.documents import DatasetLineage, TableFile
 from app.platform.errors import NotFound
@@ -162,7 +172,7 @@ def submit(
         }
     if (grouping := grouping_of(dataset, request)) is not None:
         spec["grouping"] = grouping
-    if protected := protected_groupings(dataset, request):
+    if protected := groupings_of_protected(dataset, request):
         spec["protected"] = protected
     if (amounts := amounts_of(request)) is not None:
         spec["amounts"] = amounts
@@ -282,19 +292,34 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             probability = served.calibration.probability(measure.scores)
             found["calibration"] = {"version": served.version, **reliable}
             found["decision_curve"] = measure.decision_curve(served, payload["level"])
-        rows = measure.table, measure.scores, table
-        how = payload["level"], payload["threshold"], probability
+        rows, of_rows = measure.table, measure.scores
+        level, threshold = payload["level"], payload["threshold"]
+        steps = []
         if (grouping := payload["grouping"]) is not None:
-            found[BY_GROUP] = measure_groups(*rows, grouping, windows, *how)
-            if (scores := measure.group_scores(table, grouping)) is not None:
+            groups = read_groups(table, grouping)
+            found[BY_GROUP] = measure_groups(
+                rows, of_rows, groups, grouping, windows, level, threshold, probability
+            )
+            steps.append(steps_of(rows, of_rows, groups))
+            if (scores := measure.group_scores(groups)) is not None:
                 group_scores = _GROUPS_FILE
                 (workdir / group_scores).write_bytes(scores.astype("<f8").tobytes())
-        by_protected = [measure_groups(*rows, each, windows, *how) for each in payload["protected"]]
+        by_protected = []
+        for each in payload["protected"]:
+            groups = read_groups(table, each)
+            by_protected.append(
+                measure_groups(rows, of_rows, groups, each, windows, level, threshold, probability)
+            )
+            steps.append(steps_of(rows, of_rows, groups))
         if by_protected:
             adjust_together(by_protected, payload["level"])
             found[PROTECTED] = by_protected
+        if steps:
+            (workdir / GROUP_STEPS_FILE).write_bytes(pack_steps(steps))
         if (amounts := payload["amounts"]) is not None:
-            found[BY_AMOUNT] = measure_amounts(*rows, amounts, *how)
+            found[BY_AMOUNT] = measure_amounts(
+                rows, of_rows, table, amounts, level, threshold, probability
+            )
         curve = _CURVE_FILE
         curves.write_curve(workdir / curve, measure.curve)
     drifted = None
@@ -344,6 +369,7 @@ def publish(blobs: Publisher, claim: Claim, result: EvaluationResult) -> Publish
         row = EvaluationCurve(
             evaluation_id=claim.spec[EVALUATIONS.key],
             group_scores=None if scores is None else (workdir / scores).read_bytes(),
+            group_steps=read_steps_file(workdir),
             **curves.curve_columns(workdir / result["curve"]),
         )
         curve = [row]
@@ -488,6 +514,39 @@ def _guarantees_by_group(
         for group, one, (positives, negatives) in zip(groups, found.groups, classes, strict=True)
     ]
     return found, shown
+
+
+def find_groups(
+    session: Session, owner: str, evaluation_id: str, threshold: float | None
+) -> tuple[Evaluation, GroupsInput]:
+    """Return an evaluation and its groups, at a threshold, or the one that it was evaluated at, else the one with the
+    largest KS distance. Raises NotFound.
+    """
+    evaluation, curve, _ = roc(session, owner, evaluation_id)
+    columns = groups_of(evaluation)
+    steps = repository.find_group_steps(session, evaluation.id)
+    if not columns or steps is None:
+        detail = f"evaluation {evaluation.id} has no groups"
+        if columns:
+            detail += " at other thresholds: it was made by an earlier version, so evaluate again"
+        else:
+            detail += ": evaluate again with protected or group_by"
+        raise NotFound(detail, code="no_groups")
+    chosen: tuple[float, threshold_groups.ThresholdSource]
+    spec, point = evaluation.job.spec, (evaluation.metrics or {}).get("operating_point")
+    if threshold is not None:
+        chosen = threshold, "request"
+    elif point is not None:
+        own = point["threshold"]
+        source: threshold_groups.ThresholdSource = "request" if "at" in spec else "objective"
+        if "alias_cutoff" in spec:
+            source = "alias"
+        chosen = (math.inf if own is None else own), source
+    else:
+        chosen = threshold_groups.ks_threshold(curve), "ks"
+    model = model_rows.find(session, owner, evaluation.model_id)
+    features = set() if model is None else {feature["name"] for feature in model.features}
+    return evaluation, GroupsInput(evaluation.level, columns, steps, features, *chosen)
 
 
 def _no_curve(evaluation: Evaluation) -> NotFound:

@@ -1,59 +1,29 @@
-"""Evaluations by groups: the check of a request, the columns that define the groups, and the result as stored JSON."""
+"""Evaluations by groups: the check of a request, and the columns that define the groups."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NotRequired
+from collections.abc import Mapping
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-from typing_extensions import TypedDict
-
-from app.datasets.matrices import Table
-from app.datasets.protected import columns_to_compare
-from app.evaluation.requests import MAX_PROTECTED, EvaluationRequest
+from app.evaluation.requests import EvaluationRequest
 from app.models import repository as model_rows
-from app.models.calibrations import reliability_record
-from app.models.objectives import Window, target_fpr
+from app.models.groups import (
+    Grouping,
+    grouping_of_protected,
+    makes_groups,
+    protected_groupings,
+)
+from app.models.objectives import target_fpr
 from app.models.service import VALIDATION
-from app.platform.documents import ReliabilityPoint, document_of
 from app.platform.errors import invalid, shown
 from app.platform.sql import Json, Session
-from app.platform.tables import Dataset, DatasetKind, Model
-from core import metrics
-from core import probability as core_probability
+from app.platform.tables import Dataset, DatasetKind, Evaluation, Model
 from core.metrics.window import MAX_GROUPS
 
-if TYPE_CHECKING:
-    from core.base.ranker import Floats
-    from core.metrics.fairness import (
-        GroupMetric,
-        GroupQuality,
-        GroupTest,
-        WorstGroup,
-    )
-
-MAX_POINTS = 11
-"""Points of a group's reliability diagram: at the quantiles 0, .1, …, 1 of its rows."""
 RATES = ("fpr", "tpr")
 BY_GROUP = "by_group"
 """Key of the metrics by group in an evaluation's stored metrics."""
 PROTECTED = "protected"
-_BANDS = 4  # of about equally many rows, into which a protected column of many numbers is divided
-_FEW = 8  # values of a number that are groups of their own
-
-
-class Grouping(TypedDict):
-    """A column whose groups a job measures, with its type; how the groups' cutoffs are chosen, and the rate if one is
-    given. With `bands` the column has many numbers, and its groups are ranges of them.
-    """
-
-    column: str
-    type: str
-    cutoffs: str | None
-    rate: float | None
-    bands: NotRequired[bool]
 
 
 def check_groups(
@@ -129,7 +99,7 @@ def _check_protected(dataset: Dataset, name: str, index: int) -> None:
     """Raise Invalid unless the protected column defines groups. `index` is its position in the request."""
     what = "a column of categories, booleans or numbers"
     column = usable_column(dataset, name, f"protected/{index}", what)
-    if not _makes_groups(column):
+    if not makes_groups(column):
         detail = (
             f"protected must be columns of numbers, or of at most {MAX_GROUPS} categories; {shown(name)} "
             f"is of type {column['type']} with {column['distinct']} values"
@@ -137,37 +107,18 @@ def _check_protected(dataset: Dataset, name: str, index: int) -> None:
         raise invalid(f"/protected/{index}", detail)
 
 
-def _makes_groups(column: Mapping[str, Any]) -> bool:
-    """Return True if a protected column defines groups: it has few values, or numbers, which are divided into bands."""
-    if column["role"] in ("label", "dropped") or not column.get("distinct"):
-        return False
-    few = column["distinct"] + (1 if column["missing"] else 0) <= MAX_GROUPS
-    return bool(column["type"] == "numeric") or (column["type"] != "datetime" and few)
-
-
-def protected_groupings(dataset: Dataset, asked: EvaluationRequest) -> list[Grouping]:
+def groupings_of_protected(dataset: Dataset, asked: EvaluationRequest) -> list[Grouping]:
     """Return the groupings by protected columns: the requested ones, or those that are declared or whose names
     suggest it. The column of `group_by` is left out. `check_groups` must have accepted the request.
     """
     if dataset.kind != DatasetKind.BIPARTITE:
         return []
-    if asked.protected is not None:
-        columns = [each for each in dataset.columns if each["name"] in asked.protected]
+    if asked.protected is None:
+        found = protected_groupings(dataset)
     else:
-        compared = columns_to_compare(dataset)
-        named = (each for each in dataset.columns if each["name"] in compared)
-        columns = [each for each in named if _makes_groups(each)][:MAX_PROTECTED]
-    return [
-        {
-            "column": each["name"],
-            "type": each["type"],
-            "cutoffs": None,
-            "rate": None,
-            "bands": each["type"] == "numeric" and each["distinct"] > _FEW,
-        }
-        for each in columns
-        if each["name"] != asked.group_by
-    ]
+        columns = (each for each in dataset.columns if each["name"] in asked.protected)
+        found = [grouping_of_protected(each) for each in columns]
+    return [each for each in found if each["column"] != asked.group_by]
 
 
 def usable_column(dataset: Dataset, name: str, field: str, what: str) -> Mapping[str, Any]:
@@ -218,230 +169,8 @@ def grouping_of(dataset: Dataset, asked: EvaluationRequest) -> Grouping | None:
     }
 
 
-def read_groups(path: str, grouping: Grouping) -> tuple[Floats, list[str] | None]:
-    """Return the group of each row of a typed table as a number (NaN for a missing value), and the text of each number.
-
-    The texts are None if the numbers are the values themselves.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    column = pq.read_table(path, columns=[grouping["column"]]).column(0)
-    if not (pa.types.is_dictionary(column.type) or pa.types.is_string(column.type)):
-        values = column.to_numpy().astype(np.float64)
-        if grouping.get("bands"):
-            return _bands(values)
-        return values, ["false", "true"] if grouping["type"] == "boolean" else None
-    coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
-    texts = coded.dictionary.to_pylist()
-    ranked = sorted(range(len(texts)), key=texts.__getitem__)
-    place = np.empty(len(texts) + 1)
-    place[ranked] = np.arange(len(texts))
-    place[-1] = np.nan
-    codes = coded.indices.fill_null(len(texts)).to_numpy()
-    return place[codes], [texts[index] for index in ranked]
-
-
-def _bands(values: Floats) -> tuple[Floats, list[str]]:
-    """Return the band of each value as a number (NaN for a missing value), and the text of each band."""
-    known = values[~np.isnan(values)]
-    shares = np.arange(1, _BANDS) / _BANDS
-    edges = np.unique(np.quantile(known, shares, method="inverted_cdf"))
-    edges = edges[edges < known.max()]
-    if not len(edges):
-        return np.where(np.isnan(values), np.nan, 0.0), ["all values"]
-    # Six digits are read easily; edges that are equal in six digits are written in full.
-    ends = [f"{edge:.6g}" for edge in edges]
-    if len(set(ends)) < len(ends):
-        ends = [f"{edge:.17g}" for edge in edges]
-    between = [f"{low} to {high}" for low, high in pairwise(ends)]
-    texts = [f"up to {ends[0]}", *(f"above {each}" for each in between), f"above {ends[-1]}"]
-    bands = np.searchsorted(edges, values).astype(np.float64)
-    return np.where(np.isnan(values), np.nan, bands), texts
-
-
-def adjust_together(found: Sequence[Json], level: float) -> None:
-    """Adjust the p-values of the tests of several columns, in place, by Holm's method."""
-    from core.metrics.estimates import holm
-
-    tests = [
-        test for each in found for test in each["tests"] if test["adjusted_p_value"] is not None
-    ]
-    adjusted = holm(np.array([test["p_value"] for test in tests], dtype=np.float64))
-    for test, p_value in zip(tests, adjusted.tolist(), strict=True):
-        test.update(_evaluated(test, p_value, level))
-
-
-def measure_groups(
-    rows: Table,
-    scores: Floats,
-    path: str,
-    grouping: Grouping,
-    windows: Sequence[Window],
-    level: float,
-    threshold: float | None,
-    probability: Floats | None,
-) -> Json:
-    """Return the metrics by group as stored JSON; with the probabilities of the rows also their calibration. `path` is
-    the file of the rows.
-    """
-    from core.metrics.fairness import IN_SAMPLE, number_groups
-
-    by, texts = read_groups(path, grouping)
-    found = metrics.compare_groups(
-        rows.y,
-        scores,
-        by,
-        windows=windows,
-        threshold=threshold,
-        cutoffs=grouping["cutoffs"],  # type: ignore[arg-type]  # the check has accepted it
-        rate=grouping["rate"],
-        level=level,
-        sample_weight=rows.weight,
-        group=rows.group,
-        probability=probability,
-    )
-    values = [_value(one, texts) for one in found.groups]
-    groups = [
-        _group(one, value, found.windows) for one, value in zip(found.groups, values, strict=True)
-    ]
-    if probability is not None:
-        codes, _ = number_groups(by, len(rows.y))
-        for code, (one, group) in enumerate(zip(found.groups, groups, strict=True)):
-            group["calibration"] = _calibration(one, rows, codes == code, probability, level)
-    return {
-        "column": grouping["column"],
-        "threshold": document_of(found.threshold),
-        "cutoffs": found.cutoffs,
-        "rate": found.rate,
-        "note": None if found.cutoffs is None else IN_SAMPLE,
-        "groups": groups,
-        "xauc": [
-            {
-                "positives_of": values[cross.positives_of],
-                "negatives_of": values[cross.negatives_of],
-                **_metric(cross.metric),
-            }
-            for cross in found.cross_areas
-        ],
-        "tests": [_test(test, found.level) for test in found.tests],
-        "worst": [
-            {
-                **_tested_metric(worst),
-                "value_of": values[worst.group],
-                **document_of(worst.interval),
-            }
-            for worst in found.worst
-        ],
-    }
-
-
-def _calibration(
-    one: GroupQuality,
-    rows: Table,
-    chosen: npt.NDArray[np.bool_],
-    probability: Floats,
-    level: float,
-) -> Json | None:
-    """Return the calibration in one group, with the points of its diagram at quantiles; None for a small group."""
-    found = one.calibration
-    if found is None:
-        return None
-    points: list[ReliabilityPoint] = []
-    if found.in_the_large.interval is not None:
-        evaluated = core_probability.reliability(
-            rows.y[chosen],
-            probability[chosen],
-            sample_weight=None if rows.weight is None else rows.weight[chosen],
-            group=None if rows.group is None else rows.group[chosen],
-            level=level,
-        )
-        every = reliability_record(evaluated)["points"]
-        kept = np.unique(np.linspace(0, len(every) - 1, MAX_POINTS).round().astype(int))
-        points = [every[index] for index in kept]
-    return {
-        "predicted": document_of(found.predicted),
-        "observed": _metric(found.observed),
-        "in_the_large": _metric(found.in_the_large),
-        "points": points,
-    }
-
-
-def scores_by_group(rows: Table, scores: Floats, path: str, grouping: Grouping) -> Floats:
-    """Return the scores of the rows of weight above 0, shape (n_rows,), in the order that `split_scores` expects."""
-    from core.metrics.fairness import number_groups
-
-    codes, _ = number_groups(read_groups(path, grouping)[0], len(rows.y))
-    order = np.lexsort((scores, rows.y == 0, codes))
-    return scores[order] if rows.weight is None else scores[order][rows.weight[order] > 0]
-
-
-def split_scores(stored: bytes, groups: Sequence[Mapping[str, Any]]) -> list[tuple[Floats, Floats]]:
-    """Return, for each group of a result, the ascending scores of its positives and of its negatives, from the stored
-    bytes.
-    """
-    sizes = [group[of] for group in groups for of in ("positives", "negatives")]
-    parts = np.split(np.frombuffer(stored, dtype="<f8"), np.cumsum(sizes)[:-1])
-    return list(zip(parts[::2], parts[1::2], strict=True))
-
-
-def _value(one: GroupQuality, texts: Sequence[str] | None) -> str | None:
-    return one.value if texts is None or one.value is None else texts[int(one.value)]
-
-
-def _group(one: GroupQuality, value: str | None, windows: Sequence[Window]) -> Json:
-    """Return the metrics of one group as JSON."""
-    return {
-        "value": value,
-        "rows": one.rows,
-        "positives": one.positives,
-        "negatives": one.negatives,
-        "auc": _metric(one.auc),
-        "pauc": [
-            {"fpr_min": window[0], "fpr_max": window[1], **_metric(area)}
-            for window, area in zip(windows, one.partial_aucs, strict=True)
-        ],
-        "tpr": None if one.tpr is None else _metric(one.tpr),
-        "fpr": None if one.fpr is None else _metric(one.fpr),
-        "cutoff": document_of(one.cutoff),
-        "cutoff_reason": one.cutoff_reason,
-        "calibration": None,
-    }
-
-
-def _metric(metric: GroupMetric) -> Json:
-    interval = document_of(metric.interval) or {"value": None, "low": None, "high": None}
-    return {**interval, "reason": metric.reason}
-
-
-def _tested_metric(one: GroupTest | WorstGroup) -> Json:
-    low, high = one.window or (None, None)
-    return {"of": one.of, "fpr_min": low, "fpr_max": high}
-
-
-def _test(test: GroupTest, level: float) -> Json:
-    shown = _tested_metric(test) | {"groups": test.groups, "p_value": test.p_value}
-    return shown | _evaluated(shown, test.adjusted_p_value, level)
-
-
-def _evaluated(test: Json, adjusted: float | None, level: float) -> Json:
-    """Return the adjusted p-value of a test, whether it shows that the groups differ, and a sentence on it."""
-    names = {
-        "auc": "AUC",
-        "tpr": "TPR",
-        "fpr": "FPR",
-        "calibration": "Mean calibration error",
-    }
-    window = test["fpr_min"], test["fpr_max"]
-    name = names.get(test["of"]) or "Partial AUC (FPR {:g} to {:g})".format(*window)
-    if adjusted is None:
-        number = "only 1 group has" if test["groups"] == 1 else "no group has"
-        differs, words = None, f"{name} was not tested, because {number} a value"
-    else:
-        differs = adjusted < 1.0 - level
-        p_value = "< 0.0001" if adjusted < 0.0001 else f"{adjusted:.4f}"
-        words = (
-            f"{name} {'differs' if differs else 'does not differ'} significantly between the {test['groups']} groups "
-            f"(adjusted p {p_value})"
-        )
-    return {"adjusted_p_value": adjusted, "differs": differs, "words": words}
+def groups_of(evaluation: Evaluation) -> list[Json]:
+    """Return the groupings of an evaluation: the requested one first, then those by protected columns."""
+    metrics = evaluation.metrics or {}
+    asked = metrics.get(BY_GROUP)
+    return [*([] if asked is None else [asked]), *metrics.get(PROTECTED, [])]

@@ -12,10 +12,10 @@ from typing_extensions import TypedDict
 
 from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
-from app.evaluation.groups import Grouping, scores_by_group
 from app.ingest.rows import Hashes
 from app.models import artifacts, calibrations
 from app.models.calibrations import CalibrationRecord, ServedCalibration
+from app.models.groups import RowGroups, scores_by_group
 from app.models.metrics import gini_of, heights_of
 from app.models.objectives import Window
 from app.models.row_order import RowOrder, ScoreSeries, score_series
@@ -197,7 +197,7 @@ class BipartiteMeasure:
             "lists": self._lists(level),
         }
 
-    def group_scores(self, path: str, grouping: Grouping) -> Floats | None:
+    def group_scores(self, groups: RowGroups) -> Floats | None:
         """Return the scores of each group in turn: those of its positives, ascending, then those of its negatives. None
         unless the rows of a class were drawn independently with equal weight, as guarantees require.
         """
@@ -206,7 +206,7 @@ class BipartiteMeasure:
         counts = (self._summary.positives, self._summary.negatives)
         if not any(map(counts_alike, self.effective, counts)):
             return None
-        return scores_by_group(self.table, self.scores, path, grouping)
+        return scores_by_group(self.table, self.scores, groups)
 
 
 class PreferenceMeasure:

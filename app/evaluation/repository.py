@@ -43,6 +43,14 @@ def find_group_scores(session: Session, evaluation_id: str) -> bytes | None:
     return session.scalar(statement)
 
 
+def find_group_steps(session: Session, evaluation_id: str) -> bytes | None:
+    """Return what each threshold flags in the groups of an evaluation; None without groups."""
+    statement = select(EvaluationCurve.group_steps).where(
+        EvaluationCurve.evaluation_id == evaluation_id
+    )
+    return session.scalar(statement)
+
+
 def list_of_model(session: Session, owner: str, model_id: str, limit: int) -> Sequence[Evaluation]:
     """Return the newest ready evaluations of a model, with their jobs, the newest first."""
     statement = (

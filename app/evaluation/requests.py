@@ -7,14 +7,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from app.http.schemas import Body, Rate, Text
+from app.models.groups import MAX_PROTECTED
 from app.models.metrics import MAX_METRICS
 from core.base.target import MAX_WEIGHT
 from core.metrics.window import MAX_GROUPS
 
 MAX_WINDOWS = 10
 MAX_REVIEWED = 10**12
-MAX_PROTECTED = 10
-"""Most protected columns of an evaluation."""
 MIN_MODELS, MAX_MODELS = 2, 20
 
 LEVEL = Field(default=0.95, ge=0.5, le=0.999, description="Confidence level of the intervals.")

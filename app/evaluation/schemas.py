@@ -42,7 +42,8 @@ from app.jobs.kinds import STATUS, STATUSES, status_of
 from app.models.calibration_schemas import MeasuredReliability
 from app.models.drift_schemas import FeatureDrift, ScoreDrift
 from app.models.metric_schemas import GradedOrder, Height, MeanArea, WindowArea
-from app.platform.documents import GradeRows, ListMetrics, ReliabilityPoint
+from app.models.threshold_group_schemas import GroupCalibration, GroupMetric
+from app.platform.documents import GradeRows, ListMetrics
 from app.platform.tables import Comparison as ComparisonRow
 from app.platform.tables import DatasetKind
 from app.platform.tables import Evaluation as EvaluationRow
@@ -195,14 +196,6 @@ class EvaluatedGrades(Resource):
     )
 
 
-class GroupMetric(Interval):
-    """A metric of one group, or the reason why it is unavailable."""
-
-    reason: str | None = Field(
-        description="Why the metric is unavailable, such as missing rows of a class. Null if it is available."
-    )
-
-
 class GroupArea(GroupMetric):
     """Partial AUC within one group. The window refers to the FPR within the group."""
 
@@ -227,23 +220,6 @@ class GroupCutoff(Resource):
     )
     fpr: Interval = Field(description="FPR within the group.")
     tpr: Interval = Field(description="TPR within the group.")
-
-
-class GroupCalibration(Resource):
-    """Predicted and observed positives of one group."""
-
-    predicted: float | None = Field(
-        description="Mean predicted probability. Null if all rows have weight 0."
-    )
-    observed: GroupMetric = Field(description="Observed fraction of positives.")
-    in_the_large: GroupMetric = Field(
-        description="Log odds to add to every probability of the group so that predicted and observed positives "
-        "agree. If the interval excludes 0, the probabilities are too low (above 0) or too high "
-        "(below 0)."
-    )
-    points: list[ReliabilityPoint] = Field(
-        description="Reliability diagram of the group, up to 11 points. Empty if `in_the_large` is unavailable."
-    )
 
 
 class EvaluatedGroup(Resource):

@@ -272,6 +272,17 @@ def read_file(written: CalibrationFile, workdir: Path) -> ServedCalibration:
     return _served(written["version"], written["method"], written["prevalence"], columns)
 
 
+def read_record(record: CalibrationRecord, workdir: Path) -> ServedCalibration:
+    """Return the calibration that `learn` has fitted; its version is not known yet."""
+    written: CalibrationFile = {
+        "version": 0,
+        "method": record["method"],
+        "prevalence": record["prevalence"],
+        "file": record["file"],
+    }
+    return read_file(written, workdir)
+
+
 def _columns_of(row: ModelCalibration) -> dict[str, Floats]:
     stored = {"parameters": row.parameters, "low": row.low, "high": row.high}
     return {name: np.frombuffer(column, dtype="<f8") for name, column in stored.items()}

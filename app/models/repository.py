@@ -36,6 +36,7 @@ from app.platform.tables import (
     ModelCalibration,
     ModelComment,
     ModelCurve,
+    ModelGroups,
     ModelImportance,
     ModelLabelMetrics,
     ModelListMetrics,
@@ -216,6 +217,11 @@ def find_list_metrics(session: Session, model_id: str, part: str) -> ModelListMe
 def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
     """Return the ROC curve of a model on one part. The caller must have checked the owner."""
     return session.get(ModelCurve, (model_id, part))
+
+
+def find_groups(session: Session, model_id: str) -> ModelGroups | None:
+    """Return the comparison of the groups of a model's protected columns. The caller must have checked the owner."""
+    return session.get(ModelGroups, model_id)
 
 
 def find_calibration(session: Session, model_id: str, version: int) -> ModelCalibration | None:

@@ -12,6 +12,7 @@ from app.models import (
     metric_endpoints,
     operating_point_endpoints,
     reason_code_endpoints,
+    threshold_group_endpoints,
 )
 
 ROUTERS = tuple(
@@ -21,6 +22,7 @@ ROUTERS = tuple(
         metric_endpoints,
         curve_endpoints,
         operating_point_endpoints,
+        threshold_group_endpoints,
         calibration_endpoints,
         margin_endpoints,
         alias_endpoints,

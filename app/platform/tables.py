@@ -996,6 +996,21 @@ class ModelCurve(Base):
     thresholds: Mapped[bytes]
 
 
+class ModelGroups(Base):
+    """The comparison of the groups of protected columns on a model's validation rows.
+
+    `columns` has the metrics of each column. `steps` has, for the same columns, what each threshold flags in each
+    group: see `app.models.groups`. Neither has a row.
+    """
+
+    __tablename__ = "model_groups"
+
+    model_id: Mapped[OfModel]
+    level: Mapped[float]
+    columns: Mapped[list[Json]]
+    steps: Mapped[bytes] = mapped_column(deferred=True)
+
+
 class ModelCalibration(Base):
     """A calibration of a model's scores to probabilities, and its Venn–Abers pair, fitted on rows that the model did
     not see.
@@ -1241,6 +1256,8 @@ class EvaluationCurve(Base):
     """Of each group in the order of the result: the scores of its positives, ascending, then those of its negatives;
     float64. Null without groups, or if the rows allow no guarantee.
     """
+    group_steps: Mapped[bytes | None] = mapped_column(deferred=True)
+    """As `ModelGroups.steps`, of the column of `group_by` and then of the protected columns. Null without groups."""
 
 
 class Acknowledgement(Base):

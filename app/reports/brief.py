@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from app.evaluation.checks import groups_of
+from app.evaluation.groups import groups_of
 from app.measures import CHECKS, rows_used, time_effect
 from app.platform.documents import ProxyAuc, StoredMemo
 from app.platform.tables import Evaluation, Model

@@ -8,7 +8,9 @@ from typing import Any
 
 from app import __version__
 from app.measures import area, measures, metric, rows_used
+from app.models import threshold_groups
 from app.models.curves import PartCurve
+from app.models.threshold_groups import GroupsAtThreshold, members_of
 from app.platform.documents import Baseline, LeaderboardRow
 from app.platform.tables import (
     DatasetKind,
@@ -551,6 +553,8 @@ def document_of(facts: Facts) -> Document:
         sections.append(Section("Top of the list", _top(facts, facts.curve_part)))
     if facts.calibration is not None:
         sections.append(Section("Probabilities", _probabilities(facts.model, facts.calibration)))
+    if facts.groups is not None:
+        sections.append(Section("Protected groups", _groups(facts.groups)))
     if facts.baselines is not None:
         compared = baselines(facts.baselines, model.beats_baselines)
         sections.append(Section("Comparison with baselines", compared))
@@ -691,6 +695,56 @@ def _top(facts: Facts, curve_part: PartCurve) -> list[Table | Paragraph | Pictur
     metrics = facts.metrics[curve_part.part]
     plot = precision_recall_plot(curve_part, metrics)
     return [Table(head, rows), Paragraph(note), Pictures([plot])]
+
+
+_VERDICTS = {True: "passes", False: "fails", None: "not enough data"}
+
+
+def _groups(found: GroupsAtThreshold) -> list[Table | Paragraph]:
+    """Return the rates and the adverse impact ratio of each group of the protected columns, at one threshold."""
+    shown = members_of(found)
+    blocks: list[Table | Paragraph] = [
+        Paragraph(
+            f"Held-out rows with a score of at least {document.score(found.threshold)} are flagged. The adverse impact "
+            "ratio is the fraction that is not flagged, divided by the highest of any group; if a flag is an "
+            "advantage, read the ratio of flagged rows. Each verdict is that of the four-fifths rule for rows that are "
+            "not flagged: a group passes if the interval of its ratio is at or above 0.8."
+        )
+    ]
+    head = [
+        "group",
+        "rows",
+        "not flagged",
+        "ratio",
+        "verdict",
+        "ratio if flagged is better",
+        "TPR",
+        "FPR",
+        "calibration, log odds",
+    ]
+    for column in shown["columns"]:
+        feature = " It is a feature of the model." if column["is_feature"] else ""
+        blocks.append(Paragraph(f"{document.sentence(column['words'])}{feature}"))
+        rows = [
+            [
+                threshold_groups.say_value(group["value"]),
+                f"{group['rows']:,}",
+                _group_metric(group["not_flagged"]),
+                _group_metric(group["not_flagged_ratio"]),
+                _VERDICTS[group["passes"]],
+                _group_metric(group["flagged_ratio"]),
+                _group_metric(group["tpr"]),
+                _group_metric(group["fpr"]),
+                _group_metric((group["calibration"] or {}).get("in_the_large")),
+            ]
+            for group in column["groups"]
+        ]
+        blocks.append(Table(head, rows))
+    return blocks
+
+
+def _group_metric(metric: Json | None) -> str:
+    return "—" if metric is None or metric["value"] is None else document.interval(metric, 3)
 
 
 def _probabilities(model: Model, found: ModelCalibration) -> list[Table | Paragraph | Pictures]:

@@ -14,7 +14,7 @@ from app.datasets import repository as dataset_rows
 from app.evaluation import evaluations
 from app.evaluation.checks import CheckName, ModelCheck, check_model
 from app.jobs import repository as job_rows
-from app.models import calibrations, curves, operating_points
+from app.models import calibrations, curves, operating_points, threshold_groups
 from app.models import metrics as model_metrics
 from app.models import repository as model_rows
 from app.models import service as models
@@ -22,6 +22,7 @@ from app.models.curves import PartCurve
 from app.models.metrics import MetricsInput
 from app.models.objectives import target_fpr
 from app.models.rows import ModelRows, find_rows
+from app.models.threshold_groups import GroupsAtThreshold
 from app.platform.documents import Reliability
 from app.platform.errors import NotFound
 from app.platform.sql import Session
@@ -91,6 +92,8 @@ class Facts:
     calibration: ModelCalibration | None
     calibrations: Sequence[ModelCalibration]
     """All versions, the latest first."""
+    groups: GroupsAtThreshold | None
+    """The groups of protected columns on the validation rows, at the threshold in use, else at the default one."""
     written_at: float
 
     @property
@@ -184,7 +187,12 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
         calibrations=model_rows.list_calibrations(session, model.id, models.HISTORY_SHOWN),
         written_at=time.time(),
     )
+    groups = None
+    if model_rows.find_groups(session, model.id) is not None:
+        used = threshold_groups.threshold_in_use(session, model)
+        _, groups = threshold_groups.read(session, owner, model.id, used and used[0])
     return lambda: known(
+        groups=None if groups is None else groups.compute(threshold_groups.NOT_FLAGGED),
         metrics={part: model_metrics.compute(found) for part, found in measured.items()},
         cutoffs=() if curve_part is None else tuple(_cutoffs(curve_part, decisions)),
     )

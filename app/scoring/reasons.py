@@ -21,7 +21,8 @@ import numpy.typing as npt
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.ingest.fields import ChoiceField, NumberField, QueryFields, WholeField
+from app.datasets.protected import is_protected, protected_features_of
+from app.ingest.fields import ChoiceField, FlagField, NumberField, QueryFields, WholeField
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, spell_date
 from app.models import reason_codes, repository
 from app.platform.documents import StoredReasonEntry
@@ -89,12 +90,15 @@ _SOURCES_FILE = "reasons.npz"
 
 @dataclass(frozen=True)
 class ReasonOptions:
-    """The caller's options for reasons: their number, the reference and the direction."""
+    """The caller's options for reasons: their number, the reference, the direction, and whether protected columns are
+    left out.
+    """
 
     n: int
     reference: str = NEGATIVE
     direction: str = RAISES
     threshold: float | None = None
+    exclude_protected: bool = False
 
     def as_json(self) -> Json:
         """Return the options as a job's row stores them."""
@@ -137,6 +141,12 @@ class ReasonFields(QueryFields):
     threshold: Annotated[float | None, NumberField()] = Field(
         default=None, description="Score to compare with, for `reference=cutoff`."
     )
+    exclude_protected: Annotated[bool, FlagField()] = Field(
+        default=False,
+        description="Leave protected columns out of the reasons, for example for the letter about an adverse "
+        "decision. Their contributions remain part of the score and are in the rest. Protected are the features that "
+        "were declared so in the upload, and those whose names suggest it. Default: false.",
+    )
 
     def options(self) -> ReasonOptions | None:
         """Return the options that the parameters define, None for no reasons. Raises Invalid if they contradict each
@@ -157,7 +167,9 @@ class ReasonFields(QueryFields):
         if self.threshold is not None and self.reference != CUTOFF:
             detail = f"threshold requires reference=cutoff, got {shown(self.reference)}"
             raise Invalid(detail, errors=[{"parameter": "threshold", "detail": detail}])
-        return ReasonOptions(self.reasons, self.reference, self.direction, self.threshold)
+        return ReasonOptions(
+            self.reasons, self.reference, self.direction, self.threshold, self.exclude_protected
+        )
 
 
 def has_parts(algorithm: str) -> bool:
@@ -218,6 +230,15 @@ class ReasonSources(NamedTuple):
     samples: ReferenceSamples
     revision: int | None
     entries: Sequence[StoredReasonEntry]
+    protected: Collection[str] = ()
+    """The features that are protected columns."""
+
+
+def protected_features(model: Model) -> list[str]:
+    """Return the features of a model that are protected columns: declared so in the upload, or by their names."""
+    declared = protected_features_of(model)
+    names = (feature["name"] for feature in model.features)
+    return [name for name in names if name in declared or is_protected(name)]
 
 
 class SourcesFile(TypedDict):
@@ -226,12 +247,14 @@ class SourcesFile(TypedDict):
     average_rows: tuple[str, int, list[float]] | None
     parts: dict[str, str]
     entries: Sequence[StoredReasonEntry]
+    protected: list[str]
 
 
 def write_sources(
-    session: Session, model_id: str, entries: Sequence[StoredReasonEntry], workdir: Path
+    session: Session, model: Model, entries: Sequence[StoredReasonEntry], workdir: Path
 ) -> SourcesFile:
     """Write the data for a model's reasons to a file, for `read_sources`."""
+    model_id = model.id
     stored = repository.find_reference(session, model_id)
     average_rows = None if stored is None else average_rows_of(stored)
     samples = read_references(session, model_id)
@@ -243,6 +266,7 @@ def write_sources(
         "average_rows": None if average_rows is None else average_rows[:3],
         "parts": {of: rows.part for of, rows in samples.items()},
         "entries": entries,
+        "protected": protected_features(model),
     }
 
 
@@ -257,7 +281,7 @@ def read_sources(written: SourcesFile, workdir: Path) -> ReasonSources:
         average_rows = None
         if of_average is not None:
             average_rows = AverageRows(*of_average, arrays["average_rows"])
-    return ReasonSources(average_rows, samples, None, written["entries"])
+    return ReasonSources(average_rows, samples, None, written["entries"], written["protected"])
 
 
 def _read_sources(
@@ -270,14 +294,15 @@ def _read_sources(
     stored = repository.find_reference(session, model.id)
     average_rows = None if stored is None else average_rows_of(stored)
     samples = {} if is_sum else read_references(session, model.id)
+    protected = protected_features(model)
     revision = repository.latest_reason_revision(session, owner, model.name)
     layout = _LAYOUTS.get((model_id, revision))
     codes = None
     if revision is not None and layout is None:
         codes = repository.find_reason_codes(session, owner, model.name)
     if codes is None:
-        return ReasonSources(average_rows, samples, revision, []), layout
-    return ReasonSources(average_rows, samples, codes.revision, codes.entries), None
+        return ReasonSources(average_rows, samples, revision, [], protected), layout
+    return ReasonSources(average_rows, samples, codes.revision, codes.entries, protected), None
 
 
 def stored_references(session: Session, model: Model) -> Collection[str]:
@@ -447,11 +472,30 @@ def make_reasoner(
         measure, described = _estimates_against(served, options, sources.samples, cutoff)
     described["direction"] = options.direction
     described["dictionary"] = sources.revision
+    protected = [name for name in served.features.names if name in sources.protected]
+    described |= {
+        "protected_features": protected,
+        "protected_excluded": options.exclude_protected,
+        "warning": _warn_of(protected, excluded=options.exclude_protected),
+    }
     types = types or served.features.types
     layout = layout or _lay_out(sources.entries, served.features, types)
     return Reasoner(
         served.ranker, served.features, options, measure, layout, described, max_rows, types
     )
+
+
+def _warn_of(protected: Sequence[str], *, excluded: bool) -> str | None:
+    """Return the warning that scores depend on protected columns; None without such features."""
+    if not protected:
+        return None
+    named = ", ".join(map(shown, protected[:MAX_REASONS]))
+    if len(protected) > MAX_REASONS:
+        named += ", …"
+    words = f"the score depends on protected columns: {named}"
+    if excluded:
+        return f"{words}. They are left out of the reasons, but not of the score"
+    return f"{words}. exclude_protected=true leaves them out of the reasons"
 
 
 def _parts_against(
@@ -596,6 +640,7 @@ class Reasons:
 
     def as_json(self) -> list[list[Json]]:
         """Return the reasons of each row as JSON."""
+        protected = set(self.described["protected_features"])
         return [
             [
                 {
@@ -604,6 +649,7 @@ class Reasons:
                     "columns": columns,
                     "contribution": part,
                     "error": error,
+                    "protected": not protected.isdisjoint(columns),
                 }
                 for code, text, columns, part, error in zip(
                     self.codes[i],
@@ -819,6 +865,8 @@ class Reasoner:
         self.described = described
         self._left = self._max_rows = measure.most_rows(max_rows)
         self._own, self._feature_of, self._n_items, self._coded, self._entries = layout
+        names = described["protected_features"] if options.exclude_protected else ()
+        self._excluded = np.array([name in names for name in features.names], dtype=np.bool_)
 
     def of(self, X: Floats, scores: Floats) -> Reasons:
         """Return the reasons of rows; X and scores are as in `Served.score`. Raises Invalid for too many rows."""
@@ -849,7 +897,9 @@ class Reasoner:
         attributed = explain.ShapleyEstimate(X, X, np.ones(0, dtype=np.bool_))
         if len(X):
             attributed = self._measure.attribute(X)
-        parts = attributed.values
+        # What is left out of the reasons is part of the rest.
+        parts = np.where(self._excluded, 0.0, attributed.values)
+        part_errors = np.where(self._excluded, 0.0, attributed.errors)
         if not np.isfinite(parts).all():
             raise _refusal(REASONS, "a contribution is too large to be represented", "not_additive")
         owner = np.full(X.shape, -1, dtype=np.intp)
@@ -866,7 +916,7 @@ class Reasoner:
         at = np.arange(len(X))[:, np.newaxis], owner
         np.add.at(items, at, parts)
         # Errors within a row are correlated: the error of a sum is at most the sum of the errors.
-        np.add.at(errors_of_items, at, attributed.errors)
+        np.add.at(errors_of_items, at, part_errors)
         order = explain.largest(items, n, cast(Any, self.options.direction))
         contributions, errors = np.full((2, len(X), n), np.nan)
         found = order >= 0
@@ -882,7 +932,8 @@ class Reasoner:
                     break
                 if item in self._coded:
                     codes[i, k], texts[i, k] = self._coded[item]
-                    features.append([names[j] for j in np.flatnonzero(owner[i] == item)])
+                    own = (owner[i] == item) & ~self._excluded
+                    features.append([names[j] for j in np.flatnonzero(own)])
                 else:
                     feature = self._feature_of[item]
                     texts[i, k] = self._plain(feature, X[i, feature])

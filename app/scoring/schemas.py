@@ -232,6 +232,15 @@ class ReasonReference(Resource):
     dictionary: int | None = Field(
         description="Revision of the reason codes. Null if the model name has none."
     )
+    protected_features: list[str] = Field(
+        description="Features of the model that are protected columns: declared so in the upload, or by their names."
+    )
+    protected_excluded: bool = Field(
+        description="Whether the protected columns are left out of the reasons (`exclude_protected`)."
+    )
+    warning: str | None = Field(
+        description="Says that the score depends on protected columns. Null if it does not."
+    )
 
 
 class Reason(Resource):
@@ -253,6 +262,9 @@ class Reason(Resource):
         "confidence. 0: the contribution is exact. For a code that sums several features it is an "
         "upper bound.",
         examples=[0.0],
+    )
+    protected: bool = Field(
+        examples=[False], description="Whether one of the columns is a protected column."
     )
 
 
@@ -539,6 +551,9 @@ class BatchReasons(Resource):
     )
     dictionary: int | None = Field(
         description="Revision of the reason codes. Null if the model name had none."
+    )
+    exclude_protected: bool = Field(
+        default=False, description="Whether protected columns are left out of the reasons."
     )
 
 

@@ -190,7 +190,7 @@ def _reasons(
             )
             raise Invalid(detail, code="no_reason_codes")
     entries = [] if codes is None else codes.entries
-    return {"options": options, "sources": write_sources(session, model.id, entries, workdir)}
+    return {"options": options, "sources": write_sources(session, model, entries, workdir)}
 
 
 def _table(

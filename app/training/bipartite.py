@@ -113,6 +113,7 @@ class BipartiteTable:
         self._cluster = payload.get("cluster")
         self._folds: list[RowSplit] = []
         self.timed: TimedRows | None = None
+        self._held_out: Ints | None = None
         self._n_folds: int = validation.get("folds", 1)
         self._divided: dict[tuple[int, int] | None, dict[InnerSplits, list[RowSplit]]] = {}
         self._latest: tuple[tuple[int, int], BipartiteSplitData] | None = None
@@ -122,6 +123,7 @@ class BipartiteTable:
             case "holdout":
                 (row_split,) = split_rows(table, validation, spec["seed"])
                 self.timed = TimedRows.draw(table, row_split, spec["seed"])
+                self._held_out = np.asarray(row_split.test)
                 self.served = self._split_data(*divide(table, *row_split))
             case "dataset":
                 other = payload["validation_table"]
@@ -190,6 +192,11 @@ class BipartiteTable:
             ),
             None if table.query is None else table.query[row],
         )
+
+    @property
+    def held_out_positions(self) -> Ints | None:
+        """The positions of the validation rows in their table, without folds; None if they are all of its rows."""
+        return self._held_out
 
     def count_repeated(self) -> tuple[int, int]:
         """Return the number of held-out rows that equal a training row in every feature, and the number of held-out

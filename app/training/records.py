@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, Literal, NotRequired, TypeGuard, TypeVar
 from typing_extensions import TypedDict
 
 from app.models.calibrations import CalibrationRecord
+from app.models.groups import Grouping
 from app.models.row_order import RowOrder
 from app.platform.documents import (
     Baseline,
@@ -44,6 +45,7 @@ from app.platform.documents import (
     Window,
     WindowBaselines,
 )
+from app.platform.sql import Json
 
 TRIAL: Final = "tryout"
 SHARD: Final = "share"
@@ -444,6 +446,8 @@ class TrainPayload(TypedDict):
     dataset_kind: str
     pair: list[str | None]
     labels: list[LabelValues] | None
+    groupings: NotRequired[list[Grouping]]
+    """The protected columns whose groups are compared on the validation rows."""
     finished: NotRequired[list[Finished]]
     ended: NotRequired[bool]
     fan_out_from: NotRequired[float]
@@ -506,6 +510,15 @@ class OutOfFoldRecord(TypedDict):
     fold_aucs: list[FoldAuc]
 
 
+class ProtectedGroupsRecord(TypedDict):
+    """The comparison of the groups of protected columns on the validation rows; what each threshold flags is a file in
+    the work folder.
+    """
+
+    level: float
+    columns: list[Json]
+
+
 class LeaderboardRecord(TypedDict):
     """The candidates that `auto` tried, and how the time of its budget was used."""
 
@@ -566,6 +579,7 @@ class TrainResult(ModelColumns):
     out_of_fold: OutOfFoldRecord | None
     calibration: CalibrationRecord | None
     baselines: BaselinesRecord | None
+    protected_groups: NotRequired[ProtectedGroupsRecord | None]
     pair: list[str | None]
     leaderboard: LeaderboardRecord | None
     progress: NotRequired[dict[str, Any]]

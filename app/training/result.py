@@ -54,7 +54,7 @@ from app.platform.documents import (
     interval_of,
 )
 from app.platform.errors import counted
-from app.training import baselines, proxies, search
+from app.training import baselines, protected_groups, proxies, search
 from app.training.bipartite import (
     LEVEL,
     BipartiteTable,
@@ -150,6 +150,14 @@ def put_together(
                 spec["seed"],
                 groups=None if stored is None else groups_of(stored, scores),
             )
+    protected = None
+    if plan.folds and out_of_fold is not None:
+        protected = protected_groups.compare(
+            payload, gathered.held_out, gathered.folds.row, gathered.aligned, calibration
+        )
+    elif scores is not None:
+        positions = _bipartite(data).held_out_positions
+        protected = protected_groups.compare(payload, rows, positions, scores, calibration)
     warned: list[str] = []
     if scores is not None:
         warned = _note_areas(
@@ -182,6 +190,7 @@ def put_together(
         "out_of_fold": out_of_fold,
         "calibration": calibration,
         "baselines": compared,
+        "protected_groups": protected,
         "label": payload["table"]["label"],
         "query": payload["table"].get("query"),
         "pair": payload["pair"],

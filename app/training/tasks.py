@@ -14,6 +14,7 @@ import numpy as np
 
 from app.datasets import repository as dataset_repository
 from app.datasets.matrices import TOO_FEW_ROWS
+from app.datasets.protected import protected_columns
 from app.datasets.service import (
     check_pairs_ready,
     feature_columns,
@@ -35,6 +36,7 @@ from app.models import calibrations, margins
 from app.models import repository as model_repository
 from app.models.artifacts import ARTIFACTS
 from app.models.curves import curve_columns
+from app.models.groups import protected_groupings, read_steps_file
 from app.models.row_order import row_order
 from app.models.service import VALIDATION
 from app.platform.blobs import Publisher
@@ -52,10 +54,12 @@ from app.platform.sql import Base, Session
 from app.platform.tables import (
     REFERENCE_ROWS,
     Dataset,
+    DatasetKind,
     DatasetStatus,
     Job,
     ModelBaselines,
     ModelCurve,
+    ModelGroups,
     ModelImportance,
     ModelLabelMetrics,
     ModelLeaderboard,
@@ -135,6 +139,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "validation_table": None,
         "order": row_order(validation, dataset),
         "dataset_kind": dataset.kind,
+        "groupings": [],
         "pair": [dataset.negative, dataset.positive],
         "labels": cast(list[LabelValues] | None, dataset.labels),
         "finished": unpack(child_jobs.finished(session, claim.job_id)),
@@ -154,6 +159,9 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     if other is not None:
         payload["validation_table"] = _table_of(other, None, also)
         _check_fits(dataset, other, also)
+    if dataset.kind == DatasetKind.BIPARTITE and validation["method"] != "none":
+        declared = protected_columns(dataset)
+        payload["groupings"] = protected_groupings(other or dataset, declared)
     return payload
 
 
@@ -592,6 +600,10 @@ def _rows_of_validation(
                 fold_aucs=scored["fold_aucs"],
             )
         )
+    if (compared_groups := result.get("protected_groups")) is not None:
+        steps = read_steps_file(Path(result["workdir"]))
+        assert steps is not None
+        rows.append(ModelGroups(model_id=model_id, steps=steps, **compared_groups))
     if (ranked := result["leaderboard"]) is not None:
         rows.append(ModelLeaderboard(model_id=model_id, **ranked))
     if (compared := result["baselines"]) is not None:

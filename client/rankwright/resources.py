@@ -1178,6 +1178,7 @@ class _ModelOperations(ApiObject):
     roc = bound(api.read_roc)
     operating_point = bound(api.read_operating_point)
     operating_points = bound(api.read_operating_points)
+    groups_at = bound(api.read_groups)
     metric_estimates = bound(api.read_metric_estimates)
     gains = bound(api.read_gains)
     curve = bound(api.read_list_curve)
@@ -1445,6 +1446,7 @@ class _EvaluationOperations(_EndedOperations):
 
     roc = bound(api.read_evaluation_roc)
     operating_point = bound(api.read_evaluation_operating_point)
+    groups_at = bound(api.read_evaluation_groups)
     metric_estimates = bound(api.read_evaluation_metric_estimates)
     gains = bound(api.read_evaluation_gains)
     curve = bound(api.read_evaluation_list_curve)

@@ -1,8 +1,8 @@
 """Adverse impact: selection rates of groups of people at a threshold, their ratios, and the four-fifths rule.
 
-**Selection.** A threshold flags the rows with score ≥ threshold. Which side is favourable depends on the use. A model of
-risk flags loans to reject, so its favourable outcome is *not flagged*. A model of response flags customers who get an
-offer, so its favourable outcome is *flagged*. Both sides are computed. They differ: rates of .98 and .96 not flagged
+**Selection.** A threshold flags the rows with score ≥ threshold. Which side is favourable depends on the use. A model
+of risk flags loans to reject, so its favourable outcome is *not flagged*. A model of response flags customers who get
+an offer, so its favourable outcome is *flagged*. Both sides are computed. They differ: rates of .98 and .96 not flagged
 have the ratio .98, and the rates of .02 and .04 flagged the ratio .5.
 
 **Ratio.** The adverse impact ratio of a group is its selection rate divided by that of the group with the highest rate
@@ -304,13 +304,13 @@ def _heaviness(
         out=np.full(at.size, whole),
         where=at < order.size,
     )
-    found: tuple[FloatArray, FloatArray] = flagged, np.maximum(others, 0.0)
-    return found
+    return flagged, np.maximum(others, 0.0)
 
 
 def _before(values: FloatArray) -> FloatArray:
     """Return the sums of the first 0, 1, …, n values, shape (n + 1,)."""
-    return np.r_[0.0, np.cumsum(values)]
+    sums: FloatArray = np.r_[0.0, np.cumsum(values)]
+    return sums
 
 
 def _sums_before(weight: FloatArray, unit: NDArray[np.intp]) -> FloatArray:
@@ -513,10 +513,14 @@ def _ratios_to_highest(
         return own[:, None], of_others
 
     strict = 1.0 - (1.0 - level) / k
-    own, of_others = trials(level)
-    low = _ratio_end(p, own, q, of_others, normal_quantile(level))
-    own, of_others = trials(strict)
-    high = _ratio_end(p, own, q, of_others, -normal_quantile(strict))
+    (own_low, others_low), (own, of_others) = trials(level), trials(strict)
+    low, high = _ratio_ends(
+        p,
+        np.stack((own_low, own)),
+        q,
+        np.stack((others_low, of_others))[:, None],
+        np.array([normal_quantile(level), -normal_quantile(strict)]),
+    )
     z = _score_z(p, own, q, of_others, np.full(is_other.shape, FOUR_FIFTHS))
     found: dict[int, tuple[Interval, float]] = {}
     for place, group in enumerate(known):
@@ -558,17 +562,21 @@ def _score_z(
     return z
 
 
-def _ratio_end(p: FloatArray, n: FloatArray, q: FloatArray, m: FloatArray, z: float) -> FloatArray:
-    """Return the ratios at which the score statistic is z: the lower ends for z > 0, the upper ends for z < 0."""
-    shape = np.broadcast_shapes(p.shape, q.shape)
+def _ratio_ends(
+    p: FloatArray, n: FloatArray, q: FloatArray, m: FloatArray, z: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ratios p / q at which the score statistic is z: the lower ends for z[0] > 0, the upper for z[1] < 0.
+
+    p of shape (n_groups, 1) has n trials, (2, n_groups, 1), and q of shape (n_others,) has m, (2, 1, n_others).
+    """
+    shape = (2, p.shape[0], q.size)
     low, high = np.full(shape, -_EXTREME), np.full(shape, _EXTREME)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        above = _score_z(p, n, q, m, np.exp(middle)) > z
+        above = _score_z(p, n, q, m, np.exp(middle)) > z[:, None, None]
         low, high = np.where(above, middle, low), np.where(above, high, middle)
-    ends: FloatArray = np.exp(0.5 * (low + high))
-    without = (np.broadcast_to(p if z > 0.0 else q, shape)) == 0.0
-    return np.where(without, 0.0 if z > 0.0 else np.inf, ends)
+    ends = np.exp(0.5 * (low + high))
+    return np.where(p == 0.0, 0.0, ends[0]), np.where(q == 0.0, np.inf, ends[1])
 
 
 def _decide(found: Sequence[SideImpact], level: float) -> list[SideImpact]:

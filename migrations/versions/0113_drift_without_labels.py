@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0113"
-down_revision = "0111"
+down_revision = "0112"
 branch_labels = None
 depends_on = None
 

@@ -159,6 +159,18 @@ class Panel {
     if (verdict) verdict.textContent = this.verdict(this.words[alias] ?? "The cutoff below");
     for (const field of document.querySelectorAll("[data-saved-why]")) field.value = this.why;
     for (const field of document.querySelectorAll("[data-saved-cutoff]")) field.value = threshold === null ? "" : String(threshold);
+    this.compare(threshold === null ? "none" : String(threshold));
+  }
+
+  // Have the service compare the protected groups at the cutoff, once it rests.
+  compare(threshold) {
+    const form = document.querySelector("#groups [data-groups-form]");
+    if (!form || form.elements.threshold.value === threshold) return;
+    clearTimeout(this.comparing);
+    this.comparing = setTimeout(() => {
+      form.elements.threshold.value = threshold;
+      form.requestSubmit();
+    }, 200);
   }
 
   // Of how many rows the flagged ones are counted, as the page does it.

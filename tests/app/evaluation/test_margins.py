@@ -188,8 +188,7 @@ def groups(*limits: tuple[float, float, float] | None) -> ModelCheck:
             for number, metric in enumerate(shown)
         ],
     }
-    metrics = {"positives": 50, "negatives": 50}
-    return check_alike([grouping], evaluation(metrics=metrics), "Here")
+    return check_alike([grouping], "Here", 0.95, 100, None)
 
 
 def test_groups() -> None:

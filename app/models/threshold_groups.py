@@ -1,0 +1,245 @@
+"""The groups of protected columns at a threshold: selection rates, adverse impact ratios, TPR and FPR.
+
+Models store what each threshold flags in each group of their validation rows, and evaluations that of their rows. The
+rates at any threshold follow from that, without a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from app.datasets.protected import protected_columns_of
+from app.models import curves, operating_points, repository
+from app.models import service as models
+from app.models.groups import unpack_steps
+from app.models.operating_points import flag_threshold
+from app.models.service import VALIDATION
+from app.platform.errors import NotFound
+from app.platform.sql import Json, Session
+from app.platform.tables import DatasetKind, Model
+from core import metrics
+from core.metrics.adverse_impact import FOUR_FIFTHS, Side
+
+if TYPE_CHECKING:
+    from core.metrics import RocCurve
+
+NOT_FLAGGED: Side = "not_flagged"
+ThresholdSource = Literal["request", "alias", "objective", "ks"]
+_SHOWN = 3
+"""Groups that a sentence names."""
+
+
+@dataclass(frozen=True)
+class GroupsAtThreshold:
+    """The compared columns at a threshold, with the stored metrics of each column that do not depend on it."""
+
+    threshold: float
+    chosen_by: ThresholdSource
+    favourable: Side
+    level: float
+    columns: Sequence[Json]
+    found: Sequence[metrics.ThresholdGroups]
+    features: Collection[str]
+
+    @property
+    def passes(self) -> bool | None:
+        """The verdict of the four-fifths rule on all columns: False if one fails, None if one has not enough data."""
+        verdicts = [each.sides[self.favourable].passes for each in self.found]
+        return False if False in verdicts else None if None in verdicts else True
+
+
+@dataclass(frozen=True)
+class GroupsInput:
+    """The stored data for the groups at a threshold."""
+
+    level: float
+    columns: Sequence[Json]
+    steps: bytes
+    features: Collection[str]
+    threshold: float
+    chosen_by: ThresholdSource
+
+    def compute(self, favourable: Side) -> GroupsAtThreshold:
+        """Return the groups at the threshold; `favourable` is the side whose ratios have verdicts."""
+        found = metrics.compare_at_threshold(
+            unpack_steps(self.steps), self.threshold, level=self.level
+        )
+        return GroupsAtThreshold(
+            self.threshold,
+            self.chosen_by,
+            favourable,
+            self.level,
+            self.columns,
+            found,
+            self.features,
+        )
+
+
+def read(
+    session: Session, owner: str, ref: str, threshold: float | None
+) -> tuple[Model, GroupsInput]:
+    """Return a model and its groups, at a threshold or the default one. Raises NotFound."""
+    model, cutoff = models.find_with_cutoff(session, owner, ref)
+    stored = repository.find_groups(session, model.id)
+    if stored is None:
+        raise _no_groups(model)
+    chosen: tuple[float, ThresholdSource] | None = None
+    if threshold is not None:
+        chosen = threshold, "request"
+    elif cutoff is not None:
+        of_alias = flag_threshold(cutoff)
+        chosen = (math.inf if of_alias is None else of_alias), "alias"
+    if chosen is None:
+        chosen = default_threshold(session, model)
+    features = {feature["name"] for feature in model.features}
+    return model, GroupsInput(stored.level, stored.columns, stored.steps, features, *chosen)
+
+
+def default_threshold(session: Session, model: Model) -> tuple[float, ThresholdSource]:
+    """Return the threshold of the model's objective, else the one with the largest KS distance on the validation."""
+    point = operating_points.objective_point(operating_points.find_objective_curves(session, model))
+    if point is not None:
+        return point.threshold, "objective"
+    return ks_threshold(curves.curve_on(session, model, VALIDATION).curve), "ks"
+
+
+def ks_threshold(curve: RocCurve) -> float:
+    """Return the threshold with the largest difference between TPR and FPR; the highest of several."""
+    return float(curve.thresholds[int(np.argmax(curve.tpr - curve.fpr))])
+
+
+def threshold_in_use(session: Session, model: Model) -> tuple[float, str] | None:
+    """Return the threshold that decisions with this model use, and where it comes from: the alias with a cutoff that
+    was moved last, or the objective. None if there is none.
+    """
+    for alias, cutoff in repository.flagging(session, model.owner, model.id, 1):
+        threshold = flag_threshold(cutoff)
+        return (math.inf if threshold is None else threshold), f"alias {alias}"
+    point = operating_points.objective_point(operating_points.find_objective_curves(session, model))
+    return None if point is None else (point.threshold, "objective")
+
+
+def _no_groups(model: Model) -> NotFound:
+    """Return the error for a model without stored groups, with the reason and what to do."""
+    ref = f"{model.name}:{model.version}"
+    todo = "evaluate it on a dataset with a protected column"
+    if model.kind != DatasetKind.BIPARTITE:
+        why = f"it was trained on a dataset of kind {model.kind}"
+        todo = "only models of rows with one label have thresholds"
+    elif model.validation.get("method") == "none":
+        why = "it was trained without validation"
+    elif model.protected is None:
+        why = "it was trained by a version that did not compare groups"
+    elif protected_columns_of(model):
+        why = "its protected columns define no groups"
+    else:
+        why = "its dataset has no protected column"
+    return NotFound(f"{ref} has no groups on its validation rows: {why}; {todo}", code="no_groups")
+
+
+def say_value(value: str | None) -> str:
+    """Return the value of a group in words."""
+    return "no value" if value is None else value
+
+
+def say_column(column: str, found: metrics.ThresholdGroups, favourable: Side) -> str:
+    """Return the verdict of the four-fifths rule on one column in a sentence."""
+    side = found.sides[favourable]
+    named = "flagged" if favourable == "flagged" else "not flagged"
+    if side.reference is None:
+        reason = side.groups[0].ratio.reason if side.groups else "no groups"
+        return f"{column}: not enough data for the four-fifths rule ({reason})"
+    reference = say_value(found.values[side.reference])
+    wanted = side.passes
+    concerned = [
+        (say_value(value), one)
+        for value, one in zip(found.values, side.groups, strict=True)
+        if one.passes is wanted
+    ]
+    if wanted is True:
+        least = min(one.ratio.interval.low for one in side.groups if one.ratio.interval)
+        return (
+            f"{column}: the share {named} of each group is at least four fifths of the highest "
+            f"({reference}); lowest ratio at least {least:.2f}"
+        )
+    shown = "; ".join(f"{value} {_say_ratio(one.ratio)}" for value, one in concerned[:_SHOWN]) + (
+        "; …" if len(concerned) > _SHOWN else ""
+    )
+    if wanted is False:
+        return f"{column}: the share {named} is significantly below four fifths of that of {reference}: {shown}"
+    return f"{column}: not enough data for the four-fifths rule: {shown}"
+
+
+def _say_ratio(ratio: Any) -> str:
+    if ratio.interval is None:
+        return f"({ratio.reason})"
+    value, low, high = ratio.interval
+    return f"{value:.2f} ({low:.2f} to {high:.2f})"
+
+
+def members_of(found: GroupsAtThreshold) -> dict[str, Any]:
+    """Return the members of the response."""
+    columns = []
+    for stored, each in zip(found.columns, found.found, strict=True):
+        by_value = {group["value"]: group for group in stored["groups"]}
+        side = each.sides[found.favourable]
+        columns.append(
+            {
+                "column": stored["column"],
+                "is_feature": stored["column"] in found.features,
+                "reference": side.reference,
+                "passes": side.passes,
+                "words": say_column(stored["column"], each, found.favourable),
+                "groups": [
+                    _members_of_group(each, index, side.groups[index], by_value)
+                    for index in range(len(each.values))
+                ],
+            }
+        )
+    return {
+        "threshold": found.threshold,
+        "chosen_by": found.chosen_by,
+        "favourable": found.favourable,
+        "level": found.level,
+        "rule": FOUR_FIFTHS,
+        "passes": found.passes,
+        "columns": columns,
+    }
+
+
+def _members_of_group(
+    each: metrics.ThresholdGroups,
+    index: int,
+    verdict: metrics.ImpactRatio,
+    stored: Mapping[str | None, Json],
+) -> dict[str, Any]:
+    positives, negatives = each.counts[index]
+    flagged, not_flagged = (each.sides[side].groups[index] for side in ("flagged", NOT_FLAGGED))
+    group = stored.get(each.values[index], {})
+    return {
+        "value": each.values[index],
+        "rows": positives + negatives,
+        "positives": positives,
+        "negatives": negatives,
+        "flagged": _metric(flagged.rate),
+        "not_flagged": _metric(not_flagged.rate),
+        "flagged_ratio": _metric(flagged.ratio),
+        "not_flagged_ratio": _metric(not_flagged.ratio),
+        "p_value": verdict.p_value,
+        "adjusted_p_value": verdict.adjusted_p_value,
+        "passes": verdict.passes,
+        "tpr": _metric(each.tpr[index]),
+        "fpr": _metric(each.fpr[index]),
+        "auc": group.get("auc"),
+        "calibration": group.get("calibration"),
+    }
+
+
+def _metric(metric: Any) -> Json:
+    value, low, high = metric.interval or (None, None, None)
+    return {"value": value, "low": low, "high": high, "reason": metric.reason}

@@ -1,0 +1,98 @@
+"""Protected groups at a threshold, on the pages of models and evaluations: with and without scripts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.live_service import Service
+from tests.app.models.test_api_groups import people
+
+
+@pytest.fixture
+def trained(service: Service) -> tuple[str, dict[str, Any], str]:
+    """A key, a model of people with a protected column as a feature, and an evaluation."""
+    secret = service.key()
+    client = service.client(secret)
+    dataset = service.upload(client, people(800, 0)[0], protected="sex")
+    job = service.train(client, dataset, protected_features=["sex"])
+    model = client.get(f"/v1/models/{job['output']['id']}").json()
+    newer = service.upload(client, people(300, 1)[0], name="newer", protected="sex")
+    asked = {"model": model["id"], "dataset_id": newer, "at": {"threshold": 0.1}}
+    evaluation = client.post("/v1/evaluations", json=asked).json()
+    service.work()
+    return secret, model, evaluation["id"]
+
+
+def look(page: Any, name: str) -> None:
+    """Keep a picture where somebody looks at the pages."""
+    if folder := os.environ.get("RANKWRIGHT_LOOK"):
+        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+def test_the_table_moves_with_the_slider(
+    service: Service,
+    trained: tuple[str, dict[str, Any], str],
+    visit: Callable[..., Any],
+    width: int,
+    dark: bool,
+) -> None:
+    secret, model, evaluation = trained
+    window = visit(service, width=width, dark=dark)
+    page = window.sign_in(secret)
+    window.open(f"/console/models/{model['id']}")
+    window.settle()
+    part = page.locator("#groups")
+    expect(part.locator("table")).to_have_count(2)
+    before = part.locator("table").first.inner_text()
+    look(page, f"model-{width}")
+    page.locator("#cutoff").focus()
+    for _ in range(20):
+        page.keyboard.press("ArrowRight")
+    expect(part.locator("table").first).not_to_have_text(before, use_inner_text=True)
+    window.settle()
+    threshold = page.locator("[data-threshold]").get_attribute("data-threshold")
+    assert part.locator("#groups-threshold").input_value() == threshold
+    client = service.client(secret)
+    found = client.get(f"/v1/models/{model['id']}/groups", params={"threshold": threshold}).json()
+    share = found["columns"][0]["groups"][0]["not_flagged"]["value"]
+    assert f"{share:.3f}" in part.locator("table").first.inner_text()
+    part.locator("#groups-favourable").select_option("flagged")
+    part.get_by_role("button", name="Show").click()
+    share = found["columns"][0]["groups"][0]["flagged"]["value"]
+    expect(part.locator("table").first).to_contain_text(f"{share:.3f}")
+    window.check()
+    window.check_width()
+    window.open(f"/console/evaluations/{evaluation}")
+    window.settle()
+    expect(page.locator("#groups table")).to_have_count(2)
+    look(page, f"evaluation-{width}")
+    window.check_width()
+
+
+def test_the_pages_without_scripts(
+    service: Service, trained: tuple[str, dict[str, Any], str]
+) -> None:
+    secret, model, evaluation = trained
+    ours = PlainBrowser(service, secret=secret)
+    assert f"/console/models/{model['id']}/groups" in ours.read(f"/console/models/{model['id']}")
+    for path in (f"models/{model['id']}", f"evaluations/{evaluation}"):
+        client = service.client(secret)
+        for side in ("flagged", "not_flagged"):
+            asked = {"threshold": "0.25", "favourable": side}
+            page = ours.read(f"/console/{path}/groups?threshold=0.25&favourable={side}")
+            found = client.get(f"/v1/{path}/groups", params=asked).json()
+            for column in found["columns"]:
+                for group in column["groups"]:
+                    assert f"{group[side]['value']:.3f}" in page
+                    assert f"{group['tpr']['value']:.3f}" in page
+        page = ours.read(f"/console/{path}/groups?threshold=high")
+        assert "e-groups-threshold" in page
+        assert "<table" not in page
+        ours.read(f"/console/{path}/groups?threshold=none")
