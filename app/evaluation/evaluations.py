@@ -36,6 +36,7 @@ from app.evaluation.metrics import (
 )
 from app.evaluation.requests import EvaluationRequest
 from app.evaluation.service import Seen, check_evaluation, how_seen, say_seen
+from app.evaluation.vintages import BY_PERIOD, TimeOfRows, measure_periods, time_of_rows
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
 from app.jobs.kinds import (
@@ -126,6 +127,7 @@ class EvaluationPayload(Work):
     amounts: AmountSpec | None
     validation: Remembered | None
     orders: list[RowOrder]
+    time: TimeOfRows | None
     calibration: CalibrationFile | None
     warnings: list[str]
 
@@ -227,6 +229,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
             for each in (datasets.find(session, claim.owner, model.dataset_id), dataset)
             if each is not None
         ],
+        "time": time_of_rows(model.validation, dataset),
         "calibration": None
         if calibration is None
         else calibrations.write_file(calibration, workdir),
@@ -293,6 +296,11 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
         if by_protected:
             adjust_together(by_protected, payload["level"])
             found[PROTECTED] = by_protected
+        if (time := payload["time"]) is not None:
+            by_period = measure_periods(
+                measure.table, measure.scores, table, time, payload["level"]
+            )
+            found[BY_PERIOD] = by_period
         if (amounts := payload["amounts"]) is not None:
             found[BY_AMOUNT] = measure_amounts(*rows, amounts, *how)
         curve = _CURVE_FILE
