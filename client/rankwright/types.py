@@ -273,7 +273,7 @@ class BatchDrift(Record):
     rows: int
     """Number of rows that were scored."""
     sampled_rows: int
-    """Number of evenly spaced rows that were compared: all rows of a table of up to 16,384."""
+    """Number of evenly spaced rows that were compared: all rows of a table of up to 8,192."""
     scores: ScoreDrift | None
     """Change of the scores since validation. Null if the model has no validation scores; `no_scores` says
     why.
@@ -1404,6 +1404,44 @@ class EvaluatedPairs(Record):
     informative.
     """
 
+class EvaluatedPeriod(Record):
+    """The AUC of the rows of one period."""
+
+    name: str
+    """Name: `2026-03`, `2026-Q1`, `2026` or `2020s`, or the value of a column of numbers."""
+    start: str | None
+    """First day of the period, UTC. Null for a column of numbers."""
+    end: str | None
+    """First day after the period, UTC. Null for a column of numbers."""
+    rows: int
+    """Number of rows with positive weight."""
+    positives: int
+    """Number of positives among them."""
+    negatives: int
+    """Number of negatives among them."""
+    auc: Interval | None
+    """AUC of these rows. Null if a class has too few rows; `reason` says which."""
+    reason: str | None
+    """Why there is no AUC. Null if there is one."""
+
+class EvaluatedPeriods(Record):
+    """The AUC by period of the rows' time (vintages), the earliest first."""
+
+    column: str
+    """The column with the time of the rows."""
+    unit: Literal['month', 'quarter', 'year', 'decade', 'value']
+    """Length of the periods: the shortest with at most 60 periods that have rows. `value`: each value of a
+    column of numbers.
+    """
+    missing: int
+    """Number of rows without a time. They are in no period."""
+    omitted: int
+    """Number of rows of periods before the last 60."""
+    reason: str | None
+    """Why there are no periods. Null if there are any."""
+    periods: list[EvaluatedPeriod]
+    """The periods that have rows."""
+
 class EvaluatedValue(Record):
     """How much of the positives' total amount the ranking captures."""
 
@@ -1473,6 +1511,10 @@ class Evaluation(Record):
     """Metrics by group. Null without `group_by`, and until the evaluation is ready."""
     protected: list[EvaluatedGroups] | None = None
     """Metrics by group for each protected column."""
+    periods: EvaluatedPeriods | None = None
+    """AUC by period of the rows' time. Null if the dataset has no column of times, if rows do not have
+    exactly one label, and until the evaluation is ready.
+    """
     amounts: EvaluatedAmounts | None = None
     """Captured amounts and costs of errors. Null without `amount` and `costs`, and until the evaluation is
     ready.
