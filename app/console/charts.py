@@ -99,10 +99,12 @@ def forest(estimates: Sequence[Estimate], title: str, *, zero: float | None = No
     return picture(width, bottom + 24, title, *parts)
 
 
-def over_time(
-    estimates: Sequence[Estimate], title: str, *, reference: float | None = None
+def in_order(
+    estimates: Sequence[Estimate], title: str, *, reference: float | None = None, look: str = "dot"
 ) -> Markup:
-    """Draw estimates with their intervals over time; with a dashed line at `reference`, if given."""
+    """Draw estimates with their intervals from left to right, at equal distances; with a dashed line at `reference`, if
+    given.
+    """
     width, height, left, top, bottom = 720.0, 260.0, 52.0, 10.0, 216.0
     values = [value for each in estimates for value in each[1:]]
     values += [] if reference is None else [reference]
@@ -118,10 +120,53 @@ def over_time(
     for index, (x, each) in enumerate(places):
         parts += [
             line(x, scale(each.low), x, scale(each.high), "whisker"),
-            _dot(x, scale(each.value), each.hint),
+            _dot(x, scale(each.value), each.hint, look=look),
         ]
         if index % every == 0:
             parts.append(text(x, bottom + 20, each.name[:10], "middle"))
+    return picture(width, height, title, *parts)
+
+
+class Dated(NamedTuple):
+    """An estimate of the rows of a period. `start` and `end` are months since January 1970."""
+
+    start: int
+    end: int
+    estimate: Estimate
+
+
+def by_date(
+    series: Sequence[Sequence[Dated]], title: str, *, reference: float | None = None
+) -> Markup:
+    """Draw series of estimates over the time of their rows, with their intervals; with a dashed line at `reference`, if
+    given. The periods of a series are joined.
+    """
+    width, height, left, top, bottom = 720.0, 260.0, 52.0, 10.0, 216.0
+    points = [each for one in series for each in one]
+    values = [value for each in points for value in each.estimate[1:]]
+    y = Scale.around([*values, *([] if reference is None else [reference])], bottom, top, 0.08)
+    first, last = min(each.start for each in points), max(each.end for each in points)
+    x = Scale(first, last, left + 4, width - 14)
+    parts = [_horizontal(y, tick, left, width - 10) for tick in y.ticks()]
+    if reference is not None:
+        parts.append(line(left, y(reference), width - 10, y(reference), "chance"))
+    every = next((each for each in (1, 3, 6, 12, 24, 60, 120) if (last - first) / each <= 8), 240)
+    for month in range(-(-first // every) * every, last + 1, every):
+        name = f"{1970 + month // 12}" + ("" if every >= 12 else f"-{month % 12 + 1:02d}")
+        parts.append(text(x(month), bottom + 20, name, "middle"))
+        parts.append(line(x(month), bottom, x(month), bottom + 5, "zero"))
+    for one in series:
+        places = [(x((each.start + each.end) / 2), each) for each in one]
+        if len(places) > 1:
+            parts.append(path([(at, y(each.estimate.value)) for at, each in places], "line"))
+        for at, each in places:
+            low, value, high = each.estimate.low, each.estimate.value, each.estimate.high
+            if each.end - each.start > 1:  # the width of the period
+                parts.append(line(x(each.start), y(value), x(each.end), y(value), "whisker"))
+            parts += [
+                line(at, y(low), at, y(high), "whisker"),
+                _dot(at, y(value), each.estimate.hint),
+            ]
     return picture(width, height, title, *parts)
 
 

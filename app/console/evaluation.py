@@ -15,6 +15,7 @@ from rankwright.types import (
     EvaluatedCurve,
     EvaluatedLabels,
     Evaluation,
+    Interval,
     Metrics,
     NetBenefit,
 )
@@ -22,7 +23,7 @@ from starlette.responses import Response
 
 from app.console import charts
 from app.console.api import attempt, path_segment
-from app.console.charts import Estimate
+from app.console.charts import Dated, Estimate
 from app.console.choices import Offer, offer_datasets, offer_models
 from app.console.drift import view_drift
 from app.console.lists import read_list
@@ -93,7 +94,9 @@ async def offered(page: Page, models: Sequence[str], dataset_id: str) -> dict[st
     }
 
 
-def estimate_of(name: str, found: Measure | ComparedValue | ComparedPair) -> Estimate | None:
+def estimate_of(
+    name: str, found: Measure | ComparedValue | ComparedPair | Interval
+) -> Estimate | None:
     """Return a named estimate for a chart; None if the metric has no value or no interval."""
     if found.value is None or found.low is None or found.high is None:
         return None
@@ -124,7 +127,9 @@ def _costs(form: Fields) -> dict[str, Any] | None:
 
 @router.get("/evaluations")
 async def list_evaluations(page: PageDep) -> Response:
-    """Show the evaluations, and the form for a new one; if they all belong to one model, also its areas over time."""
+    """Show the evaluations, and the form for a new one; if they all belong to one model, also its areas over the
+    time of the rows, or of the evaluations.
+    """
     return await _evaluations(page)
 
 
@@ -142,15 +147,19 @@ async def _evaluations(
     choices = await offered(
         page, [chosen.get("model") or ("" if gone else ref or "")], chosen.get("dataset_id", "")
     )
-    drawn, reference, left_out, unknown = None, None, 0, 0
+    drawn, by_day, reference, left_out, unknown = None, None, None, 0, 0
     if model_id:
         reference = None if gone else await _own_area(page, model_id)
         evaluated = [each for each in evaluations if area(each) is not None]
         fresh = [each for each in evaluated if each.seen == "new"]
         unknown = sum(each.seen is None for each in evaluated)
         left_out = len(evaluated) - len(fresh) - unknown
-        if estimates := _areas(fresh):
-            drawn = charts.over_time(estimates, "AUC over time on new rows", reference=reference)
+        dated = [(each, _vintages(each)) for each in fresh]
+        if series := [found for _, found in dated if found]:
+            drawn = charts.by_date(series, "AUC by time of the rows", reference=reference)
+        if estimates := _areas([each for each, found in dated if not found]):
+            title = "AUC by day of the evaluation"
+            by_day = charts.in_order(estimates, title, reference=reference, look="dot open")
     return page.show(
         "evaluations.html",
         200 if error is None else error["status"],
@@ -166,6 +175,7 @@ async def _evaluations(
         left_out=left_out,
         unknown=unknown,
         chart=drawn,
+        by_day=by_day,
         area=area,
         seen_in_words=SEEN,
         **choices,
@@ -203,6 +213,52 @@ def area(evaluation: Evaluation) -> Measure | None:
     if metrics is None or isinstance(metrics, EvaluatedLabels):
         return None
     return next(measures(metrics.to_json()), None)
+
+
+def _vintages(evaluation: Evaluation) -> list[Dated]:
+    """Return the AUC of each period of an evaluation's rows. If no period has enough rows, that of all rows, over all
+    periods; empty without dates.
+    """
+    periods = [] if evaluation.periods is None else evaluation.periods.periods
+    dated = [
+        (_month(each.start), _month(each.end), each)
+        for each in periods
+        if each.start is not None and each.end is not None
+    ]
+    name = f"{evaluation.dataset_name}:{evaluation.dataset_version or ''}".rstrip(":")
+    found = [
+        Dated(start, end, estimate)
+        for start, end, each in dated
+        if each.auc is not None
+        and (estimate := estimate_of(f"{each.name}, {name}", each.auc)) is not None
+    ]
+    whole = area(evaluation)
+    if found or not dated or whole is None:
+        return found
+    estimate = estimate_of(f"{dated[0][2].name} to {dated[-1][2].name}, {name}", whole)
+    return [] if estimate is None else [Dated(dated[0][0], dated[-1][1], estimate)]
+
+
+def _month(day: str) -> int:
+    """Return the month of a date in months since January 1970."""
+    year, month, _ = day.rsplit("-", 2)
+    return 12 * (int(year) - 1970) + int(month) - 1
+
+
+def _draw_periods(evaluation: Evaluation) -> Markup | None:
+    """Draw the AUC by period of the rows' time; None without one."""
+    if evaluation.periods is None:
+        return None
+    title = f"AUC by {evaluation.periods.unit}"
+    if any(each.start for each in evaluation.periods.periods):
+        found = [each for each in _vintages(evaluation) if len(evaluation.periods.periods) > 1]
+        return charts.by_date([found], title) if found else None
+    estimates = [
+        estimate
+        for each in evaluation.periods.periods
+        if each.auc is not None and (estimate := estimate_of(each.name, each.auc)) is not None
+    ]
+    return charts.in_order(estimates, title) if len(estimates) > 1 else None
 
 
 def _areas(evaluated: list[Evaluation]) -> list[Estimate]:
@@ -262,6 +318,7 @@ async def read_evaluation(evaluation_id: str, page: PageDep) -> Response:
         measures=[] if found.metrics is None else measures(found.metrics.to_json()),
         drift=None if found.drift is None else await view_drift(page, found, found.drift),
         seen_in_words=SEEN,
+        periods=_draw_periods(found),
         curve=drawn,
         top=top,
         evaluated=evaluated,

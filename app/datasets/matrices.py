@@ -334,8 +334,10 @@ def read_table(path: Path, columns: Columns) -> Table:
     return table.known_to()
 
 
-def read_times(path: Path, name: str) -> Floats:
-    """Read a column of times as numbers, ascending with time; raises Invalid for a missing time."""
+def read_times(path: Path, name: str, *, complete: bool = True) -> Floats:
+    """Read a column of times as numbers, ascending with time. Raises Invalid for a missing time; if the column need not
+    be `complete`, it is NaN.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -345,7 +347,7 @@ def read_times(path: Path, name: str) -> Floats:
     column = pq.read_table(path, columns=[name]).column(0)
     if not (pa.types.is_dictionary(column.type) or is_text(column.type)):
         times: Floats = column.to_numpy().astype(np.float64)
-    elif column.null_count:
+    elif complete and column.null_count:
         raise _no_times(name, f"{counted(column.null_count, 'row has', 'rows have')} no value")
     else:  # each distinct text is parsed once
         texts = column.cast(pa.string()).combine_chunks().dictionary_encode()
@@ -353,8 +355,8 @@ def read_times(path: Path, name: str) -> Floats:
         if bad.any():
             text = texts.dictionary[int(np.argmax(bad))].as_py()
             raise _no_times(name, f"one value is {shown(text)}")
-        times = seconds[texts.indices.to_numpy()]
-    if missing := int(np.isnan(times).sum()):
+        times = np.append(seconds, np.nan)[texts.indices.fill_null(len(seconds)).to_numpy()]
+    if complete and (missing := int(np.isnan(times).sum())):
         raise _no_times(name, f"{counted(missing, 'row has', 'rows have')} no value")
     return times
 

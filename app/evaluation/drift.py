@@ -553,7 +553,11 @@ def _untested(features: Sequence[Json], shifts: Sequence[Json]) -> str:
     if not reasons:
         return ""
     n_features = sum(each["reason"] is not None for each in features)
-    classes = [say_whose(each["of"]) for each in shifts if each["reason"] is not None]
+    classes = [
+        f"{'' if each['of'] == 'all' else 'the '}{say_whose(each['of'])}"
+        for each in shifts
+        if each["reason"] is not None
+    ]
     columns = [f"{n_features} feature{'s' if n_features > 1 else ''}"] if n_features else []
     what = ", ".join([*columns, *classes])
     return f" Not tested: {what} ({reasons[0]})."

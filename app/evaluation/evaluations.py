@@ -33,6 +33,7 @@ from app.evaluation.metrics import (
 )
 from app.evaluation.requests import EvaluationRequest
 from app.evaluation.service import Seen, check_evaluation, how_seen, say_seen
+from app.evaluation.vintages import BY_PERIOD, TimeOfRows, measure_periods, time_of_rows
 from app.jobs import service as jobs
 from app.jobs.execution import complete_output
 from app.jobs.kinds import (
@@ -136,6 +137,7 @@ class EvaluationPayload(Work):
     amounts: AmountSpec | None
     validation: Remembered | None
     orders: list[RowOrder]
+    time: TimeOfRows | None
     calibration: CalibrationFile | None
     warnings: list[str]
 
@@ -237,6 +239,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
             for each in (datasets.find(session, claim.owner, model.dataset_id), dataset)
             if each is not None
         ],
+        "time": time_of_rows(model.validation, dataset),
         "calibration": None
         if calibration is None
         else calibrations.write_file(calibration, workdir),
@@ -316,6 +319,11 @@ def run(payload: EvaluationPayload, callback: Callback) -> EvaluationResult:
             found[PROTECTED] = by_protected
         if steps:
             (workdir / GROUP_STEPS_FILE).write_bytes(pack_steps(steps))
+        if (time := payload["time"]) is not None:
+            by_period = measure_periods(
+                measure.table, measure.scores, table, time, payload["level"]
+            )
+            found[BY_PERIOD] = by_period
         if (amounts := payload["amounts"]) is not None:
             found[BY_AMOUNT] = measure_amounts(
                 rows, of_rows, table, amounts, level, threshold, probability

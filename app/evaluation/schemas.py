@@ -16,6 +16,7 @@ from app.evaluation.service import (
     seen_in,
     seen_of,
 )
+from app.evaluation.vintages import BY_PERIOD
 from app.http.schemas import (
     GINI,
     KS,
@@ -613,6 +614,42 @@ class Drift(Resource):
     )
 
 
+class EvaluatedPeriod(Resource):
+    """The AUC of the rows of one period."""
+
+    name: str = Field(
+        examples=["2026-03"],
+        description="Name: `2026-03`, `2026-Q1`, `2026` or `2020s`, or the value of a column of numbers.",
+    )
+    start: str | None = Field(
+        description="First day of the period, UTC. Null for a column of numbers."
+    )
+    end: str | None = Field(
+        description="First day after the period, UTC. Null for a column of numbers."
+    )
+    rows: int = Field(description="Number of rows with positive weight.")
+    positives: int = Field(description="Number of positives among them.")
+    negatives: int = Field(description="Number of negatives among them.")
+    auc: Interval | None = Field(
+        description="AUC of these rows. Null if a class has too few rows; `reason` says which."
+    )
+    reason: str | None = Field(description="Why there is no AUC. Null if there is one.")
+
+
+class EvaluatedPeriods(Resource):
+    """The AUC by period of the rows' time (vintages), the earliest first."""
+
+    column: str = Field(description="The column with the time of the rows.")
+    unit: Annotated[str, one_of(("month", "quarter", "year", "decade", "value"))] = Field(
+        description="Length of the periods: the shortest with at most 60 periods that have rows. `value`: each value "
+        "of a column of numbers."
+    )
+    missing: int = Field(description="Number of rows without a time. They are in no period.")
+    omitted: int = Field(description="Number of rows of periods before the last 60.")
+    reason: str | None = Field(description="Why there are no periods. Null if there are any.")
+    periods: list[EvaluatedPeriod] = Field(description="The periods that have rows.")
+
+
 SEEN = Annotated[str, one_of(get_args(Seen))]
 SEEN_WORDS = (
     "Whether the model has seen these rows before. `trained`: it was trained on rows of the dataset, so its metrics "
@@ -685,6 +722,11 @@ class Evaluation(Resource):
     protected: list[EvaluatedGroups] = Field(
         default_factory=list, description="Metrics by group for each protected column."
     )
+    periods: EvaluatedPeriods | None = Field(
+        default=None,
+        description="AUC by period of the rows' time. Null if the dataset has no column of times, if rows do not have "
+        "exactly one label, and until the evaluation is ready.",
+    )
     amounts: EvaluatedAmounts | None = Field(
         default=None,
         description="Captured amounts and costs of errors. Null without `amount` and `costs`, and until the "
@@ -742,6 +784,7 @@ def evaluation_of(row: EvaluationRow) -> Evaluation:
         protected=metrics.get(PROTECTED, []),
         amount=money.get("column"),
         costs=money.get("costs"),
+        periods=metrics.get(BY_PERIOD),
         amounts=metrics.get(BY_AMOUNT),
         seen=seen_of(row),
     )

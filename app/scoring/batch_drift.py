@@ -33,7 +33,7 @@ from app.models.column_drift import (
     say_untested,
 )
 from app.models.operating_points import find_objective_curves, objective_point
-from app.models.row_order import SAMPLED_ROWS, SampledRows
+from app.models.row_order import SampledRows
 from app.models.score_drift import (
     ScoreReference,
     all_scores,
@@ -72,7 +72,8 @@ NO_PROFILE = (
 TOO_FEW = f"fewer than {MIN_ROWS} rows"
 NOT_COMPARED = "the batch was scored with release 0.3.0: score the table again"
 
-_MAX_CELLS = 1 << 21  # of the sampled rows
+_MOST_ROWS = 1 << 13  # of the sample; the PSI has then a standard error of 0.001
+_MAX_CELLS = 1 << 20  # of the sample
 _LISTED, _WITH_BINS = 100, 20  # columns of the result, and of these with bins
 
 
@@ -115,7 +116,7 @@ class DriftMonitor:
         self._profiles = [] if profile is None else profile["columns"]
         index = {name: i for i, name in enumerate(served.features.names)}
         self._positions = [index[each["name"]] for each in self._profiles]
-        self._most = max(2, min(SAMPLED_ROWS, _MAX_CELLS // max(1, len(self._profiles))))
+        self._most = max(2, min(_MOST_ROWS, _MAX_CELLS // max(1, len(self._profiles))))
         self._every, self._rows, self._held = 1, 0, 0
         self._bins: list[np.ndarray[Any, np.dtype[np.uint8]]] = []
         self._scores: list[Floats] = []
@@ -126,6 +127,8 @@ class DriftMonitor:
         """Add a batch of rows and their scores; None if there are several per row, which are not compared."""
         if (threshold := self._reference.get("threshold")) is not None and scores is not None:
             self._flagged += int(np.count_nonzero(scores >= threshold))
+        while self._held + batch.size // self._every > self._most:  # before rows are binned in vain
+            self._halve()
         rows = np.arange(-self._rows % self._every, batch.size, self._every)
         self._rows += batch.size
         bins = np.empty((len(rows), len(self._profiles)), dtype=np.uint8)
@@ -134,8 +137,6 @@ class DriftMonitor:
         self._bins.append(bins)
         self._scores.append(np.empty(0) if scores is None else scores[rows])
         self._held += len(rows)
-        while self._held > self._most:
-            self._halve()
 
     def _bin(self, number: int, batch: Batch, rows: Bins) -> Bins:
         """Return the bins of some rows in a column."""
@@ -155,9 +156,11 @@ class DriftMonitor:
 
     def _halve(self) -> None:
         """Keep every other row of the sample."""
-        bins, scores = np.concatenate(self._bins), np.concatenate(self._scores)
-        self._bins, self._scores = [bins[::2]], [scores[::2]]
-        self._held, self._every = len(self._bins[0]), 2 * self._every
+        self._every *= 2
+        if self._bins:
+            bins, scores = np.concatenate(self._bins), np.concatenate(self._scores)
+            self._bins, self._scores = [bins[::2]], [scores[::2]]
+            self._held = len(self._bins[0])
 
     def describe(self) -> Json:
         """Return the drift of all rows that were added."""

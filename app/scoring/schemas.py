@@ -695,7 +695,7 @@ class BatchDrift(Resource):
     alpha: float = Field(description="Significance level of all tests of the batch together.")
     rows: int = Field(description="Number of rows that were scored.")
     sampled_rows: int = Field(
-        description="Number of evenly spaced rows that were compared: all rows of a table of up to 16,384."
+        description="Number of evenly spaced rows that were compared: all rows of a table of up to 8,192."
     )
     scores: ScoreDrift | None = Field(
         description="Change of the scores since validation. Null if the model has no validation scores; `no_scores` "
