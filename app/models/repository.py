@@ -18,18 +18,21 @@ from app.platform.sql import ALL_ROWS, Page, RowFilter, db_now, fetch_page, next
 from app.platform.tables import (
     FINAL_STATES,
     BatchScore,
+    Dataset,
     Job,
     Model,
     ModelAlias,
     ModelAliasHistory,
     ModelCalibration,
     ModelCurve,
+    ModelHeldOut,
     ModelImportance,
     ModelLabelMetrics,
     ModelListMetrics,
     ModelMargins,
     ModelMetrics,
     ModelName,
+    ModelOutOfFold,
     ModelPairMetrics,
     ModelPartialAuc,
     ModelReference,
@@ -203,6 +206,22 @@ def find_list_metrics(session: Session, model_id: str, part: str) -> ModelListMe
 def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
     """Return the ROC curve of a model on one part. The caller must have checked the owner."""
     return session.get(ModelCurve, (model_id, part))
+
+
+def find_held_out(session: Session, model: Model) -> tuple[str | None, Dataset | None]:
+    """Return the key of the blob with the scores of a model's validation rows, and the dataset of these rows; None if
+    they are not stored.
+    """
+    found = session.get(ModelHeldOut, model.id)
+    folds = session.get(ModelOutOfFold, model.id) if found is None else None
+    if found is not None:
+        key, dataset_id = found.scores_key, found.dataset_id
+    elif folds is not None:
+        key, dataset_id = folds.blob_key, folds.dataset_id
+    else:
+        return None, None
+    query = select(Dataset).where(Dataset.readable_by(model.owner), Dataset.id == dataset_id)
+    return key, session.scalar(query)
 
 
 def find_calibration(session: Session, model_id: str, version: int) -> ModelCalibration | None:

@@ -115,11 +115,14 @@ class BipartiteTable:
         self._n_folds: int = validation.get("folds", 1)
         self._divided: dict[tuple[int, int] | None, dict[InnerSplits, list[RowSplit]]] = {}
         self._latest: tuple[tuple[int, int], BipartiteSplitData] | None = None
+        self.validation_rows: Ints | None = None
+        """The numbers of the validation rows in their dataset, in order; None under cross-validation."""
         match validation["method"]:
             case "none":
                 self.served = self._split_data(table, None)
             case "holdout":
                 (row_split,) = split_rows(table, validation, spec["seed"])
+                self.validation_rows = row_split.test
                 self.served = self._split_data(*divide(table, *row_split))
             case "dataset":
                 other = payload["validation_table"]
@@ -131,6 +134,7 @@ class BipartiteTable:
                     else read_table(path, own)
                 )
                 check_classes(evaluated.y, "the validation dataset")
+                self.validation_rows = np.arange(len(evaluated.y))
                 self.served = self._split_data(table, evaluated.coded_as(table))
             case "cross_validation":
                 self._folds = split_rows(table, validation, spec["seed"])

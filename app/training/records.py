@@ -497,6 +497,14 @@ class OutOfFoldRecord(TypedDict):
     fold_aucs: list[FoldAuc]
 
 
+class HeldOutRecord(TypedDict):
+    """The scores of the validation rows as a file in the work folder."""
+
+    file: str
+    sha256: str
+    bytes: int
+
+
 class LeaderboardRecord(TypedDict):
     """The candidates that `auto` tried, and how the time of its budget was used."""
 
@@ -551,6 +559,7 @@ class TrainResult(ModelColumns):
     reference: NotRequired[ReferenceRecord | None]
     parts: dict[str, PartMetrics]
     out_of_fold: OutOfFoldRecord | None
+    held_out: NotRequired[HeldOutRecord | None]
     calibration: CalibrationRecord | None
     baselines: BaselinesRecord | None
     pair: list[str | None]
