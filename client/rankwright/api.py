@@ -1773,6 +1773,10 @@ class ReadEvaluationOperatingPoint(TypedDict, total=False):
     cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
+    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
+    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
 
 @keywords(ReadEvaluationOperatingPoint)
@@ -1811,6 +1815,17 @@ def read_evaluation_operating_point(evaluation_id: str, /, **fields: Unpack[Read
         Cost of a false negative: a positive row that is not flagged.
     prevalence : float, optional
         Fraction of positives among future rows. Default: that of the data.
+    amount : str, optional
+        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
+        costs `cost_false_negative` times the row's amount.
+    rule : str, optional
+        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
+        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+    rule_flags : str, optional
+        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
+        or `high`. Required for categories.
+    total_rows : float, optional
+        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/operating-point", record_of(types.EvaluationOperatingPoint), {**fields})
 
@@ -2154,6 +2169,10 @@ class ReadModel(TypedDict, total=False):
     cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
+    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
+    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
 
 @keywords(ReadModel)
@@ -2200,6 +2219,17 @@ def read_model(ref: str, /, **fields: Unpack[ReadModel]) -> ApiRequest[types.Mod
         Cost of a false negative: a positive row that is not flagged.
     prevalence : float, optional
         Fraction of positives among future rows. Default: that of the data.
+    amount : str, optional
+        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
+        costs `cost_false_negative` times the row's amount.
+    rule : str, optional
+        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
+        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+    rule_flags : str, optional
+        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
+        or `high`. Required for categories.
+    total_rows : float, optional
+        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}", record_of(types.Model), {**fields})
 
@@ -2215,6 +2245,10 @@ class ReadOperatingPoint(TypedDict, total=False):
     cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
+    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
+    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
 
 @keywords(ReadOperatingPoint)
@@ -2252,6 +2286,17 @@ def read_operating_point(ref: str, /, **fields: Unpack[ReadOperatingPoint]) -> A
         Cost of a false negative: a positive row that is not flagged.
     prevalence : float, optional
         Fraction of positives among future rows. Default: that of the data.
+    amount : str, optional
+        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
+        costs `cost_false_negative` times the row's amount.
+    rule : str, optional
+        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
+        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+    rule_flags : str, optional
+        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
+        or `high`. Required for categories.
+    total_rows : float, optional
+        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/operating-point", record_of(types.OperatingPoint), {**fields})
 
@@ -2264,6 +2309,10 @@ class ReadOperatingPoints(TypedDict, total=False):
     cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
+    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
+    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
 
 @keywords(ReadOperatingPoints)
@@ -2292,6 +2341,17 @@ def read_operating_points(ref: str, /, **fields: Unpack[ReadOperatingPoints]) ->
         Cost of a false negative: a positive row that is not flagged.
     prevalence : float, optional
         Fraction of positives among future rows. Default: that of the data.
+    amount : str, optional
+        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
+        costs `cost_false_negative` times the row's amount.
+    rule : str, optional
+        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
+        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+    rule_flags : str, optional
+        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
+        or `high`. Required for categories.
+    total_rows : float, optional
+        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/operating-points", record_of(types.OperatingPoints), {**fields})
 

@@ -846,7 +846,7 @@ class ComparisonResult(Record):
     """ROC curve of each model on these rows. Empty in a list of comparisons."""
 
 class Cost(Record):
-    """Mean cost per row at this threshold."""
+    """Mean cost per row at this threshold, and what it saves."""
 
     value: float | None
     """The estimate. Null if it cannot be computed."""
@@ -861,7 +861,39 @@ class Cost(Record):
     false_positive: float
     """Cost of a false positive, as requested."""
     false_negative: float
-    """Cost of a false negative, as requested."""
+    """Cost of a false negative, as requested: with `amount`, per unit of the amount."""
+    saved_to_random: Interval
+    """Mean cost per row if as many rows are flagged at random, minus this cost."""
+    amount: str | None = None
+    """The column of amounts, as requested. Null: the costs are per row."""
+    rule: str | None = None
+    """The column of the other rule, as requested. Null without one."""
+    of_rule: Interval | None = None
+    """Mean cost per row of the other rule's decisions. Null without `rule`, and for a rule that is a
+    score: it flags as many rows as the threshold.
+    """
+    rule_flagged: float | None = None
+    """Fraction of the rows that the other rule flags. Null where `of_rule` is null."""
+    saved_to_rule: Interval | None = None
+    """Mean cost per row of the other rule, minus this cost. Null without `rule`."""
+    totals: CostTotals | None = None
+    """The costs of `total_rows` rows. Null on evaluations."""
+
+class CostTotals(Record):
+    """The costs of so many rows: the numbers per row times `rows`."""
+
+    rows: float
+    """Number of rows, as requested in `total_rows`."""
+    cost: Interval
+    """Cost at this threshold."""
+    flag_none: float
+    """Cost if no row is flagged."""
+    flag_all: float
+    """Cost if every row is flagged."""
+    saved_to_random: Interval
+    """Saving compared with random flagging."""
+    saved_to_rule: Interval | None
+    """Saving compared with the other rule. Null without `rule`."""
 
 class CountedValue(Record):
     """A value of the label, and the number of rows that have it."""
