@@ -111,14 +111,16 @@ def window_of(form: Fields) -> dict[str, float | str] | None:
     return None if given is None else {"fpr_min": 0.0, "fpr_max": given}
 
 
-def _costs(form: Fields) -> dict[str, Any] | None:
-    """Return the costs from a form. With a column of amounts, a missed positive costs the entered number times its
-    amount.
+async def _costs(page: Page, form: Fields) -> dict[str, Any] | None:
+    """Return the costs from a form, read in the notation of the model's training table. With a column of amounts, a
+    missed positive costs the entered number times its amount.
     """
-    found = {
-        name: number_or_text(form.get(name, ""))
-        for name in ("false_positive", "false_negative", "review")
-    }
+    entered = {name: form.get(name, "") for name in ("false_positive", "false_negative", "review")}
+    dialect = None
+    if any(entered.values()):
+        model, _ = await attempt(page.client.models[form.get("model", "")].read(), 404, 422)
+        dialect = None if model is None else model.dialect
+    found = {name: number_or_text(text, dialect) for name, text in entered.items()}
     asked: dict[str, Any] = {name: cost for name, cost in found.items() if cost is not None}
     if "false_negative" in asked and form.get("amount"):
         asked["false_negative"] = {"rate": asked["false_negative"]}
@@ -285,7 +287,7 @@ async def create_evaluation(page: PageDep) -> Response:
             group_by=form.get("group_by") or None,
             at=None if at_fpr is None else {"fpr": cast(float, at_fpr)},
             amount=form.get("amount") or None,
-            costs=_costs(form),
+            costs=await _costs(page, form),
             wait=False,
         )
     except ProblemError as error:

@@ -7,7 +7,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, cast
 
 from fastapi import APIRouter
@@ -36,10 +35,11 @@ from starlette.responses import JSONResponse, Response
 from app.console import charts
 from app.console.api import attempt, refusal
 from app.console.model_parts import read_or_error
-from app.console.rendering import percent
+from app.console.rendering import number, percent
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.top import draw_reliability
 from app.console.words import FieldLabel, FormFaults, place_faults
+from app.http.forms import number_or_text
 from app.platform.errors import advise_on_number, shown
 
 router = APIRouter(prefix="/console/models", include_in_schema=False, route_class=ConsoleRoute)
@@ -54,6 +54,8 @@ TERMS = {
     "prevalence": "The fraction of positives must be a number between 0 and 1, such as 0.05",
 }
 """The fields of costs, and the rule of each."""
+COST_COLUMNS = ("amount", "rule", "rule_flags")
+"""The fields of columns that costs depend on, and of the value of the rule that means flagged."""
 _DIGITS = re.compile(r"[0-9]{1,13}")
 MAX_REVIEWED = 1e12
 """Greatest number of rows that can be entered."""
@@ -69,7 +71,16 @@ CAPACITY = {
     },
 }
 """The fields of what can be reviewed, and what is said of a wrong value, a missing one, and one that is too great."""
-_METRICS = ("fpr", "tpr", "precision", "lift", "flagged", "cost")
+_METRICS = (
+    "fpr",
+    "tpr",
+    "precision",
+    "lift",
+    "flagged",
+    "cost",
+    "saved_to_random",
+    "saved_to_rule",
+)
 NOTHING = "none"
 """The cutoff that flags nothing, in an address."""
 MAX_ALIASES = 50
@@ -79,20 +90,57 @@ SIZE = 400.0
 
 
 def read_terms(page: Page) -> dict[str, str | None]:
-    """Return the entered costs and prevalence, by name."""
-    return {name: page.asked(name) for name in TERMS}
+    """Return the entered costs, prevalence and columns, by name."""
+    return {name: page.asked(name) for name in (*TERMS, *COST_COLUMNS)}
+
+
+def number_terms(
+    terms: Mapping[str, str | None], dialect: Mapping[str, str] | None
+) -> dict[str, Any]:
+    """Return the entered terms for the API: numbers are read in the notation of the training table, as in scoring. Text
+    that is not a number stays text, so that the API reports the error.
+    """
+    found: dict[str, Any] = {}
+    for name, text in terms.items():
+        value = number_or_text(text or "", dialect) if name in TERMS else text
+        # The API would read 1.23 as a number, whatever it means in the table.
+        found[name] = repr(value) if name in TERMS and isinstance(value, str) else value
+    return found
+
+
+async def read_dialect(models: AsyncModels, ref: str, terms: Mapping[str, str | None]) -> Any:
+    """Return the notation of the numbers of a model's training table; None if only digits were entered, which mean the
+    same in each.
+    """
+    entered = [text for name in TERMS if (text := terms[name])]
+    if all(_DIGITS.fullmatch(each.strip()) for each in entered):
+        return None
+    return (await models[ref].read()).dialect
 
 
 def term_errors(problem: Json | None, terms: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the errors of the costs and the prevalence, by field, as the API reports them."""
-    named = [each.get("parameter") for each in (problem or {}).get("errors") or []]
-    found = {}
+    """Return the errors of the costs, the prevalence and the columns, by field, as the API reports them."""
+    errors = (problem or {}).get("errors") or []
+    named = [each.get("parameter") for each in errors]
+    found = {
+        each["parameter"]: f"{each['detail']}."
+        for each in errors
+        if each.get("parameter") in COST_COLUMNS
+    }
     for name in (name for name in TERMS if name in named):
         entered = terms[name]
         if entered is None:
             found[name] = "Enter both costs."
         else:
-            found[name] = advise_on_number(f"{TERMS[name]}, got {shown(entered)}", entered) + "."
+            rule = f"{TERMS[name]}, got {shown(entered)}"
+            value = _number(entered)
+            # A number with a decimal point in the range was refused: the table has another notation.
+            is_plain = value is not None and value >= 0 and (name != "prevalence" or 0 < value < 1)
+            found[name] = (
+                f"{rule}. Write it as in the training table, such as 1234,5."
+                if is_plain
+                else f"{advise_on_number(rule, entered)}."
+            )
     return found
 
 
@@ -124,14 +172,15 @@ async def read_parts(
     If the terms or the cutoff are invalid, the parts are requested without them, and the result has the errors.
     """
     how, of = {**how, "points": CUTOFFS}, models[ref]
+    terms = number_terms(terms, await read_dialect(models, ref, terms))
     names = include if cutoff is None else (*include, "operating_point")
-    model, _ = await attempt(of.read(include=names, **how, **terms, **(cutoff or {})), 422)
+    model, _ = await attempt(of.read(include=names, **how, **terms, **(cutoff or {})), 409, 422)
     if model is not None:
         parts = cast(ModelParts, model.included)
         return ShownModel(model, parts, parts.operating_point)
     # Separate requests, so that each error appears next to its own fields.
     cutoff_problem, point = None, None
-    model, terms_problem = await attempt(of.read(include=include, **how, **terms), 422)
+    model, terms_problem = await attempt(of.read(include=include, **how, **terms), 409, 422)
     if model is None:
         terms, model = {}, await of.read(include=include, **how)
     parts = cast(ModelParts, model.included)
@@ -279,6 +328,9 @@ class Panel:
     band: RocBand | None
     query: PanelQuery
     terms: Mapping[str, str | None]
+    columns: Mapping[str, Sequence[str]]
+    """The columns that can be chosen, by field."""
+    costs_note: str
     errors: Mapping[str, str]
     problem: Json | None
     """What is wrong with the costs and belongs to none of their fields."""
@@ -307,8 +359,10 @@ async def make_panel(
     cutoffs, roc = cast(OperatingPoints, found.parts.operating_points), cast(Roc, found.parts.roc)
     objective, terms = found.model.objective, read_terms(page)
     of = page.client.models[found.model.id]
-    (scores, _), (calibration, _) = await asyncio.gather(
-        read_or_error(of.curve("histogram", on=on)), read_or_error(of.read_calibration())
+    (scores, _), (calibration, _), columns = await asyncio.gather(
+        read_or_error(of.curve("histogram", on=on)),
+        read_or_error(of.read_calibration()),
+        _columns(page, found.model) if on == "validation" else _no_columns(),
     )
     may_save = page.can("train") and on == "validation"
     aliases = await _aliases(page, found.model.name) if may_save or cutoffs.of_aliases else []
@@ -356,6 +410,8 @@ async def make_panel(
         band=roc.band,
         query=query,
         terms=terms,
+        columns=columns,
+        costs_note=_costs_note(chosen, rows),
         errors={**errors, **query.errors},
         problem=None if errors else found.terms_problem,
         by=page.choice("by", CUTOFF_KINDS),
@@ -377,6 +433,53 @@ WHY = {
     "capacity": "The best cutoff for your review capacity",
     "address": "The cutoff in the address of this page",
 }
+
+
+async def _no_columns() -> dict[str, list[str]]:
+    return {}
+
+
+async def _columns(page: Page, model: Model) -> dict[str, list[str]]:
+    """Return the columns of the validation rows that can be an amount or a rule; empty if the dataset was deleted."""
+    dataset_id = model.validation.get("dataset_id") or model.dataset_id
+    dataset, _ = await attempt(page.client.datasets[dataset_id].refresh(), 404)
+    if dataset is None:
+        return {}
+    features = [each for each in dataset.columns if each.role == "feature"]
+    return {
+        "amount": [
+            each.name
+            for each in features
+            if each.type == "numeric" and not each.missing and (each.min or 0.0) >= 0.0
+        ],
+        "rule": [each.name for each in features if each.type != "datetime"],
+    }
+
+
+def _costs_note(cutoff: Cutoff, rows: float) -> str:
+    """Return what does not depend on the cutoff: the costs of flagging none and all rows, and of today's rule; an empty
+    text without costs.
+    """
+    cost = cutoff.cost
+    if cost is None:
+        return ""
+    said = (
+        f"Per {rows:,.0f} rows, flagging none costs {number(rows * cost.flag_none)} and flagging all "
+        f"{number(rows * cost.flag_all)}."
+    )
+    if cost.amount is not None:
+        said = (
+            f"A false negative costs {number(cost.false_negative)} times its {cost.amount}, a false positive "
+            f"{number(cost.false_positive)}. {said}"
+        )
+    if cost.of_rule is not None and cost.rule_flagged is not None:
+        said += (
+            f" The rule {cost.rule} flags {percent(cost.rule_flagged)} of the rows and costs "
+            f"{number(rows * cast(float, cost.of_rule.value))}."
+        )
+    elif cost.rule is not None:
+        said += f" The rule {cost.rule} is a score: it is compared with as many flagged rows."
+    return said
 
 
 async def _aliases(page: Page, name: str) -> list[AliasSummary]:
@@ -474,8 +577,7 @@ def _threshold(cutoff: Cutoff) -> float:
 
 def _table(cutoffs: OperatingPoints, metrics: Metrics, start: SliderPositions) -> Json:
     """Return the cutoffs for the script: thresholds exactly, other values to six digits."""
-    names = [name for name in _METRICS if getattr(cutoffs.points[0], name) is not None]
-    values_of = attrgetter(*names)
+    names = [name for name in _METRICS if _metric(cutoffs.points[0], name) is not None]
     return {
         "metrics": names,
         "thresholds": [cutoff.threshold for cutoff in cutoffs.points],
@@ -484,7 +586,7 @@ def _table(cutoffs: OperatingPoints, metrics: Metrics, start: SliderPositions) -
             _short(
                 [
                     limit
-                    for metric in values_of(cutoff)
+                    for metric in (_metric(cutoff, name) for name in names)
                     for limit in (metric.value, metric.low, metric.high)
                 ]
             )
@@ -494,6 +596,12 @@ def _table(cutoffs: OperatingPoints, metrics: Metrics, start: SliderPositions) -
         "classes": [metrics.positive_weight, metrics.negative_weight],
         "places": start.places,
     }
+
+
+def _metric(cutoff: Cutoff, name: str) -> Any:
+    """Return a metric of a cutoff with its interval; None if it has none."""
+    of = cutoff.cost if name.startswith("saved_") else cutoff
+    return None if of is None else getattr(of, name)
 
 
 def _short(values: Sequence[float | None]) -> list[float | None]:
@@ -665,6 +773,9 @@ async def read_cutoffs(page: PageDep, ref: str) -> Response:
             "errors": errors,
             "problem": problem["detail"] if problem and not errors else None,
             "pictures": drawn,
+            "note": _costs_note(
+                cutoffs.points[start.index], _positive(read_query(page).rows) or 1000.0
+            ),
             **_table(cutoffs, metrics, start),
         },
         headers={"Cache-Control": "no-store"},

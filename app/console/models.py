@@ -17,6 +17,7 @@ from app.console.api import alias_segment, at, refusal
 from app.console.jobs import again_address
 from app.console.lists import describe_filters, read_list
 from app.console.model_curve import (
+    COST_COLUMNS,
     CURVE_POINTS,
     CUTOFF_KINDS,
     NOTHING,
@@ -135,7 +136,9 @@ async def save_cutoff(page: PageDep, ref: str) -> Response:
     query = replace(
         read_query(page), cutoff=threshold or NOTHING, why=str(form.get("why", "")), errors={}
     )
-    kept = {name: page.asked(name) for name in ("on", "review", "rows", "scale", *TERMS)}
+    kept = {
+        name: page.asked(name) for name in ("on", "review", "rows", "scale", *TERMS, *COST_COLUMNS)
+    }
     nothing = "This cutoff flags no rows. Choose a cutoff that flags some rows."
     error = "" if threshold else nothing
     status, changed = 422, False
@@ -155,7 +158,7 @@ async def save_cutoff(page: PageDep, ref: str) -> Response:
             if keep == "flagged":
                 guarantee = {"flagged": share}
             revision = str(form.get(f"revision.{alias}", "")) or None
-            memo = _memo(form, kept)
+            memo = _memo(form, kept, model.dialect)
             await page.client.models.set_alias(
                 model.name, segment, model.id, guarantee=guarantee, memo=memo, revision=revision
             )
@@ -182,10 +185,13 @@ WHO = ("reason", "approved_by")
 """The fields of a memo that are entered with the alias. The others are those of the panel."""
 
 
-def _memo(form: Fields, asked: Mapping[str, str | None]) -> Json:
+def _memo(form: Fields, asked: Mapping[str, str | None], dialect: Mapping[str, str] | None) -> Json:
     """Return the memo of the decision for the API: the entered texts, the review capacity and the costs."""
     said = {name: str(form.get(name, "")).strip() for name in WHO}
-    numbers = {name: number_or_text(asked[name] or "") for name in ("review", "rows", *TERMS)}
+    numbers = {
+        name: number_or_text(asked[name] or "", dialect if name in TERMS else None)
+        for name in ("review", "rows", *TERMS)
+    }
     memo = {**said, **numbers}
     return {name: value for name, value in memo.items() if value not in (None, "")}
 

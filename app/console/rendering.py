@@ -85,12 +85,26 @@ def render(template: str, **values: Any) -> str:
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a number with `digits` decimals if it is between 0.001 and 10,000; a dash for None, infinity and NaN."""
+    """Return a number with `digits` decimals if it is between 0.001 and 1000; a dash for None, infinity and NaN.
+
+    Where a comma is the decimal mark, 1.234 and 400.000 are whole numbers. So numbers of 1 and above have no three
+    decimals, and those of 1000 and above have commas between thousands. decide.js has the same rule.
+
+    Examples
+    --------
+    >>> [number(value) for value in (0.78912, 0.99996, 1.2345, 400.0, 1234.56, 400000.0, 0.000123)]
+    ['0.789', '1.00', '1.23', '400.00', '1,234.6', '400,000', '0.000123']
+    """
     if value is None or not math.isfinite(value):
         return DASH
-    if value == 0 or 1e-3 <= abs(value) < 1e4:
+    size = abs(value)
+    if value == 0 or (size >= 1e-3 and float(f"{size:.{digits}f}") < 1.0):
         return f"{value:.{digits}f}"
-    return f"{value:.{digits}g}"
+    if size >= 1e15 or size < 1e-3:
+        return f"{value:.{digits}g}"
+    if size < 999.995:
+        return f"{value:.{2 if digits == 3 else digits}f}"
+    return f"{value:,.{1 if size < 9999.95 else 0}f}"
 
 
 _ID = re.compile(rf"\b({'|'.join(PAGES)})_([0-9a-f]{{28}})([0-9a-f]{{4}})\b")

@@ -227,6 +227,7 @@ async def read_evaluation_operating_point(
     """
 
     def work() -> EvaluationOperatingPoint:
+        asked.terms.refuse_columns()
         compute = context.db.reading(
             evaluations.prepare_operating_point,
             caller.owner,

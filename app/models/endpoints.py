@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
@@ -15,7 +15,7 @@ from starlette.responses import Response
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, TaggedFilterDep
 from app.http.responses import StoredFile, etag_matches, json_response
-from app.models import calibrations, included
+from app.models import calibrations, included, row_costs
 from app.models import metrics as model_metrics
 from app.models import service as models
 from app.models.artifacts import artifact_of
@@ -30,12 +30,14 @@ from app.models.curve_endpoints import (
 from app.models.included import IncludeName
 from app.models.metric_schemas import metrics_of
 from app.models.operating_point_endpoints import (
+    CostTerms,
     CutoffQueryDep,
     MaxCutoffs,
     operating_point_of,
     operating_points_of,
 )
 from app.models.operating_points import cutoff_on, cutoffs_along, objective_point
+from app.models.row_costs import RowsInput
 from app.models.schemas import AbsentPart, Model, ModelPage, ModelParts, listed_of, model_of
 from app.platform.errors import refuse_all, shown
 from app.platform.sql import NEWEST_FIRST, Session
@@ -146,7 +148,7 @@ def read_artifact(ref: str, request: Request, context: ContextDep, caller: Calle
     )
 
 
-_COSTS = ("cost_false_positive", "cost_false_negative", "prevalence")
+_COSTS = tuple(each.name for each in fields(CostTerms))
 
 
 _PARAMETERS: Mapping[IncludeName, tuple[str, ...]] = {
@@ -221,13 +223,20 @@ async def read_model(
     )
     form = CurveForm(max_points, "json", band)
 
-    def read(session: Session) -> tuple[included.IncludedInput, ModelCalibration | None]:
+    def read(
+        session: Session,
+    ) -> tuple[included.IncludedInput, ModelCalibration | None, RowsInput | None]:
         model = models.find(session, caller.owner, ref)
         found = included.find_input(session, model, query)
-        return found, calibrations.find_served(session, model)
+        of, asked = found.curve, cutoff.terms.asked()
+        rows = None if of is None else row_costs.find_rows(session, of, asked)
+        return found, calibrations.find_served(session, model), rows
 
     def work() -> Response:
-        return json_response(_with_included(*context.db.reading(read), query, form))
+        found, calibration, rows = context.db.reading(read)
+        by_row = row_costs.load(context.fetch, rows)
+        answer = _with_included(found, calibration, query, form, by_row, cutoff.terms.total_rows)
+        return json_response(answer)
 
     return await context.compute(caller.owner, work)
 
@@ -237,6 +246,8 @@ def _with_included(
     calibration: ModelCalibration | None,
     query: included.IncludeQuery,
     form: CurveForm,
+    by_row: row_costs.RowCosts | None,
+    total_rows: float,
 ) -> dict[str, Any]:
     """Return a model with its included parts as JSON, without access to the database."""
     shown = model_of(found.model, found.aliases, found.rows, objective_point(found.objective))
@@ -249,12 +260,12 @@ def _with_included(
     if found.metrics is not None:
         shown.included.metrics = metrics_of(model_metrics.compute(found.metrics))
     if found.cutoffs is not None:
-        along = cutoffs_along(found.cutoffs, **query.cutoffs)
-        shown.included.operating_points = operating_points_of(along, calibration)
+        along = cutoffs_along(found.cutoffs, by_row=by_row, **query.cutoffs)
+        shown.included.operating_points = operating_points_of(along, calibration, total_rows)
     curve = found.curve
     if curve is not None and "operating_point" in query.names:
-        point = cutoff_on(curve, **query.point)
-        shown.included.operating_point = operating_point_of(curve, *point)
+        point = cutoff_on(curve, by_row=by_row, **query.point)
+        shown.included.operating_point = operating_point_of(curve, *point, total_rows)
     document = shown.model_dump(mode="json", by_alias=True)
     if curve is not None and "roc" in query.names:
         roc = roc_document(of_part(curve), curve.curve, curve.totals, curve.level, form)

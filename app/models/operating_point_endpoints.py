@@ -11,11 +11,12 @@ from starlette.responses import Response
 from app.access.authentication import GuardedRoute, needs
 from app.http.dependencies import CallerDep, ContextDep, from_query
 from app.http.responses import json_response
-from app.models import calibrations, curves, operating_points
+from app.models import calibrations, curves, operating_points, row_costs
 from app.models.curve_endpoints import CurvePart, of_part
 from app.models.curves import PartCurve
 from app.models.operating_point_schemas import OperatingPoint, OperatingPoints
-from app.platform.errors import Invalid
+from app.models.row_costs import CostsAsked
+from app.platform.errors import Invalid, shown
 from app.platform.sql import Session
 from app.platform.tables import ModelCalibration
 from core import metrics
@@ -56,6 +57,40 @@ class CostTerms:
         ),
     ] = None
 
+    amount: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=255,
+            description="Numeric column of the dataset of the validation rows, such as the loan. A false negative then "
+            "costs `cost_false_negative` times the row's amount.",
+        ),
+    ] = None
+    rule: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=255,
+            description="Column of that dataset with the rule in use today, to compare costs with: a decision "
+            "(booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.",
+        ),
+    ] = None
+    rule_flags: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=255,
+            description="What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, "
+            "`1` or `high`. Required for categories.",
+        ),
+    ] = None
+    total_rows: Annotated[
+        float,
+        Query(
+            gt=0, le=1e12, description="Number of rows of `cost.totals`, such as the rows of a day."
+        ),
+    ] = 1000.0
+
     def costs(self) -> Costs | None:
         """Return the costs; None if neither is given. Raises Invalid if only one of them is given."""
         false_positive, false_negative = self.cost_false_positive, self.cost_false_negative
@@ -70,6 +105,17 @@ class CostTerms:
     def keywords(self) -> dict[str, Any]:
         """Return the keywords of `core.metrics.operating_point`."""
         return {"costs": self.costs(), "prevalence": self.prevalence}
+
+    def asked(self) -> CostsAsked:
+        """Return the requested costs with the columns that they depend on."""
+        return CostsAsked(self.costs(), self.prevalence, self.amount, self.rule, self.rule_flags)
+
+    def refuse_columns(self) -> None:
+        """Raise Invalid for a parameter that needs the validation rows of a model."""
+        for name in ("amount", "rule", "rule_flags"):
+            if (given := getattr(self, name)) is not None:
+                detail = f"{name} applies to the operating points of a model, got {shown(given)}"
+                raise Invalid(detail, errors=[{"parameter": name, "detail": detail}])
 
 
 CostTermsDep = Annotated[CostTerms, from_query(CostTerms)]
@@ -154,21 +200,35 @@ async def read_operating_point(
     the mean cost per row. With `confidence` the rate is guaranteed: see `guarantee`.
     """
 
+    def read(session: Session) -> tuple[PartCurve, row_costs.RowsInput | None]:
+        of = curves.roc(session, caller.owner, ref, on)
+        return of, row_costs.find_rows(session, of, query.terms.asked())
+
     def work() -> OperatingPoint:
-        of = context.db.reading(curves.roc, caller.owner, ref, on)
-        found = operating_points.cutoff_on(of, confidence=query.confidence, **query.keywords())
-        return operating_point_of(of, *found)
+        of, rows = context.db.reading(read)
+        found = operating_points.cutoff_on(
+            of,
+            confidence=query.confidence,
+            by_row=row_costs.load(context.fetch, rows),
+            **query.keywords(),
+        )
+        return operating_point_of(of, *found, query.terms.total_rows)
 
     return await context.compute(caller.owner, work)
 
 
 def operating_point_of(
-    measured: PartCurve, point: CurvePoint, guarantee: Guarantee | None
+    measured: PartCurve, point: CurvePoint, guarantee: Guarantee | None, total_rows: float
 ) -> OperatingPoint:
-    """Return the response for an operating point on a part of a model's data, with its guarantee."""
-    return OperatingPoint.model_validate(
+    """Return the response for an operating point on a part of a model's data, with its guarantee, and with the costs of
+    so many rows.
+    """
+    found = OperatingPoint.model_validate(
         {**of_part(measured), **vars(point), "guarantee": guarantee}
     )
+    if found.cost is not None:
+        found.cost.add_totals(total_rows)
+    return found
 
 
 MaxCutoffs = Annotated[int, Query(ge=10, le=1000, description="Maximum number of thresholds.")]
@@ -196,28 +256,37 @@ async def read_operating_points(
 
     def read(
         session: Session,
-    ) -> tuple[operating_points.CutoffsInput, ModelCalibration | None]:
+    ) -> tuple[operating_points.CutoffsInput, ModelCalibration | None, row_costs.RowsInput | None]:
         measured = curves.roc(session, caller.owner, ref, on)
         found = operating_points.find_cutoffs_input(session, measured, points)
-        return found, calibrations.find_served(session, measured.model)
+        rows = row_costs.find_rows(session, measured, terms.asked())
+        return found, calibrations.find_served(session, measured.model), rows
 
     def work() -> Response:
-        found, calibration = context.db.reading(read)
+        found, calibration, rows = context.db.reading(read)
         along = operating_points.cutoffs_along(
-            found, max_points=points, flagged=flagged, **terms.keywords()
+            found,
+            max_points=points,
+            flagged=flagged,
+            by_row=row_costs.load(context.fetch, rows),
+            **terms.keywords(),
         )
-        return json_response(operating_points_of(along, calibration))
+        return json_response(operating_points_of(along, calibration, terms.total_rows))
 
     return await context.compute(caller.owner, work)
 
 
 def operating_points_of(
-    along: operating_points.CutoffsAlong, calibration: ModelCalibration | None
+    along: operating_points.CutoffsAlong,
+    calibration: ModelCalibration | None,
+    total_rows: float,
 ) -> OperatingPoints:
-    """Return the response for the points along a curve, with the calibrated probabilities of their thresholds."""
+    """Return the response for the points along a curve, with the calibrated probabilities of their thresholds, and the
+    costs of so many rows.
+    """
     of = along.of
     thresholds = [point.threshold for point in along.points]
-    return OperatingPoints.model_validate(
+    found = OperatingPoints.model_validate(
         {
             **vars(along),
             **of_part(of),
@@ -227,3 +296,7 @@ def operating_points_of(
             "probabilities": calibrations.probabilities_at(calibration, thresholds),
         }
     )
+    for point in found.points:
+        if point.cost is not None:
+            point.cost.add_totals(total_rows)
+    return found

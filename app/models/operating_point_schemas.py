@@ -13,13 +13,70 @@ if TYPE_CHECKING:
     from core import metrics
 
 
+class CostTotals(Resource):
+    """The costs of so many rows: the numbers per row times `rows`."""
+
+    rows: float = Field(description="Number of rows, as requested in `total_rows`.")
+    cost: Interval = Field(description="Cost at this threshold.")
+    flag_none: float = Field(description="Cost if no row is flagged.")
+    flag_all: float = Field(description="Cost if every row is flagged.")
+    saved_to_random: Interval = Field(description="Saving compared with random flagging.")
+    saved_to_rule: Interval | None = Field(
+        description="Saving compared with the other rule. Null without `rule`."
+    )
+
+
 class Cost(Interval):
-    """Mean cost per row at this threshold."""
+    """Mean cost per row at this threshold, and what it saves."""
 
     flag_none: float = Field(description="Mean cost per row if no row is flagged.")
     flag_all: float = Field(description="Mean cost per row if every row is flagged.")
     false_positive: float = Field(description="Cost of a false positive, as requested.")
-    false_negative: float = Field(description="Cost of a false negative, as requested.")
+    false_negative: float = Field(
+        description="Cost of a false negative, as requested: with `amount`, per unit of the amount."
+    )
+    saved_to_random: Interval = Field(
+        description="Mean cost per row if as many rows are flagged at random, minus this cost."
+    )
+    amount: str | None = Field(
+        default=None,
+        description="The column of amounts, as requested. Null: the costs are per row.",
+    )
+    rule: str | None = Field(
+        default=None, description="The column of the other rule, as requested. Null without one."
+    )
+    of_rule: Interval | None = Field(
+        default=None,
+        description="Mean cost per row of the other rule's decisions. Null without `rule`, and for a rule that is a "
+        "score: it flags as many rows as the threshold.",
+    )
+    rule_flagged: float | None = Field(
+        default=None,
+        description="Fraction of the rows that the other rule flags. Null where `of_rule` is null.",
+    )
+    saved_to_rule: Interval | None = Field(
+        default=None,
+        description="Mean cost per row of the other rule, minus this cost. Null without `rule`.",
+    )
+    totals: CostTotals | None = Field(
+        default=None, description="The costs of `total_rows` rows. Null on evaluations."
+    )
+
+    def add_totals(self, rows: float) -> None:
+        """Set the costs of so many rows."""
+
+        def total(of: Interval) -> Interval:
+            ends = {name: getattr(of, name) for name in ("value", "low", "high")}
+            return Interval(**{name: end and rows * end for name, end in ends.items()})
+
+        self.totals = CostTotals(
+            rows=rows,
+            cost=total(self),
+            flag_none=rows * self.flag_none,
+            flag_all=rows * self.flag_all,
+            saved_to_random=total(self.saved_to_random),
+            saved_to_rule=None if self.saved_to_rule is None else total(self.saved_to_rule),
+        )
 
     @model_validator(mode="before")
     @classmethod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from app.models import repository
 from app.models.curves import PartCurve, find_curve_on, invalid_query
 from app.models.objectives import target_fpr
+from app.models.row_costs import RowCosts
 from app.models.service import VALIDATION, is_approximate
 from app.platform.documents import AliasCutoff
 from app.platform.errors import Invalid
@@ -29,14 +30,22 @@ def flag_threshold(cutoff: AliasCutoff | None) -> float | None:
 
 
 def cutoff_on(
-    measured: PartCurve, *, confidence: float | None, **terms: Any
+    measured: PartCurve, *, confidence: float | None, by_row: RowCosts | None = None, **terms: Any
 ) -> tuple[core_metrics.OperatingPoint, core_metrics.Guarantee | None]:
     """Return the operating point at a false or true positive rate or a threshold, or with the lowest cost.
 
     With a confidence, the rate is guaranteed in the population, and the guarantee is returned, too. `terms` are the
-    keywords of `core.metrics.operating_point`.
+    keywords of `core.metrics.operating_point`. With `by_row` the costs are those of the rows.
     """
     part = measured.part
+    if by_row is not None:
+        terms["costs"] = None
+        if terms["flagged"] is not None or all(
+            terms[name] is None for name in ("fpr", "tpr", "threshold")
+        ):
+            terms |= {"threshold": by_row.least(terms["flagged"]), "flagged": None}
+        point, guarantee = cutoff_on(measured, confidence=confidence, **terms)
+        return _with_costs([point], by_row)[0], guarantee
     if confidence is None:
         return point_on(measured, **terms), None
     if part != VALIDATION:
@@ -105,6 +114,14 @@ _ALWAYS_KEPT = 6
 """Operating points along a curve that are kept besides those of aliases: both ends, and at most four others."""
 
 
+def _with_costs(
+    points: Sequence[core_metrics.OperatingPoint], by_row: RowCosts
+) -> list[core_metrics.OperatingPoint]:
+    """Return operating points with the costs of the rows, as documents."""
+    documents: Sequence[Any] = by_row.documents([point.threshold for point in points])
+    return [replace(point, cost=cost) for point, cost in zip(points, documents, strict=True)]
+
+
 @dataclass(frozen=True)
 class CutoffsAlong:
     """Operating points along a curve, ordered by the number of flagged rows.
@@ -147,10 +164,11 @@ def cutoffs_along(
     costs: core_metrics.Costs | None,
     prevalence: float | None,
     flagged: float | None = None,
+    by_row: RowCosts | None = None,
 ) -> CutoffsAlong:
     """Return operating points along a curve. They include that of the objective, the one with the greatest TPR − FPR,
     the one with the lowest cost, the best one that flags at most `flagged` of the rows, and the cutoffs of the model's
-    aliases. Each of these is found among all points of the curve.
+    aliases. Each of these is found among all points of the curve. With `by_row` the costs are those of the rows.
     """
     measured = found.of
     curve, totals = measured.curve, measured.totals
@@ -160,6 +178,9 @@ def cutoffs_along(
         """Return the index of the point that flags the same rows as this threshold."""
         return int(np.searchsorted(-curve.thresholds, -threshold, side="right")) - 1
 
+    if by_row is not None:
+        costs, max_points = None, by_row.max_points(max_points)
+        required["least_cost"] = place(by_row.least())
     if costs is not None:
         fraction = totals.prevalence if prevalence is None else prevalence
         required["least_cost"] = core_metrics.least_costly(curve, costs, fraction)
@@ -169,7 +190,9 @@ def cutoffs_along(
     elif (window := measured.model.objective)["metric"] == "pauc":
         best = point_on(measured, fpr=window["fpr_max"])
         required["of_objective"] = place(best.threshold)
-    if flagged is not None:
+    if flagged is not None and by_row is not None:
+        required["of_flagged"] = place(by_row.least(flagged))
+    elif flagged is not None:
         best = point_on(measured, flagged=flagged, costs=costs, prevalence=prevalence)
         required["of_flagged"] = place(best.threshold)
     of_aliases = {
@@ -181,6 +204,8 @@ def cutoffs_along(
     points = core_metrics.operating_points_on_curve(
         curve, totals, indices, costs=costs, prevalence=prevalence, level=measured.level
     )
+    if by_row is not None:
+        points = _with_costs(points, by_row)
     at = {name: int(np.searchsorted(indices, index)) for name, index in required.items()}
     by_alias = {name: int(np.searchsorted(indices, index)) for name, index in of_aliases.items()}
     return CutoffsAlong(

@@ -29,6 +29,7 @@ from app.platform.tables import (
     FINAL_STATES,
     AliasChange,
     BatchScore,
+    Dataset,
     Job,
     Model,
     ModelAlias,
@@ -37,12 +38,14 @@ from app.platform.tables import (
     ModelComment,
     ModelCurve,
     ModelGroups,
+    ModelHeldOut,
     ModelImportance,
     ModelLabelMetrics,
     ModelListMetrics,
     ModelMargins,
     ModelMetrics,
     ModelName,
+    ModelOutOfFold,
     ModelPairMetrics,
     ModelPartialAuc,
     ModelProfile,
@@ -222,6 +225,22 @@ def find_curve(session: Session, model_id: str, part: str) -> ModelCurve | None:
 def find_groups(session: Session, model_id: str) -> ModelGroups | None:
     """Return the comparison of the groups of a model's protected columns. The caller must have checked the owner."""
     return session.get(ModelGroups, model_id)
+
+
+def find_held_out(session: Session, model: Model) -> tuple[str | None, Dataset | None]:
+    """Return the key of the blob with the scores of a model's validation rows, and the dataset of these rows; None if
+    they are not stored.
+    """
+    found = session.get(ModelHeldOut, model.id)
+    folds = session.get(ModelOutOfFold, model.id) if found is None else None
+    if found is not None:
+        key, dataset_id = found.scores_key, found.dataset_id
+    elif folds is not None:
+        key, dataset_id = folds.blob_key, folds.dataset_id
+    else:
+        return None, None
+    query = select(Dataset).where(Dataset.readable_by(model.owner), Dataset.id == dataset_id)
+    return key, session.scalar(query)
 
 
 def find_calibration(session: Session, model_id: str, version: int) -> ModelCalibration | None:

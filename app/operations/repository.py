@@ -144,8 +144,8 @@ def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
 
 def prune_dataset_names(session: Session, limit: int) -> int:
     """Delete up to `limit` version counters of names that no dataset has any more; returns their number."""
-    of_it = (Dataset.owner == DatasetName.owner) & (Dataset.name == DatasetName.name)
-    return delete_some(session, DatasetName, ~exists().where(of_it), limit=limit)
+    used = exists().where(Dataset.owner == DatasetName.owner, Dataset.name == DatasetName.name)
+    return delete_some(session, DatasetName, ~used, limit=limit)
 
 
 def ended_jobs(

@@ -1108,6 +1108,23 @@ class ModelOutOfFold(Base):
     fold_aucs: Mapped[Document[list[FoldAuc]]]
 
 
+class ModelHeldOut(Base):
+    """The scores of a model on its validation rows, one file of row, label and score: a Parquet file in the blob store.
+    A cross-validated model has `ModelOutOfFold` instead.
+
+    `dataset_id` is the dataset of these rows. They are personal data, so they are deleted with it.
+    """
+
+    __tablename__ = "model_held_out"
+
+    model_id: Mapped[OfModel]
+    dataset_id: Mapped[str] = mapped_column(
+        ForeignKey("datasets.id", ondelete="CASCADE"), index=True
+    )
+    scores_key: Mapped[str] = mapped_column(index=True)
+    scores_bytes: Mapped[int]
+
+
 class ModelBaselines(Base):
     """The comparison of a model with baselines on the same splits; `skipped` says why there are none.
 

@@ -113,17 +113,18 @@ class BipartiteTable:
         self._cluster = payload.get("cluster")
         self._folds: list[RowSplit] = []
         self.timed: TimedRows | None = None
-        self._held_out: Ints | None = None
         self._n_folds: int = validation.get("folds", 1)
         self._divided: dict[tuple[int, int] | None, dict[InnerSplits, list[RowSplit]]] = {}
         self._latest: tuple[tuple[int, int], BipartiteSplitData] | None = None
+        self.validation_rows: Ints | None = None
+        """The numbers of the validation rows in their dataset, in order; None under cross-validation."""
         match validation["method"]:
             case "none":
                 self.served = self._split_data(table, None)
             case "holdout":
                 (row_split,) = split_rows(table, validation, spec["seed"])
                 self.timed = TimedRows.draw(table, row_split, spec["seed"])
-                self._held_out = np.asarray(row_split.test)
+                self.validation_rows = np.asarray(row_split.test)
                 self.served = self._split_data(*divide(table, *row_split))
             case "dataset":
                 other = payload["validation_table"]
@@ -135,6 +136,7 @@ class BipartiteTable:
                     else read_table(path, own)
                 )
                 check_classes(evaluated.y, "the validation dataset")
+                self.validation_rows = np.arange(len(evaluated.y))
                 self.served = self._split_data(table, evaluated.coded_as(table))
             case "cross_validation":
                 self._folds = split_rows(table, validation, spec["seed"])
@@ -192,11 +194,6 @@ class BipartiteTable:
             ),
             None if table.query is None else table.query[row],
         )
-
-    @property
-    def held_out_positions(self) -> Ints | None:
-        """The positions of the validation rows in their table, without folds; None if they are all of its rows."""
-        return self._held_out
 
     def count_repeated(self) -> tuple[int, int]:
         """Return the number of held-out rows that equal a training row in every feature, and the number of held-out

@@ -519,6 +519,14 @@ class ProtectedGroupsRecord(TypedDict):
     columns: list[Json]
 
 
+class HeldOutRecord(TypedDict):
+    """The scores of the validation rows as a file in the work folder."""
+
+    file: str
+    sha256: str
+    bytes: int
+
+
 class LeaderboardRecord(TypedDict):
     """The candidates that `auto` tried, and how the time of its budget was used."""
 
@@ -577,6 +585,7 @@ class TrainResult(ModelColumns):
     profile: TableProfile
     parts: dict[str, PartMetrics]
     out_of_fold: OutOfFoldRecord | None
+    held_out: NotRequired[HeldOutRecord | None]
     calibration: CalibrationRecord | None
     baselines: BaselinesRecord | None
     protected_groups: NotRequired[ProtectedGroupsRecord | None]

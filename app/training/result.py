@@ -80,6 +80,7 @@ from app.training.plan import (
 from app.training.records import (
     BaselinesRecord,
     Finished,
+    HeldOutRecord,
     LeaderboardRecord,
     OutOfFoldRecord,
     ReferenceRecord,
@@ -105,6 +106,7 @@ QUANTILES_FILE = "quantiles.npy"
 _N_QUANTILES = 1001
 _MAX_SLOPE = 1e9  # so that nothing overflows where a ranker's training scores nearly coincide
 OUT_OF_FOLD_FILE = "out_of_fold.parquet"
+HELD_OUT_FILE = "held_out.parquet"
 CURVE_FILE = "validation.curve"
 MAX_POINTS = 250_000
 """Points of the stored out-of-fold curve."""
@@ -128,6 +130,7 @@ def put_together(
         if not name.endswith(".npy"):  # scores are read in place
             shutil.copyfile(path, workdir / name)
     parts, out_of_fold, scores = dict(served["parts"]), None, None
+    held_out = None
     calibration: CalibrationRecord | None = None
     if plan.folds:
         gathered = gather(_bipartite(data), plan.folds, finished)
@@ -139,6 +142,8 @@ def put_together(
     elif (file := served["files"].get(scores_file(VALIDATION))) is not None:
         rows, stored = _bipartite(data).held_out_rows(()), _in_files(data)
         scores = np.load(file, mmap_mode=None if stored is None else "r")
+        if stored is None:  # scores of more rows are not read at once
+            held_out = write_held_out(_bipartite(data).validation_rows, rows.y, scores, workdir)
         with suppress(*_NO_CALIBRATION):
             calibration = calibrations.learn(
                 workdir,
@@ -156,7 +161,7 @@ def put_together(
             payload, gathered.held_out, gathered.folds.row, gathered.aligned, calibration
         )
     elif scores is not None:
-        positions = _bipartite(data).held_out_positions
+        positions = _bipartite(data).validation_rows
         protected = protected_groups.compare(payload, rows, positions, scores, calibration)
     warned: list[str] = []
     if scores is not None:
@@ -188,6 +193,7 @@ def put_together(
         "features": served["features"],
         "parts": parts,
         "out_of_fold": out_of_fold,
+        "held_out": held_out,
         "calibration": calibration,
         "baselines": compared,
         "protected_groups": protected,
@@ -552,6 +558,17 @@ def write_out_of_fold(gathered: OutOfFoldRows, workdir: Path) -> OutOfFoldRecord
         "folds": int(folds.fold.max()),
         "fold_aucs": _fold_aucs(gathered),
     }
+
+
+def write_held_out(
+    row: npt.NDArray[np.int64] | None, y: npt.NDArray[np.int8], scores: Floats, workdir: Path
+) -> HeldOutRecord:
+    """Write the validation rows as Parquet; `row` counts from 0 in the order of their dataset."""
+    path = workdir / HELD_OUT_FILE
+    pq.write_table(pa.table({"row": row, "y": y, "score": scores}), path, compression="zstd")
+    with path.open("rb") as file:
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"file": HELD_OUT_FILE, "sha256": sha256, "bytes": path.stat().st_size}
 
 
 def _fold_aucs(gathered: OutOfFoldRows) -> list[FoldAuc]:

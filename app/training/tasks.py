@@ -60,6 +60,7 @@ from app.platform.tables import (
     ModelBaselines,
     ModelCurve,
     ModelGroups,
+    ModelHeldOut,
     ModelImportance,
     ModelLabelMetrics,
     ModelLeaderboard,
@@ -118,6 +119,7 @@ if TYPE_CHECKING:
 
 
 OUT_OF_FOLD = "out-of-fold"
+HELD_OUT = "held-out"
 SAMPLES = "samples"
 FIRST_CALIBRATION = 1
 
@@ -584,7 +586,7 @@ def row_of_importance(
 def _rows_of_validation(
     blobs: Publisher, claim: Claim, model_id: str, result: TrainResult
 ) -> list[Base]:
-    """Return the database rows on the model's validation; store the out-of-fold scores as a blob."""
+    """Return the database rows on the model's validation; store the scores of its rows as a blob."""
     rows: list[Base] = []
     if (scored := result["out_of_fold"]) is not None:
         file = Path(result["workdir"]) / scored["file"]
@@ -604,6 +606,17 @@ def _rows_of_validation(
         steps = read_steps_file(Path(result["workdir"]))
         assert steps is not None
         rows.append(ModelGroups(model_id=model_id, steps=steps, **compared_groups))
+    if (held_out := result.get("held_out")) is not None:
+        file = Path(result["workdir"]) / held_out["file"]
+        other = spec_of(claim)["validation"].get("dataset_id")
+        rows.append(
+            ModelHeldOut(
+                model_id=model_id,
+                dataset_id=other or claim.dataset_id or "",
+                scores_key=blobs.publish(file, HELD_OUT, held_out["sha256"]).key,
+                scores_bytes=held_out["bytes"],
+            )
+        )
     if (ranked := result["leaderboard"]) is not None:
         rows.append(ModelLeaderboard(model_id=model_id, **ranked))
     if (compared := result["baselines"]) is not None:

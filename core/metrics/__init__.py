@@ -33,11 +33,14 @@ if TYPE_CHECKING:
         DecisionCost,
         LeastCost,
         Price,
+        ThresholdCost,
+        ThresholdCosts,
         ValueCaught,
         ValueCurve,
         ValueRecall,
         compare_costs,
         cost_report,
+        costs_at_thresholds,
         value_caught,
     )
     from .bands import (

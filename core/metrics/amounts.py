@@ -42,6 +42,13 @@ difference is multiplied by 1 + K / (K − 1) for K parts, Nadeau and Bengio's c
 thresholds at which the others are evaluated. Without it the paired test errs in 6 to 14 % of samples in place of 5 %,
 with it in 1 to 3 %. Student's t has one degree of freedom less than the effective number of rows by their difference.
 
+**Savings.** Let g_i be what flagging row i saves. Flagging a share s of the rows at random saves s ḡ on average, and a
+threshold that flags the share s saves the mean of I g, where I is 1 for the rows that it flags. So its saving compared
+with random flagging is the covariance of I and g, with the influence (I_i − s) (g_i − ḡ). The saving compared with
+another rule is the mean of (I − J) g, where J is 1 for the rows that the rule flags. If the rule is another score, its
+threshold is the one at which it flags the same share s; of a tie there it flags the fraction that is needed. Both
+thresholds are taken as given, so the interval does not include how the rule's threshold varies with the sample.
+
 References
 ----------
 Elkan, "The foundations of cost-sensitive learning", IJCAI (2001).
@@ -90,7 +97,7 @@ from core.metrics.groups import (
     sum_by_unit,
 )
 from core.metrics.operating import COST_ROUNDING, check_threshold
-from core.metrics.window import check_level, check_rate
+from core.metrics.window import check_level, check_prevalence, check_rate
 
 Over = Literal["rows", "negatives", "amount_of_negatives"]
 OVERS: tuple[Over, ...] = ("rows", "negatives", "amount_of_negatives")
@@ -328,6 +335,77 @@ class DecisionCost:
     saved_to_all: Interval
 
 
+class ThresholdCost(NamedTuple):
+    """Mean cost per row of flagging the rows at or above a threshold, and what it saves.
+
+    Attributes
+    ----------
+    threshold : float
+        Rows with score ≥ threshold are flagged; +inf flags none.
+    cost : Interval
+        Mean cost of a row.
+    flagged : float
+        Fraction of the rows' weight that is flagged.
+    saved_to_random : Interval
+        Mean cost of a row if as many rows are flagged at random, minus `cost`.
+    saved_to_rule : Interval or None
+        Mean cost of a row under the other rule, minus `cost`. None without a rule.
+
+    Examples
+    --------
+    >>> from core.metrics import AmountCosts, costs_at_thresholds
+    >>> y, scores = [0, 0, 1, 0, 1, 1] * 10, [1, 2, 3, 4, 5, 6] * 10
+    >>> costs = AmountCosts(false_positive=1.0, false_negative=5.0)
+    >>> (found,) = costs_at_thresholds(y, scores, costs, thresholds=[3.0]).points
+    >>> round(found.cost.value, 3), round(found.saved_to_random.value, 3)
+    (0.167, 1.0)
+    """
+
+    threshold: float
+    cost: Interval
+    flagged: float
+    saved_to_random: Interval
+    saved_to_rule: Interval | None
+
+
+@dataclass(frozen=True)
+class ThresholdCosts:
+    """Mean costs per row at several thresholds, of flagging none and all, and of another rule.
+
+    Attributes
+    ----------
+    points : tuple of ThresholdCost
+        One per threshold, in their order.
+    least : float
+        The threshold with the lowest cost on these rows, of all thresholds; +inf flags none.
+    flag_none, flag_all : Interval
+        Mean cost of a row if no row, or every row, is flagged.
+    rule : Interval or None
+        Mean cost of a row under the other rule. None without decisions of another rule.
+    rule_flagged : float or None
+        Fraction of the rows' weight that the rule flags. None without decisions of another rule.
+    level : float in (0, 1)
+        Confidence level of each interval.
+
+    Examples
+    --------
+    >>> from core.metrics import AmountCosts, costs_at_thresholds
+    >>> y, scores = [0, 0, 1, 0, 1, 1] * 10, [1, 2, 3, 4, 5, 6] * 10
+    >>> costs = AmountCosts(false_positive=1.0, false_negative=5.0)
+    >>> found = costs_at_thresholds(y, scores, costs, thresholds=[3.0])
+    >>> found.least, round(found.flag_none.value, 3)
+    (3.0, 2.5)
+    """
+
+    points: tuple[ThresholdCost, ...]
+    least: float
+    flag_none: Interval
+    flag_all: Interval
+    rule: Interval | None
+    rule_flagged: float | None
+    level: float
+
+
 @dataclass(frozen=True)
 class LeastCost:
     """The threshold with the lowest cost on the rows, and its cost on other rows.
@@ -512,7 +590,11 @@ class WeightedRows:
         self, constant: FloatArray, lost: FloatArray, losses: _RowCosts, level: float
     ) -> Interval:
         """Return the mean saving, constant − lost cost per row, with its confidence interval."""
-        mean, error, skewness = self.moments(constant - lost)
+        return self.gain(constant - lost, losses, level)
+
+    def gain(self, gained: FloatArray, losses: _RowCosts, level: float) -> Interval:
+        """Return the mean of a difference of costs per row with its confidence interval."""
+        mean, error, skewness = self.moments(gained)
         if error == 0.0:
             return self._without_variance(mean, losses.widest, level)
         z = quantile(level, self.effective - 1.0)
@@ -526,13 +608,22 @@ class WeightedRows:
 
         At least one of the two uses the thresholds that `parts` parts chose.
         """
-        values, greatest = first - second, losses.widest
+        return self.paired(first - second, losses, level, math.sqrt(1.0 + parts / (parts - 1.0)))
+
+    def paired(
+        self, values: FloatArray, losses: _RowCosts, level: float, factor: float = 1.0
+    ) -> tuple[Interval, float]:
+        """Return the mean of differences of costs per row with its interval, and the p-value of H₀: it is 0.
+
+        The standard error is multiplied by `factor`.
+        """
+        greatest = losses.widest
         mean, error, _ = self.moments(values)
         if error == 0.0:
             share = abs(mean) / greatest if greatest else 0.0
             p_value = two_sided(math.sqrt(self.effective * share))
             return self._without_variance(mean, greatest, level), p_value
-        error *= math.sqrt(1.0 + parts / (parts - 1.0))
+        error *= factor
         apart = np.abs(self.by_unit(self.weight * values / np.abs(values).max()))
         degrees = max(1.0, effective_number(apart) - 1.0)
         half_width = quantile(level, degrees) * error
@@ -981,6 +1072,156 @@ def cost_report(
         saves,
         level,
     )
+
+
+def costs_at_thresholds(
+    y: ArrayLike,
+    scores: ArrayLike,
+    costs: AmountCosts,
+    amount: ArrayLike | None = None,
+    *,
+    thresholds: ArrayLike,
+    rule: ArrayLike | None = None,
+    rule_decides: bool = True,
+    prevalence: float | None = None,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> ThresholdCosts:
+    """Estimate the costs of errors at given thresholds, and what each saves compared with flagging as many rows at
+    random, and with another rule.
+
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    costs : AmountCosts
+        Costs and benefits of the decisions.
+    amount : array_like of float, shape (n_samples,), optional
+        Amount of each row, from 0 to 1e100.
+    thresholds : array_like of float, shape (n_thresholds,)
+        Thresholds that were not chosen on these rows; +inf flags none.
+    rule : array_like of float, shape (n_samples,), optional
+        Another rule: its decisions, not 0 for a flagged row, or its scores.
+    rule_decides : bool
+        True if `rule` has decisions. False if it has scores, of which the highest are flagged: as many as at the
+        threshold.
+    prevalence : float in (0, 1), optional
+        Fraction of positives among future rows: the rows of each class are weighted accordingly.
+    level : float in (0, 1)
+        Confidence level of each interval.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together, such as several rows of one patient. Intervals then count groups.
+
+    Returns
+    -------
+    ThresholdCosts
+        Costs per row. O(n log n + n · n_thresholds).
+
+    Raises
+    ------
+    InvalidData
+        As for `auc`, or an amount is missing, negative or above 1e100.
+    InvalidParameter
+        A price depends on amounts but there are none, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.metrics import AmountCosts, Price, costs_at_thresholds
+    >>> rng = np.random.default_rng(0)
+    >>> y, amount = rng.integers(0, 2, 500), rng.lognormal(size=500)
+    >>> costs = AmountCosts(false_negative=Price(rate=1), false_positive=0.5)
+    >>> found = costs_at_thresholds(y, rng.normal(size=500) + 2 * y, costs, amount, thresholds=[1.0])
+    >>> round(found.points[0].cost.value, 3), round(found.points[0].saved_to_random.value, 3)
+    (0.158, 0.33)
+    """
+    level = check_level(level)
+    columns = _columns(np.size(np.asarray(y)), costs, amount)
+    if rule is not None:
+        columns["rule"] = finite_vector("rule", rule, np.size(np.asarray(y)))
+    cutoffs = [check_threshold(each) for each in np.atleast_1d(np.asarray(thresholds)).tolist()]
+    rows, found = rows_with(y, {"scores": scores}, columns, sample_weight, group)
+    if prevalence is not None:
+        rows = rows._replace(weight=_weights_at(rows, check_prevalence(prevalence)))
+    sample, losses = WeightedRows.of(rows), losses_of(rows.positive, costs, found[0])
+    own, saves = rows.scores[0], losses.unflagged - losses.flagged
+    none, every = losses.bounds_unflagged, losses.bounds_flagged
+    possible = losses.possible(losses.bounds, gains=losses.gains)
+    apart = saves - sample.mean(saves)
+    decided = None if rule is None or not rule_decides else (found[1] != 0.0).astype(np.float64)
+    other = None if rule is None or rule_decides else Ranked.of(found[1])
+    points = []
+    for cutoff in cutoffs:
+        flags = own >= cutoff
+        share = _share(flags, sample)
+        its = decided if other is None else _flag_share(other, share, sample)
+        points.append(
+            ThresholdCost(
+                cutoff,
+                sample.interval(losses.of(flags), losses.bounds, level, possible),
+                share,
+                sample.gain((flags - share) * apart, losses, level),
+                None if its is None else sample.paired((flags - its) * saves, losses, level)[0],
+            )
+        )
+    by_rule = None
+    if decided is not None:
+        lost = losses.of(decided > 0.0)
+        by_rule = sample.interval(lost, losses.bounds, level, possible)
+    return ThresholdCosts(
+        tuple(points),
+        choose_threshold(own, losses, sample, None).threshold,
+        sample.interval(losses.unflagged, none, level, losses.possible(none, gains=False)),
+        sample.interval(losses.flagged, every, level, losses.possible(every, gains=losses.gains)),
+        by_rule,
+        None if decided is None else _share(decided > 0.0, sample),
+        level,
+    )
+
+
+def _weights_at(rows: EvaluatedRows, prevalence: float) -> FloatArray:
+    """Return the weights with which the positives have this fraction of the weight."""
+    weight = np.ones(rows.positive.size) if rows.weight is None else rows.weight
+    own = float(weight[rows.positive].sum()) / float(weight.sum())
+    of_class = np.where(rows.positive, prevalence / own, (1.0 - prevalence) / (1.0 - own))
+    changed: FloatArray = weight * of_class
+    return changed
+
+
+def cheapest_threshold(
+    scores: FloatArray, saves: FloatArray, weight: FloatArray, max_flagged: float | None = None
+) -> float:
+    """Return the threshold that saves the most among those that flag at most a fraction of the rows' weight.
+
+    Among equals it is the one that flags the fewest rows; +inf flags none. `saves` is what flagging each row saves,
+    float64 of shape (n_rows,). O(n log n).
+    """
+    ranked = Ranked.of(scores)
+    scale = float(np.abs(saves).max()) or 1.0
+    total = ranked.sums_above(weight * saves / scale)
+    held = ranked.sums_above(weight)
+    if max_flagged is not None:
+        total = total[held <= max_flagged * held[-1] * (1.0 + EPSILON)]
+    rounding = COST_ROUNDING * float(np.abs(weight * saves / scale).sum())
+    best = int(np.argmax(total >= total.max() - rounding))
+    return math.inf if best == 0 else float(ranked.scores[best - 1])
+
+
+def _flag_share(ranked: Ranked, share: float, sample: WeightedRows) -> FloatArray:
+    """Return the fraction of each row that is flagged if the highest scores are, up to a share of the rows' weight. A
+    tie at the end is flagged in part.
+    """
+    sums = ranked.sums_above(sample.weight)
+    wanted = share * sums[-1]
+    held = np.diff(sums)
+    parts = np.clip((wanted - sums[:-1]) / np.where(held > 0.0, held, 1.0), 0.0, 1.0)
+    flagged: FloatArray = parts[ranked.tie_of_row()]
+    return flagged
 
 
 def compare_costs(

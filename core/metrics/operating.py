@@ -107,6 +107,8 @@ class ExpectedCost:
         Cost per row of flagging no row, and of flagging all rows. A useful threshold costs less than both.
     costs : Costs
         The costs of the two kinds of error.
+    saved_to_random : Interval
+        Cost per row of flagging as many rows at random, minus `a_row`.
 
     Examples
     --------
@@ -120,6 +122,7 @@ class ExpectedCost:
     flag_none: float
     flag_all: float
     costs: Costs
+    saved_to_random: Interval
 
 
 @dataclass(frozen=True)
@@ -620,13 +623,24 @@ def share_of_list(curve: RocCurve, prevalence: float) -> FloatArray:
 
 
 def expected_cost(fpr: Interval, tpr: Interval, costs: Costs, prevalence: float) -> ExpectedCost:
-    """Return the expected cost per row of a threshold, given the intervals of its rates. O(1)."""
+    """Return the expected cost per row of a threshold, given the intervals of its rates. O(1).
+
+    If the share s of the rows is flagged at random, both rates are s = π TPR + (1 − π) FPR. So the saving is
+    π (1 − π) (TPR − FPR) times the sum of both costs, with MOVER's interval for the difference of the rates.
+    """
     flagged, missed = costs.a_row(prevalence)
     value = flagged * fpr.value + missed * (1.0 - tpr.value)
     below = math.hypot(flagged * (fpr.value - fpr.low), missed * (tpr.high - tpr.value))
     above = math.hypot(flagged * (fpr.high - fpr.value), missed * (tpr.value - tpr.low))
     interval = Interval(value, max(0.0, value - below), min(flagged + missed, value + above))
-    return ExpectedCost(interval, missed, flagged, costs)
+    scale = prevalence * (1.0 - prevalence) * (costs.false_positive + costs.false_negative)
+    gain = tpr.value - fpr.value
+    saved = Interval(
+        scale * gain,
+        scale * max(-1.0, gain - math.hypot(tpr.value - tpr.low, fpr.high - fpr.value)),
+        scale * min(1.0, gain + math.hypot(tpr.high - tpr.value, fpr.value - fpr.low)),
+    )
+    return ExpectedCost(interval, missed, flagged, costs, saved)
 
 
 def least_costly(curve: RocCurve, costs: Costs, prevalence: float) -> int:

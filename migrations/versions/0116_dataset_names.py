@@ -1,4 +1,5 @@
-"""Datasets are numbered by name, so that a name and a version identify one of an owner's datasets.
+"""Datasets are numbered by name, so that a name and a version identify one of an owner's datasets; and models have the
+scores of their validation rows.
 
 Datasets of a name that have one number keep it: models and jobs refer to it. New numbers are greater than all others.
 
@@ -35,6 +36,28 @@ def upgrade() -> None:
     )
     op.execute(GREATEST)
     op.drop_table("dataset_series")
+    op.create_table(
+        "model_held_out",
+        sa.Column("model_id", sa.Text(), nullable=False),
+        sa.Column("dataset_id", sa.Text(), nullable=False),
+        sa.Column("scores_key", sa.Text(), nullable=False),
+        sa.Column("scores_bytes", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("model_id", name=op.f("pk_model_held_out")),
+        sa.ForeignKeyConstraint(
+            ["dataset_id"],
+            ["datasets.id"],
+            name=op.f("fk_model_held_out_dataset_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["model_id"],
+            ["models.id"],
+            name=op.f("fk_model_held_out_model_id"),
+            ondelete="CASCADE",
+        ),
+    )
+    for column in ("dataset_id", "scores_key"):
+        op.create_index(op.f(f"ix_model_held_out_{column}"), "model_held_out", [column])
 
 
 def downgrade() -> None:

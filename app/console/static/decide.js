@@ -2,17 +2,20 @@
 // shows one of them in the next frame, in every picture. Other costs, or another fraction of positives, have the service
 // make a new table and the pictures that change with it. The cutoff and what was typed stand in the address.
 
-const SHOWN_SMALL = 1e-3, SHOWN_GREAT = 1e4;
-
+// The same rule as the page's own: 1.234 and 400.000 are whole numbers where a comma is the decimal mark.
 export function number(value, digits = 3) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (value === 0 || (size >= SHOWN_SMALL && size < SHOWN_GREAT)) return value.toFixed(digits);
-  return String(Number(value.toPrecision(digits)));
+  if (value === 0 || (size >= 1e-3 && Number(size.toFixed(digits)) < 1)) return value.toFixed(digits);
+  if (size >= 1e15 || size < 1e-3) return String(Number(value.toPrecision(digits)));
+  if (size < 999.995) return value.toFixed(digits === 3 ? 2 : digits);
+  const decimals = size < 9999.95 ? 1 : 0;
+  return value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
 
 const count = (value) => Math.round(value).toLocaleString("en-US");
 const MAX_REVIEWED = 1e12;
+const COLUMNS = ["amount", "rule", "rule_flags"];  // asked for when they are chosen, not at each letter
 // A number of rows: digits alone, for a mark may stand for thousands or for decimals.
 const positive = (text) => /^[0-9]{1,13}$/.test(text.trim()) && Number(text) > 0 && Number(text) <= MAX_REVIEWED ? Number(text) : null;
 
@@ -38,10 +41,12 @@ class Panel {
     for (const link of card.querySelectorAll("[data-scale]"))
       link.addEventListener("click", (event) => { event.preventDefault(); this.scale(link); });
     this.terms.addEventListener("input", (event) => {
-      if (["review", "rows"].includes(event.target.name)) this.fit(false); else this.soon();
+      if (["review", "rows"].includes(event.target.name)) this.fit(false);
+      else if (!COLUMNS.includes(event.target.name)) this.soon();
     });
     this.terms.addEventListener("change", (event) => {  // what is missing is said when the field is left
       if (["review", "rows"].includes(event.target.name)) this.fit(true);
+      if (COLUMNS.includes(event.target.name)) this.soon();
     });
     this.terms.addEventListener("submit", (event) => {
       event.preventDefault();
@@ -95,7 +100,7 @@ class Panel {
   address() {
     const address = new URL(location);
     for (const [name, value] of new FormData(this.terms)) {
-      const wrong = this.terms.elements[name].ariaInvalid || (name !== "on" && !(Number(value) >= 0));
+      const wrong = this.terms.elements[name].ariaInvalid;
       if (value.trim() && !wrong) address.searchParams.set(name, value.trim()); else address.searchParams.delete(name);
     }
     const rows = address.searchParams.has("review") ? [] : ["rows"];  // these alone say nothing
@@ -120,12 +125,13 @@ class Panel {
   draw() {
     const [fpr] = this.of(this.index, "fpr"), [tpr] = this.of(this.index, "tpr");
     for (const picture of this.card.querySelectorAll("[data-picture] svg")) this.mark(picture, this.index);
-    for (const tile of this.card.querySelectorAll("[data-metric]")) {
-      const counted = "counted" in tile.dataset;
-      const [value, low, high] = this.of(this.index, tile.dataset.metric)
-        .map((each) => each === null ? "–" : counted ? number(this.rows() * each, 1) : number(each));
+    for (const tile of this.card.querySelectorAll("[data-metric], [data-total-of]")) {
+      const counted = "counted" in tile.dataset, total = tile.dataset.title, metric = tile.dataset.metric ?? tile.dataset.totalOf;
+      const [value, low, high] = this.of(this.index, metric)
+        .map((each) => each === null ? "–" : counted ? number(this.rows() * each, 1) : number(total ? this.rows() * each : each));
+      if (total) tile.previousElementSibling.textContent = `${total} ${count(this.rows())} rows`;
       if (counted) tile.previousElementSibling.textContent = `Flagged of ${count(this.rows())} rows`;
-      tile.parentElement.hidden = !this.table.metrics.includes(tile.dataset.metric);
+      tile.parentElement.hidden = !this.table.metrics.includes(metric);
       tile.firstElementChild.textContent = value;
       tile.lastElementChild.textContent = value === "–" ? "\u00a0" : `${low} to ${high}`;
     }
@@ -327,7 +333,9 @@ class Panel {
       if (answer.redirected || !answer.ok) { location.reload(); return; }  // signed out, or the model is gone
       const table = await answer.json();
       ({ problem, errors } = table);
-      for (const name of ["cost_false_positive", "cost_false_negative", "prevalence"]) this.fault(name, errors[name] ?? "");
+      for (const name of ["cost_false_positive", "cost_false_negative", "prevalence", ...COLUMNS])
+        if (this.terms.elements[name]) this.fault(name, errors[name] ?? "");
+      this.card.querySelector("[data-costs-note]").textContent = table.note;
       if (!problem) this.replace(table);  // with wrong costs it is without them
     } catch (error) {
       if (error.name === "AbortError") return;

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.console.rendering import number as spelled
 from tests.app.console.test_scoring_pages import AT_RANDOM, customers
 from tests.app.live_service import Service
 
@@ -42,7 +43,7 @@ def test_the_curve_and_its_numbers(service: Service, visit: Callable[..., Any]) 
         assert rows.count() == len(curve) == 59
         at_a_tenth = rows.nth(9).inner_text()
         assert "10 %" in at_a_tenth
-        assert f"{curve[9]['benefit']['value']:.3f}" in at_a_tenth
+        assert f"{spelled(curve[9]['benefit']['value'])}" in at_a_tenth
         window.check("#decisions")
         if folder := os.environ.get("SHOTS"):
             card.get_by_text("Net benefit at each threshold").click()

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from sqlalchemy import select, update
 
+from app.console.rendering import number as spelled
 from app.jobs import execution, queue
 from app.jobs.progress import Report, clocked
 from app.platform.settings import Settings
@@ -164,7 +165,7 @@ def test_a_job_that_succeeded_shows_its_models_figures_and_what_it_tried(
             strict=True,
         ):
             assert tile.strip().startswith(title)
-            shown = [f"{of[end]:.3f}" for end in ("value", "low", "high")]
+            shown = [f"{spelled(of[end])}" for end in ("value", "low", "high")]
             assert re.findall(r"\d\.\d{3}", tile) == shown
             assert tile.strip().endswith(f"random: {chance}")
         rows = page.locator("[aria-label='Candidates by value'] tbody tr")

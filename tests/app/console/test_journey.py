@@ -18,6 +18,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from app.access import service as keys
 from app.access import sessions
+from app.console.rendering import number as spelled
 from app.jobs import queue
 from app.platform.tables import JobState
 from tests.app.console.conftest import Visit
@@ -328,7 +329,7 @@ def test_from_a_link_to_an_alias_that_moves(
         asked = {"threshold": top["threshold"], "cost_false_positive": 1, "cost_false_negative": 8}
         cutoff = api.get(f"{model}/operating-point", params=asked).json()
         cost = page.locator('[data-metric="cost"] span').first
-        expect(cost).to_have_text(f"{cutoff['cost']['value']:.3f}")
+        expect(cost).to_have_text(f"{spelled(cutoff['cost']['value'])}")
         at.write(page.get_by_label("Alias", exact=True), "champion")
         at.choose(page.get_by_label("Later versions keep"), "the share of flagged rows")
         at.write(page.get_by_label("Reason", exact=True), "Two people call back.")

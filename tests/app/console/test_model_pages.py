@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 
 from app.console.api import Api
 from app.console.model_curve import TERMS
+from app.console.rendering import number as spelled
 from app.console.rendering import percent
 from app.measures import metric as in_words
 from tests.app.console.plain_browser import PlainBrowser, alert
@@ -96,19 +97,20 @@ def shown(page: Any, name: str) -> tuple[str, str]:
 
 
 def said(metric: dict[str, float], times: float = 1, digits: int = 3) -> tuple[str, str]:
-    value, low, high = (f"{times * metric[end]:.{digits}f}" for end in ("value", "low", "high"))
+    value, low, high = (spelled(times * metric[end], digits) for end in ("value", "low", "high"))
     return value, f"{low} to {high}"
 
 
 @pytest.mark.parametrize(
     ("query", "requests"),
     [
-        ({}, 5),
+        ({}, 6),
         ({"on": "train", "scale": "log"}, 4),
-        ({"by": "fpr", "at": "0.1", "cost_false_positive": "1", "cost_false_negative": "5"}, 5),
-        ({"by": "cost", "cost_false_positive": "1", "cost_false_negative": "5"}, 5),
-        ({"prevalence": "2"}, 7),
-        ({"by": "fpr", "at": "7"}, 7),
+        ({"by": "fpr", "at": "0.1", "cost_false_positive": "1", "cost_false_negative": "5"}, 6),
+        ({"by": "cost", "cost_false_positive": "1", "cost_false_negative": "5"}, 6),
+        ({"prevalence": "2"}, 8),
+        ({"by": "fpr", "at": "7"}, 8),
+        ({"cost_false_positive": "1,5", "cost_false_negative": "5"}, 9),
     ],
 )
 def test_a_page_of_a_model_asks_for_the_model_once(
@@ -119,7 +121,8 @@ def test_a_page_of_a_model_asks_for_the_model_once(
     requests: int,
 ) -> None:
     """Of the model, what the page shows comes in one answer; only where an entered value is wrong, it asks again. The
-    other requests are for the evaluations, the histogram of the scores, the calibration, and the aliases.
+    other requests are for the evaluations, the histogram of the scores, the calibration, the aliases, and the columns
+    of the validation rows; and for the notation of numbers, if one has more than digits.
     """
     asked = []
     send = Api.send
@@ -549,7 +552,7 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page.keyboard.press("ArrowRight")
     second = agrees()
     assert second["threshold"] < first["threshold"]
-    assert f"FPR {second['fpr']['value']:.3f}" in slider.get_attribute("aria-valuetext")
+    assert f"FPR {spelled(second['fpr']['value'])}" in slider.get_attribute("aria-valuetext")
     page.keyboard.press("Home")
     page.get_by_text("flag none", exact=True).wait_for()
     assert shown(page, "tpr")[0] == "0.000"
@@ -700,8 +703,8 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     page = window.open(world.page)
     auc = world.ask("metrics")["auc"]
     verdict = page.get_by_role("region", name="Verdict")
-    assert f"AUC {auc['value']:.3f} (" in verdict.inner_text()
-    assert f"({auc['low']:.3f} to {auc['high']:.3f})" in verdict.inner_text()
+    assert f"AUC {spelled(auc['value'])} (" in verdict.inner_text()
+    assert f"({spelled(auc['low'])} to {spelled(auc['high'])})" in verdict.inner_text()
     answers = {True: "yes", False: "no", None: "unknown"}
     shown = verdict.locator(".checks li").all_inner_texts()
     for each, item in zip(world.ask("checks")["checks"], shown, strict=True):
@@ -810,7 +813,7 @@ def test_the_list_is_filtered_and_paged(world: World, ours: Browser, sentences: 
     ]
     text = text_of(page)
     assert "FPR 0 to 0.2" in text
-    assert f"{world.ask('metrics')['auc']['value']:.3f}" in text
+    assert f"{spelled(world.ask('metrics')['auc']['value'])}" in text
     assert "churn:1" not in text_of(ours.get("/console/models", name="nothing"))
     bad = ours.get("/console/models", name="<b>")
     assert bad.status_code == 422
@@ -860,18 +863,18 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
     bounds = world.ask("bounds")
     limits = text_of(ours.get(f"{world.page}/bounds"))
     for bound in bounds["bounds"]:
-        assert f"{1 - bound['risk']:.3f}" in limits
+        assert f"{spelled(1 - bound['risk'])}" in limits
         if not bound["vacuous"]:
-            assert f"{1 - bound['value']:.3f}" in limits
+            assert f"{spelled(1 - bound['value'])}" in limits
     assert "FPR 0 to 0.2" in limits
-    for words in (f"{metrics['auc']['value']:.3f}", "<b>yes (positive)"):
+    for words in (f"{spelled(metrics['auc']['value'])}", "<b>yes (positive)"):
         assert words in text
     assert len(page.content) < 150_000
     tabs = {
         tab: ours.get(f"{world.page}/{tab}").text for tab in ("explain", "validation", "history")
     }
     assert "holdout, fraction 0.25" in tabs["history"]
-    assert f"{metrics['pauc'][0]['value']:.3f}" in tabs["validation"]
+    assert f"{spelled(metrics['pauc'][0]['value'])}" in tabs["validation"]
     assert "random: 0.1" in tabs["validation"]  # of the partial area up to an FPR of 0.2
     for tab in (*tabs, "score"):
         assert f'href="{world.page}/{tab}"' in page.text
@@ -892,7 +895,7 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
         assert f"{cutoff[name]['value']:.4f}" in text
     assert repr(cutoff["threshold"]) in text
     training = text_of(ours.get(world.page, on="train"))
-    assert f"{world.ask('metrics', on='train')['auc']['value']:.3f}" in training
+    assert f"{spelled(world.ask('metrics', on='train')['auc']['value'])}" in training
     assert ours.get(world.page, on="moon").status_code == 422
 
 
@@ -1012,12 +1015,15 @@ def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Brow
     assert f" may miss up to {cutoff['guarantee']['errors']}" in page
     (own,) = world.ask("gains", count=10)["rows"]
     for metric in (own["precision"], own["recall"]):
-        assert f"{metric['value']:.3f} {metric['low']:.3f} to {metric['high']:.3f}" in page
+        assert (
+            f"{spelled(metric['value'])} {spelled(metric['low'])} to {spelled(metric['high'])}"
+            in page
+        )
     names = ["two_way:0.3,0.4", "auc", "average_precision", "precision@1%", "precision@10%"]
     metrics = world.ask("metric-estimates", metric=[*names, "ndcg", "pauc:0,0.2"])["metrics"]
     assert " the top 1 %" in page
     for each in metrics:
-        value = f"{each['value']:.3f} {each['low']:.3f} to {each['high']:.3f}"
+        value = f"{spelled(each['value'])} {spelled(each['low'])} to {spelled(each['high'])}"
         assert f"{in_words(each['metric'])} {value}" in page
     # What is wrong stands with its own answer, and the others are there.
     for wrong, words in (
@@ -1049,7 +1055,7 @@ def test_a_model_is_recalibrated_in_its_page(world: World, ours: Browser) -> Non
     shown = text_of(ours.get(page))
     evaluated = world.ask("calibration", model)["reliability"]
     assert f"{evaluated['brier']['score']:.4f}" in shown
-    assert f"{evaluated['slope']['value']:.3f}" in shown
+    assert f"{spelled(evaluated['slope']['value'])}" in shown
     newer = world.service.upload(world.api, people(260), name=NASTY[:60], positive="<b>yes")
     reader = Browser(world.service, scopes=["read"])
     assert "Recalibrate" not in reader.get(page).text
@@ -1414,3 +1420,126 @@ def test_models_without_one_curve_have_pages_too(world: World, ours: Browser) ->
     assert "Reasons" in text_of(
         ours.post("/console/models/unevaluated/score", f0="1", f1="", f2="")
     )
+
+
+# --- costs by amount -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def loans(start: Callable[..., Service]) -> tuple[Service, str]:
+    """A service with a model of loans, whose table has decimal commas and marks between thousands."""
+    service = start()
+    client = service.client(service.key())
+    rng = np.random.default_rng(0)
+    lines = ["kredit;alter;heute;ausfall"]
+    for amount, age in zip(rng.lognormal(8, 0.7, 400), rng.normal(40, 9, 400), strict=True):
+        bad = rng.random() < 1 / (1 + np.exp((age - 36) / 4 + 9000 / (amount + 3000) - 1))
+        spelled = f"{amount:,.2f}".replace(",", "_").replace(".", ",").replace("_", ".")
+        now = "ablehnen" if amount > 6000 else "annehmen"
+        lines.append(f"{spelled};{age:.1f};{now};{'ja' if bad else 'nein'}".replace(".5;", ",5;"))
+    text = "\n".join([lines[0], *(re.sub(r";(\d+)\.(\d)", r";\1,\2", each) for each in lines[1:])])
+    params = {"name": "kredite", "label": "ausfall", "positive": "ja", "decimal": "comma"}
+    dataset = service.upload(
+        client, text + "\n", **params, thousands="point", delimiter="semicolon"
+    )
+    job = service.train(client, dataset, name="kredite")
+    return service, job["output"]["id"]
+
+
+LOAN_COSTS = {
+    "cost_false_positive": "1.234,5",
+    "cost_false_negative": "0,6",
+    "amount": "kredit",
+    "rule": "heute",
+    "rule_flags": "ablehnen",
+    "rows": "200",
+    "review": "200",
+}
+
+
+def test_costs_by_amount_without_a_script(loans: tuple[Service, str]) -> None:
+    """Entered as in the table, and shown as the API has them."""
+    service, model = loans
+    ours, api = Browser(service), service.client(service.key())
+    asked = {"cost_false_positive": 1234.5, "cost_false_negative": 0.6, "total_rows": 200}
+    asked |= {name: LOAN_COSTS[name] for name in ("amount", "rule", "rule_flags")}
+    found = api.get(f"/v1/models/{model}/operating-point", params=asked).raise_for_status().json()
+    page = ours.get(f"/console/models/{model}", **LOAN_COSTS)
+    assert page.status_code == 200
+    shown = text_of(page)
+    for metric in ("cost", "saved_to_random", "saved_to_rule"):
+        total = found["cost"]["totals"][metric]
+        ends = " to ".join(spelled(total[end]) for end in ("low", "high"))
+        assert f"{spelled(total['value'])} {ends}" in re.sub(r"\s+", " ", shown)
+    assert f"flagging none costs {spelled(found['cost']['totals']['flag_none'])}" in shown
+    for name, value in LOAN_COSTS.items():
+        kept = rf'name="{name}"[^>]*value="{re.escape(value)}"|<option selected>{value}</option>'
+        assert re.search(kept, page.text), name
+    # What is wrong is said at its field, and the rest of the page stays.
+    for name, value, words in (
+        ("amount", "heute", "amount must be a column of numbers"),
+        ("rule_flags", "x", "rule_flags must be a value of"),
+        ("rule", "gestern", "rule must be a column of dataset"),
+        ("cost_false_positive", "1.23", "must be 0 or more"),
+    ):
+        wrong = ours.get(f"/console/models/{model}", **LOAN_COSTS | {name: value})
+        assert wrong.status_code == 200
+        (fault,) = re.findall(rf'id="e-{name}"[^>]*>([^<]+)<', wrong.text)
+        assert words in fault
+        assert 'id="curve"' in wrong.text
+
+
+def test_a_memo_has_the_costs_that_were_meant(loans: tuple[Service, str]) -> None:
+    service, model = loans
+    ours, api = Browser(service), service.client(service.key())
+    address = f"/console/models/{model}?cost_false_positive=1.234,5&cost_false_negative=0,6"
+    saved = ours.post(address, threshold="0.1", alias="live", keep="threshold", why="address")
+    assert saved.status_code == 303, saved.text
+    memo = api.get("/v1/models/kredite/aliases/live").json()["memo"]
+    assert (memo["cost_false_positive"], memo["cost_false_negative"]) == (1234.5, 0.6)
+
+
+def test_an_evaluation_reads_costs_as_its_model_does(loans: tuple[Service, str]) -> None:
+    service, model = loans
+    ours, api = Browser(service), service.client(service.key())
+    dataset = api.get(f"/v1/models/{model}").json()["dataset_id"]
+    fields = {"model": model, "dataset_id": dataset, "amount": "kredit"}
+    sent = ours.post(
+        "/console/evaluations", **fields, false_negative="0,6", false_positive="1.234,5"
+    )
+    assert sent.status_code == 303, sent.text
+    made = api.get(sent.headers["location"].replace("/console", "/v1")).json()
+    assert made["costs"]["false_negative"]["rate"] == 0.6
+    assert made["costs"]["false_positive"]["fixed"] == 1234.5
+
+
+def test_costs_by_amount_in_a_browser(
+    loans: tuple[Service, str], visit: Callable[..., Any]
+) -> None:
+    service, model = loans
+    window = visit(service)
+    window.sign_in(service.key())
+    page = window.open(f"/console/models/{model}")
+    total = page.locator('[data-total-of="saved_to_rule"]')
+    expect(total).to_be_hidden()
+    page.get_by_label("Cost of a false positive").fill("1.234,5")
+    page.get_by_label("Cost of a false negative").fill("0,6")
+    page.get_by_label("False negative: times the column").select_option("kredit")
+    expect(page.locator("[data-costs-note]")).to_contain_text("0.600 times its kredit")
+    page.get_by_label("Today’s rule").select_option("heute")
+    expect(page.locator("#e-rule_flags")).to_contain_text("rule_flags must be the value of")
+    page.get_by_label("It flags the value").fill("ablehnen")
+    page.get_by_label("It flags the value").press("Enter")
+    expect(page.locator("[data-costs-note]")).to_contain_text("The rule heute flags")
+    expect(total).to_be_visible()
+    asked = {"cost_false_positive": 1234.5, "cost_false_negative": 0.6}
+    asked |= {name: LOAN_COSTS[name] for name in ("amount", "rule", "rule_flags")}
+    api = service.client(service.key())
+    found = api.get(f"/v1/models/{model}/operating-point", params=asked).json()
+    saved = found["cost"]["totals"]["saved_to_rule"]
+    expect(total.locator("span").nth(0)).to_have_text(spelled(saved["value"]))
+    page.get_by_role("button", name="Lowest cost").wait_for()
+    page.wait_for_function("location.search.includes('amount=kredit')")
+    page.reload()
+    expect(total.locator("span").nth(0)).to_have_text(spelled(saved["value"]))
+    window.check("#curve")

@@ -14,6 +14,7 @@ from sqlalchemy import insert, update
 
 from app.access import service as keys
 from app.console.api import Api
+from app.console.rendering import number as spelled
 from app.jobs import execution, queue
 from app.platform.ids import new_id
 from app.platform.tables import ApiKey, BrowserSession, Dataset, Job, Model
@@ -148,7 +149,7 @@ def test_a_scorecard_has_a_page(world: World) -> None:
     assert f"starting from {card['base_points']:.1f}." in page
     for each in card["characteristics"]:
         for one in each["attributes"]:
-            assert f"{one['odds_ratio']:.3f}" in page
+            assert f"{spelled(one['odds_ratio'])}" in page
     bad = browser.read(f"/console/models/{model}/scorecard?pdo=-1", 422)
     assert "pdo must be greater than 0" in bad
     assert 'value="-1"' in bad
@@ -232,7 +233,7 @@ def test_an_evaluation_and_its_place_over_time(world: World) -> None:
     world.service.work()
     page = browser.read(place)
     made = world.client.get(place.replace("/console", "/v1")).json()
-    assert f"{made['metrics']['auc']['value']:.3f}" in page
+    assert f"{spelled(made['metrics']['auc']['value'])}" in page
     assert page.count("<h2>By ") == page.count("<h2>By age</h2>") == 1  # its name says: protected
     assert "random: 0.025" in page  # the partial AUC up to FPR 0.05
     over_time = browser.read(f"/console/evaluations?model_id={world.models[0]}")
@@ -313,12 +314,12 @@ def test_an_evaluation_by_groups(world: World) -> None:
     for test in groups["tests"]:
         assert test["words"] in page
     for one in groups["groups"][:2]:
-        assert f"{one['auc']['value']:.3f}" in page
+        assert f"{spelled(one['auc']['value'])}" in page
     assert "Worst AUC: " in page
     assert "truly the worst" in page
     form = {"model": world.models[0], "dataset_id": other, "group_by": "region", "at_fpr": "0.2"}
     for group in groups["groups"]:
-        assert f"{group['calibration']['predicted']:.3f}" in page
+        assert f"{spelled(group['calibration']['predicted'])}" in page
     cutoff_of = {"fpr": "0.3", "confidence": "0.8", "by_group": "together"}
     cutoff = world.client.get(
         f"/v1/evaluations/{made['id']}/operating-point", params=cutoff_of
@@ -358,10 +359,10 @@ def test_an_evaluation_by_amounts(world: World) -> None:
     amounts = world.client.get(place.replace("/console", "/v1")).json()["amounts"]
     assert "<h2>Value by balance</h2>" in page
     assert "Caught in top 10 %" in page
-    assert f"{amounts['values'][0]['area']['value']:.3f}" in page
+    assert f"{spelled(amounts['values'][0]['area']['value'])}" in page
     assert "lowest-cost cutoff (held-out)" in page
     assert "by probability" in page
-    assert f"{amounts['costs']['least']['held_out']['cost']['value']:.3f}" in page
+    assert f"{spelled(amounts['costs']['least']['held_out']['cost']['value'])}" in page
     fixed = {"model": world.models[0], "dataset_id": other, "false_negative": "5", "review": "1"}
     place = browser.post("/console/evaluations", **fixed).headers["location"]
     world.service.work()

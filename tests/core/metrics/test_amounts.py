@@ -21,6 +21,7 @@ from core.metrics import (
     auc_interval,
     compare_costs,
     cost_report,
+    costs_at_thresholds,
     gains_table,
     operating_point,
     roc_curve,
@@ -646,3 +647,141 @@ def test_one_row_with_most_of_the_weight_says_little(weight: float) -> None:
         value = value_caught(y, scores, np.ones(51), sample_weight=weights).area
         missed += not value.low <= 0.74 <= value.high
     assert missed <= 18  # of 180
+
+
+@given(table=tables(), data=st.data())
+def test_costs_at_thresholds_by_definition(table: Any, data: Any) -> None:
+    """Every row is decided, and what is random is the mean over all ways to flag as much of the weight."""
+    y, scores, amounts, weights = table
+    weight = np.ones(len(y)) if weights is None else weights
+    rule = np.array(data.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y))), float)
+    costs = AmountCosts(
+        false_positive=Price(0.5, 0.25), false_negative=Price(1.0, 2.0), review=0.125
+    )
+    missed, wrong, _ = costs.of(amounts)
+    unflagged = np.where(y == 1, missed, 0.0)
+    flagged = 0.125 + np.where(y == 1, 0.0, wrong)
+    thresholds = [math.inf, *np.unique(scores).tolist()]
+
+    def mean(values: np.ndarray) -> float:
+        return float((weight * values).sum() / weight.sum())
+
+    for decides in (True, False):
+        found = costs_at_thresholds(
+            y, scores, costs, amounts, thresholds=thresholds, rule=rule, rule_decides=decides,
+            sample_weight=weights,
+        )  # fmt: skip
+        assert found.flag_none.value == pytest.approx(mean(unflagged))
+        assert found.flag_all.value == pytest.approx(mean(flagged))
+        least = {at: mean(np.where(scores >= at, flagged, unflagged)) for at in thresholds}
+        assert least[found.least] == pytest.approx(min(least.values()))
+        for threshold, point in zip(thresholds, found.points, strict=True):
+            own = scores >= threshold
+            share = mean(own.astype(float))
+            assert point.flagged == pytest.approx(share)
+            assert point.cost.value == pytest.approx(least[threshold])
+            at_random = share * mean(flagged) + (1 - share) * mean(unflagged)
+            saved = pytest.approx(at_random - least[threshold], abs=1e-9)
+            assert point.saved_to_random.value == saved
+            its = (rule != 0).astype(float)
+            if not decides:  # the highest scores, of the last one a part
+                its, left = np.zeros(len(y)), share * weight.sum()
+                for each in np.unique(rule)[::-1]:
+                    held = weight[rule == each].sum()
+                    its[rule == each] = min(1.0, max(0.0, left / held)) if held else 0.0
+                    left -= held
+            other = mean(its * flagged + (1 - its) * unflagged)
+            assert point.saved_to_rule is not None
+            assert point.saved_to_rule.value == pytest.approx(other - least[threshold], abs=1e-9)
+            for each in (point.cost, point.saved_to_random, point.saved_to_rule):
+                assert each.low <= each.value <= each.high
+
+
+def test_fixed_costs_need_no_rows() -> None:
+    """Costs without amounts are those of the curve, at another prevalence, too."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(400) < 0.3).astype(int)
+    scores = rng.normal(size=400) + y
+    for prevalence in (None, 0.05):
+        found = costs_at_thresholds(
+            y, scores, AmountCosts(2.0, 7.0), thresholds=[0.5], prevalence=prevalence
+        ).points[0]
+        curve = operating_point(
+            y, scores, threshold=0.5, costs=Costs(2.0, 7.0), prevalence=prevalence
+        ).cost
+        assert curve is not None
+        assert found.cost.value == pytest.approx(curve.a_row.value)
+        assert found.saved_to_random.value == pytest.approx(curve.saved_to_random.value)
+
+
+COVERED_ROWS = (
+    # rows, prevalence, spread of the log amounts, rounded scores, threshold, and the least share covered of
+    # the cost and of the savings compared with random flagging, with decisions and with a score
+    (300, 0.1, 1.0, False, 1.5, (0.92, 0.91, 0.93, 0.93)),
+    (300, 0.1, 1.0, True, 1.0, (0.85, 0.88, 0.87, 0.93)),
+    (1000, 0.02, 0.5, False, 1.5, (0.92, 0.93, 0.92, 0.93)),
+    (2000, 0.05, 1.5, False, 2.0, (0.89, 0.88, 0.93, 0.89)),
+    (2000, 0.3, 0.5, False, 1.0, (0.93, 0.93, 0.92, 0.93)),
+)
+
+
+@pytest.mark.parametrize("case", COVERED_ROWS if LONG_FORM else COVERED_ROWS[1:2])
+def test_intervals_of_savings_cover(case: Any) -> None:
+    """With 20 to 600 positives; worst are rounded scores that miss few positives, and heavy tails of the amounts."""
+    n, prevalence, spread, rounded, threshold, least = case
+    costs = AmountCosts(false_negative=Price(rate=1.0), false_positive=0.3)
+
+    def draw(rng: Any, n: int) -> tuple[np.ndarray, ...]:
+        y = (rng.random(n) < prevalence).astype(int)
+        scores, other = rng.normal(size=n) + 1.2 * y, rng.normal(size=n) + 0.7 * y
+        amounts = rng.lognormal(0.0, spread, n)
+        return y, amounts, *((np.round(scores), np.round(other)) if rounded else (scores, other))
+
+    y, amounts, scores, other = draw(np.random.default_rng(1), 2_000_000)
+    saves = np.where(y == 1, amounts, -0.3)
+    own = scores >= threshold
+    share = own.mean()
+    by_score = np.zeros(len(y))
+    last = np.sort(other)[::-1][int(share * len(y))]
+    tied = other == last
+    by_score[other > last] = 1.0
+    by_score[tied] = (share - (other > last).mean()) / tied.mean()
+    truth = (
+        np.where(y == 1, amounts * ~own, 0.3 * own).mean(),
+        ((own - share) * (saves - saves.mean())).mean(),
+        ((own * 1.0 - (other >= 1.3)) * saves).mean(),
+        ((own - by_score) * saves).mean(),
+    )
+    samples = 1500 if LONG_FORM else 250
+    covered = np.zeros(4)
+    for seed in range(samples):
+        y, amounts, scores, other = draw(np.random.default_rng(1000 + seed), n)
+        decided, scored = (
+            costs_at_thresholds(
+                y, scores, costs, amounts, thresholds=[threshold], rule=rule, rule_decides=decides
+            ).points[0]
+            for rule, decides in ((other >= 1.3, True), (other, False))
+        )
+        found = (decided.cost, decided.saved_to_random, decided.saved_to_rule, scored.saved_to_rule)
+        covered += [each.low <= true <= each.high for each, true in zip(found, truth, strict=True)]
+    allowed = np.array(least) - (0.0 if LONG_FORM else 0.04)
+    assert (covered / samples >= allowed).all(), covered / samples
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"thresholds": [math.nan]}, "threshold must be a number"),
+        ({"thresholds": [1.0], "prevalence": 1.0}, "prevalence must be strictly between 0 and 1"),
+        ({"thresholds": [1.0], "level": 1.0}, "level"),
+        ({"thresholds": [1.0], "rule": [1.0, math.nan, 0.0, 1.0]}, "rule"),
+        ({"thresholds": [1.0], "rule": [1.0]}, "rule"),
+    ],
+)
+def test_wrong_arguments_of_costs_at_thresholds(
+    more: dict[str, Any], words: str, sentences: Sentences
+) -> None:
+    costs = AmountCosts(1.0, 5.0)
+    with sentences.raises(InvalidData, InvalidParameter) as caught:
+        costs_at_thresholds([0, 1, 0, 1], [1.0, 2.0, 3.0, 4.0], costs, **more)
+    assert words in str(caught.value)
