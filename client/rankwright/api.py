@@ -140,6 +140,7 @@ class CreateBatchScore(TypedDict, total=False):
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
+    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false.']
 
 
 @keywords(CreateBatchScore)
@@ -216,8 +217,38 @@ def create_batch_score(**fields: Unpack[CreateBatchScore]) -> ApiRequest[types.B
         `raises`.
     threshold : float, optional
         Score to compare with, for `reference=cutoff`.
+    exclude_protected : bool, optional
+        Leave protected columns out of the reasons, for example for the letter about an adverse
+        decision. Their contributions remain part of the score and are in the rest. Protected are the
+        features that were declared so in the upload, and those whose names suggest it. Default: false.
     """
     return ApiRequest.of("POST", "/v1/batch-scores", record_of(types.BatchScore), {**fields}, headers=["idempotency_key", "prefer"], joined=["keep", "ignore", "missing"])
+
+class CreateComment(TypedDict, total=False):
+    """Keywords of `create_comment`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+
+
+@keywords(CreateComment)
+def create_comment(ref: str, /, text: str, **fields: Unpack[CreateComment]) -> ApiRequest[types.Comment]:
+    """Add a comment on a model.
+
+    Add a comment to this version. It is deleted with the model.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    text : str
+        Plain text of up to 2,000 characters. Spaces around it are removed.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/comments", record_of(types.Comment), {"text": text, **fields}, headers=["idempotency_key"], body=["text"])
 
 class CreateComparison(TypedDict, total=False):
     """Keywords of `create_comparison`."""
@@ -429,9 +460,24 @@ def create_version(dataset_id: str, /, **fields: Unpack[CreateVersion]) -> ApiRe
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/versions", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"])
 
+def delete_acknowledgement(evaluation_id: str, /) -> ApiRequest[None]:
+    """Delete the acknowledgement of an evaluation.
+
+    Withdraw the acknowledgement: the change needs attention again. Returns 404 if there is none.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    evaluation_id : str
+        Id of the evaluation.
+    """
+    return ApiRequest.of("DELETE", f"/v1/evaluations/{segment(evaluation_id)}/acknowledgement", nothing_of)
+
 class DeleteAlias(TypedDict, total=False):
     """Keywords of `delete_alias`."""
 
+    reason: Annotated[str | None, 'Reason for the deletion. A protected alias needs one.']
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
 
 
@@ -439,10 +485,11 @@ class DeleteAlias(TypedDict, total=False):
 def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> ApiRequest[None]:
     """Delete an alias.
 
-    Remove the alias. The model is kept. Other processes apply the change within a second.
+    Remove the alias. The model is kept. Other processes apply the change within a second. The deletion is a revision
+    of the history: to undo it, restore the revision before it.
 
     The newest 100 revisions of the history are kept as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`). If the
-    alias is created again, it continues this history.
+    alias is created again, it continues this history, and stays protected if it was.
 
     Scope: `train`.
 
@@ -452,6 +499,8 @@ def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> Api
         Name of the models.
     alias : str
         The alias, such as `live`.
+    reason : str, optional
+        Reason for the deletion. A protected alias needs one.
     if_match : str, optional
         ETag of the alias. Required to change or delete an existing alias.
     """
@@ -470,6 +519,23 @@ def delete_batch_score(batch_score_id: str, /) -> ApiRequest[None]:
         Id of the batch score.
     """
     return ApiRequest.of("DELETE", f"/v1/batch-scores/{segment(batch_score_id)}", nothing_of)
+
+def delete_comment(ref: str, comment_id: str, /) -> ApiRequest[None]:
+    """Delete a comment on a model.
+
+    Delete a comment. Only its author can: the key that wrote it, or the key that replaced this one. Returns 403 for
+    anyone else.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    comment_id : str
+        Id of the comment.
+    """
+    return ApiRequest.of("DELETE", f"/v1/models/{segment(ref)}/comments/{segment(comment_id)}", nothing_of)
 
 def delete_comparison(comparison_id: str, /) -> ApiRequest[None]:
     """Delete a comparison.
@@ -630,6 +696,34 @@ def list_algorithms() -> ApiRequest[types.Algorithms]:
     """
     return ApiRequest.of("GET", "/v1/algorithms", record_of(types.Algorithms))
 
+class ListAliasRevisions(TypedDict, total=False):
+    """Keywords of `list_alias_revisions`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListAliasRevisions)
+def list_alias_revisions(name: str, alias: str, /, **fields: Unpack[ListAliasRevisions]) -> ApiRequest[Page[types.AliasStep]]:
+    """List the revisions of an alias.
+
+    Return who changed the alias, when, why, and on which evidence, newest first; also for a deleted alias.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/revisions", page_of(types.AliasStep), {**fields})
+
 class ListAliases(TypedDict, total=False):
     """Keywords of `list_aliases`."""
 
@@ -742,6 +836,32 @@ def list_batch_scores(**fields: Unpack[ListBatchScores]) -> ApiRequest[Page[type
     """
     return ApiRequest.of("GET", "/v1/batch-scores", page_of(types.BatchScore), {**fields})
 
+class ListComments(TypedDict, total=False):
+    """Keywords of `list_comments`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListComments)
+def list_comments(ref: str, /, **fields: Unpack[ListComments]) -> ApiRequest[Page[types.Comment]]:
+    """List the comments on a model.
+
+    Return the comments on this version, the newest first.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/comments", page_of(types.Comment), {**fields})
+
 class ListComparisons(TypedDict, total=False):
     """Keywords of `list_comparisons`."""
 
@@ -832,6 +952,33 @@ def list_datasets(**fields: Unpack[ListDatasets]) -> ApiRequest[Page[types.Liste
         Only items whose `created_at` is before this time, in RFC 3339 with a time zone.
     """
     return ApiRequest.of("GET", "/v1/datasets", page_of(types.ListedDataset), {**fields})
+
+class ListDeletedAliases(TypedDict, total=False):
+    """Keywords of `list_deleted_aliases`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListDeletedAliases)
+def list_deleted_aliases(name: str, /, **fields: Unpack[ListDeletedAliases]) -> ApiRequest[Page[types.DeletedAlias]]:
+    """List deleted aliases.
+
+    Return the deleted aliases of this name, the most recently deleted first, each as it was. To undo a deletion,
+    restore an earlier revision.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/deleted-aliases", page_of(types.DeletedAlias), {**fields})
 
 class ListEvaluations(TypedDict, total=False):
     """Keywords of `list_evaluations`."""
@@ -1252,6 +1399,40 @@ def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
     """
     return ApiRequest.of("POST", "/v1/uploads", record_of(types.Upload), {**fields}, headers=["idempotency_key"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
+class PreviewAlias(TypedDict, total=False):
+    """Keywords of `preview_alias`."""
+
+    model_id: Annotated[str | None, 'The model that the alias would point to, by any reference. Set exactly one of this and `revision`.']
+    guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee.']
+    revision: Annotated[int | None, 'The revision that would be restored.']
+
+
+@keywords(PreviewAlias)
+def preview_alias(name: str, alias: str, /, **fields: Unpack[PreviewAlias]) -> ApiRequest[types.AliasPreview]:
+    """Preview a change of an alias.
+
+    Return what the alias serves now and what it would serve after `PUT …/aliases/{alias}` or `…/restore`: model,
+    guarantee, threshold with its rates and the share of flagged rows, and calibration. Rates are those on the
+    validation rows of each model, which may be different rows. Nothing is changed.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    model_id : str, optional
+        The model that the alias would point to, by any reference. Set exactly one of this and
+        `revision`.
+    guarantee : Mapping[str, Any], optional
+        The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee.
+    revision : int, optional
+        The revision that would be restored.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/preview", record_of(types.AliasPreview), {**fields}, body=["model_id", "guarantee", "revision"])
+
 class PreviewDataset(TypedDict, total=False):
     """Keywords of `preview_dataset`."""
 
@@ -1295,27 +1476,49 @@ def profile_dataset(dataset_id: str, /) -> ApiRequest[types.DatasetProfile]:
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}/profile", record_of(types.DatasetProfile))
 
+def put_acknowledgement(evaluation_id: str, /, reason: str) -> ApiRequest[types.Acknowledgement]:
+    """Acknowledge an evaluation.
+
+    State that you have seen the change that the evaluation found, and why nothing else is done. Lists of alarms then
+    show who, when and why, and no next step, until a new evaluation of the model. It replaces an earlier
+    acknowledgement. Returns 409 `not_ready` until the evaluation is ready.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    evaluation_id : str
+        Id of the evaluation.
+    reason : str
+        Reason, of up to 2,000 characters.
+    """
+    return ApiRequest.of("PUT", f"/v1/evaluations/{segment(evaluation_id)}/acknowledgement", record_of(types.Acknowledgement), {"reason": reason}, body=["reason"])
+
 class PutAlias(TypedDict, total=False):
     """Keywords of `put_alias`."""
 
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
     if_none_match: Annotated[str | None, '`*`: create the alias, or return an error if it exists.', HEADER]
     guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
-    memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. The memo is stored with this revision.']
+    memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; `reason` and `approved_by` belong to this revision alone. Null removes the memo. A protected alias needs a `reason`.']
 
 
 @keywords(PutAlias)
 def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias]) -> ApiRequest[types.Alias]:
     """Move an alias.
 
-    Point the alias to a version of this name. To roll back, send an earlier `model_id` from the alias's history.
+    Point the alias to a version of this name. To roll back, use `…/restore`.
 
     With a `guarantee`, scores under `name@alias` have a `flag`: whether the score reaches the threshold with which the
     current version meets the guarantee. The alias keeps its guarantee when it moves, until it gets another one or null.
     Returns 422 if the version cannot meet it: it has no validation curve, or too few validation rows for the
     confidence.
 
-    A `memo` documents the decision. It is stored with this revision and shown in the report of the model.
+    A `memo` documents the decision. It is stored with this revision and shown in the report of the model. Returns 422
+    `reason_required` if the alias is protected and the memo has no `reason`.
+
+    The report of the model, its evaluations and its comparison with the model before are stored with the revision, as
+    they are at this moment: `…/revisions/{revision}/evidence` returns them.
 
     Scope: `train`.
 
@@ -1336,15 +1539,50 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
         The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps
         its current guarantee.
     memo : Mapping[str, Any], optional
-        Why the alias is moved. The memo is stored with this revision.
+        Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are;
+        `reason` and `approved_by` belong to this revision alone. Null removes the memo. A protected
+        alias needs a `reason`.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "guarantee", "memo"])
+
+class PutAliasProtection(TypedDict, total=False):
+    """Keywords of `put_alias_protection`."""
+
+    if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
+    reason: Annotated[str | None, 'Reason for the change. To lift the protection needs one.']
+
+
+@keywords(PutAliasProtection)
+def put_alias_protection(name: str, alias: str, /, protected: bool, **fields: Unpack[PutAliasProtection]) -> ApiRequest[types.Alias]:
+    """Protect an alias.
+
+    Set or lift the protection of an alias. Every change of a protected alias, and of the calibration of its model,
+    needs a reason; without one it returns 422 `reason_required`. The protection is a revision of the history, and
+    outlives the deletion of the alias.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    protected : bool
+        True: every change of the alias, and of the calibration of its model, needs a reason.
+    if_match : str, optional
+        ETag of the alias. Required to change or delete an existing alias.
+    reason : str, optional
+        Reason for the change. To lift the protection needs one.
+    """
+    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/protection", record_of(types.Alias), {"protected": protected, **fields}, headers=["if_match"], body=["protected", "reason"])
 
 class PutCalibration(TypedDict, total=False):
     """Keywords of `put_calibration`."""
 
     idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
     prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
+    reason: Annotated[str | None, 'Reason for the recalibration. Required if a protected alias points to the model.']
 
 
 @keywords(PutCalibration)
@@ -1356,7 +1594,8 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
 
 
 
-    Returns 409 `rows_seen` if the model was trained on rows of the dataset.
+    Returns 409 `rows_seen` if the model was trained on rows of the dataset, and 422 `reason_required` if a protected
+    alias points to the model and there is no reason. To undo it, use `…/calibration/restore`.
 
     Scope: `train`.
 
@@ -1372,8 +1611,10 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
         response again and creates nothing.
     prefer : str, optional
         `wait=N`: respond only when the work is done, or after N seconds (at most 60).
+    reason : str, optional
+        Reason for the recalibration. Required if a protected alias points to the model.
     """
-    return ApiRequest.of("PUT", f"/v1/models/{segment(ref)}/calibration", record_of(types.Job), {"dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id"])
+    return ApiRequest.of("PUT", f"/v1/models/{segment(ref)}/calibration", record_of(types.Job), {"dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "reason"])
 
 class PutPairs(TypedDict, total=False):
     """Keywords of `put_pairs`."""
@@ -1585,6 +1826,35 @@ def read_alias(name: str, alias: str, /) -> ApiRequest[types.Alias]:
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias))
 
+class ReadAliasEvidence(TypedDict, total=False):
+    """Keywords of `read_alias_evidence`."""
+
+    file: Annotated[str | None, 'Name of one file. Default: the whole archive (ZIP).']
+
+
+@keywords(ReadAliasEvidence)
+def read_alias_evidence(name: str, alias: str, revision: int, /, **fields: Unpack[ReadAliasEvidence]) -> ApiRequest[Any]:
+    """Download the evidence of a revision.
+
+    Return the files that were stored with this revision, unchanged: the report of the model at that time, its
+    evaluations, and its comparison with the model before. The revision lists their SHA-256. A restored revision has the
+    evidence of the earlier one. Returns 404 `no_evidence` if none was recorded, or if it was deleted with the model.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    revision : int
+        Revision of the alias.
+    file : str, optional
+        Name of one file. Default: the whole archive (ZIP).
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/revisions/{revision}/evidence", json_of, {**fields})
+
 def read_artifact(ref: str, /) -> ApiRequest[bytes]:
     """Download the model.
 
@@ -1675,12 +1945,19 @@ def read_calibration(ref: str, /) -> ApiRequest[types.Calibration]:
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/calibration", record_of(types.Calibration))
 
-def read_checks(ref: str, /) -> ApiRequest[types.ModelChecks]:
+class ReadChecks(TypedDict, total=False):
+    """Keywords of `read_checks`."""
+
+    favourable: Annotated[Literal["not_flagged", "flagged"] | str | None, 'The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan. `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.']
+
+
+@keywords(ReadChecks)
+def read_checks(ref: str, /, **fields: Unpack[ReadChecks]) -> ApiRequest[types.ModelChecks]:
     """Check whether a model is ready for use.
 
     Return five checks of the stored results: the model ranks better than chance; it is better than its baselines;
-    its probabilities match the outcomes; nothing has changed on newer rows; groups have equal metrics. No rows are
-    read: for the last three, evaluate the model on newer rows and by groups.
+    its probabilities match the outcomes; nothing has changed on newer rows; groups have equal metrics, and pass the
+    four-fifths rule at the threshold in use. No rows are read: for the last three, evaluate the model on newer rows.
 
     Scope: `read`.
 
@@ -1688,8 +1965,11 @@ def read_checks(ref: str, /) -> ApiRequest[types.ModelChecks]:
     ----------
     ref : str
         The model: id, name (its latest version), name:version or name@alias.
+    favourable : Literal["not_flagged", "flagged"] | str, optional
+        The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan.
+        `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
     """
-    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/checks", record_of(types.ModelChecks))
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/checks", record_of(types.ModelChecks), {**fields})
 
 def read_comparison(comparison_id: str, /) -> ApiRequest[types.Comparison]:
     """Read a comparison.
@@ -1780,6 +2060,36 @@ def read_evaluation_gains(evaluation_id: str, /, **fields: Unpack[ReadEvaluation
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/gains", record_of(types.EvaluationGains), {**fields})
 
+class ReadEvaluationGroups(TypedDict, total=False):
+    """Keywords of `read_evaluation_groups`."""
+
+    threshold: Annotated[float | None, 'Flag every row with a score of at least this. Default: the threshold of the evaluation, else the one with the largest KS distance.']
+    favourable: Annotated[Literal["not_flagged", "flagged"] | str | None, 'The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan. `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.']
+
+
+@keywords(ReadEvaluationGroups)
+def read_evaluation_groups(evaluation_id: str, /, **fields: Unpack[ReadEvaluationGroups]) -> ApiRequest[types.EvaluationThresholdGroups]:
+    """Compare groups at a threshold.
+
+    Return the selection rate, adverse impact ratio, TPR, FPR and calibration of each group, with intervals, on the
+    rows of the evaluation: by the column of `group_by`, and by each protected column. Returns 404 `no_groups` for an
+    evaluation without groups.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    evaluation_id : str
+        Id of the evaluation.
+    threshold : float, optional
+        Flag every row with a score of at least this. Default: the threshold of the evaluation, else the
+        one with the largest KS distance.
+    favourable : Literal["not_flagged", "flagged"] | str, optional
+        The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan.
+        `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
+    """
+    return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/groups", record_of(types.EvaluationThresholdGroups), {**fields})
+
 class ReadEvaluationListCurve(TypedDict, total=False):
     """Keywords of `read_evaluation_list_curve`."""
 
@@ -1856,6 +2166,10 @@ class ReadEvaluationOperatingPoint(TypedDict, total=False):
     cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
+    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
+    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
 
 @keywords(ReadEvaluationOperatingPoint)
@@ -1894,6 +2208,17 @@ def read_evaluation_operating_point(evaluation_id: str, /, **fields: Unpack[Read
         Cost of a false negative: a positive row that is not flagged.
     prevalence : float, optional
         Fraction of positives among future rows. Default: that of the data.
+    amount : str, optional
+        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
+        costs `cost_false_negative` times the row's amount.
+    rule : str, optional
+        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
+        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+    rule_flags : str, optional
+        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
+        or `high`. Required for categories.
+    total_rows : float, optional
+        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/evaluations/{segment(evaluation_id)}/operating-point", record_of(types.EvaluationOperatingPoint), {**fields})
 
@@ -2015,6 +2340,36 @@ def read_gains(ref: str, /, **fields: Unpack[ReadGains]) -> ApiRequest[types.Mod
         intervals that allow for its sampling variation. Not with `count`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/gains", record_of(types.ModelGains), {**fields})
+
+class ReadGroups(TypedDict, total=False):
+    """Keywords of `read_groups`."""
+
+    threshold: Annotated[float | None, 'Flag every row with a score of at least this. Default: the cutoff of the alias, else the threshold of the objective, else the one with the largest KS distance.']
+    favourable: Annotated[Literal["not_flagged", "flagged"] | str | None, 'The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan. `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.']
+
+
+@keywords(ReadGroups)
+def read_groups(ref: str, /, **fields: Unpack[ReadGroups]) -> ApiRequest[types.ModelThresholdGroups]:
+    """Compare protected groups at a threshold.
+
+    Return the selection rate, adverse impact ratio, TPR, FPR and calibration of each group of each protected column,
+    with intervals, on the held-out rows of the training. The four-fifths rule is applied to the favourable outcome.
+    Returns 404 `no_groups` for a model without them.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    threshold : float, optional
+        Flag every row with a score of at least this. Default: the cutoff of the alias, else the
+        threshold of the objective, else the one with the largest KS distance.
+    favourable : Literal["not_flagged", "flagged"] | str, optional
+        The favourable outcome. `not_flagged`: a flag means a disadvantage, such as a rejected loan.
+        `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/groups", record_of(types.ModelThresholdGroups), {**fields})
 
 class ReadImportance(TypedDict, total=False):
     """Keywords of `read_importance`."""
@@ -2237,6 +2592,10 @@ class ReadModel(TypedDict, total=False):
     cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
+    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
+    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
 
 @keywords(ReadModel)
@@ -2283,6 +2642,17 @@ def read_model(ref: str, /, **fields: Unpack[ReadModel]) -> ApiRequest[types.Mod
         Cost of a false negative: a positive row that is not flagged.
     prevalence : float, optional
         Fraction of positives among future rows. Default: that of the data.
+    amount : str, optional
+        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
+        costs `cost_false_negative` times the row's amount.
+    rule : str, optional
+        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
+        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+    rule_flags : str, optional
+        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
+        or `high`. Required for categories.
+    total_rows : float, optional
+        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}", record_of(types.Model), {**fields})
 
@@ -2298,6 +2668,10 @@ class ReadOperatingPoint(TypedDict, total=False):
     cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
+    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
+    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
 
 @keywords(ReadOperatingPoint)
@@ -2335,6 +2709,17 @@ def read_operating_point(ref: str, /, **fields: Unpack[ReadOperatingPoint]) -> A
         Cost of a false negative: a positive row that is not flagged.
     prevalence : float, optional
         Fraction of positives among future rows. Default: that of the data.
+    amount : str, optional
+        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
+        costs `cost_false_negative` times the row's amount.
+    rule : str, optional
+        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
+        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+    rule_flags : str, optional
+        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
+        or `high`. Required for categories.
+    total_rows : float, optional
+        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/operating-point", record_of(types.OperatingPoint), {**fields})
 
@@ -2347,6 +2732,10 @@ class ReadOperatingPoints(TypedDict, total=False):
     cost_false_positive: Annotated[float | None, 'Cost of a false positive: a negative row that is flagged.']
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
+    amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
+    total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
 
 @keywords(ReadOperatingPoints)
@@ -2375,6 +2764,17 @@ def read_operating_points(ref: str, /, **fields: Unpack[ReadOperatingPoints]) ->
         Cost of a false negative: a positive row that is not flagged.
     prevalence : float, optional
         Fraction of positives among future rows. Default: that of the data.
+    amount : str, optional
+        Numeric column of the dataset of the validation rows, such as the loan. A false negative then
+        costs `cost_false_negative` times the row's amount.
+    rule : str, optional
+        Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
+        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+    rule_flags : str, optional
+        What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
+        or `high`. Required for categories.
+    total_rows : float, optional
+        Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/operating-points", record_of(types.OperatingPoints), {**fields})
 
@@ -2826,6 +3226,68 @@ def ready() -> ApiRequest[types.Health]:
     """
     return ApiRequest.of("GET", "/health/ready", record_of(types.Health))
 
+class RestoreAlias(TypedDict, total=False):
+    """Keywords of `restore_alias`."""
+
+    if_match: Annotated[str | None, 'Newest revision of the alias; of a deleted alias, that of its deletion. Required.', HEADER]
+    reason: Annotated[str | None, 'Reason for the change. A protected alias needs one, except to undo its last change.']
+
+
+@keywords(RestoreAlias)
+def restore_alias(name: str, alias: str, /, revision: int, **fields: Unpack[RestoreAlias]) -> ApiRequest[types.Alias]:
+    """Restore a revision of an alias.
+
+    Give the alias the model, guarantee, cutoff and memo of an earlier revision again. This is a new revision with
+    the evidence of the earlier one. To undo the last change, restore the revision before the newest one; a deleted
+    alias exists again. Returns 409 `model_deleted` if the model was deleted.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    revision : int
+        A revision in which the alias existed. Its model, guarantee, cutoff and memo apply again.
+    if_match : str, optional
+        Newest revision of the alias; of a deleted alias, that of its deletion. Required.
+    reason : str, optional
+        Reason for the change. A protected alias needs one, except to undo its last change.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/restore", record_of(types.Alias), {"revision": revision, **fields}, headers=["if_match"], body=["revision", "reason"])
+
+class RestoreCalibration(TypedDict, total=False):
+    """Keywords of `restore_calibration`."""
+
+    if_match: Annotated[str | None, 'ETag of the calibration: its current version. Required.', HEADER]
+    reason: Annotated[str | None, 'Reason for the change. Required if a protected alias points to the model, except to undo the last change.']
+
+
+@keywords(RestoreCalibration)
+def restore_calibration(ref: str, /, version: int, **fields: Unpack[RestoreCalibration]) -> ApiRequest[types.Calibration]:
+    """Restore a calibration.
+
+    Serve an earlier version of the calibration again, as a new version. To undo a recalibration, restore the version
+    before it. Scores and their order do not change. All processes apply the change within a second.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    version : int
+        An earlier version.
+    if_match : str, optional
+        ETag of the calibration: its current version. Required.
+    reason : str, optional
+        Reason for the change. Required if a protected alias points to the model, except to undo the
+        last change.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/restore", record_of(types.Calibration), {"version": version, **fields}, headers=["if_match"], body=["version", "reason"])
+
 def restore_item(item_id: str, /) -> ApiRequest[types.TrashItem]:
     """Restore a deleted resource.
 
@@ -2930,6 +3392,7 @@ class ScoreRow(TypedDict, total=False):
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`. A feature with this name takes precedence.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`. A feature with this name takes precedence.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`. A feature with this name takes precedence.']
+    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false. A feature with this name takes precedence.']
     id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score. A feature with this name takes precedence.']
     ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes. A feature with this name takes precedence.']
     prefer: Annotated[str | None, '`handling=lenient`: a feature without a parameter counts as missing.', HEADER]
@@ -2971,6 +3434,11 @@ def score_row(ref: str, /, **fields: Unpack[ScoreRow]) -> ApiRequest[types.Score
         `raises`. A feature with this name takes precedence.
     threshold : float, optional
         Score to compare with, for `reference=cutoff`. A feature with this name takes precedence.
+    exclude_protected : bool, optional
+        Leave protected columns out of the reasons, for example for the letter about an adverse
+        decision. Their contributions remain part of the score and are in the rest. Protected are the
+        features that were declared so in the upload, and those whose names suggest it. Default: false.
+        A feature with this name takes precedence.
     id : str, optional
         Field or column with the id of each row, which is returned with its score. A feature with this
         name takes precedence.
@@ -3003,6 +3471,7 @@ class ScoreRows(TypedDict, total=False):
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
+    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false.']
 
 
 @keywords(ScoreRows)
@@ -3073,6 +3542,10 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
         `raises`.
     threshold : float, optional
         Score to compare with, for `reference=cutoff`.
+    exclude_protected : bool, optional
+        Leave protected columns out of the reasons, for example for the letter about an adverse
+        decision. Their contributions remain part of the score and are in the rest. Protected are the
+        features that were declared so in the upload, and those whose names suggest it. Default: false.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/score", one_of(types.Scores, types.LabelScores), {**fields}, joined=["ignore", "missing"])
 
@@ -3094,7 +3567,7 @@ class SubmitJob(TypedDict, total=False):
     prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
     name: Annotated[str | None, 'Name of the model. Default: the name of the algorithm.']
     objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
-    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: `{"method": "holdout", "fraction": 0.25}`.']
+    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
     search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
     baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
     protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of this model, each by its name. By default none is. The model records who decided so and when, and its report repeats it.', REPEATED]
@@ -3136,7 +3609,12 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
         What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss.
         Default: `{"metric": "auc"}`.
     validation : Mapping[str, Any], optional
-        How to validate the model. Default: `{"method": "holdout", "fraction": 0.25}`.
+        How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation
+        for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at
+        most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a
+        `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`,
+        a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few
+        rows of a class are distinct or in different groups.
     search : Mapping[str, Any], optional
         Search for good parameters before training. Null: train with the given parameters.
     baselines : bool, optional
@@ -3296,6 +3774,7 @@ class ValidateBatchScore(TypedDict, total=False):
     reference: Annotated[Literal["negative", "average", "cutoff"] | str | None, 'Reference that the score is compared with. `negative`: the average negative row. `average`: the average training row. `cutoff`: the cutoff of the alias, or `threshold`. Default: `negative`.']
     direction: Annotated[Literal["raises", "lowers", "both"] | str | None, '`raises`: reasons why the score is high. `lowers`: reasons why it is low. `both`: both. Default: `raises`.']
     threshold: Annotated[float | None, 'Score to compare with, for `reference=cutoff`.']
+    exclude_protected: Annotated[bool | None, 'Leave protected columns out of the reasons, for example for the letter about an adverse decision. Their contributions remain part of the score and are in the rest. Protected are the features that were declared so in the upload, and those whose names suggest it. Default: false.']
 
 
 @keywords(ValidateBatchScore)
@@ -3359,10 +3838,21 @@ def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[typ
         `raises`.
     threshold : float, optional
         Score to compare with, for `reference=cutoff`.
+    exclude_protected : bool, optional
+        Leave protected columns out of the reasons, for example for the letter about an adverse
+        decision. Their contributions remain part of the score and are in the rest. Protected are the
+        features that were declared so in the upload, and those whose names suggest it. Default: false.
     """
     return ApiRequest.of("POST", "/v1/batch-scores/validate", record_of(types.ScoreTableCheck), {**fields}, joined=["keep", "ignore", "missing"])
 
-def validate_calibration(ref: str, /, dataset_id: str) -> ApiRequest[types.Valid]:
+class ValidateCalibration(TypedDict, total=False):
+    """Keywords of `validate_calibration`."""
+
+    reason: Annotated[str | None, 'Reason for the recalibration. Required if a protected alias points to the model.']
+
+
+@keywords(ValidateCalibration)
+def validate_calibration(ref: str, /, dataset_id: str, **fields: Unpack[ValidateCalibration]) -> ApiRequest[types.Valid]:
     """Check a calibration.
 
     Check a request to `PUT /v1/models/{ref}/calibration` without creating anything. It returns the same errors as that request would.
@@ -3376,8 +3866,26 @@ def validate_calibration(ref: str, /, dataset_id: str) -> ApiRequest[types.Valid
     dataset_id : str
         A ready dataset with the model's features and label. The model must not have been trained on its
         rows.
+    reason : str, optional
+        Reason for the recalibration. Required if a protected alias points to the model.
     """
-    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/validate", record_of(types.Valid), {"dataset_id": dataset_id}, body=["dataset_id"])
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/validate", record_of(types.Valid), {"dataset_id": dataset_id, **fields}, body=["dataset_id", "reason"])
+
+def validate_comment(ref: str, /, text: str) -> ApiRequest[types.Valid]:
+    """Check a comment.
+
+    Check a request to `POST /v1/models/{ref}/comments` without creating anything. It returns the same errors as that request would.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    text : str
+        Plain text of up to 2,000 characters. Spaces around it are removed.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/comments/validate", record_of(types.Valid), {"text": text}, body=["text"])
 
 class ValidateComparison(TypedDict, total=False):
     """Keywords of `validate_comparison`."""
@@ -3483,7 +3991,7 @@ class ValidateJob(TypedDict, total=False):
 
     name: Annotated[str | None, 'Name of the model. Default: the name of the algorithm.']
     objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
-    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: `{"method": "holdout", "fraction": 0.25}`.']
+    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
     search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
     baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
     protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of this model, each by its name. By default none is. The model records who decided so and when, and its report repeats it.', REPEATED]
@@ -3514,7 +4022,12 @@ def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack
         What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss.
         Default: `{"metric": "auc"}`.
     validation : Mapping[str, Any], optional
-        How to validate the model. Default: `{"method": "holdout", "fraction": 0.25}`.
+        How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation
+        for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at
+        most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a
+        `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`,
+        a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few
+        rows of a class are distinct or in different groups.
     search : Mapping[str, Any], optional
         Search for good parameters before training. Null: train with the given parameters.
     baselines : bool, optional

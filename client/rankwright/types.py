@@ -21,6 +21,16 @@ class AbsentPart(Record):
     detail: str
     """Why the part is absent."""
 
+class Acknowledgement(Record):
+    """A person has seen that an evaluation found a change. It holds until a new evaluation."""
+
+    reason: str
+    """Why nothing else is done."""
+    author: str | None
+    """Name of the key that acknowledged it."""
+    at: str
+    """Time of the acknowledgement."""
+
 class Algorithm(Record):
     """An algorithm that can be trained."""
 
@@ -64,6 +74,8 @@ class Alias(Record):
     """Why the alias was last moved. Null if no memo was given."""
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
+    protected: bool
+    """True if every change of the alias, and of the calibration of its model, needs a reason."""
     updated_at: str
     """Time of the last change."""
     history: list[AliasStep]
@@ -79,13 +91,72 @@ class AliasCutoff(Record):
     tpr: float
     """True positive rate on the validation rows."""
 
+class AliasPreview(Record):
+    """What a change of an alias would do. Nothing was changed."""
+
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    revision: int | None
+    """Newest revision, also of a deleted alias: send it as `If-Match`. Null for a new alias."""
+    protected: bool
+    """True if the alias is protected."""
+    reason_required: bool
+    """True if this change needs a reason."""
+    before: AliasSide | None
+    """What the alias serves now. Null if it does not exist."""
+    after: AliasSide
+    """What it would serve."""
+
+class AliasSide(Record):
+    """What an alias serves, before or after a change."""
+
+    model_id: str
+    """Id of the model."""
+    version: int
+    """Version of the model."""
+    guarantee: StoredGuarantee | None
+    """The guarantee. Null without one."""
+    cutoff: AliasCutoff | None
+    """The cutoff. Null without a guarantee."""
+    point: OperatingPoint | None
+    """The rates of the cutoff on the validation rows of this model, with intervals. Null without a cutoff,
+    if it flags no row, or without a validation curve.
+    """
+    calibration_version: int | None
+    """Calibration that the model serves. Null without one."""
+    calibration_method: str | None
+    """Its method. Null without one."""
+    probability: float | None
+    """Calibrated probability of a positive at the threshold. Null without both."""
+    words: str
+    """Model and threshold in words."""
+
 class AliasStep(Record):
-    """One revision of an alias: its model, guarantee and cutoff from this time on."""
+    """One revision of an alias: its model, guarantee and cutoff from this time on. It remains when the
+    alias or the model is deleted.
+    """
 
     revision: int
     """Revision number, from 1."""
+    change: Literal['set', 'restored', 'deleted', 'protection']
+    """`set`: the alias was created or moved, or got another guarantee or memo. `restored`: an earlier
+    revision was restored. `deleted`: the alias was deleted. `protection`: its protection was set or
+    lifted.
+    """
+    restores: int | None
+    """The restored revision. Null for other changes."""
     model_id: str
     """Id of the model."""
+    model_version: int | None
+    """Version of the model. Null for revisions of release 0.3.0."""
+    calibration_version: int | None
+    """Calibration that the model served at that time. Null without one, and for revisions of release
+    0.3.0.
+    """
+    protected: bool
+    """True if the alias is protected from this revision on."""
     guarantee: StoredGuarantee | None
     """Guarantee of this revision. Null without one."""
     cutoff: AliasCutoff | None
@@ -96,6 +167,13 @@ class AliasStep(Record):
     """Name of the key that moved the alias. Null if it was moved without a key."""
     at: str
     """Time of the change."""
+    evidence: list[EvidenceFile] | None
+    """What was known about the model at that time, as files with their SHA-256: its report, its newest
+    evaluation, those that its checks are based on, and the newest comparison with the model before.
+    `…/revisions/{revision}/evidence` returns them. Null if none was recorded.
+    """
+    evidence_available: bool
+    """True if the files are stored. They are deleted when the model is permanently deleted."""
 
 class AliasSummary(Record):
     """An alias: a name that can be moved from one version of a model to another."""
@@ -118,6 +196,8 @@ class AliasSummary(Record):
     """Why the alias was last moved. Null if no memo was given."""
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
+    protected: bool
+    """True if every change of the alias, and of the calibration of its model, needs a reason."""
     updated_at: str
     """Time of the last change."""
 
@@ -172,6 +252,10 @@ class AuditEntry(Record):
     """Path of the request, without its query. Null for the command line."""
     made: list[str]
     """Ids of the created resources."""
+    summary: str | None
+    """The change in words, such as the versions and thresholds between which an alias moved. Null if the
+    route and the path say it.
+    """
     request_id: str | None
     """Id of the request. Null for the command line."""
     client: str | None
@@ -273,7 +357,7 @@ class BatchDrift(Record):
     rows: int
     """Number of rows that were scored."""
     sampled_rows: int
-    """Number of evenly spaced rows that were compared: all rows of a table of up to 16,384."""
+    """Number of evenly spaced rows that were compared: all rows of a table of up to 8,192."""
     scores: ScoreDrift | None
     """Change of the scores since validation. Null if the model has no validation scores; `no_scores` says
     why.
@@ -304,6 +388,8 @@ class BatchReasons(Record):
     """
     dictionary: int | None
     """Revision of the reason codes. Null if the model name had none."""
+    exclude_protected: bool | None = None
+    """Whether protected columns are left out of the reasons. Default: `false`."""
 
 class BatchScore(Record):
     """A table that a job scores. Once it is `ready`, `…/result` returns the kept columns, row numbers and
@@ -446,6 +532,14 @@ class Calibration(Record):
     """
     job_id: str
     """Id of the job that made this."""
+    restores: int | None
+    """The earlier version that was restored: this one is a copy of it. Null for others."""
+    reason: str | None
+    """Reason for this version. Null if none was given."""
+    author: str | None
+    """Name of the key that requested this version. Null for the one of the training, and for those of
+    release 0.3.0.
+    """
     created_at: str
     """Time of creation."""
     model_id: str
@@ -551,6 +645,14 @@ class CalibrationSummary(Record):
     """
     job_id: str
     """Id of the job that made this."""
+    restores: int | None
+    """The earlier version that was restored: this one is a copy of it. Null for others."""
+    reason: str | None
+    """Reason for this version. Null if none was given."""
+    author: str | None
+    """Name of the key that requested this version. Null for the one of the training, and for those of
+    release 0.3.0.
+    """
     created_at: str
     """Time of creation."""
 
@@ -625,6 +727,22 @@ class ColumnProfile(Record):
     """
     leak: bool
     """True if the AUC is so extreme that the feature was probably derived from the label."""
+
+class Comment(Record):
+    """A comment on a model."""
+
+    id: str
+    """Id of the comment."""
+    model_id: str
+    """Id of the model."""
+    author: str | None
+    """Name of the key that wrote it."""
+    own: bool
+    """True if the caller wrote it, and may delete it."""
+    text: str
+    """The text. It is not HTML: escape it where it is shown."""
+    created_at: str
+    """Time of creation."""
 
 class ComparedAtCapacity(Record):
     """The models compared by the number of positives among the rows that can be reviewed."""
@@ -896,7 +1014,7 @@ class ComparisonResult(Record):
     """ROC curve of each model on these rows. Empty in a list of comparisons."""
 
 class Cost(Record):
-    """Mean cost per row at this threshold."""
+    """Mean cost per row at this threshold, and what it saves."""
 
     value: float | None
     """The estimate. Null if it cannot be computed."""
@@ -911,7 +1029,39 @@ class Cost(Record):
     false_positive: float
     """Cost of a false positive, as requested."""
     false_negative: float
-    """Cost of a false negative, as requested."""
+    """Cost of a false negative, as requested: with `amount`, per unit of the amount."""
+    saved_to_random: Interval
+    """Mean cost per row if as many rows are flagged at random, minus this cost."""
+    amount: str | None = None
+    """The column of amounts, as requested. Null: the costs are per row."""
+    rule: str | None = None
+    """The column of the other rule, as requested. Null without one."""
+    of_rule: Interval | None = None
+    """Mean cost per row of the other rule's decisions. Null without `rule`, and for a rule that is a
+    score: it flags as many rows as the threshold.
+    """
+    rule_flagged: float | None = None
+    """Fraction of the rows that the other rule flags. Null where `of_rule` is null."""
+    saved_to_rule: Interval | None = None
+    """Mean cost per row of the other rule, minus this cost. Null without `rule`."""
+    totals: CostTotals | None = None
+    """The costs of `total_rows` rows. Null on evaluations."""
+
+class CostTotals(Record):
+    """The costs of so many rows: the numbers per row times `rows`."""
+
+    rows: float
+    """Number of rows, as requested in `total_rows`."""
+    cost: Interval
+    """Cost at this threshold."""
+    flag_none: float
+    """Cost if no row is flagged."""
+    flag_all: float
+    """Cost if every row is flagged."""
+    saved_to_random: Interval
+    """Saving compared with random flagging."""
+    saved_to_rule: Interval | None
+    """Saving compared with the other rule. Null without `rule`."""
 
 class CountedValue(Record):
     """A value of the label, and the number of rows that have it."""
@@ -1066,7 +1216,7 @@ class Dataset(Record):
     """Columns to read as numbers. Any other value in them counts as missing."""
     drop: list[str] | None
     """Columns to ignore."""
-    protected: list[str] | None
+    protected: list[str] | None = None
     """Columns with a legally protected attribute, such as sex or age. They are stored, compared between
     groups and monitored, but are not features of a model unless the training job names them in
     `protected_features`.
@@ -1129,6 +1279,34 @@ class DecisionCost(Record):
     """Cost per row of flagging no row, minus `cost`. Above 0: this rule is cheaper."""
     saved_to_all: Interval
     """Cost per row of flagging every row, minus `cost`. Above 0: this rule is cheaper."""
+
+class DeletedAlias(Record):
+    """A deleted alias, as it was. `revision` and `memo` are those of the deletion, `updated_at` is its
+    time.
+    """
+
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias, such as `live`."""
+    revision: int
+    """Revision number, from 1. It is also the ETag."""
+    model_id: str
+    """Id of the model that the alias points to."""
+    guarantee: StoredGuarantee | None
+    """Guarantee of every version behind the alias. Null: there is none, and score responses have no
+    `flag`.
+    """
+    cutoff: AliasCutoff | None
+    """Threshold with which the current version meets the guarantee. Null without a guarantee."""
+    memo: StoredMemo | None
+    """Why the alias was last moved. Null if no memo was given."""
+    author: str | None
+    """Name of the key that last moved the alias. Null if it was moved without a key."""
+    protected: bool
+    """True if every change of the alias, and of the calibration of its model, needs a reason."""
+    updated_at: str
+    """Time of the last change."""
 
 class DependenceAxis(Record):
     """A feature and its grid values."""
@@ -1201,6 +1379,8 @@ class DriftedModel(Record):
     """What changed, in one sentence."""
     created_at: str
     """Time at which the evaluation was requested."""
+    acknowledgement: Acknowledgement | None
+    """Who has seen it, when, and why nothing else is done. Null if nobody has."""
 
 class Duplicates(Record):
     """Rows that are equal to another row in every feature."""
@@ -1441,6 +1621,44 @@ class EvaluatedPairs(Record):
     informative.
     """
 
+class EvaluatedPeriod(Record):
+    """The AUC of the rows of one period."""
+
+    name: str
+    """Name: `2026-03`, `2026-Q1`, `2026` or `2020s`, or the value of a column of numbers."""
+    start: str | None
+    """First day of the period, UTC. Null for a column of numbers."""
+    end: str | None
+    """First day after the period, UTC. Null for a column of numbers."""
+    rows: int
+    """Number of rows with positive weight."""
+    positives: int
+    """Number of positives among them."""
+    negatives: int
+    """Number of negatives among them."""
+    auc: Interval | None
+    """AUC of these rows. Null if a class has too few rows; `reason` says which."""
+    reason: str | None
+    """Why there is no AUC. Null if there is one."""
+
+class EvaluatedPeriods(Record):
+    """The AUC by period of the rows' time (vintages), the earliest first."""
+
+    column: str
+    """The column with the time of the rows."""
+    unit: Literal['month', 'quarter', 'year', 'decade', 'value']
+    """Length of the periods: the shortest with at most 60 periods that have rows. `value`: each value of a
+    column of numbers.
+    """
+    missing: int
+    """Number of rows without a time. They are in no period."""
+    omitted: int
+    """Number of rows of periods before the last 60."""
+    reason: str | None
+    """Why there are no periods. Null if there are any."""
+    periods: list[EvaluatedPeriod]
+    """The periods that have rows."""
+
 class EvaluatedValue(Record):
     """How much of the positives' total amount the ranking captures."""
 
@@ -1510,6 +1728,10 @@ class Evaluation(Record):
     """Metrics by group. Null without `group_by`, and until the evaluation is ready."""
     protected: list[EvaluatedGroups] | None = None
     """Metrics by group for each protected column."""
+    periods: EvaluatedPeriods | None = None
+    """AUC by period of the rows' time. Null if the dataset has no column of times, if rows do not have
+    exactly one label, and until the evaluation is ready.
+    """
     amounts: EvaluatedAmounts | None = None
     """Captured amounts and costs of errors. Null without `amount` and `costs`, and until the evaluation is
     ready.
@@ -1517,6 +1739,10 @@ class Evaluation(Record):
     drift: Drift | None
     """Changes since the model's validation. Null if the model has no validation, or if it is not
     independent of these rows; a warning says which.
+    """
+    acknowledgement: Acknowledgement | None
+    """Who has seen the change that the evaluation found, when, and why nothing else is done. Null if
+    nobody has.
     """
     error: dict[str, Any] | None
     """The problem, if the job failed; otherwise null."""
@@ -1641,6 +1867,32 @@ class EvaluationRoc(Record):
     evaluation_id: str
     """Id of the evaluation."""
 
+class EvaluationThresholdGroups(Record):
+    """Groups on the rows of an evaluation, at one threshold: by `group_by`, and then by the protected
+    columns.
+    """
+
+    threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
+    chosen_by: Literal['request', 'alias', 'objective', 'ks']
+    """Where the threshold comes from. `request`: the parameter. `alias`: the cutoff of the alias.
+    `objective`: the model's objective. `ks`: the largest difference between TPR and FPR.
+    """
+    favourable: Literal['not_flagged', 'flagged']
+    """The favourable outcome, to which the verdicts refer, as requested."""
+    level: float
+    """Confidence level of each interval."""
+    rule: float
+    """Lowest ratio that is acceptable by the four-fifths rule."""
+    passes: bool | None
+    """True: all columns pass. False: one fails. Null: not enough data."""
+    columns: list[ThresholdColumn]
+    """The compared columns."""
+    evaluation_id: str
+    """Id of the evaluation."""
+    model_id: str
+    """Id of the model."""
+
 class Event(Record):
     """One event of a job."""
 
@@ -1652,6 +1904,20 @@ class Event(Record):
     """`state`, `progress` or `message`."""
     data: dict[str, Any]
     """Content of the event; its members depend on `type`."""
+
+class EvidenceFile(Record):
+    """A file of the evidence that an alias was moved on."""
+
+    name: str
+    """Name of the file in the archive."""
+    of: Literal['report', 'evaluation', 'comparison']
+    """What the file is."""
+    id: str
+    """Id of the model, of the evaluation or of the comparison."""
+    sha256: str
+    """SHA-256 of the file."""
+    bytes: int
+    """Size of the file."""
 
 class Explanation(Record):
     """One score as a sum: `offset` plus all contributions."""
@@ -2564,10 +2830,14 @@ class LiveAlias(Record):
     """Time of that evaluation. Null if there is none."""
     changed: bool | None
     """True if that evaluation found a change. Null without one."""
+    acknowledgement: Acknowledgement | None
+    """Who has seen that change, when, and why nothing else is done. Null if nobody has, or if there is no
+    change.
+    """
     next_step: Literal['evaluate', 'recalibrate', 'retrain', 'compare'] | None
     """`evaluate`: there is no evaluation on new rows, or none since the recalibration. `recalibrate`: only
     the probabilities are wrong. `retrain`: the model ranks worse than at validation. `compare`: there
-    is a newer version. Null: nothing to do.
+    is a newer version. Null: nothing to do, or the change was acknowledged.
     """
 
 class MarginRound(Record):
@@ -2814,6 +3084,8 @@ class Model(Record):
     """How the training table writes numbers and dates: `decimal`, `thousands` and `dates`. CSV rows and
     query parameters to score are read in the same way. Null: the default notation.
     """
+    rows: ModelRows
+    """Numbers of rows of the dataset, of training and of validation."""
     label: str | None
     """Name of the label column. Null if the model was trained on pairs or several labels."""
     query: str | None = None
@@ -2836,7 +3108,7 @@ class Model(Record):
     """Warnings from the training."""
     monotone: MonotoneProof | None
     """Verification of the monotone constraints. Null if the model was trained without them."""
-    protected: list[ProtectedColumn] | None = None
+    protected: list[ModelProtectedColumn] | None = None
     """The protected columns of the training dataset, and which of them are features by whose decision.
     Null for a model of a release that did not store them.
     """
@@ -2861,8 +3133,9 @@ class ModelCheck(Record):
     significantly better than each baseline. `probabilities`: its probabilities match the outcomes on
     the newest rows evaluated with this calibration, or on held-out rows of the calibration if there are
     none. `stable`: its newest evaluation on new rows found no change and excludes a drop larger than
-    `margin`. `groups`: its newest evaluation by groups found no difference and excludes differences
-    larger than `margin`.
+    `margin`. `groups`: its newest evaluation by groups, or its validation, found no difference and
+    excludes differences larger than `margin`, and each group passes the four-fifths rule at the
+    threshold of the alias moved last, or of the objective.
     """
     passed: bool | None
     """True or false. Null if no stored result answers the question, or if there are too few rows to
@@ -2889,6 +3162,8 @@ class ModelCheck(Record):
     nothing changes and their variance stays the same (pairs, for a model of pairs). Null if no number
     of rows would decide, or if it is unknown.
     """
+    acknowledgement: Acknowledgement | None
+    """The acknowledgement of `evaluation_id`, if the check has failed by it. Null if there is none."""
 
 class ModelChecks(Record):
     """Whether the model is ready for use, in five checks of its stored results."""
@@ -2995,6 +3270,65 @@ class ModelParts(Record):
     """As returned by `…/operating-point`."""
     absent: list[AbsentPart]
     """Requested parts that the model does not have."""
+
+class ModelProtectedColumn(Record):
+    """A column that the training dataset declares as protected."""
+
+    name: str
+    """Name of the column."""
+    type: Literal['numeric', 'boolean', 'datetime', 'categorical']
+    """Type of the values: `numeric`, `boolean`, `datetime` or `categorical`."""
+    feature: bool
+    """True if the column is a feature of the model, because the training job named it in
+    `protected_features`.
+    """
+    decided_by: str | None
+    """Name of the key that created the training job. Null if the column is not a feature."""
+    decided_at: str | None
+    """When the training job was created. Null if the column is not a feature."""
+
+class ModelRows(Record):
+    """Numbers of rows of a model: of its dataset, of training, and of validation. A model of pairs counts
+    pairs.
+    """
+
+    unit: Literal['rows', 'pairs']
+    """What is counted."""
+    dataset: int | None
+    """Number in the training dataset. Null if the dataset was deleted."""
+    training: int | None
+    """Number that the served ranker was trained on. All of the dataset, except with validation method
+    `holdout`. A warning says so if `auto` used a fraction of them. Null if it was not recorded.
+    """
+    validation: int | None
+    """Number that the validation metrics are of, each counted once. With cross-validation, each was scored
+    by a ranker that was trained without it; by time, the rows of the first window are not among them.
+    Null without validation.
+    """
+
+class ModelThresholdGroups(Record):
+    """Groups of protected columns on a model's validation rows, at one threshold."""
+
+    threshold: float | None
+    """Lowest score that is flagged. Null: no row is flagged."""
+    chosen_by: Literal['request', 'alias', 'objective', 'ks']
+    """Where the threshold comes from. `request`: the parameter. `alias`: the cutoff of the alias.
+    `objective`: the model's objective. `ks`: the largest difference between TPR and FPR.
+    """
+    favourable: Literal['not_flagged', 'flagged']
+    """The favourable outcome, to which the verdicts refer, as requested."""
+    level: float
+    """Confidence level of each interval."""
+    rule: float
+    """Lowest ratio that is acceptable by the four-fifths rule."""
+    passes: bool | None
+    """True: all columns pass. False: one fails. Null: not enough data."""
+    columns: list[ThresholdColumn]
+    """The compared columns."""
+    model_id: str
+    """Id of the model."""
+    approximate: bool
+    """True for out-of-fold scores (cross-validation), whose thresholds were never applied to the model."""
 
 class MonotoneProof(Record):
     """Verification of the monotone constraints of the fitted model, over all its steps or leaves."""
@@ -3220,8 +3554,8 @@ class Overview(Record):
     failed_next: str | None
     """Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."""
     drifted: list[DriftedModel]
-    """Models that changed significantly according to their newest ready evaluation, the most recently
-    evaluated first.
+    """Models that changed significantly according to their newest ready evaluation: those that nobody has
+    acknowledged first, and then the most recently evaluated first.
     """
     has_more_drifted: bool
     """True if there are more such models than `limit`."""
@@ -3490,22 +3824,6 @@ class ProgressRow(Record):
     seconds: float
     """Fit time over all inner splits, in seconds."""
 
-class ProtectedColumn(Record):
-    """A column that the training dataset declares as protected."""
-
-    name: str
-    """Name of the column."""
-    type: str
-    """`numeric`, `boolean`, `datetime` or `categorical`."""
-    feature: bool
-    """True if the column is a feature of the model, because the training job named it in
-    `protected_features`.
-    """
-    decided_by: str | None
-    """Name of the key that created the training job. Null if the column is not a feature."""
-    decided_at: float | None
-    """When the training job was created. Null if the column is not a feature."""
-
 class ProxyAuc(Record):
     """AUC of scores that predict a protected column, with its confidence interval."""
 
@@ -3660,6 +3978,8 @@ class Reason(Record):
     confidence. 0: the contribution is exact. For a code that sums several features it is an upper
     bound.
     """
+    protected: bool
+    """Whether one of the columns is a protected column."""
 
 class ReasonCodes(Record):
     """The reason codes of a model name. They apply to all its versions."""
@@ -3709,6 +4029,12 @@ class ReasonReference(Record):
     """Contributions that are returned: those that raise the score, those that lower it, or both."""
     dictionary: int | None
     """Revision of the reason codes. Null if the model name has none."""
+    protected_features: list[str]
+    """Features of the model that are protected columns: declared so in the upload, or by their names."""
+    protected_excluded: bool
+    """Whether the protected columns are left out of the reasons (`exclude_protected`)."""
+    warning: str | None
+    """Says that the score depends on protected columns. Null if it does not."""
 
 class Reliability(Record):
     """How well the probabilities match the outcomes on the calibration's own rows. Each row is predicted
@@ -4386,6 +4712,62 @@ class TableWarning(Record):
     """Upload fields with which the values would be read, with a value for each. Null if there is no
     suggestion.
     """
+
+class ThresholdColumn(Record):
+    """The groups of one column at the threshold."""
+
+    column: str
+    """The column that defines the groups."""
+    is_feature: bool
+    """Whether the column is a feature of the model, so that scores depend on it directly."""
+    reference: int | None
+    """Position in `groups` of the group with the highest rate of the favourable outcome, among those with
+    at least 2% of the rows. Null if there is not enough data.
+    """
+    passes: bool | None
+    """Four-fifths rule. True: every group passes. False: one fails. Null: not enough data."""
+    words: str
+    """The result in one sentence."""
+    groups: list[ThresholdGroup]
+    """The groups."""
+
+class ThresholdGroup(Record):
+    """Rates of one group at the threshold."""
+
+    value: str | None
+    """Value of the column as text. Null: the rows without a value."""
+    rows: int
+    """Number of rows with a weight above 0."""
+    positives: int
+    """Number of positive rows."""
+    negatives: int
+    """Number of negative rows."""
+    flagged: GroupMetric
+    """Fraction of the group's rows that are flagged."""
+    not_flagged: GroupMetric
+    """Fraction of the group's rows that are not flagged."""
+    flagged_ratio: GroupMetric
+    """`flagged` divided by the highest of any group: the adverse impact ratio if a flag is the favourable
+    outcome. The interval covers the ratio to the group that is highest in the population.
+    """
+    not_flagged_ratio: GroupMetric
+    """The same for `not_flagged`: the adverse impact ratio if no flag is the favourable outcome."""
+    p_value: float | None
+    """Of the hypothesis that the ratio of the favourable outcome is at least 0.8."""
+    adjusted_p_value: float | None
+    """`p_value`, adjusted by Holm's method over all groups of all columns."""
+    passes: bool | None
+    """Four-fifths rule for the favourable outcome. True: the interval of the ratio is at or above 0.8.
+    False: the ratio is significantly below. Null: not enough data.
+    """
+    tpr: GroupMetric
+    """Fraction of the group's positives that are flagged."""
+    fpr: GroupMetric
+    """Fraction of the group's negatives that are flagged."""
+    auc: GroupMetric | None
+    """Area under the ROC curve within the group."""
+    calibration: GroupCalibration | None
+    """Calibration in the group, at any threshold. Null without probabilities."""
 
 class TopValue(Record):
     """A frequent value of a column, and the number of rows that have it."""
