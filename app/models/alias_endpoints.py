@@ -27,7 +27,7 @@ from app.models.alias_schemas import (
     deleted_of,
     step_of,
 )
-from app.models.operating_point_endpoints import operating_point_of
+from app.models.operating_point_endpoints import TOTAL_ROWS, operating_point_of
 from app.models.revisions import revision_of
 from app.platform.errors import NotFound
 
@@ -218,7 +218,7 @@ def _side_of(side: alias_changes.AliasSide) -> AliasSide:
     """Return the response for one side of a preview."""
     point = None
     if side.point is not None and side.curve is not None:
-        point = operating_point_of(side.curve, side.point, None)
+        point = operating_point_of(side.curve, side.point, None, TOTAL_ROWS)
     calibration = side.calibration
     return AliasSide.from_row(
         side,

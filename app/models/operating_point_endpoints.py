@@ -29,6 +29,10 @@ router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRout
 
 
 @dataclass(frozen=True)
+TOTAL_ROWS = 1000.0
+"""Rows of the total costs, unless the caller names a number."""
+
+
 class CostTerms:
     """The costs of both errors, and the fraction of positives among future rows."""
 
@@ -89,7 +93,7 @@ class CostTerms:
         Query(
             gt=0, le=1e12, description="Number of rows of `cost.totals`, such as the rows of a day."
         ),
-    ] = 1000.0
+    ] = TOTAL_ROWS
 
     def costs(self) -> Costs | None:
         """Return the costs; None if neither is given. Raises Invalid if only one of them is given."""

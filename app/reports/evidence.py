@@ -73,7 +73,7 @@ def read_evidence(session: Session, owner: str, name: str, alias: str, ref: str)
         evaluated = {each.id: each for each in last}
         evaluated |= {id_: evaluation_of(row) for id_, row in facts.evaluations.items()}
         files = [
-            _Content("report.html", "report", model.id, to_html(document_of(facts)).encode()),
+            _Content("report.html", "report", model.id, to_html(document_of(facts)).html.encode()),
             _Content("report.json", "report", model.id, _json(report_of(facts))),
         ]
         for id_, evaluation in sorted(evaluated.items(), reverse=True):

@@ -387,7 +387,7 @@ class FitContext:
 
     def _tests_time(self, part: BaselinePart) -> bool:
         """Return True for the first fit of the first baseline, whose AUC is compared with those on random splits."""
-        first, rows = (folds_of(self.spec["validation"]) or [SERVED])[0], part.get("rows")
+        first, rows = next(iter(folds_of(self.spec["validation"])), SERVED), part.get("rows")
         return (
             part["algorithm"] == BASELINES[0]
             and scope_of(part) == first
