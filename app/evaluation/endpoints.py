@@ -109,7 +109,7 @@ def read_checks(*, ref: str, context: ContextDep, caller: CallerDep) -> ModelChe
     read: for the last three, evaluate the model on newer rows and by groups.
     """
     model, found = context.db.reading(check_model, caller.owner, ref)
-    passed = {each.passed for each in found}
+    passed = {each.passed for each in found if each.applies}
     return ModelChecks(
         model_id=model.id,
         passed=False if False in passed else None if None in passed else True,
