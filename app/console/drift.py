@@ -48,6 +48,8 @@ class DriftView:
     """What the cutoff was planned to do, and what it does now."""
     probabilities: str | None
     """How far the probabilities are from what happened, if they are wrong."""
+    recalibrated: str | None
+    """That the model has been recalibrated since, if it has."""
     scatter: Markup | None
     columns: Sequence[DriftedColumn]
     n_columns: int
@@ -60,6 +62,7 @@ async def view_drift(page: Page, found: Evaluation, drift: Drift) -> DriftView:
     return DriftView(
         cutoff=await _cutoff(page, found, drift),
         probabilities=_probabilities(drift),
+        recalibrated=await _recalibrated(page, found),
         scatter=_scatter(features),
         columns=[_column(each, each.name in dates) for each in features],
         n_columns=len(features),
@@ -129,6 +132,21 @@ async def _dates(page: Page, model_id: str) -> frozenset[str]:
     model, _ = await attempt(page.client.models[model_id].read(), 404)
     features = [] if model is None else model.features
     return frozenset(each.name for each in features if each.type == "datetime")
+
+
+async def _recalibrated(page: Page, found: Evaluation) -> str | None:
+    """Return a sentence if the evaluation tested an earlier calibration than the model has now; else None."""
+    metrics = found.metrics
+    if not isinstance(metrics, EvaluatedCurve) or metrics.calibration is None:
+        return None
+    tested = metrics.calibration.version
+    served, _ = await attempt(page.client.models[found.model_id].read_calibration(), 404)
+    if served is None or served.version <= tested:
+        return None
+    return (
+        f"The probabilities are from before the recalibration of {served.created_at[:10]}. Evaluate again to test the "
+        "new ones."
+    )
 
 
 def _column(of: FeatureDrift, is_date: bool) -> DriftedColumn:

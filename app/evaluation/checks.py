@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any, Literal
 
@@ -18,7 +19,14 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from app.evaluation import repository
-from app.evaluation.drift import find_errors, say_error, validation_areas
+from app.evaluation.drift import (
+    after_recalibration,
+    find_errors,
+    is_recalibrated,
+    say_error,
+    validation_areas,
+    without_probabilities,
+)
 from app.evaluation.groups import groups_of
 from app.evaluation.service import seen_of
 from app.http.schemas import ALL_MEMBERS, Resource, Timestamp, Words
@@ -26,9 +34,10 @@ from app.models import calibrations, threshold_groups
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.column_drift import matters_to_model
+from app.models.simple import is_baseline, linear_model
 from app.models.threshold_groups import GroupsInput
 from app.platform.sql import Json, Session
-from app.platform.tables import Evaluation, Model
+from app.platform.tables import Evaluation, Model, ModelCalibration
 from core.metrics.adverse_impact import Side
 
 CheckName = Literal["ranks", "beats_baselines", "probabilities", "stable", "groups"]
@@ -68,7 +77,8 @@ class ModelCheck:
         description="`ranks`: the model ranks better than chance on its validation rows. `beats_baselines`: it ranks "
         "significantly better than each baseline. `probabilities`: its probabilities match the outcomes on the newest "
         "rows evaluated with this calibration, or on held-out rows of the calibration if there are none. `stable`: its "
-        "newest evaluation on new rows found no change and excludes a drop larger than `margin`. `groups`: its newest "
+        "newest evaluation on new rows found no change of the ranking, of the scores or of features that matter, and "
+        "excludes a drop of the ranking larger than `margin`. `groups`: its newest "
         "evaluation by groups, or its validation, found no difference and excludes differences larger than `margin`, "
         "and each group passes the four-fifths rule at the threshold of the alias moved last, or of the objective."
     )
@@ -104,6 +114,11 @@ class ModelCheck:
         default=None,
         description="The acknowledgement of `evaluation_id`, if the check has failed by it. Null if there is none.",
     )
+    applies: bool = Field(
+        default=True,
+        description="False if the question does not apply to the model: a logistic regression is not compared with "
+        "simple models, because it is one. Then `passed` is null, and the check does not count.",
+    )
 
 
 def area_margin(value: float) -> float:
@@ -126,7 +141,7 @@ def check_model(
         _ranks(session, model),
         _beats_baselines(model),
         _probabilities(session, model, new),
-        check_stable(new[0] if new else None),
+        check_stable(new[0] if new else None, calibrations.find_served(session, model)),
         _groups(session, model, evaluated, favourable),
     ]
     return model, [_with_acknowledgement(each, evaluated) for each in checks]
@@ -164,7 +179,13 @@ def _ranks(session: Session, model: Model) -> ModelCheck:
 
 
 def _beats_baselines(model: Model) -> ModelCheck:
-    """Return the check that the model is significantly better than its baselines."""
+    """Return the check that the model is significantly better than its baselines. It does not apply to a model that is
+    of the same kind as a baseline, nor to another linear model that is not better.
+    """
+    what = linear_model(model)
+    if is_baseline(model) or (what is not None and not model.beats_baselines):
+        words = f"Not applicable: the model is itself a simple model, {what}."
+        return ModelCheck("beats_baselines", None, words, applies=False)
     words = {
         True: "The model ranks significantly better than each baseline.",
         False: "No significant improvement over the baselines. A baseline is easier to explain.",
@@ -274,12 +295,19 @@ def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
     yield information_needed(LOG_ODDS_MARGIN, found["level"], degrees) / information
 
 
-def check_stable(newest: Evaluation | None) -> ModelCheck:
-    """Return the check that nothing has changed since the validation, by the newest evaluation on new rows."""
+def check_stable(newest: Evaluation | None, served: ModelCalibration | None = None) -> ModelCheck:
+    """Return the check that neither ranking nor data have changed since the validation, by the newest evaluation on new
+    rows. Whether the probabilities are right is another check. `served` is the model's calibration.
+    """
     if newest is None:
         return ModelCheck("stable", None, "The model was not evaluated on newer rows.")
-    drift: Json = newest.drift or {}
-    words = f"On {_named(newest)}: {drift['summary']}"
+    drift: Json = without_probabilities(newest.drift or {})
+    note = ""
+    if served is not None and is_recalibrated(newest.metrics, served.version):
+        drift = after_recalibration(drift)
+        when = datetime.fromtimestamp(served.created_at, UTC).strftime("%Y-%m-%d")
+        note = f" (The probabilities were recalibrated after this evaluation, on {when}.)"
+    words = f"On {_named(newest)}: {drift['summary']}{note}"
     areas = [area for area in drift["areas"] if area["of"] in _OF_CHANCE] or drift["areas"]
     unknown = [area for area in areas if not _is_complete(area)]
     areas = [area for area in areas if _is_complete(area)]

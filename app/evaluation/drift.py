@@ -229,20 +229,53 @@ def measure_drift(
         features.sort(key=by_weight)
         for each in features[_WITH_BINS:]:
             each["bins"] = None
-    moved = [each for each in features or () if each["changed"]]
-    weighty = any(map(matters_to_model, moved))
-    others = [test for test in tests if "name" not in test]
+    found = {"areas": areas, "prevalence": prevalence, "probabilities": probabilities}
+    found |= {"features": features, "scores": shifts}
+    listed = features and features[:_LISTED]
+    return {"level": level, **_verdict(found), **found, "features": listed}
+
+
+def _verdict(drift: Json) -> Json:
+    """Return whether the tests of a drift report a change, and their summary."""
+    areas, probabilities, shifts = drift["areas"], drift.get("probabilities", []), drift["scores"]
+    prevalence, features = drift.get("prevalence"), drift["features"] or ()
+    moved = [each for each in features if each["changed"]]
+    others = [*areas, *filter(None, [prevalence]), *probabilities, *shifts]
     return {
-        "level": level,
-        "changed": weighty or any(test["changed"] for test in others),
+        "changed": any(map(matters_to_model, moved)) or any(test["changed"] for test in others),
         "summary": _sum_up(areas, prevalence, probabilities, moved, shifts)
-        + _untested(features or (), shifts),
-        "areas": areas,
-        "prevalence": prevalence,
-        "probabilities": probabilities,
-        "features": features and features[:_LISTED],
-        "scores": shifts,
+        + _untested(features, shifts),
     }
+
+
+def is_recalibrated(metrics: Json | None, version: int | None) -> bool:
+    """Return True if the metrics of an evaluation are of an earlier calibration than the one with this version, which
+    the model has now.
+    """
+    tested = ((metrics or {}).get("calibration") or {}).get("version")
+    return tested is not None and version is not None and tested < version
+
+
+def without_probabilities(drift: Json) -> Json:
+    """Return a stored drift without the errors of the probabilities, with the verdict of its other tests."""
+    return _without(drift, {"probabilities": []})
+
+
+def after_recalibration(drift: Json) -> Json:
+    """Return a stored drift without what a later recalibration has replaced: the errors of the probabilities, and the
+    change of the fraction of positives, which the new calibration follows.
+    """
+    return _without(drift, {"probabilities": [], "prevalence": None})
+
+
+def _without(drift: Json, left_out: Json) -> Json:
+    """Return a drift without some tests; its verdict is stated again if one of them reports a change."""
+    tests = [*drift.get("probabilities", []), *filter(None, [drift.get("prevalence")])]
+    kept = {**drift, **left_out}
+    remaining = [*kept["probabilities"], *filter(None, [kept.get("prevalence")])]
+    if not any(test["changed"] for test in tests if test not in remaining):
+        return kept
+    return kept | _verdict(kept)
 
 
 def _matters(test: Json) -> bool:
@@ -539,11 +572,15 @@ def _sum_up(
     elif changed:
         sentences.append("The distribution of all scores has changed.")
     if not worse and not better:
-        sentences.append(
-            "The ranking quality has not changed significantly since validation."
-            if sentences
-            else "No significant change since validation."
+        if not sentences:
+            return "No significant change since validation."
+        values = ", ".join(
+            f"{_name(each)} {each['after']['value']:.3f} here, {each['before']['value']:.3f} at validation"
+            for each in areas[:1]
+            if each["before"]["value"] is not None and each["after"]["value"] is not None
         )
+        same = "The ranking has not changed significantly" + (f" ({values})" if values else "")
+        return f"{same}. Other changes: {' '.join(sentences)}"
     return " ".join(sentences)
 
 

@@ -134,7 +134,7 @@ def read_checks(
     four-fifths rule at the threshold in use. No rows are read: for the last three, evaluate the model on newer rows.
     """
     model, found = context.db.reading(check_model, caller.owner, ref, favourable)
-    passed = {each.passed for each in found}
+    passed = {each.passed for each in found if each.applies}
     return ModelChecks(
         model_id=model.id,
         passed=False if False in passed else None if None in passed else True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import ColumnElement, Subquery, func, insert, select, tuple_
+from sqlalchemy import ColumnElement, Subquery, case, func, insert, null, select, tuple_
 from sqlalchemy.orm import Session, aliased, joinedload, selectinload
 
 from app.platform.sql import Json, db_now
@@ -94,8 +94,11 @@ def newest_of_models(
 def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
     """Return up to `limit` of the owner's models whose newest ready evaluation found a change, those that nobody has
     acknowledged first, and then the last evaluated first; without deleted models. Each has the
-    members of `operations.overview.DriftedModel`.
+    members of `operations.overview.DriftedModel`, and the stored `drift` if the model was recalibrated after the
+    evaluation, otherwise None.
     """
+    tested = Evaluation.metrics[("calibration", "version")].as_integer()
+    recalibrated = Model.calibration_version > tested
     ready = _ranked_ready(owner)
     statement = (
         select(
@@ -107,6 +110,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
             Evaluation.dataset_name,
             Evaluation.created_at,
             Evaluation.drift["summary"].as_string().label("summary"),
+            case((recalibrated, Evaluation.drift), else_=null()).label("drift"),
             Acknowledgement.reason,
             Acknowledgement.author,
             Acknowledgement.at,

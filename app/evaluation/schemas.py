@@ -809,7 +809,7 @@ class ModelChecks(Resource):
 
     model_id: ModelId
     passed: bool | None = Field(
-        description="True if all checks passed, false if at least one failed, otherwise null."
+        description="True if all checks that apply passed, false if at least one failed, otherwise null."
     )
     checks: list[ModelCheck] = Field(description="The five checks.")
 

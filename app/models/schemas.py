@@ -25,6 +25,7 @@ from app.models.metric_schemas import AnyMetrics
 from app.models.operating_point_schemas import Cutoff, OperatingPoint, OperatingPoints
 from app.models.rows import ModelRows
 from app.models.service import Listed
+from app.models.simple import beats_baselines
 from app.platform.documents import (
     LabelValues,
     ModelFeature,
@@ -83,7 +84,7 @@ class ModelSummary(Resource):
     )
     beats_baselines: bool | None = Field(
         description="True if the model is significantly better than every baseline: see `…/baselines`. Null "
-        "without baselines."
+        "without baselines, and for a logistic regression or a linear SVM for the AUC, which are baselines themselves."
     )
     dataset_id: DatasetId
     dataset: DatasetVersion | None = Field(
@@ -182,7 +183,11 @@ def listed_of(found: Listed) -> ListedModel:
     auc = None if row is None else Interval(value=row.auc, low=row.auc_low, high=row.auc_high)
     model = found.model
     return ListedModel.from_row(
-        model, algorithm=_algorithm_of(model), aliases=found.aliases, auc=auc
+        model,
+        algorithm=_algorithm_of(model),
+        aliases=found.aliases,
+        auc=auc,
+        beats_baselines=beats_baselines(model),
     )
 
 
@@ -195,6 +200,7 @@ def model_of(
     return Model.from_row(
         row,
         rows=rows,
+        beats_baselines=beats_baselines(row),
         algorithm=_algorithm_of(row),
         aliases=aliases,
         dialect=notation_fields(row.table_dialect) or None,

@@ -11,12 +11,13 @@ from pydantic import Field
 
 from app.evaluation import repository
 from app.evaluation.checks import Acknowledgement
+from app.evaluation.drift import after_recalibration, is_recalibrated
 from app.evaluation.service import seen_of
 from app.http.schemas import ModelId, Resource, Timestamp, one_of
 from app.models import repository as model_rows
 from app.models.service import VALIDATION
 from app.platform.documents import StoredMemo
-from app.platform.sql import Session
+from app.platform.sql import Json, Session
 from app.platform.tables import Acknowledgement as AcknowledgementRow
 from app.platform.tables import Evaluation, ModelAlias, ModelMetrics
 
@@ -45,7 +46,11 @@ class LiveAlias(Resource):
         description="Time of that evaluation. Null if there is none."
     )
     changed: bool | None = Field(
-        description="True if that evaluation found a change. Null without one."
+        description="True if that evaluation found a change that a later recalibration has not handled. Null without "
+        "an evaluation."
+    )
+    recalibrated_at: Timestamp | None = Field(
+        description="Time of the last recalibration, if it was after that evaluation; otherwise null."
     )
     acknowledgement: Acknowledgement | None = Field(
         description="Who has seen that change, when, and why nothing else is done. Null if nobody has, or if there is "
@@ -75,7 +80,11 @@ def list_live(
     calibrated = model_rows.last_calibrated(session, ids)
     live = []
     for alias, model in found:
-        evaluation = checked.get(model.id)
+        evaluation, drift, recalibrated_at = checked.get(model.id), None, None
+        if evaluation is not None:
+            drift = evaluation.drift or {}
+            if is_recalibrated(evaluation.metrics, model.calibration_version):
+                drift, recalibrated_at = after_recalibration(drift), calibrated.get(model.id)
         outdated_here = (alias.name, alias.alias) in outdated
         live.append(
             LiveAlias.from_row(
@@ -85,17 +94,23 @@ def list_live(
                 flagged=_flagged(alias, metrics.get(model.id)),
                 evaluation_id=None if evaluation is None else evaluation.id,
                 evaluated_at=None if evaluation is None else evaluation.created_at,
-                changed=None if evaluation is None else (evaluation.drift or {})["changed"],
-                acknowledgement=_acknowledgement(evaluation),
-                next_step=_next_step(evaluation, calibrated.get(model.id), outdated=outdated_here),
+                changed=None if drift is None else drift["changed"],
+                recalibrated_at=recalibrated_at,
+                acknowledgement=_acknowledgement(evaluation, drift),
+                next_step=_next_step(
+                    evaluation,
+                    drift,
+                    recalibrated=recalibrated_at is not None,
+                    outdated=outdated_here,
+                ),
             )
         )
     return live
 
 
-def _acknowledgement(checked: Evaluation | None) -> AcknowledgementRow | None:
+def _acknowledgement(checked: Evaluation | None, drift: Json | None) -> AcknowledgementRow | None:
     """Return the acknowledgement of the change that an evaluation found; None without one."""
-    if checked is None or not (checked.drift or {})["changed"]:
+    if checked is None or drift is None or not drift["changed"]:
         return None
     return checked.acknowledgement
 
@@ -110,22 +125,21 @@ def _flagged(alias: ModelAlias, of: ModelMetrics | None) -> float | None:
 
 
 def _next_step(
-    checked: Evaluation | None, calibrated: float | None, *, outdated: bool
+    checked: Evaluation | None, drift: Json | None, *, recalibrated: bool, outdated: bool
 ) -> NextStep | None:
-    """Return the recommended next step; None if there is none. An evaluation before the last recalibration does not
-    count for the probabilities. An acknowledged one asks for nothing.
+    """Return the recommended next step; None if there is none. `drift` is that of the evaluation, without what a later
+    recalibration has handled. An acknowledged change asks for nothing.
     """
     if outdated:
         return "compare"
-    if checked is None or checked.drift is None:
+    if checked is None or drift is None:
         return "evaluate"
-    if not checked.drift["changed"] or checked.acknowledgement is not None:
+    if _acknowledgement(checked, drift) is not None:
         return None
-    wrong = any(test["changed"] for test in checked.drift.get("probabilities", ()))
-    worse = any(
-        area["changed"] and area["change"]["value"] < 0.0 for area in checked.drift["areas"]
-    )
-    if wrong and not worse:
-        recalibrated = calibrated is not None and calibrated > checked.created_at
+    worse = any(area["changed"] and area["change"]["value"] < 0.0 for area in drift["areas"])
+    if worse:
+        return "retrain"
+    tests = (checked.drift or {}).get("probabilities", ())
+    if any(test["changed"] for test in tests):
         return "evaluate" if recalibrated else "recalibrate"
-    return "retrain" if worse else None
+    return None

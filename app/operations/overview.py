@@ -12,6 +12,7 @@ from app.datasets import service as datasets
 from app.datasets.schemas import ListedDataset
 from app.evaluation import comparisons
 from app.evaluation.checks import Acknowledgement
+from app.evaluation.drift import after_recalibration
 from app.evaluation.repository import find_drifted
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.schemas import DatasetId, EvaluationId, ModelId, Resource, Timestamp
@@ -20,7 +21,7 @@ from app.jobs.schemas import Job
 from app.models import service as models
 from app.models.schemas import ListedModel, listed_of
 from app.operations.live import LiveAlias, list_live
-from app.platform.sql import Session
+from app.platform.sql import Json, Session
 from app.platform.tables import FINAL_STATES
 
 router = APIRouter(prefix="/v1/overview", tags=["overview"], route_class=GuardedRoute)
@@ -81,7 +82,8 @@ class Overview(Resource):
     )
     drifted: list[DriftedModel] = Field(
         description="Models that changed significantly according to their newest ready evaluation: those that nobody "
-        "has acknowledged first, and then the most recently evaluated first."
+        "has acknowledged first, and then the most recently evaluated first. If the model was recalibrated afterwards, "
+        "changes of its probabilities and of the fraction of positives do not count."
     )
     has_more_drifted: bool = Field(description="True if there are more such models than `limit`.")
     outdated: list[OutdatedAlias] = Field(
@@ -111,6 +113,22 @@ def read_overview(
     return context.db.reading(find_overview, caller.owner, limit)
 
 
+def _still_drifted(found: list[Json]) -> list[Json]:
+    """Return the models whose changes a recalibration after the evaluation has not handled, each with the summary of
+    the remaining changes.
+    """
+    still = []
+    for each in found:
+        if (drift := each["drift"]) is not None:
+            drift = after_recalibration(drift)
+            if not drift["changed"]:
+                continue
+            still.append(each | {"summary": drift["summary"]})
+        else:
+            still.append(each)
+    return still
+
+
 def find_overview(session: Session, owner: str, limit: int) -> Overview:
     """Return the overview of an owner's jobs and resources. The number of SQL statements is constant."""
     first: dict[str, Any] = {"limit": limit, "after": None}
@@ -122,7 +140,7 @@ def find_overview(session: Session, owner: str, limit: int) -> Overview:
     newest = jobs.list_page(session, owner, limit=LOOKED_THROUGH)
     ended = [job for job in newest.data if job.state in FINAL_STATES]
     failed = jobs.list_page(session, owner, unresolved=True, limit=limit)
-    drifted = find_drifted(session, owner, limit + 1)
+    drifted = _still_drifted(find_drifted(session, owner, 4 * (limit + 1)))
     return Overview(
         under_way=[
             Job.of_row(row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from app.evaluation.drift import after_recalibration, is_recalibrated
 from app.evaluation.groups import groups_of
 from app.measures import CHECKS, rows_used, time_effect
 from app.platform.documents import ProxyAuc, StoredMemo
@@ -31,7 +32,7 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
     rows = [
         [
             CHECKS[each.name],
-            _ANSWERS[each.passed],
+            _ANSWERS[each.passed] if each.applies else "not applicable",
             "" if each.margin is None else f"{each.margin:g}",
             each.words,
         ]
@@ -44,9 +45,10 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
     if facts.curve_part is not None:
         sections.append(Section("Cutoff", list(_cutoffs(facts))))
     if (evaluated := _evaluation(facts, "stable")) is not None and evaluated.drift is not None:
-        sections.append(
-            Section("Changes since validation", list(_drift(evaluated, evaluated.drift)))
-        )
+        drift: Json = evaluated.drift
+        if (served := facts.calibration) and is_recalibrated(evaluated.metrics, served.version):
+            drift = after_recalibration(evaluated.drift)
+        sections.append(Section("Changes since validation", list(_drift(evaluated, drift))))
     if (evaluated := _evaluation(facts, "groups")) is not None:
         sections.append(Section("Groups", list(_groups(evaluated))))
     if facts.model.protected:
@@ -181,7 +183,7 @@ def _drift(evaluated: Evaluation, drift: Json) -> Iterator[Block]:
     yield Paragraph(
         f"On {evaluated.dataset_name}, evaluated {document.moment(evaluated.created_at)}: {drift['summary']}"
     )
-    compared = [*drift["areas"], *filter(None, [drift["prevalence"]])]
+    compared = [*drift["areas"], *filter(None, [drift.get("prevalence")])]
     names = {"auc": "AUC", "pauc": "partial AUC", "prevalence": "fraction of positives"}
     rows = [
         [

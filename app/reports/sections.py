@@ -10,6 +10,7 @@ from app import __version__
 from app.measures import area, measures, metric, rows_used
 from app.models import threshold_groups
 from app.models.curves import PartCurve
+from app.models.simple import is_baseline, linear_model
 from app.models.threshold_groups import GroupsAtThreshold, members_of
 from app.platform.documents import Baseline, LeaderboardRow
 from app.platform.tables import (
@@ -283,11 +284,11 @@ MAX_BASELINES = 50
 Json = dict[str, Any]
 
 
-def baselines(found: ModelBaselines, beats: bool | None) -> list[Block]:
+def baselines(found: ModelBaselines, model: Model) -> list[Block]:
     """Return the content of the section on baselines: each baseline on each window, and whether the model is
     significantly better.
     """
-    blocks: list[Block] = [Paragraph(" ".join(_baselines_in_words(found, beats)))]
+    blocks: list[Block] = [Paragraph(" ".join(_baselines_in_words(found, model)))]
     if found.windows:
         head = ["measure", "ranker", "value", "difference", "p", "p, adjusted"]
         blocks.append(Table(head, list(_baseline_rows(found))))
@@ -306,16 +307,19 @@ def _baseline_note(baseline: Baseline) -> str | None:
     return None
 
 
-def _baselines_in_words(found: ModelBaselines, beats: bool | None) -> Iterator[str]:
+def _baselines_in_words(found: ModelBaselines, model: Model) -> Iterator[str]:
     """Yield sentences on the comparison with baselines."""
     if found.skipped is not None:
         yield f"No baselines: {found.skipped}."
-    if beats is None:
+    if model.beats_baselines is None:
         return
     yield "Baselines were trained and compared with the model on the same splits. Differences are model minus baseline."
+    if is_baseline(model):
+        yield f"The model is itself a simple model, {linear_model(model)}, so it is not expected to be better."
+        return
     decided_on = next((each for each in found.windows if "metric" in each), found.decided_on)
     measure, level = _measure(decided_on), 1.0 - found.level
-    if beats:
+    if model.beats_baselines:
         yield f"By {measure}, the model is significantly better than every baseline (adjusted p below {level:.2g})."
     else:
         yield f"By {measure}, there is no significant improvement over the baselines. A simpler model may do as well."
@@ -556,7 +560,7 @@ def document_of(facts: Facts) -> Document:
     if facts.groups is not None:
         sections.append(Section("Protected groups", _groups(facts.groups)))
     if facts.baselines is not None:
-        compared = baselines(facts.baselines, model.beats_baselines)
+        compared = baselines(facts.baselines, model)
         sections.append(Section("Comparison with baselines", compared))
     if facts.leaderboard is not None:
         cost = facts.model.parameters.get("score_microseconds")
@@ -625,7 +629,7 @@ def _cautions(facts: Facts) -> Iterator[str]:
                 f"The model was validated on only {metrics[name]} {name}, so the intervals are wide. Rely on the "
                 "intervals, not on the values."
             )
-    if facts.model.beats_baselines is False:
+    if facts.model.beats_baselines is False and linear_model(facts.model) is None:
         yield "No significant improvement over the baselines on the same rows."
     train = facts.metrics.get("train")
     if facts.part == "validation" and train and "auc" in train:

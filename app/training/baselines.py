@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from app.models.objectives import metric_of, window_of
+from app.models.simple import BASELINES
 from app.platform.documents import (
     Objective,
     Parameters,
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
     from core.metrics.estimates import Adjustment
     from core.metrics.functionals.base import Metric
 
-
-BASELINES = ("logistic", "auc_svm")
 
 TIME_FRACTION = 0.1
 """Of the seconds that a job's fits took (of `auto`: of its budget), what its baselines may take."""

@@ -26,12 +26,13 @@ from app.jobs.progress import Callback
 from app.models.objectives import without_count
 from app.models.rows import SAMPLED
 from app.models.service import VALIDATION
+from app.models.simple import BASELINES
 from app.platform import documents
 from app.platform.documents import MonotoneProof, RandomSplits
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation, search
-from app.training.baselines import BASELINES, FIRST_ROWS, reserved_for
+from app.training.baselines import FIRST_ROWS, reserved_for
 from app.training.bipartite import BipartiteSplitData, BipartiteTable, in_files, scores_file
 from app.training.lists import GradedSplitData
 from app.training.multilabel import MultilabelSplitData
@@ -579,7 +580,8 @@ def _thin(
         return split_data
     thin = split_data.thinned(n_rows / n_train, seed)
     outcome["notes"].append(
-        f"the {SAMPLED} ({thin.n_learnt:,} of {n_train:,} training rows): {why}"
+        f"the {SAMPLED} ({thin.n_learnt:,} of {n_train:,} training rows): {why}. The model and its validation are not "
+        "affected"
     )
     return thin
 
@@ -639,11 +641,11 @@ def fit_members(
     until = clock() + limit
     fit = partial(fit_chosen, chosen, split_data.fit, callback, until, clock)
     ranker, seconds, notes = _timed(fit)
-    if len(members) > 1:
-        notes = fold_stopped(notes)
+    notes = fold_stopped(notes)
     if clock() > until:
         notes.append(
-            "the final fit was stopped at the end of the budget, so the same seed may give another model"
+            "the final fit was stopped at the end of the budget, so the same seed may give another model. Set a longer "
+            "budget for a complete fit"
         )
     return ranker, seconds, notes
 
@@ -652,18 +654,25 @@ _STOPPED = re.compile(r"stopped after \d+ of \d+ (?!members)")
 
 
 def fold_stopped(notes: Sequence[str]) -> list[str]:
-    """Return the warnings of the fits of a rank average; those about fits that were stopped early are combined into
-    one.
+    """Return the warnings of the fits of a model; those about fits that were stopped early are combined into one, which
+    says what it means.
 
     Examples
     --------
-    >>> fold_stopped(["stopped after 3 of 40 rounds", "stopped after 1 of 9 rounds", "a column is empty"])
-    ['2 of the last fits were stopped before they were complete', 'a column is empty']
+    >>> fold_stopped(["stopped after 3 of 40 rounds", "stopped after 1 of 9 rounds", "a column is empty"])[1:]
+    ['a column is empty']
     """
+    stopped = [each for each in notes if _STOPPED.match(each)]
     others = [each for each in notes if not _STOPPED.match(each)]
-    if (count := len(notes) - len(others)) > 1:
-        return [f"{count} of the last fits were stopped before they were complete", *others]
-    return list(notes)
+    if not stopped:
+        return others
+    which = f"the final fit was {stopped[0]}"
+    if len(stopped) > 1:
+        which = f"{len(stopped)} of the last fits were stopped before they were complete"
+    return [
+        f"{which}: the model has what was trained until then. It may rank better with more time",
+        *others,
+    ]
 
 
 def _members_of(part: BaselinePart) -> list[documents.Member]:

@@ -339,7 +339,8 @@ def _note_monotone(proof: MonotoneProof | None) -> list[str]:
     if proof is None or proof["verdict"] == "proven":
         return []
     return [
-        f"the monotone constraints are {proof['verdict'].replace('_', ' ')} for the fitted model"
+        f"the monotone constraints are {proof['verdict'].replace('_', ' ')} for the fitted model: do not rely on them. "
+        "Use an algorithm or parameters for which they can be proven"
     ]
 
 
@@ -359,7 +360,10 @@ def _note_empty(names: list[str]) -> list[str]:
         return []
     shown = ", ".join(repr(name) for name in names[:10])
     features_have = counted(len(names), "feature has", "features have")
-    return [f"{features_have} no values in the training rows: {shown}"]
+    return [
+        f"{features_have} no values in the training rows, so the model does not use "
+        f"{'it' if len(names) == 1 else 'them'}: {shown}. Check whether the column was read as intended"
+    ]
 
 
 def _note_repeated(data: BipartiteTable | SplitData) -> list[str]:
@@ -382,10 +386,13 @@ def _note_baselines(compared: BaselinesRecord | None) -> list[str]:
     for baseline in [] if compared is None else compared["baselines"]:
         name, rows, of_rows = baseline["algorithm"], baseline["rows"], baseline["of_rows"]
         if baseline["failed"]:
-            notes.append(f"the baseline {name} could not be trained: {baseline['failed']}")
+            notes.append(
+                f"the baseline {name} could not be trained, so the model was not compared with it: {baseline['failed']}"
+            )
         elif rows is not None and of_rows is not None and rows < of_rows:
             notes.append(
-                f"the baseline {name} was trained on a sample ({rows:,} of {of_rows:,} rows) to save time"
+                f"the baseline {name} was trained on a sample ({rows:,} of {of_rows:,} rows) to save time, so it may "
+                "be weaker than it could be. Train with baselines true to use all rows"
             )
     return notes
 

@@ -25,6 +25,7 @@ from app.http.schemas import (
 )
 from app.jobs import parameters
 from app.jobs.objectives import OBJECTIVES, Auc, ObjectiveBody
+from app.models.simple import beats_baselines, is_baseline
 from app.platform.documents import Baseline, FoldAuc, LeaderboardRow, Member
 from app.platform.errors import NAME_PATTERN, invalid, shown
 from app.platform.tables import Model, ModelBaselines
@@ -390,7 +391,12 @@ class Baselines(Resource):
     beats: bool | None = Field(
         description="True if the model is better than every baseline, by `metric` or else by the area over "
         "`decided_on`, each with an adjusted p-value below 1 − `level`. False also if there are too "
-        "few rows for a test. Null if no baseline was trained."
+        "few rows for a test. Null if no baseline was trained, or if `is_baseline`."
+    )
+    is_baseline: bool = Field(
+        default=False,
+        description="True if the model is itself of the same kind as a baseline: a logistic regression or a linear SVM "
+        "for the AUC. The differences then show only the effect of its parameters.",
     )
     decided_on: BaselineWindow = Field(
         description="Window of the job's objective. For `tpr`: the window that the model is trained for."
@@ -421,7 +427,8 @@ def baselines_of(model: Model, found: ModelBaselines) -> Baselines:
     return Baselines.from_row(
         found,
         model_id=model.id,
-        beats=model.beats_baselines,
+        beats=beats_baselines(model),
+        is_baseline=is_baseline(model),
         windows=[each for each in found.windows if "metric" not in each],
         metric=next((each for each in found.windows if "metric" in each), None),
     )

@@ -138,7 +138,7 @@ class TrainingData:
             if validation_mask is not None:
                 warn(
                     "early stopping holds out duplicates of training rows, because all rows of a class are equal: the "
-                    "number of rounds may be too high"
+                    "number of rounds may be too high. Set n_rounds, or add features that distinguish the rows"
                 )
         if validation_mask is None:
             raise InvalidData(

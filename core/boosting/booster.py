@@ -453,7 +453,8 @@ class Booster(ContributionRanker):
                 )
             if chooses:
                 warn(
-                    f"n_rounds was set to {DEFAULT_ROUNDS}: with only one query, none can be held out to choose it"
+                    f"n_rounds was set to {DEFAULT_ROUNDS}: with only one query, none can be held out to choose it. "
+                    "Set n_rounds, or add queries"
                 )
             chooses = False
         if chooses:
@@ -484,7 +485,8 @@ class Booster(ContributionRanker):
             if self.early_stopping_rounds is not None:
                 raise
             warn(
-                f"n_rounds was set to {DEFAULT_ROUNDS}, because it could not be chosen on held-out rows: {error}"
+                f"n_rounds was set to {DEFAULT_ROUNDS}, because it could not be chosen on held-out rows: {error}. Set "
+                "n_rounds, or add rows of the rarer class"
             )
             self._fit_data(rows, callback)
             return

@@ -138,7 +138,8 @@ class ListedPairs(NamedTuple):
                 )
             warn(
                 "early stopping holds out pairs instead of items, because there are too few items: it measures the "
-                "order of new pairs of known items"
+                "order of new pairs of known items, so the number of rounds may be too high for new items. Set "
+                "n_rounds, or add items"
             )
             validation = _draw_mask(len(units), fraction, rng)[number]
             training = ~validation

@@ -307,37 +307,47 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             warn(departure, SupportWarning)
 
     def _describe_departure(self, is_proven: bool) -> str | None:
-        """Return a message on which other objective was minimised, and why; None if none was."""
+        """Return a message for the model's reader on which other objective was minimised, why, and what to do; None if
+        none was.
+        """
         low, high = self._window()
-        aim = f"the SVM objective for FPR {low:g} to {high:g}"
+        aim = f"false positive rates of {low:g} to {high:g}"
         if (low, high) == TOP:
-            aim = "the SVM objective for the highest negative"
-        constant = "All rows therefore have the same score. Use a wider window, more features or another algorithm"
+            aim = "the rows above the highest negative"
+        constant = "all rows have the same score, so the ranker does not rank"
+        advice = "Use a wider window, more features or an algorithm that is not linear"
         if not self.collapsed_:
             if not self._w.any():
                 return (
-                    f"no linear score improves {aim} by more than the tolerance, even combined with the AUC "
-                    f"(C = {self.C_:g}). {constant}"
+                    f"{constant}: no linear score is better than a constant one for {aim}, even together with the AUC "
+                    f"(C = {self.C_:g}). {advice}"
                 )
             if self.anchor_cost_ is None or self._anchor() != "auto":
                 return None
-            message = f"optimizing only {aim} did not rank the rows better than an SVM for the AUC"
+            reason = "because training for them alone did not rank held-out rows better than an SVM for the AUC"
         elif is_proven:
-            message = (
-                f"no linear score improves {aim}, whatever C is: for every linear score, the highest negatives score "
-                "on average at least as high as the positives"
+            reason = (
+                "because training for them alone would give all rows the same score: whatever the coefficients, the "
+                "highest negatives score on average at least as high as the positives"
             )
         else:
-            message = f"the solver found no linear score that improves {aim}"
+            reason = (
+                "because training for them alone found no score that is better than a constant one"
+            )
+        if self.anchor_cost_ is None:
+            message = f"{constant}, {reason}"
+        else:
+            message = (
+                f"the ranker was trained for the AUC as well as for {aim}, {reason}. Its metrics are valid "
+                f"(C = {self.C_:g} for the window, {self.anchor_cost_:g} for the AUC)"
+            )
+            advice = (
+                "For a better order at the top of the list, try an algorithm that is not linear"
+            )
         if self.critical_fpr_ is not None:
             with_svm = " with pauc_svm" if (low, high) == TOP else ""
-            message += f". Windows with fpr_max of {self.critical_fpr_:.3g} or more can be optimized{with_svm}"
-        if self.anchor_cost_ is None:
-            return f"{message}. {constant}"
-        return (
-            f"{message}. The ranker therefore optimizes it together with the AUC (C = {self.C_:g} for the window, "
-            f"{self.anchor_cost_:g} for the AUC)"
-        )
+            advice += f", or train{with_svm} for a window with fpr_max of {self.critical_fpr_:.3g} or more"
+        return f"{message}. {advice}"
 
     def _fit_design(self, data: TrainingData, callback: Callback) -> LinearRows:
         if self.feature_map is None:

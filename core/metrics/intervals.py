@@ -595,7 +595,7 @@ def missing_test_warning(
     where = "in the window" if windowed else ""
     where = " ".join(filter(None, (where, "" if parts == 1.0 else "in each fold")))
     words = (
-        f"differences of {name} have no p-values: they need at least {least} independent {kind}"
+        f"it was not tested whether models differ in {name}: a test needs at least {least} independent {kind}"
         f"{' ' + where if where else ''}, but there are {scarcer:.2g}"
     )
     if scarcer == 0.0:
@@ -646,8 +646,8 @@ def _area_warning(
         factor = max(factor, (unseen / reach) ** 2)
     needed = math.ceil(count * factor)
     return (
-        f"the interval of {area_name(window)} may miss the true value: {known} are too few. About {needed:,} {kind} "
-        "are needed"
+        f"the confidence interval of {area_name(window)} may be too narrow, because it is from only {known}. Do not "
+        f"base a decision on it: about {needed:,} {kind} are needed for a reliable interval"
     )
 
 

@@ -708,7 +708,7 @@ class Auto:
         elif hurried:
             text = (
                 f"the time left influenced the trials of these phases: {', '.join(hurried)}. The same seed may give "
-                "another model"
+                "another model. With a longer budget this is less likely"
             )
             note = Note(NoteKind.HURRIED, text, tuple(hurried))
         else:
@@ -773,10 +773,13 @@ class Auto:
         note = Note(
             NoteKind.LONGER,
             "the best candidate was still improving at its time limit, so it is fitted with as many rounds as the "
-            "budget allows",
+            "budget allows. A longer budget may give a better model",
         )
         if rows < 1.0:
-            text = f"the budget was too short for all rows: the model is trained on {100 * rows:.2g} % of them"
+            text = (
+                f"the budget was too short for all rows: the model is trained on {100 * rows:.2g} % of them. Set a "
+                "longer budget to train it on all"
+            )
             note = Note(NoteKind.FEWER_ROWS, text)
         return replace(chosen, members=tuple(members), rows=rows, notes=(*chosen.notes, note))
 

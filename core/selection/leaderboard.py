@@ -282,7 +282,7 @@ def finish(
     if (copies := len(chosen) - len(single)) > 0:
         text = (
             f"{copies} of the {len(chosen)} rankers in the mean rank {'is' if copies == 1 else 'are'} another ranker "
-            "refitted with a different random seed, which makes the mean more stable"
+            "refitted with a different random seed. This makes the mean more stable, and you need to do nothing"
         )
         notes = (Note(NoteKind.COPIES, text),)
     if (why := history.trees_failed()) is not None:

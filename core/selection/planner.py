@@ -562,7 +562,10 @@ def fit_chosen(
     except StopFit:
         if not is_late:
             raise
-        message = "the fit had nothing to keep at its time limit, so the limit was extended"
+        message = (
+            "the final fit took longer than its time limit, because it could not be stopped halfway: it is complete, "
+            "and you need to do nothing"
+        )
         warn(message)
         ranker = make_ranker(chosen)
         fit(ranker, callback)

@@ -292,7 +292,8 @@ def checks(model: Model, *, url: Url = None, key: Key = None, as_json: AsJson = 
     for each in found.checks:
         margin = "" if each.margin is None else f"{each.margin:g}"
         more = "" if each.more_rows is None else f"{each.more_rows:,}"
-        table.add_row(each.name, _ANSWERS[each.passed], margin, more, each.words)
+        answer = _ANSWERS[each.passed] if each.applies else "not applicable"
+        table.add_row(each.name, answer, margin, more, each.words)
     out.print(table, markup=False, soft_wrap=False)
 
 

@@ -18,7 +18,7 @@ def checks(client: httpx.Client, model: str) -> dict[str, dict[str, Any]]:
     answer = client.get(f"/v1/models/{model}/checks")
     assert answer.status_code == 200, answer.text
     found = answer.json()
-    passed = [each["passed"] for each in found["checks"]]
+    passed = [each["passed"] for each in found["checks"] if each["applies"]]
     assert found["passed"] == (False if False in passed else None if None in passed else True)
     assert all(each["words"] for each in found["checks"])
     told = {each["name"]: each for each in found["checks"]}
@@ -61,8 +61,13 @@ def test_what_each_check_tells(start: Callable[..., Service]) -> None:
     job = service.train(client, old, algorithm={"name": "logistic"}, baselines=True)
     model = job["output"]["id"]
     told = checks(client, model)
-    # Logistic regression is not better than itself; nothing newer is known.
-    assert [each["passed"] for each in told.values()] == [True, False, None, None, None]
+    # Whether it is better than logistic regression does not apply to it; nothing newer is known.
+    assert [each["passed"] for each in told.values()] == [True, None, None, None, None]
+    assert [name for name, each in told.items() if not each["applies"]] == ["beats_baselines"]
+    assert client.get(f"/v1/models/{model}").json()["beats_baselines"] is None
+    compared = client.get(f"/v1/models/{model}/baselines").json()
+    assert (compared["beats"], compared["is_baseline"]) == (None, True)
+    assert len(compared["windows"]) > 0
     assert {each["evaluation_id"] for each in told.values()} == {None}
     # Four hundred rows of the validation are too few for the probabilities, and cannot test later rows.
     assert told["probabilities"]["evidence"] == "cross_fitted"
@@ -73,7 +78,7 @@ def test_what_each_check_tells(start: Callable[..., Service]) -> None:
     same = evaluated(service, client, model, of_regions(2_000, 1, differ=False), group_by="region")
     told = checks(client, model)
     # Not tested finds a difference between groups, but they are too small to exclude one.
-    assert [each["passed"] for each in told.values()] == [True, False, True, True, None]
+    assert [each["passed"] for each in told.values()] == [True, None, True, True, None]
     for name in ("probabilities", "stable", "groups"):
         assert told[name]["evaluation_id"] == same
         assert told[name]["evidence"] == "evaluation"
@@ -84,7 +89,7 @@ def test_what_each_check_tells(start: Callable[..., Service]) -> None:
     # Half of the rows have labels that the features do not tell.
     other = evaluated(service, client, model, of_regions(600, 2, differ=True), group_by="region")
     told = checks(client, model)
-    assert [each["passed"] for each in told.values()] == [True, False, False, False, False]
+    assert [each["passed"] for each in told.values()] == [True, None, False, False, False]
     for name in ("probabilities", "stable", "groups"):
         assert told[name]["evaluation_id"] == other
     assert "north" not in told["stable"]["words"]
@@ -92,7 +97,7 @@ def test_what_each_check_tells(start: Callable[..., Service]) -> None:
 
     # What is in the trash tells nothing.
     assert client.delete(f"/v1/evaluations/{other}").status_code == 204
-    assert results(client, model) == [True, False, True, True, None]
+    assert results(client, model) == [True, None, True, True, None]
 
 
 def test_few_new_rows_do_not_show_that_a_model_is_stable(start: Callable[..., Service]) -> None:
@@ -207,3 +212,50 @@ def test_who_may_ask(start: Callable[..., Service]) -> None:
     refused(client.get("/v1/models/none/checks"), 404, "not_found", "none")
     refused(service.client(service.key("other")).get(address), 404, "not_found", model)
     refused(service.client(service.key(scopes=["score"])).get(address), 403, "forbidden")
+
+
+def with_fewer_negatives(rows: int, seed: int) -> str:
+    """A table in which a part of the negatives is left out: each class is as before, but more rows are positive."""
+    rng = np.random.default_rng(seed)
+    head, *lines = table(rows, seed).splitlines()
+    return "\n".join([head, *(x for x in lines if x.endswith("yes") or rng.random() < 0.6), ""])
+
+
+def test_a_recalibration_handles_the_findings_on_probabilities(
+    start: Callable[..., Service],
+) -> None:
+    service = start()
+    client = service.client(service.key())
+    model = service.train(client, service.upload(client, table(3_000)))["output"]["id"]
+    client.put("/v1/models/churn/aliases/live", json={"model_id": model})
+    tested = evaluated(service, client, model, with_fewer_negatives(6_000, 5))
+    drift = client.get(f"/v1/evaluations/{tested}").json()["drift"]
+    assert any(test["changed"] for test in drift["probabilities"])
+    assert not any(area["changed"] for area in drift["areas"])
+    told = checks(client, model)
+    assert told["probabilities"]["passed"] is False
+    overview = client.get("/v1/overview").json()
+    assert [each["evaluation_id"] for each in overview["drifted"]] == [tested]
+    (live,) = overview["live"]
+    assert (live["changed"], live["next_step"]) == (True, "recalibrate")
+    assert live["recalibrated_at"] is None
+
+    newer = service.upload(client, with_fewer_negatives(6_000, 6), name="for the calibration")
+    client.put(f"/v1/models/{model}/calibration", json={"dataset_id": newer})
+    service.work()
+    told = checks(client, model)
+    assert told["probabilities"]["passed"] is not False
+    assert told["stable"]["passed"] is not False
+    assert told["stable"]["evaluation_id"] == tested
+    overview = client.get("/v1/overview").json()
+    assert overview["drifted"] == []
+    (live,) = overview["live"]
+    assert (live["changed"], live["next_step"]) == (False, "evaluate")
+    assert live["recalibrated_at"] is not None
+    # The evaluation itself stays as it was.
+    assert client.get(f"/v1/evaluations/{tested}").json()["drift"] == drift
+
+    evaluated(service, client, model, with_fewer_negatives(6_000, 7))
+    (live,) = client.get("/v1/overview").json()["live"]
+    assert live["recalibrated_at"] is None
+    assert live["next_step"] != "recalibrate"

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import pytest
 
-from app.platform.tables import ModelBaselines, ModelLeaderboard
+from app.platform.tables import Model, ModelBaselines, ModelLeaderboard
 from app.reports import document
 from app.reports import document as words
 from app.reports import sections as rivals
@@ -109,6 +109,20 @@ def test_what_auto_has_tried(sentences: Sentences) -> None:
     assert note.words.endswith("so it is")
 
 
+def model_of(beats: bool | None, algorithm: str = "rankboost") -> Model:
+    return Model(algorithm=algorithm, parameters={}, beats_baselines=beats)
+
+
+def test_a_model_that_is_itself_a_baseline_has_no_verdict_on_baselines() -> None:
+    found = ModelBaselines(level=0.95, baselines=[], windows=[], decided_on={}, skipped=None)
+    words = {
+        rivals.baselines(found, model_of(False, algorithm))[0].words  # type: ignore[union-attr]
+        for algorithm in ("logistic", "auc_svm")
+    }
+    assert len(words) == 2
+    assert not any("significant" in each for each in words)
+
+
 @pytest.mark.parametrize(
     ("beats", "said"),
     [(True, "significantly better than every baseline"), (False, "no significant improvement")],
@@ -126,7 +140,7 @@ def test_the_verdict_on_the_controls(beats: bool, said: str) -> None:
         decided_on={"fpr_min": 0.0, "fpr_max": 0.05},
         skipped=None,
     )
-    verdict, table, failures = rivals.baselines(found, beats)
+    verdict, table, failures = rivals.baselines(found, model_of(beats))
     assert isinstance(verdict, Paragraph)
     assert said in verdict.words
     assert isinstance(table, Table)
@@ -141,7 +155,7 @@ def test_skipped_controls_say_why() -> None:
     found = ModelBaselines(
         level=0.95, baselines=[], windows=[], decided_on={}, skipped="the table is too large"
     )
-    (only,) = rivals.baselines(found, None)
+    (only,) = rivals.baselines(found, model_of(None))
     assert isinstance(only, Paragraph)
     assert only.words.endswith(": the table is too large.")
 

@@ -123,7 +123,7 @@ def test_a_collapse_is_told_on_the_model(bench: Workbench, shift: float, collaps
     assert job.state == JobState.SUCCEEDED, job.error
     model = bench.model(job)
     assert (model.optimised_for, model.parameters["fpr_max"]) == (TOP, 0.05)
-    assert any("no linear score" in w for w in model.warnings) == collapses
+    assert any("the same score" in w for w in model.warnings) == collapses
 
     structure = scoring.structure(bench.serve(model))
     assert structure["collapsed"] is collapses

@@ -894,7 +894,7 @@ def test_what_keeps_nothing_when_it_is_stopped_has_the_time_that_it_needs() -> N
         )
 
     assert np.isfinite(fit(["greedy_pairs"]).decision_function(X)).all()
-    with pytest.warns(UserWarning, match="had nothing to keep"):
+    with pytest.warns(UserWarning, match="could not be stopped halfway"):
         both = fit(["greedy_pairs", "martirank"])
     assert len(both.members_) == 2
 

@@ -1,0 +1,59 @@
+"""Models that are themselves as simple as the baselines that models are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.platform.tables import Model
+
+BASELINES = ("logistic", "auc_svm")
+"""The algorithms of the baselines."""
+
+_LINEAR = {
+    "logistic": "a logistic regression",
+    "auc_svm": "a linear SVM for the AUC",
+    "pauc_svm": "a linear SVM for the partial AUC",
+    "pauc_svm_dc": "a linear SVM for the partial AUC",
+    "top_push": "a linear model",
+    "asymmetric_svm": "a linear SVM",
+    "p_norm_push": "a linear model",
+}
+"""The algorithms whose score is linear in the features, with what their models are."""
+
+
+def linear_model(model: Model) -> str | None:
+    """Return what a model is, such as `a logistic regression`, if its score is linear in its features; else None.
+
+    Pairs of categories (`crosses`) and feature maps make a score nonlinear. A model of `auto` is its only member.
+    """
+    found = _member(model)
+    if found is None:
+        return None
+    name, parameters = found
+    if parameters.get("crosses") or parameters.get("feature_map"):
+        return None
+    return _LINEAR.get(name)
+
+
+def is_baseline(model: Model) -> bool:
+    """Return True if a model is of the same kind as a baseline, so that it cannot be better than a simple model."""
+    found = _member(model)
+    return found is not None and found[0] in BASELINES and linear_model(model) is not None
+
+
+def beats_baselines(model: Model) -> bool | None:
+    """Return whether a model is significantly better than the baselines; None without baselines, and if it is of the
+    same kind as one of them.
+    """
+    return None if is_baseline(model) else model.beats_baselines
+
+
+def _member(model: Model) -> tuple[str, Mapping[str, Any]] | None:
+    """Return the algorithm and the parameters of a model, or of its only member; None if it has several."""
+    members = model.parameters.get("members")
+    if not isinstance(members, list):
+        return model.algorithm, model.parameters
+    if len(members) != 1:
+        return None
+    return members[0]["algorithm"], members[0]["parameters"]
