@@ -181,7 +181,7 @@ def _memo(form: Fields, asked: Mapping[str, str | None]) -> Json:
     said = {name: str(form.get(name, "")).strip() for name in WHO}
     numbers = {name: number_or_text(asked[name] or "") for name in ("review", "rows", *TERMS)}
     memo = {**said, **numbers}
-    return {name: value for name, value in memo.items() if value not in (None, "")}
+    return {name: None if value in (None, "") else value for name, value in memo.items()}
 
 
 async def _show_decide(
