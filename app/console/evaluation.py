@@ -356,3 +356,18 @@ async def delete_evaluation(evaluation_id: str, page: PageDep) -> Response:
     """Delete an evaluation, and show the list."""
     await page.client.evaluations[evaluation_id].delete()
     return page.go("/console/evaluations", deleted=evaluation_id)
+
+
+@router.post("/evaluations/{evaluation_id}/acknowledgement")
+async def acknowledge_evaluation(evaluation_id: str, page: PageDep) -> Response:
+    """Acknowledge what an evaluation found, and show it again."""
+    form = await page.form()
+    await page.client.evaluations[evaluation_id].acknowledge(form.get("reason", ""))
+    return page.go(f"/console/evaluations/{path_segment(evaluation_id)}#acknowledge")
+
+
+@router.post("/evaluations/{evaluation_id}/acknowledgement/withdraw")
+async def withdraw_acknowledgement(evaluation_id: str, page: PageDep) -> Response:
+    """Withdraw the acknowledgement of an evaluation, and show it again."""
+    await page.client.evaluations[evaluation_id].withdraw_acknowledgement()
+    return page.go(f"/console/evaluations/{path_segment(evaluation_id)}#acknowledge")

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
-from rankwright.types import Alias, Model
+from rankwright.types import Alias, AliasPreview, Model
 from starlette.responses import Response
 
-from app.console.api import alias_segment, attempt, refusal
-from app.console.model_parts import model_page, show_part
+from app.console.api import alias_segment, at, attempt, refusal
+from app.console.model_parts import model_page, show_part, show_tab
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.words import slug
 
@@ -78,6 +78,7 @@ async def _show_aliases(
     shares = await asyncio.gather(*(read_shares(page, model, each) for each in aliases))
     listed = await models.page(name=model.name, limit=200)
     versions = {each.id: each.version for each in listed.data}
+    deleted = [each async for each in models.deleted_aliases(model.name, limit=MAX_ALIASES)]
     return await show_part(
         page,
         model,
@@ -86,10 +87,69 @@ async def _show_aliases(
         aliases=aliases,
         shares=dict(zip((each.alias for each in aliases), shares, strict=True)),
         more=found.has_more,
+        deleted=deleted[:MAX_ALIASES],
+        may_protect=page.can("admin"),
         versions=versions,
         problem=problem,
         entered=entered,
     )
+
+
+@router.get("/{ref}/aliases/{alias}/change")
+async def confirm_change(page: PageDep, ref: str, alias: str) -> Response:
+    """Show what an alias serves now and what it would serve, and ask for a reason: before it is pointed at this model,
+    or before the revision `to` is restored.
+    """
+    model = await page.client.models[ref].read()
+    return await _show_change(page, model, alias, page.asked("keep") or "", page.asked("to") or "")
+
+
+async def _show_change(
+    page: Page,
+    model: Model,
+    alias: str,
+    keep: str,
+    to: str,
+    *,
+    status: int = 200,
+    problem: Json | None = None,
+    reason: str = "",
+) -> Response:
+    """Return the page that asks for confirmation; with the API's problem and the entered reason after an error."""
+    preview, refused = await attempt(_preview(page, model, alias, keep, to), 404, 409, 422)
+    if preview is None:
+        return await _show_aliases(page, model.id, 422, refused)
+    return show_tab(
+        page,
+        model,
+        "model_alias_change.html",
+        "history",
+        status,
+        alias=alias,
+        preview=preview,
+        keep=keep,
+        to=to,
+        removal=False,
+        problem=problem,
+        reason=reason,
+    )
+
+
+async def _preview(page: Page, model: Model, alias: str, keep: str, to: str) -> AliasPreview:
+    """Return the API's preview of a change. Raises ProblemError."""
+    models, segment = page.client.models, alias_segment(alias)
+    if to:
+        if not (to.isascii() and to.isdigit() and len(to) < 10):
+            raise refusal(422, "Invalid request", f"to must be a revision, got {to[:100]!r}")
+        return await models.preview_alias(model.name, segment, to=int(to))
+    guarantee: Any = "keep"
+    if keep in KEEPS:
+        guarantee = await _present(page, model.name, segment, keep)
+    return await models.preview_alias(model.name, segment, model.id, guarantee=guarantee)
+
+
+KEEPS = ("flagged", "threshold")
+"""What an alias may keep instead of its guarantee."""
 
 
 @router.post("/{ref}/aliases")
@@ -101,6 +161,7 @@ async def move_alias(page: PageDep, ref: str) -> Response:
     """
     form = await page.form()
     alias, revision = slug(str(form.get("alias", ""))), str(form.get("revision", ""))
+    reason, keep = str(form.get("reason", "")).strip(), str(form.get("keep", ""))
     model = await page.client.models[ref].read()
     try:
         if "threshold" in form:  # sent by a page that was opened before the service was upgraded
@@ -108,15 +169,51 @@ async def move_alias(page: PageDep, ref: str) -> Response:
             raise refusal(422, "Invalid request", rule)
         segment = alias_segment(alias)
         guarantee: Any = "keep"
-        if (keep := form.get("keep", "")) in ("flagged", "threshold"):
+        if keep in KEEPS:
             guarantee = await _present(page, model.name, segment, keep)
         await page.client.models.set_alias(
-            model.name, segment, model.id, guarantee=guarantee, revision=revision or None
+            model.name,
+            segment,
+            model.id,
+            guarantee=guarantee,
+            memo={"reason": reason} if reason else None,
+            revision=revision or None,
         )
     except ProblemError as error:
         if error.status not in (404, 412, 422):
             raise
+        if revision and error.problem.get("code") == "reason_required":
+            return await _show_change(
+                page, model, alias, keep, "", status=error.status, problem=error.problem
+            )
         return await _show_aliases(page, ref, error.status, error.problem, alias)
+    return page.go(model_page(model.id) + "/history#aliases")
+
+
+@router.post("/{ref}/aliases/{alias}/restore")
+async def restore_alias(page: PageDep, ref: str, alias: str) -> Response:
+    """Restore the revision `to` of an alias. `revision` is the newest revision on the page."""
+    form = await page.form()
+    to, reason = str(form.get("to", "")), str(form.get("reason", "")).strip()
+    model = await page.client.models[ref].read()
+    try:
+        if not (to.isascii() and to.isdigit() and len(to) < 10):
+            raise refusal(422, "Invalid request", f"to must be a revision, got {to[:100]!r}")
+        await page.client.models.restore_alias(
+            model.name,
+            alias_segment(alias),
+            int(to),
+            reason=reason or None,
+            revision=str(form.get("revision", "")),
+        )
+    except ProblemError as error:
+        if error.status not in (404, 409, 412, 422):
+            raise
+        if error.problem.get("code") == "reason_required":
+            return await _show_change(
+                page, model, alias, "", to, status=error.status, problem=error.problem
+            )
+        return await _show_aliases(page, ref, error.status, error.problem)
     return page.go(model_page(model.id) + "/history#aliases")
 
 
@@ -142,17 +239,92 @@ async def _present(page: Page, name: str, alias: str, keep: str) -> Json:
     return {"flagged": share}
 
 
+@router.get("/{ref}/aliases/{alias}/remove")
+async def confirm_removal(page: PageDep, ref: str, alias: str) -> Response:
+    """Show what an alias serves, and ask for a reason to delete it."""
+    return await _show_removal(page, ref, alias)
+
+
+async def _show_removal(
+    page: Page,
+    ref: str,
+    alias: str,
+    status: int = 200,
+    problem: Json | None = None,
+    reason: str = "",
+) -> Response:
+    model = await page.client.models[ref].read()
+    preview, refused = await attempt(_preview_now(page, model, alias), 404, 409, 422)
+    if preview is None:
+        return await _show_aliases(page, model.id, 404, refused)
+    return show_tab(
+        page,
+        model,
+        "model_alias_change.html",
+        "history",
+        status,
+        alias=alias,
+        preview=preview,
+        keep="",
+        to="",
+        removal=True,
+        problem=problem,
+        reason=reason,
+    )
+
+
+async def _preview_now(page: Page, model: Model, alias: str) -> AliasPreview:
+    """Return a preview of an alias that stays as it is. Raises ProblemError if there is no such alias."""
+    found = await page.client.models.read_alias(model.name, alias_segment(alias))
+    return await page.client.models.preview_alias(model.name, found.alias, found.model_id)
+
+
 @router.post("/{ref}/aliases/{alias}/remove")
 async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
     """Delete an alias. `revision` is the revision on the page."""
     form = await page.form()
     model = await page.client.models[ref].read()
+    reason = str(form.get("reason", "")).strip()
     try:
         await page.client.models.delete_alias(
-            model.name, alias, revision=str(form.get("revision", ""))
+            model.name, alias, revision=str(form.get("revision", "")), reason=reason or None
+        )
+    except ProblemError as error:
+        if error.status not in (404, 412, 422):
+            raise
+        if error.problem.get("code") == "reason_required":
+            return await _show_removal(page, ref, alias, error.status, error.problem, reason)
+        return await _show_aliases(page, ref, error.status, error.problem)
+    return page.go(model_page(model.id) + "/history#aliases")
+
+
+@router.post("/{ref}/aliases/{alias}/protection")
+async def protect_alias(page: PageDep, ref: str, alias: str) -> Response:
+    """Set or lift the protection of an alias. `revision` is the revision on the page."""
+    form = await page.form()
+    model = await page.client.models[ref].read()
+    reason = str(form.get("reason", "")).strip()
+    try:
+        await page.client.models.protect_alias(
+            model.name,
+            alias_segment(alias),
+            form.get("protected", "") == "true",
+            reason=reason or None,
+            revision=str(form.get("revision", "")),
         )
     except ProblemError as error:
         if error.status not in (404, 412, 422):
             raise
         return await _show_aliases(page, ref, error.status, error.problem)
     return page.go(model_page(model.id) + "/history#aliases")
+
+
+@router.get("/{ref}/aliases/{alias}/evidence/{revision}")
+async def download_evidence(page: PageDep, ref: str, alias: str, revision: str) -> Response:
+    """Return the evidence of a revision: the archive, or one of its files."""
+    model = await page.client.models[ref].read()
+    file = page.asked("file")
+    where = at(
+        "/v1/models", model.name, "aliases", alias_segment(alias), "revisions", revision, "evidence"
+    )
+    return page.api.stream("GET", where, query={"file": file} if file else {})

@@ -53,7 +53,7 @@ _TAB_OF = {
     "score": "score",
     **dict.fromkeys(("scorecard", "importance", "dependence", "structure"), "explain"),
     **dict.fromkeys(("calibration", "baselines", "bounds"), "validation"),
-    **dict.fromkeys(("aliases", "leaderboard", "versions"), "history"),
+    **dict.fromkeys(("aliases", "comments", "leaderboard", "versions"), "history"),
 }
 """The tab that each part belongs to."""
 

@@ -193,7 +193,7 @@ def _memo(form: Fields, asked: Mapping[str, str | None], dialect: Mapping[str, s
         for name in ("review", "rows", *TERMS)
     }
     memo = {**said, **numbers}
-    return {name: value for name, value in memo.items() if value not in (None, "")}
+    return {name: None if value in (None, "") else value for name, value in memo.items()}
 
 
 async def _show_decide(

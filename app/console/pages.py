@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from app.console import (
     admin,
     choices,
+    comments,
     comparisons,
     datasets,
     evaluation,
@@ -38,6 +39,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     model_curve.router,
     model_parts.router,
     model_aliases.router,
+    comments.router,
     groups.router,
     row_score.router,
     top.router,

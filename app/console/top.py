@@ -26,9 +26,9 @@ from rankwright.types import (
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.api import attempt
+from app.console.api import attempt, refusal
 from app.console.choices import mark_misfits, offer_datasets
-from app.console.model_parts import read_or_error, show_part
+from app.console.model_parts import model_page, read_or_error, show_part, show_tab
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.words import FieldLabel, FormFaults, place_faults
 
@@ -219,13 +219,64 @@ async def _show_calibration(
 
 @router.post("/{ref}/calibration")
 async def recalibrate(page: PageDep, ref: str) -> Response:
-    """Submit a job that fits the calibration again, and show the job."""
+    """Submit a job that fits the calibration again, and show the job; before, show what is served now and ask for a
+    reason. `confirmed` is in the form of that page.
+    """
     form = await page.form()
-    dataset = str(form.get("dataset_id", ""))
+    dataset, reason = str(form.get("dataset_id", "")), str(form.get("reason", "")).strip()
+    if "confirmed" not in form:
+        return await _confirm_calibration(page, ref, dataset)
     try:
-        job = await page.client.models[ref].recalibrate(dataset, wait=False)
+        job = await page.client.models[ref].recalibrate(dataset, wait=False, reason=reason or None)
     except ProblemError as error:
         if error.status not in (404, 409, 422):
             raise
+        if error.problem.get("code") == "reason_required":
+            return await _confirm_calibration(page, ref, dataset, error.status, error.problem)
         return await _show_calibration(page, ref, error.status, error.problem, dataset)
     return page.go(f"/console/jobs/{job.id}")
+
+
+async def _confirm_calibration(
+    page: Page, ref: str, dataset_id: str, status: int = 200, problem: Json | None = None
+) -> Response:
+    """Return the page that asks for confirmation and a reason before a recalibration; or the form, with the error, if
+    there is no such dataset.
+    """
+    model = await page.client.models[ref].read()
+    dataset, refused = await attempt(page.client.datasets.get(dataset_id), 404, 422)
+    if dataset is None:
+        return await _show_calibration(page, model.id, 404, refused, dataset_id)
+    found, _ = await read_or_error(page.client.models[model.id].read_calibration())
+    listed = await page.client.models.alias_page(model.name, limit=200)
+    return show_tab(
+        page,
+        model,
+        "model_calibration_change.html",
+        "validation",
+        status,
+        dataset=dataset.data,
+        found=found,
+        served_as=[each for each in listed.data if each.model_id == model.id],
+        problem=problem,
+    )
+
+
+@router.post("/{ref}/calibration/restore")
+async def restore_calibration(page: PageDep, ref: str) -> Response:
+    """Serve the calibration `version` again. `revision` is the current version on the page."""
+    form = await page.form()
+    version, reason = str(form.get("version", "")), str(form.get("reason", "")).strip()
+    model = await page.client.models[ref].read()
+    try:
+        if not (version.isascii() and version.isdigit() and len(version) < 10):
+            rule = f"version must be a number of the list, got {version[:100]!r}"
+            raise refusal(422, "Invalid request", rule)
+        await page.client.models[model.id].restore_calibration(
+            int(version), reason=reason or None, revision=str(form.get("revision", ""))
+        )
+    except ProblemError as error:
+        if error.status not in (404, 412, 422):
+            raise
+        return await _show_calibration(page, model.id, error.status, error.problem)
+    return page.go(model_page(model.id) + "/validation#calibration")

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
 
-@dataclass(frozen=True)
 TOTAL_ROWS = 1000.0
 """Rows of the total costs, unless the caller names a number."""
 
 
+@dataclass(frozen=True)
 class CostTerms:
     """The costs of both errors, and the fraction of positives among future rows."""
 

@@ -49,6 +49,8 @@ class World:
 
         self.ids = {
             "ref": models[0],
+            "alias": "live",
+            "revision": "1",
             "dataset_id": dataset_id,
             "job_id": jobs[0]["id"],
             "evaluation_id": made("evaluations", model=models[0]),

@@ -680,19 +680,26 @@ def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..
     page.get_by_role("button", name="Create alias").click()
     page.get_by_text("moved@live", exact=True).first.wait_for()
     page = window.open(f"/console/models/{second}/history")
-    move = page.get_by_role("button", name="Point live here")
-    move.wait_for()
+    page.get_by_role("link", name="Point live here").click()
+    page.get_by_label("Reason").fill("Better on new rows")
+    move = page.get_by_role("button", name="Point live to version 2")
     address = "/v1/models/moved/aliases/live"
     world.api.put(address, json={"model_id": second}, headers={"If-Match": '"1"'})
     world.api.put(address, json={"model_id": first}, headers={"If-Match": '"2"'})
-    page.on("dialog", lambda dialog: dialog.accept())
     move.click()
     page.get_by_text("Somebody changed this alias after you opened the page").wait_for()
     assert "revision 3, not 1" in page.locator("#aliases").inner_text()
     window.check()
-    page.get_by_role("button", name="Point live here").click()
+    page.get_by_role("link", name="Point live here").click()
+    page.get_by_label("Reason").fill("Better on new rows")
+    window.check()
+    page.get_by_role("button", name="Point live to version 2").click()
     page.get_by_text("moved@live", exact=True).first.wait_for()
-    assert world.api.get(address).json()["model_id"] == second
+    now = world.api.get(address).json()
+    assert (now["model_id"], now["memo"]["reason"]) == (second, "Better on new rows")
+    page.get_by_role("button", name="Undo revision 4").click()
+    page.get_by_role("button", name="Undo revision 5").wait_for()
+    assert world.api.get(address).json()["model_id"] == first
 
 
 def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any]) -> None:
@@ -1284,8 +1291,8 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     assert ours.post(f"{second}/aliases", alias="champion", revision="1").status_code == 303
     shown = re.sub(r"\s+", " ", text_of(ours.get(f"{second}/aliases")))
     assert "points to version 2 " in shown
-    history = ours.get(f"{second}/aliases").text.partition('class="history"')[2]
-    history = history.partition("</ol>")[0]
+    history = ours.get(f"{second}/aliases").text.partition('class="worded history"')[2]
+    history = history.partition("</table>")[0]
     assert re.findall(r"version (\d)", history) == ["2", "1"]
     assert "churn@champion" in text_of(ours.get(second))
     fixed = {"model_id": world.second, "guarantee": {"threshold": 0.5}}
@@ -1298,7 +1305,9 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     before = ours.get(f"{page}/aliases").text
     told = f"It flags {percent(first_share)} of the rows here, instead of {percent(second_share)}"
     assert told in before
-    assert f" flag {percent(first_share)} of the rows (now" in before  # it is asked
+    asked = text_of(ours.get(f"{page}/aliases/fixed/change"))
+    assert percent(first_share, 1) in asked
+    assert percent(second_share, 1) in asked
     assert f'href="{page}?cutoff=0.5#curve"' in before
     assert ours.post(f"{page}/aliases", alias="fixed", revision="1").status_code == 303
     after = re.sub(r"\s+", " ", text_of(ours.get(f"{page}/aliases")))
@@ -1328,6 +1337,7 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     assert ours.post(remove, revision="2").status_code == 303
     assert "No aliases yet" in text_of(ours.get(f"{second}/aliases"))
     assert ours.post(remove, revision="2").status_code == 404
+    assert ours.get(remove).status_code == 404
     assert ours.post(f"{second}/aliases", alias="champion").status_code == 303
     assert "churn:2" in text_of(ours.get("/console/models/churn@champion"))
     used = ours.post(f"{second}/delete")

@@ -1,0 +1,175 @@
+"""Governed changes in the console, without a script: previewed, with a reason, and undone; comments and alarms."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.app.console.plain_browser import PlainBrowser
+from tests.app.evaluation.test_acknowledgements import drifted_table
+from tests.app.live_service import Service, table
+
+ADDRESS = "/v1/models/churn/aliases/live"
+NASTY = '<script>alert("x")</script>'
+
+
+class World:
+    """Two versions of a model, an alias, and an evaluation that found a change."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.api = service.client(service.key())
+        dataset_id = service.upload(self.api, table(600))
+        made = (service.train(self.api, dataset_id, seed=seed) for seed in (0, 1))
+        self.first, self.second = (each["output"]["id"] for each in made)
+        self.later = service.upload(self.api, drifted_table(), name="later")
+        asked = {"model": self.first, "dataset_id": self.later}
+        self.evaluation = self.api.post("/v1/evaluations", json=asked).json()["id"]
+        service.work()
+        guarantee = {"guarantee": {"flagged": 0.2}}
+        self.api.put(ADDRESS, json={"model_id": self.first, **guarantee})
+
+    def alias(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.api.get(ADDRESS).json()
+        return found
+
+
+@pytest.fixture(scope="module")
+def world(start: Callable[..., Service]) -> World:
+    return World(start())
+
+
+@pytest.fixture(scope="module")
+def ours(world: World) -> PlainBrowser:
+    return PlainBrowser(world.service)
+
+
+def fields_of(answer: httpx.Response, action: str) -> dict[str, str]:
+    """Return the hidden fields of the form that is sent to an address ending with `action`."""
+    form = re.search(rf'<form[^>]*action="[^"]*{action}"[^>]*>.*?</form>', answer.text, re.DOTALL)
+    assert form is not None, action
+    hidden = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)"', form[0])
+    return {name: html.unescape(value) for name, value in hidden if name != "csrf"}
+
+
+def test_an_alias_is_moved_with_a_reason_and_undone(world: World, ours: PlainBrowser) -> None:
+    page = f"/console/models/{world.second}"
+    change = ours.get(f"{page}/aliases/live/change")
+    preview = world.api.post(f"{ADDRESS}/preview", json={"model_id": world.second}).json()
+    for side in ("before", "after"):
+        assert f"{preview[side]['cutoff']['threshold']:.6g}" in change.text
+    sent = fields_of(change, "/aliases")
+    moved = ours.post(f"{page}/aliases", **sent, reason=NASTY)
+    assert moved.status_code == 303, moved.text
+    now = world.alias()
+    assert (now["model_id"], now["memo"]["reason"]) == (world.second, NASTY)
+    shown = ours.get(f"{page}/aliases")
+    assert NASTY not in shown.text
+    assert html.escape("alert(") in shown.text
+    evidence = f"{page}/aliases/live/evidence/{now['revision']}"
+    assert f'{evidence}?file=report.html"' in shown.text
+    assert ours.get(evidence).headers["content-type"] == "application/zip"
+    report = ours.get(f"{evidence}?file=report.html")
+    assert "sandbox" in report.headers["content-security-policy"]
+    audit = ours.get("/console/audit").text
+    assert "live: churn v1 (threshold" in audit
+    undo = fields_of(shown, "/aliases/live/restore")
+    assert ours.post(f"{page}/aliases/live/restore", **undo).status_code == 303
+    assert world.alias()["model_id"] == world.first
+    assert ours.post(f"{page}/aliases/live/restore", **undo).status_code == 412
+    older = ours.get(f"{page}/aliases/live/change?to=2")
+    assert older.status_code == 200
+    for to in ("x", "99", "0", "-1"):
+        assert ours.get(f"{page}/aliases/live/change?to={to}").status_code in (404, 422)
+    assert ours.get(f"{page}/aliases/A!/change").status_code == 422
+
+
+def test_a_protected_alias_asks_for_a_reason(world: World, ours: PlainBrowser) -> None:
+    page = f"/console/models/{world.second}"
+    protect = fields_of(ours.get(f"{page}/aliases"), "/aliases/live/protection")
+    assert ours.post(f"{page}/aliases/live/protection", **protect).status_code == 303
+    assert world.alias()["protected"] is True
+    trainer = PlainBrowser(world.service, scopes=["read", "train"])
+    assert "/protection" not in trainer.get(f"{page}/aliases").text
+    sent = fields_of(trainer.get(f"{page}/aliases/live/change"), "/aliases")
+    refused = trainer.post(f"{page}/aliases", **sent, reason=" ")
+    assert refused.status_code == 422
+    assert 'role="alert"' in refused.text
+    assert fields_of(refused, "/aliases") == sent
+    removal = fields_of(trainer.get(f"{page}/aliases/live/remove"), "/remove")
+    assert trainer.post(f"{page}/aliases/live/remove", **removal).status_code == 422
+    gone = trainer.post(f"{page}/aliases/live/remove", **removal, reason="Old name")
+    assert gone.status_code == 303
+    left = trainer.get(f"{page}/aliases")
+    assert "Old name" in left.text
+    undo = fields_of(left, "/aliases/live/restore")
+    assert trainer.post(f"{page}/aliases/live/restore", **undo).status_code == 303
+    now = world.alias()
+    assert (now["model_id"], now["protected"]) == (world.first, True)
+    lift = fields_of(ours.get(f"{page}/aliases"), "/aliases/live/protection")
+    assert ours.post(f"{page}/aliases/live/protection", **lift).status_code == 422
+    lifted = ours.post(f"{page}/aliases/live/protection", **lift, reason="Pilot is over")
+    assert lifted.status_code == 303
+
+
+def test_a_recalibration_is_confirmed_and_undone(world: World, ours: PlainBrowser) -> None:
+    page = f"/console/models/{world.first}"
+    asked = ours.post(f"{page}/calibration", dataset_id=world.later)
+    assert asked.status_code == 200, asked.text
+    assert "churn@live" in asked.text
+    sent = fields_of(asked, "/calibration")
+    job = ours.post(f"{page}/calibration", **sent, reason="New tariff")
+    assert job.headers["location"].startswith("/console/jobs/")
+    world.service.work()
+    shown = ours.get(f"{page}/calibration")
+    assert "New tariff" in shown.text
+    undo = fields_of(shown, "/calibration/restore")
+    assert ours.post(f"{page}/calibration/restore", **undo).status_code == 303
+    found = world.api.get(f"/v1/models/{world.first}/calibration").json()
+    assert (found["version"], found["restores"]) == (3, 1)
+    assert ours.post(f"{page}/calibration/restore", **undo).status_code == 412
+    assert ours.post(f"{page}/calibration/restore", version="x", revision="3").status_code == 422
+    assert ours.post(f"{page}/calibration", dataset_id="none").status_code == 404
+
+
+def test_comments_are_added_and_deleted(world: World, ours: PlainBrowser) -> None:
+    page = f"/console/models/{world.first}"
+    assert ours.post(f"{page}/comments", text=f"{NASTY}\r\nagain").status_code == 303
+    shown = ours.get(f"{page}/comments")
+    assert NASTY not in shown.text
+    assert "again" in shown.text
+    assert ours.post(f"{page}/comments", text=" ").status_code == 422
+    long = ours.post(f"{page}/comments", text="x" * 2001)
+    assert long.status_code == 422
+    assert "x" * 2001 in long.text
+    (found,) = world.api.get(f"/v1/models/{world.first}/comments").json()["data"]
+    assert found["text"] == f"{NASTY}\nagain"
+    reader = PlainBrowser(world.service, scopes=["read"])
+    seen = reader.get(f"{page}/comments").text
+    assert "again" in seen
+    assert "<form" not in seen.partition("<h2>Comments")[2].partition("</section>")[0]
+    assert reader.post(f"{page}/comments", text="a").status_code == 403
+    other = PlainBrowser(world.service)
+    assert other.post(f"{page}/comments/{found['id']}/delete").status_code == 403
+    assert ours.post(f"{page}/comments/{found['id']}/delete").status_code == 303
+
+
+def test_an_alarm_is_acknowledged_and_shown(world: World, ours: PlainBrowser) -> None:
+    page = f"/console/evaluations/{world.evaluation}"
+    assert f"{page}#acknowledge" in ours.get("/console").text
+    assert ours.post(f"{page}/acknowledgement", reason=f"Known {NASTY}").status_code == 303
+    for where in ("/console", page, f"/console/models/{world.first}"):
+        shown = ours.get(where).text
+        assert "Acknowledged by" in shown, where
+        assert NASTY not in shown
+    assert ours.post(f"{page}/acknowledgement", reason=" ").status_code == 422
+    reader = PlainBrowser(world.service, scopes=["read"])
+    assert "/acknowledgement" not in reader.get(page).text
+    assert reader.post(f"{page}/acknowledgement", reason="a").status_code == 403
+    assert ours.post(f"{page}/acknowledgement/withdraw").status_code == 303
+    assert f"{page}#acknowledge" in ours.get("/console").text
