@@ -208,8 +208,10 @@ def measure_drift(
     if model["trained_on"] is not None:
         worth = 1.0 if scored is None else scored.worth
         paths = model["trained_on"], table
-        importance = before.get("importance", {})
-        features = _moves(model["features"], importance, paths, orders, worth, level)
+        protected = model.get("protected", [])  # the model cannot depend on them directly
+        importance = before.get("importance", {}) | dict.fromkeys(protected, 0.0)
+        names = [*model["features"], *protected]
+        features = _moves(names, importance, paths, orders, worth, level)
     tests = [*areas, *filter(None, [prevalence]), *probabilities, *(features or ()), *shifts]
     made = [test for test in tests if test["p_value"] is not None]
     adjusted = holm(np.array([test["p_value"] for test in made])).tolist()
