@@ -215,6 +215,10 @@ def measure_drift(
         worth = 1.0 if scored is None else scored.worth
         importance, compared = before.get("importance", {}), (table["path"], orders[-1], weight)
         features = _moves(profile, importance, compared, known, worth, level)
+        if (protected := model.get("protected")) and model["trained_on"] is not None:
+            of_them = profile_table(model["trained_on"], protected, orders[0], weight)
+            nothing = dict.fromkeys(protected, 0.0)  # the model cannot depend on them directly
+            features += _moves(of_them, nothing, compared, {}, worth, level)
     tests = [*areas, *filter(None, [prevalence]), *probabilities, *(features or ()), *shifts]
     made = [test for test in tests if test["p_value"] is not None]
     adjusted = holm(np.array([test["p_value"] for test in made])).tolist()
@@ -391,7 +395,7 @@ def _moves(
     level: float,
 ) -> list[Json]:
     """Return the tests of the features between the training table and the evaluated `table`: its path, its order and
-    the column of its weights. `known` are the categories that the model knows.
+    the column of its weights. `known` are the categories of its features that the model knows.
     """
     import pyarrow as pa
 
@@ -405,7 +409,9 @@ def _moves(
             numbers = column["common"] is None
             if pa.types.is_floating(values.type) is not numbers:
                 continue
-            words = None if numbers else frozenset(known.get(column["name"]) or ())
+            words = None
+            if not numbers and column["name"] in known:
+                words = frozenset(known[column["name"]] or ())
             bins, outside = bin_column(column, values, words), None
             if numbers:
                 outside = outside_range(column, values.to_numpy(zero_copy_only=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, NotRequired, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from app.datasets import repository as dataset_rows
 from app.datasets.matrices import Columns, Table, check_classes, read_table
+from app.datasets.protected import PROTECTED, protected_columns
 from app.ingest.rows import Hashes
 from app.models import artifacts, calibrations
 from app.models.calibrations import CalibrationRecord, ServedCalibration
@@ -46,6 +47,8 @@ class EvaluatedModel(TypedDict):
     path: str
     sha256: str
     features: list[str]
+    protected: NotRequired[list[str]]
+    """Protected columns of both tables that are not features; they are monitored, too."""
 
 
 class Measure(Protocol):
@@ -400,7 +403,19 @@ def model_of(session: Session, model: Model, dataset: Dataset) -> EvaluatedModel
         "path": BlobKey(model.artifact_key),
         "sha256": model.artifact_sha256,
         "features": [feature["name"] for feature in model.features],
+        "protected": [] if trained is None else _monitored(model, trained, dataset),
     }
+
+
+def _monitored(model: Model, trained: Dataset, dataset: Dataset) -> list[str]:
+    """Return the protected columns that are no features of the model, and that both tables have."""
+    features = {feature["name"] for feature in model.features}
+    roles = {column["name"]: column["role"] for column in dataset.columns}
+    return [
+        name
+        for name in protected_columns(trained)
+        if name not in features and roles.get(name) in ("feature", PROTECTED)
+    ]
 
 
 # Rows of the table that were in training, too: a copy under another name, an extract, a table that has grown.

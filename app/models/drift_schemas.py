@@ -87,7 +87,8 @@ class FeatureDrift(Resource):
 
     name: str = Field(description="Name of the feature.")
     importance: float | None = Field(
-        description="Fraction of the total feature importance. Null if importance was not measured."
+        description="Fraction of the total feature importance. 0 for a protected column that is not a feature, which "
+        "is monitored, too. Null if importance was not measured."
     )
     psi: Interval | None = Field(
         description="Population stability index, corrected for sampling noise: below 0.1 is small, 0.25 or more "

@@ -8,6 +8,7 @@ from typing import Any
 
 from app.datasets import service as datasets
 from app.datasets.description import Format
+from app.datasets.protected import protected_columns_of
 from app.datasets.repository import find_alone
 from app.datasets.service import lock_datasets, missing_features, ready_dataset
 from app.ingest.errors import show
@@ -82,6 +83,7 @@ def unread_columns(session: Session, model: Model) -> list[str]:
     dataset = find_alone(session, model.owner, model.dataset_id)
     features = {feature["name"] for feature in model.features}
     columns = [] if dataset is None else [column["name"] for column in dataset.columns]
+    columns += protected_columns_of(model)  # also if the dataset was deleted
     return list(dict.fromkeys([*labels, *(name for name in columns if name not in features)]))
 
 

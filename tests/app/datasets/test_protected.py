@@ -294,3 +294,57 @@ def test_with_weights_and_groups_and_grades(shared: Service, client: httpx.Clien
     assert job["state"] == "succeeded", job
     model = client.get(f"/v1/models/{job['output']['id']}").json()
     assert {it["column"] for it in model["proxies"]} == {"sex"}
+
+
+def test_scoring_needs_none_of_them(shared: Service, client: httpx.Client, dataset: Any) -> None:
+    model = train(shared, client, dataset["id"])
+    path = f"/v1/models/{model['id']}"
+    row = {"income": 33.5, "term": 12}
+    one = client.post(f"{path}/score", json={"rows": [row]})
+    assert one.status_code == 200, one.text
+    with_sex = {"rows": [row | {"sex": "f"}]}
+    assert client.post(f"{path}/score", json=with_sex).status_code == 422  # as any other column
+    ignored = client.post(f"{path}/score", json=with_sex | {"ignore": ["sex"]})
+    assert ignored.json()["scores"] == one.json()["scores"]
+    for body in (loans(40), "income,term\n33.5,12\n"):
+        params = {"model": model["id"]}
+        answer = client.post("/v1/batch-scores", params=params, content=body, headers=CSV)
+        assert answer.status_code == 202, answer.text
+        shared.work()
+        batch = client.get(answer.headers["Location"]).json()
+        assert batch["status"] == "ready", batch
+
+
+def test_evaluations_compare_and_monitor_them(
+    shared: Service, client: httpx.Client, dataset: Any
+) -> None:
+    model = train(shared, client, dataset["id"])
+    newer = loans(300).replace(",m,", ",f,")  # everyone is a woman now
+    other = upload(shared, client, newer, **FIELDS)
+    body = {"model": model["id"], "dataset_id": other["id"]}
+    answer = client.post("/v1/evaluations", json=body)
+    assert answer.status_code == 202, answer.text
+    shared.work()
+    found = client.get(answer.headers["Location"]).json()
+    assert found["status"] == "ready", found
+    assert {each["column"] for each in found["protected"]} >= {"age"}
+    moved = {each["name"]: each for each in found["drift"]["features"]}
+    assert set(moved) == {"income", "term", "sex", "age"}
+    assert moved["sex"]["changed"]
+    assert moved["sex"]["importance"] == 0.0
+
+
+def test_a_dataset_without_the_columns_evaluates_a_model(
+    shared: Service, client: httpx.Client, dataset: Any
+) -> None:
+    model = train(shared, client, dataset["id"])
+    lines = [line.split(",") for line in loans(100).splitlines()]
+    body = "\n".join(",".join([*line[:2], line[4]]) for line in lines)
+    other = upload(shared, client, body, label="defaulted", positive="yes")
+    request = {"model": model["id"], "dataset_id": other["id"]}
+    answer = client.post("/v1/evaluations", json=request)
+    assert answer.status_code == 202, answer.text
+    shared.work()
+    found = client.get(answer.headers["Location"]).json()
+    assert found["status"] == "ready", found
+    assert {each["name"] for each in found["drift"]["features"]} == {"income", "term"}
