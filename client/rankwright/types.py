@@ -998,7 +998,7 @@ class Dataset(Record):
     """Columns to read as numbers. Any other value in them counts as missing."""
     drop: list[str] | None
     """Columns to ignore."""
-    protected: list[str] | None
+    protected: list[str] | None = None
     """Columns with a legally protected attribute, such as sex or age. They are stored, compared between
     groups and monitored, but are not features of a model unless the training job names them in
     `protected_features`.
@@ -2764,7 +2764,7 @@ class Model(Record):
     """Warnings from the training."""
     monotone: MonotoneProof | None
     """Verification of the monotone constraints. Null if the model was trained without them."""
-    protected: list[ProtectedColumn] | None = None
+    protected: list[ModelProtectedColumn] | None = None
     """The protected columns of the training dataset, and which of them are features by whose decision.
     Null for a model of a release that did not store them.
     """
@@ -2924,6 +2924,22 @@ class ModelParts(Record):
     """As returned by `…/operating-point`."""
     absent: list[AbsentPart]
     """Requested parts that the model does not have."""
+
+class ModelProtectedColumn(Record):
+    """A column that the training dataset declares as protected."""
+
+    name: str
+    """Name of the column."""
+    type: Literal['numeric', 'boolean', 'datetime', 'categorical']
+    """Type of the values: `numeric`, `boolean`, `datetime` or `categorical`."""
+    feature: bool
+    """True if the column is a feature of the model, because the training job named it in
+    `protected_features`.
+    """
+    decided_by: str | None
+    """Name of the key that created the training job. Null if the column is not a feature."""
+    decided_at: str | None
+    """When the training job was created. Null if the column is not a feature."""
 
 class ModelThresholdGroups(Record):
     """Groups of protected columns on a model's validation rows, at one threshold."""
@@ -3427,22 +3443,6 @@ class ProgressRow(Record):
     """Mean value of the job's objective over the inner splits."""
     seconds: float
     """Fit time over all inner splits, in seconds."""
-
-class ProtectedColumn(Record):
-    """A column that the training dataset declares as protected."""
-
-    name: str
-    """Name of the column."""
-    type: str
-    """`numeric`, `boolean`, `datetime` or `categorical`."""
-    feature: bool
-    """True if the column is a feature of the model, because the training job named it in
-    `protected_features`.
-    """
-    decided_by: str | None
-    """Name of the key that created the training job. Null if the column is not a feature."""
-    decided_at: float | None
-    """When the training job was created. Null if the column is not a feature."""
 
 class ProxyAuc(Record):
     """AUC of scores that predict a protected column, with its confidence interval."""
