@@ -501,11 +501,18 @@ class BatchScoreRequest(Body):
     threshold: float | None = Field(
         default=None, description=ReasonFields.model_fields["threshold"].description
     )
+    exclude_protected: bool | None = Field(
+        default=None, description=ReasonFields.model_fields["exclude_protected"].description
+    )
 
     def reason_options(self) -> ReasonOptions | None:
         """Return the requested reasons; None for none. Raises Invalid."""
         named = {name: getattr(self, name) for name in ReasonFields.model_fields}
-        parameters = {name: str(value) for name, value in named.items() if value is not None}
+        parameters = {
+            name: str(value).lower() if isinstance(value, bool) else str(value)
+            for name, value in named.items()
+            if value is not None
+        }
         try:
             return ReasonFields.parse(parameters).options()
         except Invalid as error:

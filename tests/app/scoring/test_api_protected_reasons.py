@@ -95,6 +95,15 @@ def test_a_batch_leaves_them_out_too(shared: Service, model: tuple[httpx.Client,
     texts = {text for k in range(1, 5) for text in table[f"reason_{k}_text"].to_pylist()}
     assert any(text and text.startswith("income") for text in texts)
     assert not any(text and text.startswith(("sex", "age")) for text in texts)
+    dataset = client.get(f"{address}").json()["dataset"]["id"]
+    body = {"model": address.rpartition("/")[2], "dataset_id": dataset, "reasons": 2}
+    other = client.post("/v1/batch-scores", json=body | {"exclude_protected": True})
+    assert other.status_code == 202, other.text
+    shared.work()
+    shown = client.get(other.headers["Location"]).json()
+    assert (shown["status"], shown["reasons"]["exclude_protected"]) == ("ready", True)
+    bad = client.post("/v1/batch-scores", json=body | {"exclude_protected": "perhaps"})
+    assert bad.status_code == 422
 
 
 @pytest.mark.parametrize(

@@ -311,6 +311,7 @@ def test_a_batch(shared: Service, client: httpx.Client, models: dict[str, str], 
         "reference": "cutoff",
         "direction": "raises",
         "threshold": 0.25,
+        "exclude_protected": False,
         "dictionary": revision,
     }
     result = client.get(f"/v1/batch-scores/{shown['id']}/result")
