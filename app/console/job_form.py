@@ -51,6 +51,11 @@ PLACED = ("dataset_id", "algorithm", "name", "objective", "validation", "search"
 """The fields of a request that have a place of their own on the form; the others stand below."""
 PROTECTED = "protected_features"
 """The field that is shown only for a dataset with protected columns, in a place of its own."""
+MONOTONE = "algorithm.monotone"
+"""The field of constraints: for each column of the form a field below it, with a direction."""
+MORE_COLUMNS, MORE_DIRECTIONS = "more.column.", "more.direction."
+"""The beginnings of the fields of further constraints, whose column is chosen, too."""
+N_MORE = 5
 NOT_RECORDED = ("baselines", "timeout_seconds", "priority", "tags")
 """Those of the others that a job does not show as they were asked for."""
 TITLES: Mapping[str, str] = {
@@ -196,9 +201,13 @@ class JobForm:
         self.dataset = self._field("dataset_id", request["dataset_id"])
         self.chosen = self._field("algorithm.name", {}, chosen)
         self.name = self._field("name", request["name"])
+        self.monotone = read_constraints(given)
         self.parameters = [
             self._field(f"algorithm.{name}", schema) for name, schema in parameters.items()
         ]
+        for each in self.parameters:
+            if each.path == MONOTONE and self.monotone:
+                each.value = json.dumps(self.monotone, ensure_ascii=False)
         self.objective = self._union("objective") if kind != "preferences" else []
         self.validation = self._union("validation")
         self.search = [] if chosen == "auto" else self._union("search")
@@ -280,6 +289,21 @@ class JobForm:
                 if parameter not in (by, "space")
             ),
         ]
+
+
+def read_constraints(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the monotone constraints in a form: columns, each with its direction."""
+    below = MONOTONE + "."
+    found = {
+        name.removeprefix(below): way
+        for name, way in given.items()
+        if name.startswith(below) and way.strip()
+    }
+    for name, column in given.items():
+        if name.startswith(MORE_COLUMNS) and column.strip():
+            way = given.get(MORE_DIRECTIONS + name.removeprefix(MORE_COLUMNS), "")
+            found[column.strip()] = way
+    return found
 
 
 def _kinds(schema: Schema) -> Sequence[Schema]:

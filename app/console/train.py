@@ -12,10 +12,13 @@ from starlette.responses import Response
 
 from app.console.api import path_segment
 from app.console.choices import offer_datasets
-from app.console.job_form import JobForm, as_curl, as_python, schemas_of
+from app.console.job_form import N_MORE, JobForm, as_curl, as_python, schemas_of
 from app.console.session import CSRF_FIELD, ConsoleRoute, Page, PageDep
 from app.console.words import group_algorithms
 from app.http.proxies import root_path_of
+
+MAX_LISTED = 40
+"""Most columns that each have a field for a monotone constraint."""
 
 router = APIRouter(prefix="/console/train", include_in_schema=False, route_class=ConsoleRoute)
 
@@ -85,6 +88,22 @@ async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset 
     return form, dataset
 
 
+def _constrained(form: JobForm, dataset: Dataset | None) -> dict[str, Any]:
+    """Return the columns that can have a monotone constraint, and those of them that have a field of their own: all of
+    a table of few columns, else those with a constraint.
+    """
+    if dataset is None:
+        return {"ordered": None}
+    ordered = [
+        each.name
+        for each in dataset.columns
+        if each.role == "feature" and each.type != "categorical"
+    ]
+    few = len(ordered) <= MAX_LISTED
+    listed = [*form.monotone] if not few else [*dict.fromkeys([*ordered, *form.monotone])]
+    return {"ordered": ordered, "listed": listed, "n_more": 0 if few else N_MORE}
+
+
 def _about(seconds: float) -> str:
     """Return an estimated duration in words."""
     if seconds < 1:
@@ -138,5 +157,6 @@ async def _show(
         datasets=offered,
         dataset=dataset,
         algorithms=group_algorithms([each.name for each in form.algorithms]),
+        **_constrained(form, dataset),
         **checked,
     )

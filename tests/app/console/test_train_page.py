@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from html import unescape
 from typing import Any
@@ -376,3 +377,54 @@ def test_a_dataset_with_queries_is_offered_what_learns_within_them(
     assert '<option value="lambdamart" selected>' in page
     assert 'value="logistic"' not in page
     assert "wrong_kind" not in page
+
+
+def wide(n_columns: int) -> str:
+    """Numbers, one column of words, and a label that the first column decides."""
+    names = [f"n{at}" for at in range(n_columns)]
+    rows = [
+        ",".join([*(str((row * (at + 3)) % 11) for at in range(n_columns)), "ab"[row % 2],
+                  "yes" if row % 11 > 5 else "no"])
+        for row in range(90)
+    ]  # fmt: skip
+    return "\n".join([",".join([*names, "word", "left"]), *rows, ""])
+
+
+@pytest.mark.parametrize(("n_columns", "listed"), [(3, 3), (500, 0)])
+def test_monotone_constraints_are_chosen_by_column(
+    service: Service, ask: Callable[..., httpx.Response], n_columns: int, listed: int
+) -> None:
+    """Without a script, too; of a wide table, a few columns are named."""
+    client = service.client(service.key())
+    dataset = service.upload(client, wide(n_columns), name=f"wide{n_columns}")
+    fields = {"dataset_id": dataset, "algorithm.name": "rankboost", "algorithm.n_rounds": "5"}
+    empty = ask("/console/train/form", fields).text
+    assert len(re.findall(r'<select name="algorithm\.monotone\.', empty)) == listed
+    assert "algorithm.monotone.word" not in empty
+    if listed:
+        chosen = {"algorithm.monotone.n0": "increasing", "algorithm.monotone.n1": ""}
+    else:
+        assert 'list="ordered"' in empty
+        chosen = {"more.column.0": "n0", "more.direction.0": "increasing", "more.column.1": ""}
+    form = ask("/console/train/form", fields | chosen).text
+    (select,) = re.findall(r'(?s)<select name="algorithm\.monotone\.n0".*?</select>', form)
+    assert "<option selected>increasing</option>" in select
+    assert "&#34;n0&#34;: &#34;increasing&#34;" in form  # the request with curl
+    sent = ask("/console/train", fields | chosen | {"name": f"wide{n_columns}"})
+    assert sent.status_code == 303, sent.text
+    service.work()
+    model = client.get(f"/v1/models/wide{n_columns}").json()
+    assert model["algorithm"]["monotone"] == {"n0": "increasing"}
+    # Trained again, it has the same.
+    again = ask(f"/console/models/wide{n_columns}/retrain").headers["location"]
+    assert "algorithm.monotone.n0=increasing" in again
+    assert "<option selected>increasing</option>" in ask(again).text
+    for wrong, words in (
+        ({"more.column.0": "word", "more.direction.0": "increasing"}, "word"),
+        ({"more.column.0": "nowhere", "more.direction.0": "increasing"}, "nowhere"),
+        ({"more.column.0": "n2", "more.direction.0": ""}, "increasing"),
+        ({"algorithm.monotone.n0": "upwards"}, "upwards"),
+    ):
+        refused = ask("/console/train/form", fields | wrong).text
+        (fault,) = re.findall(r'id="e-f-algorithm-monotone"[^>]*>([^<]*)<', refused)
+        assert words in fault
