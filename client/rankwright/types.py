@@ -320,7 +320,11 @@ class Baselines(Record):
     beats: bool | None
     """True if the model is better than every baseline, by `metric` or else by the area over `decided_on`,
     each with an adjusted p-value below 1 − `level`. False also if there are too few rows for a test.
-    Null if no baseline was trained.
+    Null if no baseline was trained, or if `is_baseline`.
+    """
+    is_baseline: bool | None = None
+    """True if the model is itself of the same kind as a baseline: a logistic regression or a linear SVM
+    for the AUC. The differences then show only the effect of its parameters. Default: `false`.
     """
     decided_on: BaselineWindow
     """Window of the job's objective. For `tpr`: the window that the model is trained for."""
@@ -1996,7 +2000,9 @@ class FeatureDrift(Record):
     name: str
     """Name of the feature."""
     importance: float | None
-    """Fraction of the total feature importance. Null if importance was not measured."""
+    """Fraction of the total feature importance. 0 for a protected column that is not a feature, which is
+    monitored, too. Null if importance was not measured.
+    """
     psi: Interval | None
     """Population stability index, corrected for sampling noise: below 0.1 is small, 0.25 or more is large.
     Null without a test.
@@ -2780,7 +2786,8 @@ class ListedModel(Record):
     """Objective by which a search chose the parameters. Null without a search."""
     beats_baselines: bool | None
     """True if the model is significantly better than every baseline: see `…/baselines`. Null without
-    baselines.
+    baselines, and for a logistic regression or a linear SVM for the AUC, which are baselines
+    themselves.
     """
     dataset_id: str
     """Id of the dataset."""
@@ -2829,7 +2836,11 @@ class LiveAlias(Record):
     evaluated_at: str | None
     """Time of that evaluation. Null if there is none."""
     changed: bool | None
-    """True if that evaluation found a change. Null without one."""
+    """True if that evaluation found a change that a later recalibration has not handled. Null without an
+    evaluation.
+    """
+    recalibrated_at: str | None
+    """Time of the last recalibration, if it was after that evaluation; otherwise null."""
     acknowledgement: Acknowledgement | None
     """Who has seen that change, when, and why nothing else is done. Null if nobody has, or if there is no
     change.
@@ -3056,7 +3067,8 @@ class Model(Record):
     """Objective by which a search chose the parameters. Null without a search."""
     beats_baselines: bool | None
     """True if the model is significantly better than every baseline: see `…/baselines`. Null without
-    baselines.
+    baselines, and for a logistic regression or a linear SVM for the AUC, which are baselines
+    themselves.
     """
     dataset_id: str
     """Id of the dataset."""
@@ -3132,10 +3144,11 @@ class ModelCheck(Record):
     """`ranks`: the model ranks better than chance on its validation rows. `beats_baselines`: it ranks
     significantly better than each baseline. `probabilities`: its probabilities match the outcomes on
     the newest rows evaluated with this calibration, or on held-out rows of the calibration if there are
-    none. `stable`: its newest evaluation on new rows found no change and excludes a drop larger than
-    `margin`. `groups`: its newest evaluation by groups, or its validation, found no difference and
-    excludes differences larger than `margin`, and each group passes the four-fifths rule at the
-    threshold of the alias moved last, or of the objective.
+    none. `stable`: its newest evaluation on new rows found no change of the ranking, of the scores or
+    of features that matter, and excludes a drop of the ranking larger than `margin`. `groups`: its
+    newest evaluation by groups, or its validation, found no difference and excludes differences larger
+    than `margin`, and each group passes the four-fifths rule at the threshold of the alias moved last,
+    or of the objective.
     """
     passed: bool | None
     """True or false. Null if no stored result answers the question, or if there are too few rows to
@@ -3164,6 +3177,10 @@ class ModelCheck(Record):
     """
     acknowledgement: Acknowledgement | None
     """The acknowledgement of `evaluation_id`, if the check has failed by it. Null if there is none."""
+    applies: bool
+    """False if the question does not apply to the model: a logistic regression is not compared with simple
+    models, because it is one. Then `passed` is null, and the check does not count. Default: `true`.
+    """
 
 class ModelChecks(Record):
     """Whether the model is ready for use, in five checks of its stored results."""
@@ -3171,7 +3188,7 @@ class ModelChecks(Record):
     model_id: str
     """Id of the model."""
     passed: bool | None
-    """True if all checks passed, false if at least one failed, otherwise null."""
+    """True if all checks that apply passed, false if at least one failed, otherwise null."""
     checks: list[ModelCheck]
     """The five checks."""
 
@@ -3555,7 +3572,8 @@ class Overview(Record):
     """Cursor of the next page of that list: pass it as `after`. Null if there are no more failures."""
     drifted: list[DriftedModel]
     """Models that changed significantly according to their newest ready evaluation: those that nobody has
-    acknowledged first, and then the most recently evaluated first.
+    acknowledged first, and then the most recently evaluated first. If the model was recalibrated
+    afterwards, changes of its probabilities and of the fraction of positives do not count.
     """
     has_more_drifted: bool
     """True if there are more such models than `limit`."""
