@@ -186,14 +186,14 @@ def _beats_baselines(model: Model) -> ModelCheck:
     if is_baseline(model) or (what is not None and not model.beats_baselines):
         words = f"Not applicable: the model is itself a simple model, {what}."
         return ModelCheck("beats_baselines", None, words, applies=False)
-    words = {
+    texts = {
         True: "The model ranks significantly better than each baseline.",
         False: "No significant improvement over the baselines. A baseline is easier to explain.",
         None: "The model was not compared with baselines.",
     }
     found = model.beats_baselines
     evidence: EvidenceKind | None = None if found is None else "validation"
-    return ModelCheck("beats_baselines", found, words[found], evidence=evidence)
+    return ModelCheck("beats_baselines", found, texts[found], evidence=evidence)
 
 
 def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) -> ModelCheck:

@@ -233,10 +233,10 @@ def measure_drift(
         features.sort(key=by_weight)
         for each in features[_WITH_BINS:]:
             each["bins"] = None
-    found = {"areas": areas, "prevalence": prevalence, "probabilities": probabilities}
-    found |= {"features": features, "scores": shifts}
+    drift: Json = {"areas": areas, "prevalence": prevalence, "probabilities": probabilities}
+    drift |= {"features": features, "scores": shifts}
     listed = features and features[:_LISTED]
-    return {"level": level, **_verdict(found), **found, "features": listed}
+    return {"level": level, **_verdict(drift), **drift, "features": listed}
 
 
 def _verdict(drift: Json) -> Json:
