@@ -337,9 +337,10 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
         if self.anchor_cost_ is None:
             message = f"{constant}, {reason}"
         else:
+            both = f"the AUC as well as for {aim}" if self.C_ else f"the AUC instead of {aim}"
             message = (
-                f"the ranker was trained for the AUC as well as for {aim}, {reason}. Its metrics are valid "
-                f"(C = {self.C_:g} for the window, {self.anchor_cost_:g} for the AUC)"
+                f"the ranker was trained for {both}, {reason}. Its metrics are valid (C = {self.C_:g} for the window, "
+                f"{self.anchor_cost_:g} for the AUC)"
             )
             advice = (
                 "For a better order at the top of the list, try an algorithm that is not linear"
