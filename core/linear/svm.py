@@ -316,6 +316,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             aim = "the rows above the highest negative"
         constant = "all rows have the same score, so the ranker does not rank"
         advice = "Use a wider window, more features or an algorithm that is not linear"
+        them = aim if self.anchor_cost_ is None else "them"
         if not self.collapsed_:
             if not self._w.any():
                 return (
@@ -327,13 +328,11 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             reason = "because training for them alone did not rank held-out rows better than an SVM for the AUC"
         elif is_proven:
             reason = (
-                "because training for them alone would give all rows the same score: whatever the coefficients, the "
+                f"because training for {them} alone would give all rows the same score: whatever the coefficients, the "
                 "highest negatives score on average at least as high as the positives"
             )
         else:
-            reason = (
-                "because training for them alone found no score that is better than a constant one"
-            )
+            reason = f"because training for {them} alone found no score that is better than a constant one"
         if self.anchor_cost_ is None:
             message = f"{constant}, {reason}"
         else:
