@@ -224,10 +224,15 @@ def measure_drift(
         features.sort(key=_by_weight)
         for each in features[_WITH_BINS:]:
             each["bins"] = None
-    found = {"areas": areas, "prevalence": prevalence, "probabilities": probabilities}
-    found |= {"features": features, "scores": shifts}
+    tested: Json = {
+        "areas": areas,
+        "prevalence": prevalence,
+        "probabilities": probabilities,
+        "features": features,
+        "scores": shifts,
+    }
     listed = features and features[:_LISTED]
-    return {"level": level, **_verdict(found), **found, "features": listed}
+    return {"level": level, **_verdict(tested), **tested, "features": listed}
 
 
 def _verdict(drift: Json) -> Json:
