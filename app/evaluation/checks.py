@@ -37,7 +37,7 @@ from app.models.column_drift import matters_to_model
 from app.models.simple import is_baseline, linear_model
 from app.models.threshold_groups import GroupsInput
 from app.platform.sql import Json, Session
-from app.platform.tables import Evaluation, Model, ModelCalibration
+from app.platform.tables import Evaluation, Model, ModelBaselines, ModelCalibration
 from core.metrics.adverse_impact import Side
 
 CheckName = Literal["ranks", "beats_baselines", "probabilities", "stable", "groups"]
@@ -139,7 +139,7 @@ def check_model(
     new = [each for each in evaluated if each.drift is not None and seen_of(each) == "new"]
     checks = [
         _ranks(session, model),
-        _beats_baselines(model),
+        _beats_baselines(session, model),
         _probabilities(session, model, new),
         check_stable(new[0] if new else None, calibrations.find_served(session, model)),
         _groups(session, model, evaluated, favourable),
@@ -178,22 +178,39 @@ def _ranks(session: Session, model: Model) -> ModelCheck:
     return ModelCheck("ranks", False, words, evidence="validation")
 
 
-def _beats_baselines(model: Model) -> ModelCheck:
+def _beats_baselines(session: Session, model: Model) -> ModelCheck:
     """Return the check that the model is significantly better than its baselines. It does not apply to a model that is
     of the same kind as a baseline, nor to another linear model that is not better.
     """
     what = linear_model(model)
     if is_baseline(model) or (what is not None and not model.beats_baselines):
-        words = f"Not applicable: the model is itself a simple model, {what}."
+        words = f"The model is itself a simple model: {what}."
         return ModelCheck("beats_baselines", None, words, applies=False)
-    texts = {
-        True: "The model ranks significantly better than each baseline.",
-        False: "No significant improvement over the baselines. A baseline is easier to explain.",
-        None: "The model was not compared with baselines.",
-    }
     found = model.beats_baselines
-    evidence: EvidenceKind | None = None if found is None else "validation"
-    return ModelCheck("beats_baselines", found, texts[found], evidence=evidence)
+    if found is None:
+        return ModelCheck("beats_baselines", None, "The model was not compared with baselines.")
+    rivals = _baselines_in_words(session.get(ModelBaselines, model.id))
+    words = f"No significant improvement over {rivals}. A baseline is easier to explain."
+    if found:
+        words = f"The model ranks significantly better than {rivals}."
+    return ModelCheck("beats_baselines", found, words, evidence="validation")
+
+
+def _baselines_in_words(compared: ModelBaselines | None) -> str:
+    """Return which baselines a model was compared with, and which of them had fewer rows or failed."""
+    if compared is None:
+        return "the baselines"
+    fitted = [each for each in compared.baselines if not each["failed"]]
+    names = []
+    for each in fitted:
+        rows, of_rows = each.get("rows"), each.get("of_rows")
+        is_sample = rows is not None and of_rows is not None and rows < of_rows
+        names.append(
+            each["algorithm"] + (f" (on {rows:,} of {of_rows:,} rows)" if is_sample else "")
+        )
+    failed = [each["algorithm"] for each in compared.baselines if each["failed"]]
+    told = f"the baseline{'s' if len(names) > 1 else ''} {' and '.join(names)}"
+    return told + (f"; {' and '.join(failed)} could not be trained" if failed else "")
 
 
 def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) -> ModelCheck:
@@ -414,7 +431,13 @@ def _say_more(more: int | None) -> str:
     if more is None:
         return ""
     digits = 10 ** max(0, len(str(more)) - 2)
-    return f" A conclusion needs about {math.ceil(more / digits) * digits:,} more rows."
+    rounded = math.ceil(more / digits) * digits
+    return f" A conclusion needs about {rounded:,} more row{'' if rounded == 1 else 's'}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence: `age, race and sex`."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
 def _groups(
@@ -427,13 +450,13 @@ def _groups(
         found = groups_of(evaluation)
         if not _tested(found) or seen_of(evaluation) in (None, "trained"):
             continue
-        where = f"On {_named(evaluation)}, by {' and '.join(of['column'] for of in found)}"
+        where = f"On {_named(evaluation)}, by {_listed([of['column'] for of in found])}"
         base = check_equal(found, where, evaluation.level, _rows_of(evaluation), evaluation)
         steps = repository.find_group_steps(session, evaluation.id)
         return _with_impact(session, model, base, found, steps, evaluation.level, favourable)
     stored = model_rows.find_groups(session, model.id)
     if stored is not None:
-        where = f"On the validation rows, by {' and '.join(of['column'] for of in stored.columns)}"
+        where = f"On the validation rows, by {_listed([of['column'] for of in stored.columns])}"
         rows = sum(group["rows"] for group in stored.columns[0]["groups"])
         base = check_equal(stored.columns, where, stored.level, rows, None)
         return _with_impact(

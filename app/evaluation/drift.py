@@ -233,10 +233,15 @@ def measure_drift(
         features.sort(key=by_weight)
         for each in features[_WITH_BINS:]:
             each["bins"] = None
-    drift: Json = {"areas": areas, "prevalence": prevalence, "probabilities": probabilities}
-    drift |= {"features": features, "scores": shifts}
+    tested: Json = {
+        "areas": areas,
+        "prevalence": prevalence,
+        "probabilities": probabilities,
+        "features": features,
+        "scores": shifts,
+    }
     listed = features and features[:_LISTED]
-    return {"level": level, **_verdict(drift), **drift, "features": listed}
+    return {"level": level, **_verdict(tested), **tested, "features": listed}
 
 
 def _verdict(drift: Json) -> Json:

@@ -15,9 +15,9 @@ _LINEAR = {
     "auc_svm": "a linear SVM for the AUC",
     "pauc_svm": "a linear SVM for the partial AUC",
     "pauc_svm_dc": "a linear SVM for the partial AUC",
-    "top_push": "a linear model",
+    "top_push": "a linear model for the top of the list",
     "asymmetric_svm": "a linear SVM",
-    "p_norm_push": "a linear model",
+    "p_norm_push": "a linear model for the top of the list",
 }
 """The algorithms whose score is linear in the features, with what their models are."""
 

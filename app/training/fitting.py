@@ -388,7 +388,8 @@ class FitContext:
 
     def _tests_time(self, part: BaselinePart) -> bool:
         """Return True for the first fit of the first baseline, whose AUC is compared with those on random splits."""
-        first, rows = next(iter(folds_of(self.spec["validation"])), SERVED), part.get("rows")
+        scopes: list[Scope] = [*folds_of(self.spec["validation"])] or [SERVED]
+        first, rows = scopes[0], part.get("rows")
         return (
             part["algorithm"] == BASELINES[0]
             and scope_of(part) == first

@@ -392,7 +392,7 @@ def _note_baselines(compared: BaselinesRecord | None) -> list[str]:
         elif rows is not None and of_rows is not None and rows < of_rows:
             notes.append(
                 f"the baseline {name} was trained on a sample ({rows:,} of {of_rows:,} rows) to save time, so it may "
-                "be weaker than it could be. Train with baselines true to use all rows"
+                'be weaker than it could be. Train with "baselines": true to use all rows'
             )
     return notes
 

@@ -316,6 +316,7 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             aim = "the rows above the highest negative"
         constant = "all rows have the same score, so the ranker does not rank"
         advice = "Use a wider window, more features or an algorithm that is not linear"
+        them = aim if self.anchor_cost_ is None else "them"
         if not self.collapsed_:
             if not self._w.any():
                 return (
@@ -327,19 +328,18 @@ class SupportVectorRanker(SupportVectorParameters, LinearRanker):
             reason = "because training for them alone did not rank held-out rows better than an SVM for the AUC"
         elif is_proven:
             reason = (
-                "because training for them alone would give all rows the same score: whatever the coefficients, the "
+                f"because training for {them} alone would give all rows the same score: whatever the coefficients, the "
                 "highest negatives score on average at least as high as the positives"
             )
         else:
-            reason = (
-                "because training for them alone found no score that is better than a constant one"
-            )
+            reason = f"because training for {them} alone found no score that is better than a constant one"
         if self.anchor_cost_ is None:
             message = f"{constant}, {reason}"
         else:
+            both = f"the AUC as well as for {aim}" if self.C_ else f"the AUC instead of {aim}"
             message = (
-                f"the ranker was trained for the AUC as well as for {aim}, {reason}. Its metrics are valid "
-                f"(C = {self.C_:g} for the window, {self.anchor_cost_:g} for the AUC)"
+                f"the ranker was trained for {both}, {reason}. Its metrics are valid (C = {self.C_:g} for the window, "
+                f"{self.anchor_cost_:g} for the AUC)"
             )
             advice = (
                 "For a better order at the top of the list, try an algorithm that is not linear"

@@ -267,7 +267,7 @@ def test_areas_whose_interval_the_rows_cannot_bear_are_named(bench: Workbench) -
     of_whole, warning = evaluate(bench, "churn", few).warnings
     assert "11 positives" in of_whole
     assert "FPR 0 to 0.05" in warning
-    needed = re.search(r"About ([\d,]+) negatives are needed", warning)
+    needed = re.search(r"about ([\d,]+) negatives", warning)
     assert needed is not None
     assert int(needed[1].replace(",", "")) > 40
     assert evaluate(bench, "churn", many).warnings == []
