@@ -3000,7 +3000,7 @@ class SubmitJob(TypedDict, total=False):
     prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
     name: Annotated[str | None, 'Name of the model. Default: the name of the algorithm.']
     objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
-    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
+    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
     search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
     baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
     timeout_seconds: Annotated[float | None, 'Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.']
@@ -3043,7 +3043,7 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
     validation : Mapping[str, Any], optional
         How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation
         for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at
-        most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a
+        most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a
         `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`,
         a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few
         rows of a class are distinct or in different groups.
@@ -3380,7 +3380,7 @@ class ValidateJob(TypedDict, total=False):
 
     name: Annotated[str | None, 'Name of the model. Default: the name of the algorithm.']
     objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
-    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
+    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
     search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
     baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
     timeout_seconds: Annotated[float | None, 'Maximum run time in seconds, up to the setting `RANKWRIGHT_MAX_JOB_SECONDS`. Default: the setting `RANKWRIGHT_JOB_TIMEOUT_SECONDS`.']
@@ -3412,7 +3412,7 @@ def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack
     validation : Mapping[str, Any], optional
         How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation
         for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at
-        most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a
+        most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a
         `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`,
         a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few
         rows of a class are distinct or in different groups.
