@@ -202,7 +202,8 @@ def _find_validation_dataset(
 
 def submit(session: Session, settings: Settings, owner: str, request: TrainRequest) -> Job:
     """Check the request, and create its job in the caller's transaction."""
-    other_id = (request.validation or {}).get("dataset_id")
+    asked = request.validation
+    other_id = None if asked is None else asked.get("dataset_id")
     lock_datasets(session, owner, request.dataset_id, other_id)
     spec = check(session, settings, owner, request)
     return enqueue(
