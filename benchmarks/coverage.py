@@ -627,7 +627,7 @@ REPEATED = (
         for n, m in ((15, 135), (30, 270), (100, 400))
         for a in (0.6, 0.8, 0.95, 0.99)
     ),
-    *(Repeated(n, m, 0.6, repeats=r) for n, m in ((15, 135), (100, 400)) for r in (2, 10)),
+    *(Repeated(n, m, 0.6, repeats=r) for n, m in ((15, 135), (100, 400)) for r in (2, 3, 10)),
     *(Repeated(30, 270, a, weighted=True) for a in (0.6, 0.8, 0.95)),
     *(Repeated(100, 400, a, unit=10) for a in (0.6, 0.8, 0.95)),
     *(Repeated(n, m, a, "stumps") for n, m in ((15, 135), (100, 400)) for a in (0.6, 0.8, 0.95)),

@@ -86,8 +86,8 @@ SMALL_ROWS, SMALL_CLASS = 3_000, 100
 MAX_ROWS_OF_FOLDS = 100_000
 """Rows of a table up to which it is cross-validated by default for its rare class: each fold costs a fit."""
 
-REPEATS, FEWER_REPEATS = 4, 2
-"""Repeats of this cross-validation; fewer where a fit is costly. The interval needs at least 2."""
+REPEATS, FEWER_REPEATS = 4, 3
+"""Repeats of this cross-validation; fewer where a fit is costly. The interval needs some: it covers less with 2."""
 
 MIN_SECONDS_OF_FOLD = 2.5
 """Seconds of the budget of `auto` that each fold must have by default."""

@@ -77,6 +77,7 @@ def dataset_id(rankwright: Rankwright, folder: Path) -> str:
 def model(rankwright: Rankwright, dataset_id: str, folder: Path) -> dict[str, object]:
     run = rankwright(
         *("train", dataset_id, "--name", "cancer", "--set", "n_rounds=60", "--fpr-max", "0.05"),
+        *("--holdout", "0.25"),
         *("--svg", str(folder / "roc.svg"), "--json"),
     )
     assert run.returncode == 0, run.stderr

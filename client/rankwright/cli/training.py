@@ -311,6 +311,14 @@ Objective = Annotated[
 ]
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,12})?"
 _OBJECTIVE = re.compile(rf"([a-z][a-z0-9_]*)(?:@([0-9]{{1,15}})|@({_NUMBER})%|:({_NUMBER}))?")
+HeldOut = Annotated[
+    float | None,
+    typer.Option(
+        "--holdout",
+        help="Validate on this fraction of the rows, for example 0.25. Default: a small table is validated by "
+        "repeated cross-validation, any other on a quarter of the rows.",
+    ),
+]
 Folds = Annotated[
     int | None, typer.Option(help="Validate by cross-validation with this number of folds.")
 ]
@@ -377,6 +385,7 @@ def train(
     fpr_max: FprMax = None,
     fpr: Fpr = None,
     objective: Objective = None,
+    holdout: HeldOut = None,
     folds: Folds = None,
     repeats: Repeats = None,
     time_column: TimeColumn = None,
@@ -424,11 +433,17 @@ def train(
             chosen,
             **fields,
             objective=aim,
-            validation=_validation(folds, repeats, time_column, random_split=random_split),
+            validation=_validation(holdout, folds, repeats, time_column, random_split=random_split),
             search=tried,
             tags=dict(split_assignment(text) for text in tags) if tags else None,
         )
-        if not as_json and (by := (job.data.validation or {}).get("time_column")) is not None:
+        validation = job.data.validation or {}
+        if not as_json and folds is None and repeats is None and "folds" in validation:
+            out.print_line(
+                f"The table is small, so it is validated by {validation['folds']}-fold cross-validation, repeated "
+                f"{validation['repeats']} times. Use --holdout 0.25 to train only once."
+            )
+        if not as_json and (by := validation.get("time_column")) is not None:
             out.print_line(
                 f"Validated on the newest rows by {by!r}, which is not used as a feature."
             )
@@ -456,17 +471,24 @@ def follow(
 
 
 def _validation(
-    folds: int | None, repeats: int | None, time_column: str | None, *, random_split: bool
+    holdout: float | None,
+    folds: int | None,
+    repeats: int | None,
+    time_column: str | None,
+    *,
+    random_split: bool,
 ) -> dict[str, Any] | None:
     """Return the requested validation; None for the service's default."""
-    asked = given(folds=folds, repeats=repeats, time_column=time_column)
+    by_folds = folds is not None or repeats is not None
+    if by_folds and holdout is not None:
+        raise typer.BadParameter("--holdout cannot be combined with --folds and --repeats")
+    asked = given(fraction=holdout, folds=folds, repeats=repeats, time_column=time_column)
     if random_split:
         if time_column is not None:
             raise typer.BadParameter("--time-column and --random-split cannot be combined")
         asked["time_column"] = None  # to leave it out is the service's default
     if not asked:
         return None
-    by_folds = folds is not None or repeats is not None
     return {"method": "cross_validation" if by_folds else "holdout"} | asked
 
 

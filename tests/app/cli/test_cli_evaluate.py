@@ -36,12 +36,15 @@ def upload(run: Run, *words: object) -> str:
     return next(w for w in run("upload", *words).stdout.split() if w.startswith("ds_"))
 
 
+ONE_FIT = ("--no-baselines", "--holdout", "0.25")
+
+
 def train(run: Run, people: Path) -> Run:
     """Train two models, `sum` and `line`, on one table; return what runs commands."""
     labelled = ("--label", "left", "--positive", "yes", "--categorical", "town")
     dataset = upload(run, people, *labelled)
-    run("train", dataset, "--name", "sum", "--set", "n_rounds=20", "--no-baselines")
-    run("train", dataset, "--name", "line", "--algorithm", "logistic", "--no-baselines")
+    run("train", dataset, "--name", "sum", "--set", "n_rounds=20", *ONE_FIT)
+    run("train", dataset, "--name", "line", "--algorithm", "logistic", *ONE_FIT)
     return run
 
 

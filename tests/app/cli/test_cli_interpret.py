@@ -29,7 +29,7 @@ def trained(run_shared: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     table.write_text("\n".join([*lines, ""]))
     uploaded = run("upload", table, "--label", "left", "--positive", "yes").stdout
     dataset = next(word for word in uploaded.split() if word.startswith("ds_"))
-    train = ("train", dataset, "--no-baselines", "--algorithm")
+    train = ("train", dataset, "--no-baselines", "--holdout", "0.25", "--algorithm")
     run(*train, "treerank", "--name", "oak")
     run(*train, "rankboost", "--name", "sum", "--set", "n_rounds=20")
     return run

@@ -66,7 +66,8 @@ def test_a_table_with_a_label(run: Run, people: Path, tmp_path: Path) -> None:
     assert " 2 features, " in uploaded
     assert uploaded.rstrip().endswith("positive (left = yes)")
     svg = tmp_path / "roc.svg"
-    trained = run("train", id_of(uploaded), "--name", "churn", "--set", "n_rounds=5", "--svg", svg)
+    one_fit = ["--set", "n_rounds=5", "--holdout", "0.25"]
+    trained = run("train", id_of(uploaded), "--name", "churn", *one_fit, "--svg", svg)
     assert trained.stdout.startswith("ROC of churn:1 ")
     assert svg.read_text().startswith("<svg")
     shown = run("show", "churn").stdout
@@ -102,7 +103,8 @@ def test_a_search_says_what_it_tried(run: Run, people: Path, sentences: Sentence
     assert "objective must be" in run("train", dataset, "--objective", "@5", code=2).stderr
     unknown = told(run("train", dataset, "--objective", "f1", "--json", code=2))
     assert [each["pointer"] for each in unknown["errors"]] == ["/objective"]
-    too_many = told(run("train", dataset, "--objective", "ndcg@1000", "--json", code=2))
+    held_out = ["--holdout", "0.25"]
+    too_many = told(run("train", dataset, *held_out, "--objective", "ndcg@1000", "--json", code=2))
     assert [each["pointer"] for each in too_many["errors"]] == ["/objective/count"]
     assert " 40," in too_many["detail"]
     for wrong in (
@@ -132,6 +134,22 @@ def test_the_newest_rows_judge_unless_a_random_split_is_asked_for(run: Run, tmp_
         assert (model["validation"]["method"], model["validation"]["time_column"]) == (method, None)
         assert any("'day'" in warning for warning in model["warnings"])
     run(*few, "--random-split", "--time-column", "day", code=2)
+
+
+def test_a_small_table_is_cross_validated_unless_rows_are_held_out(run: Run, people: Path) -> None:
+    dataset = id_of(run("upload", people, "--label", "left").stdout)
+    few = ["train", dataset, "--set", "n_rounds=2", "--no-baselines", "--name", "m"]
+    for more, validation in (
+        ([], {"method": "cross_validation", "folds": 5, "repeats": 4}),
+        (["--holdout", "0.4"], {"method": "holdout", "fraction": 0.4}),
+    ):
+        shown = run(*few, *more).stdout
+        assert ("5-fold cross-validation, repeated 4 times" in shown) is not bool(more)
+        model = json.loads(run("show", "m", "--json").stdout)["model"]
+        assert model["validation"] == validation
+    assert "--folds" in run(*few, "--holdout", "0.4", "--folds", "3", code=2).stderr
+    refused = told(run(*few, "--holdout", "1.5", "--json", code=2))
+    assert [each["pointer"] for each in refused["errors"]] == ["/validation/fraction"]
 
 
 def test_folds_ranges_and_auto(run: Run, people: Path) -> None:

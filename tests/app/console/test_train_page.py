@@ -198,7 +198,7 @@ def test_a_form_says_which_rows_judge_before_it_is_sent(
         f"2026-01-{n % 28 + 1:02},{n % 7},{'yes' if n % 3 else 'no'}\n" for n in range(120)
     )
     dated = service.upload(service.client(service.key()), text)
-    fields = {"dataset_id": dated, "algorithm.name": "rankboost"}
+    fields = {"dataset_id": dated, "algorithm.name": "rankboost", "validation.method": "holdout"}
     by_time = ask("/console/train/check", fields).text
     assert "<strong>day</strong>" in by_time
     assert "has dates" not in by_time

@@ -48,7 +48,7 @@ def test_checking_only(service: Service, client: httpx.Client) -> None:
     check = answer.json()
     assert check["valid"]
     assert check["algorithm"]["max_bins"] == 255
-    assert check["validation"] == {"method": "holdout", "fraction": 0.25}
+    assert check["validation"] == {"method": "cross_validation", "folds": 5, "repeats": 4}
     assert check["seed"] == 3
     assert check["estimate"]["memory_bytes"] > 0
     assert client.get("/v1/jobs").json()["data"] == []

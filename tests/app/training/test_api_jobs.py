@@ -63,6 +63,7 @@ def test_a_check_tells_what_a_search_would_cost(service: Service, client: httpx.
         ({"name": "rankboost"}, {"method": "grid", "space": {"n_rounds": [10, 100_000]}}),
     ):
         body = {"dataset_id": dataset_id, "algorithm": algorithm, "search": search}
+        body["validation"] = {"method": "holdout"}
         answer = client.post("/v1/jobs/validate", json=body)
         assert answer.status_code == 200, answer.text
         found.append(answer.json())
