@@ -111,6 +111,7 @@ SEVERAL = {
     "datasets.create_version": "looks before the body is sent; `…/validate` looks once more, and then reads the table",
     "datasets.read_table_again": "`…/validate` looks for the dataset, and then reads the table",
     "scoring.create_batch_score": "looks for the model before the body is sent; a dataset is asked for in another way",
+    "reports.put_alias": "computes and writes the evidence, which takes seconds, then moves the alias",
     "models.read_model": "reads the model alone, or together with its parts",
     "training.submit_job": "`…/validate` estimates the job, else it is written",
     "jobs.read_job": "looks for the job, and once more after a wait for its end",

@@ -556,24 +556,19 @@ def list_deleted_aliases(
     session: Session, owner: str, name: str, *, limit: int, after: str | None
 ) -> Page[ModelAliasHistory]:
     """Return a page of the deletions of those aliases of a model name that do not exist now, the last one first."""
-    later = another(ModelAliasHistory)
-    exists_now = exists().where(
-        ModelAlias.owner == ModelAliasHistory.owner,
-        ModelAlias.name == ModelAliasHistory.name,
-        ModelAlias.alias == ModelAliasHistory.alias,
+    history = ModelAliasHistory
+    newest = (
+        select(history.alias, func.max(history.revision))
+        .where(history.readable_by(owner), history.name == name)
+        .group_by(history.alias)
     )
-    is_old = exists().where(
-        later.owner == ModelAliasHistory.owner,
-        later.name == ModelAliasHistory.name,
-        later.alias == ModelAliasHistory.alias,
-        later.revision > ModelAliasHistory.revision,
-    )
-    statement = select(ModelAliasHistory).where(
-        ModelAliasHistory.readable_by(owner),
-        ModelAliasHistory.name == name,
-        ModelAliasHistory.change == AliasChange.DELETED,
-        ~exists_now,
-        ~is_old,
+    present = select(ModelAlias.alias).where(ModelAlias.readable_by(owner), ModelAlias.name == name)
+    statement = select(history).where(
+        history.readable_by(owner),
+        history.name == name,
+        history.change == AliasChange.DELETED,
+        tuple_(history.alias, history.revision).in_(newest),
+        history.alias.not_in(present),
     )
     return fetch_page(
         session, statement, ModelAliasHistory.at, ModelAliasHistory.alias, limit=limit, after=after

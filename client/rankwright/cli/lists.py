@@ -126,8 +126,14 @@ def cancel(
 def alias(
     name: Annotated[str, typer.Argument(help="Name of the model.")],
     alias: Annotated[str, typer.Argument(help="The alias, such as champion.")],
-    model: Annotated[str, typer.Argument(help="The model: id, name:version or name@alias.")],
+    model: Annotated[
+        str | None, typer.Argument(help="The model: id, name:version or name@alias.")
+    ] = None,
     *,
+    undo: Annotated[
+        bool,
+        typer.Option("--undo", help="Undo the last change of the alias, also its deletion."),
+    ] = False,
     fpr: Annotated[
         float | None, typer.Option(help="Guarantee an FPR of at most this for every version.")
     ] = None,
@@ -175,7 +181,7 @@ def alias(
     url: Url = None,
     key: Key = None,
 ) -> None:
-    """Point an alias to a version of a model. Earlier versions remain in the alias's history.
+    """Point an alias to a version of a model, or undo its last change. Earlier versions remain in the alias's history.
 
     With a guarantee, responses under the alias have a flag, by the cutoff of the version that it points to.
     """
@@ -192,6 +198,15 @@ def alias(
     with service(url, key) as client:
         if guarantee and no_guarantee:
             raise CommandFailed(f"--no-guarantee cannot be combined with --{next(iter(guarantee))}")
+        if undo != (model is None):
+            raise CommandFailed("pass either a model or --undo")
+        if model is None:
+            if guarantee or no_guarantee or memo.keys() - {"reason"}:
+                raise CommandFailed("--undo can be combined only with --reason")
+            restored = client.models.restore_alias(name, alias, reason=reason)
+            version = client.models[restored.model_id].read().version
+            out.print_line(f"{name}@{alias} is {name}:{version} again{_guarantee(restored)}")
+            return
         target = client.models[model].read()
         found = client.models.set_alias(
             name,

@@ -287,6 +287,11 @@ def test_what_is_there_is_listed_and_an_alias_moves(
     none = ("alias", "sum", "champion", "sum", "--no-guarantee")
     assert alone(*none).stdout == "sum@champion is sum:1\n"
     sentences(alone(*none, "--tpr", "0.5", code=2).stderr)
+    undone = alone("alias", "sum", "champion", "--undo", "--reason", "Too few flags").stdout
+    assert undone == at.replace("sum:1,", "sum:1 again,")
+    for wrong in ((), ("sum", "--undo"), ("--undo", "--tpr", "0.5"), ("--undo", "--rows", "5")):
+        alone("alias", "sum", "champion", *wrong, code=2)
+    alone("alias", "sum", "none", "--undo", code=3)
     for collection, seen in (
         ("datasets", ["march, version 1", "people, version 1"]),
         ("jobs", ["line", "sum"]),

@@ -69,7 +69,8 @@ def test_a_rotated_key_is_the_same_author(service: Service) -> None:
 def test_wrong_comments_are_refused(service: Service) -> None:
     client = service.client(service.key())
     address = f"/v1/models/{train(service, client)}/comments"
-    for text in (None, "", " \n ", "x" * 2001, "a\0b", 5, {}):
+    wrong: list[object] = [None, "", " \n ", "x" * 2001, "a\0b", 5, {}]
+    for text in wrong:
         refused(client.post(address, json={"text": text}), 422, "invalid", "text")
     assert client.post(address, json={}).status_code == 422
     assert client.post(address, json={"text": "a", "author": "me"}).status_code == 422
