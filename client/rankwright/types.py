@@ -1660,7 +1660,9 @@ class FeatureDrift(Record):
     name: str
     """Name of the feature."""
     importance: float | None
-    """Fraction of the total feature importance. Null if importance was not measured."""
+    """Fraction of the total feature importance. 0 for a protected column that is not a feature, which is
+    monitored, too. Null if importance was not measured.
+    """
     psi: Interval | None
     """Population stability index, corrected for sampling noise: below 0.1 is small, 0.25 or more is large.
     Null without a test.
