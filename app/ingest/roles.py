@@ -84,7 +84,7 @@ def assign(
         roles = _assign_labels(names, label, labels, weight, group, free)
     _check_declared([*declared, *marked], roles.features)
     _check_features(
-        "a table needs, beside its protected columns,",
+        "besides its protected columns, a table needs",
         [name for name in roles.features if name not in (protected or ())],
         protected or (),
     )

@@ -10,6 +10,9 @@ scored by what was fitted on rows of the others. Nadeau & Bengio's factor for K 
 intervals of features that predict nothing cover 0.5 in about 86 % of samples instead of 95 %; where features predict
 well, it is wider than necessary. Each interval has its own level: it is not adjusted for the number of features.
 
+Both are AUC of fitted scores, and the best possible scores may have a greater one: on 300 rows, of which 15 % have the
+value, a feature with an AUC of .760 gets about .70 in bins, and .68 by trees, on average.
+
 The label is not used, and nothing is said about whether the model depends on what predicts the column.
 
 References
@@ -56,7 +59,8 @@ MAX_SHOWN = 100
 """Most features that are shown alone: those with the greatest AUC."""
 MIN_CLASS_ROWS = 20
 """Rows with the value, and rows without it, that a prediction needs."""
-_FOLDS, _BINS, _ROUNDS, _DEPTH, _RATE = 5, 16, 40, 3, 0.2
+_FOLDS, _ROUNDS, _DEPTH, _RATE = 5, 40, 3, 0.2
+_MIN_BINS, _MAX_BINS, _ROWS_PER_BIN = 4, 16, 10
 _PRIOR_ROWS = 10.0  # with which the log odds of a bin are drawn towards those of all rows
 
 
@@ -215,14 +219,18 @@ def predict(rows: ProxyRows, target: _Target, seed: int) -> ProxyTest:
 def score_alone(values: Floats, positive: Bools, weight: Floats, folds: Sequence[Bools]) -> Floats:
     """Return for each row the log odds of its bin of a feature, found on the other folds; shape (n_rows,).
 
-    Bins are the distinct values if they are few, else quantiles. Rows without a value are a bin of their own.
+    Bins are the distinct values if they are few, else quantiles: 4 to 16, with ten rows of the rarer class each. Rows
+    without a value are a bin of their own.
     """
+    n_positive = int(np.count_nonzero(positive))
+    few = min(n_positive, len(positive) - n_positive)
+    n_bins = min(max(few // _ROWS_PER_BIN, _MIN_BINS), _MAX_BINS)
     missing = np.isnan(values)
     distinct = np.unique(values[~missing])
-    if len(distinct) <= _BINS:
+    if len(distinct) <= _MAX_BINS:
         edges = distinct[1:]
     else:
-        shares = np.arange(1, _BINS) / _BINS
+        shares = np.arange(1, n_bins) / n_bins
         edges = np.unique(np.quantile(values[~missing], shares, method="inverted_cdf"))
     return _log_odds_of_bins(
         np.where(missing, len(edges) + 1, np.searchsorted(edges, values, side="right")),

@@ -20,6 +20,7 @@ from app.datasets.protected import (
 from app.platform.tables import Dataset, Model
 from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import CSV, refused
+from tests.sentences import Sentences
 
 
 def loans(rows: int = 240, *, header: str = "income,term,sex,age,defaulted") -> str:
@@ -141,13 +142,15 @@ def test_a_feature_by_decision(shared: Service, client: httpx.Client, dataset: A
     ],
 )
 def test_what_cannot_be_a_protected_feature(
-    client: httpx.Client, dataset: Any, named: Any, pointer: str
+    client: httpx.Client, dataset: Any, named: Any, pointer: str, sentences: Sentences
 ) -> None:
     body = {"dataset_id": dataset["id"], "algorithm": {"name": "logistic"}}
     for path in ("/v1/jobs", "/v1/jobs/validate"):
         answer = client.post(path, json=body | {"protected_features": named})
         assert answer.status_code == 422, answer.text
         assert answer.json()["errors"][0]["pointer"] == pointer
+        if named in (["age", "nowhere"], ["age", "age"], ["income"]):
+            sentences(answer.json()["detail"].replace(dataset["id"], "ds_…"))
 
 
 def test_the_decision_needs_the_scope_and_the_dataset(shared: Service, dataset: Any) -> None:
@@ -175,10 +178,13 @@ def test_the_decision_needs_the_scope_and_the_dataset(shared: Service, dataset: 
         {"protected": "income,term,sex,age"},
     ],
 )
-def test_what_cannot_be_protected(client: httpx.Client, fields: dict[str, str]) -> None:
+def test_what_cannot_be_protected(
+    client: httpx.Client, fields: dict[str, str], sentences: Sentences
+) -> None:
     asked = {"label": "defaulted", "positive": "yes"} | fields
     answer = client.post("/v1/datasets/validate", params=asked, content=loans(), headers=CSV)
     assert answer.status_code == 422, answer.text
+    sentences(answer.json()["errors"][0]["detail"])
 
 
 def test_a_type_may_be_declared_too(shared: Service, client: httpx.Client) -> None:
