@@ -167,9 +167,9 @@ def say_column(column: str, found: metrics.ThresholdGroups, favourable: Side) ->
             f"{column}: the share {named} of each group is at least four fifths of the highest "
             f"({reference}); lowest ratio at least {least:.2f}"
         )
-    shown = "; ".join(f"{value} {_say_ratio(one.ratio)}" for value, one in concerned[:_SHOWN]) + (
-        "; …" if len(concerned) > _SHOWN else ""
-    )
+    shown = "; ".join(
+        f"{_say_ratio(one.ratio)} for {value}" for value, one in concerned[:_SHOWN]
+    ) + ("; …" if len(concerned) > _SHOWN else "")
     if wanted is False:
         return f"{column}: the share {named} is significantly below four fifths of that of {reference}: {shown}"
     return f"{column}: not enough data for the four-fifths rule: {shown}"
@@ -177,7 +177,7 @@ def say_column(column: str, found: metrics.ThresholdGroups, favourable: Side) ->
 
 def _say_ratio(ratio: Any) -> str:
     if ratio.interval is None:
-        return f"({ratio.reason})"
+        return f"no ratio ({ratio.reason})"
     value, low, high = ratio.interval
     return f"{value:.2f} ({low:.2f} to {high:.2f})"
 

@@ -63,7 +63,7 @@ def estimate(session: Session, owner: str, spec: TrainSpec) -> Estimate:
     seconds = _fit_seconds(spec, parameters, dataset)
     seconds *= 1.0 + search.count_fits(spec)
     if spec.get("baselines", {}).get("algorithms"):
-        cells = (dataset.rows or 0) * count_features(dataset)
+        cells = (dataset.rows or 0) * len(feature_columns(dataset, protected_features(spec)))
         seconds += _SECONDS_OF_BASELINES + cells * _SECONDS_PER_CELL_OF_BASELINES
     seconds *= 1 + len(folds_of(validation))
     return {"seconds": round(_SECONDS_OF_A_JOB + seconds, 3), "memory_bytes": memory}

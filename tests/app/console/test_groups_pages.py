@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -29,12 +28,6 @@ def trained(service: Service) -> tuple[str, dict[str, Any], str]:
     return secret, model, evaluation["id"]
 
 
-def look(page: Any, name: str) -> None:
-    """Keep a picture where somebody looks at the pages."""
-    if folder := os.environ.get("RANKWRIGHT_LOOK"):
-        page.screenshot(path=f"{folder}/{name}.png", full_page=True)
-
-
 @pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
 def test_the_table_moves_with_the_slider(
     service: Service,
@@ -51,7 +44,6 @@ def test_the_table_moves_with_the_slider(
     part = page.locator("#groups")
     expect(part.locator("table")).to_have_count(2)
     before = part.locator("table").first.inner_text()
-    look(page, f"model-{width}")
     page.locator("#cutoff").focus()
     for _ in range(20):
         page.keyboard.press("ArrowRight")
@@ -72,7 +64,6 @@ def test_the_table_moves_with_the_slider(
     window.open(f"/console/evaluations/{evaluation}")
     window.settle()
     expect(page.locator("#groups table")).to_have_count(2)
-    look(page, f"evaluation-{width}")
     window.check_width()
 
 
