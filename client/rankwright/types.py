@@ -347,7 +347,7 @@ class BatchScore(Record):
     drift_verdict: Literal['stable', 'shifted', 'insufficient'] | None = None
     """Whether the rows differ from those of the model's validation and training, without labels; `…/drift`
     has the tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`:
-    they have not. `insufficient`: there are too few rows to tell. Null until `ready`, and if nothing
+    they have not. `insufficient`: there are too few rows for either. Null until `ready`, and if nothing
     could be compared.
     """
     columns: list[ResultColumn] | None
@@ -1408,7 +1408,7 @@ class EvaluatedPeriod(Record):
     """The AUC of the rows of one period."""
 
     name: str
-    """Name: `2026-03`, `2026-Q1`, `2026` or `2020s`, or the value of a column of numbers."""
+    """Name, such as 2026-03, 2026-Q1, 2026 or 2020s; for a column of numbers its value."""
     start: str | None
     """First day of the period, UTC. Null for a column of numbers."""
     end: str | None
