@@ -619,7 +619,7 @@ class EvaluatedPeriod(Resource):
 
     name: str = Field(
         examples=["2026-03"],
-        description="Name: `2026-03`, `2026-Q1`, `2026` or `2020s`, or the value of a column of numbers.",
+        description="Name, such as 2026-03, 2026-Q1, 2026 or 2020s; for a column of numbers its value.",
     )
     start: str | None = Field(
         description="First day of the period, UTC. Null for a column of numbers."

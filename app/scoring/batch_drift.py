@@ -6,7 +6,7 @@ the cost of a long table is that of a short one. The counts of flagged rows are 
 **Verdict.** `shifted` if the scores, or a column that matters to the model, have a significant and at least moderate
 PSI. Tests of a batch are at 1 % for all of them together, because batches recur. `stable` if the interval of the PSI of
 the score excludes a large shift, and so do those of columns with at least half of the importance. Else the rows are
-`insufficient` to tell.
+`insufficient`.
 """
 
 from __future__ import annotations
@@ -365,7 +365,7 @@ def _sum_up(verdict: str, scores: Json | None, features: Sequence[Json], n_rows:
             said.append(f"Columns of little importance have shifted: {name_columns(moved)}.")
     else:
         said = [
-            f"{n_rows:,} rows are not enough to tell: a large shift (PSI {LARGE:g} or more) cannot be "
+            f"{n_rows:,} rows are too few for a verdict: a large shift (PSI {LARGE:g} or more) cannot be "
             f"excluded{of_scores}."
         ]
     if untested:

@@ -615,7 +615,7 @@ class BatchScore(Resource):
         default=None,
         description="Whether the rows differ from those of the model's validation and training, without labels; "
         "`…/drift` has the tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`: "
-        "they have not. `insufficient`: there are too few rows to tell. Null until `ready`, and if nothing could be "
+        "they have not. `insufficient`: there are too few rows for either. Null until `ready`, and if nothing could be "
         "compared.",
     )
     columns: list[ResultColumn] | None = Field(
