@@ -49,6 +49,7 @@ from app.reports import endpoints as reports
 from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
 from app.scoring import interpretation_endpoints as interpretation
+from app.scoring import scorecard_endpoints as scorecards
 from app.scoring.service import ModelCache
 from app.training import endpoints as training
 from app.training.algorithms import describe_all
@@ -128,6 +129,7 @@ def create_app(settings: Settings) -> Service:
         jobs.router,
         *models.ROUTERS,
         interpretation.router,
+        scorecards.router,
         training.validation_router,
         evaluation.router,
         evaluation.models_router,

@@ -325,6 +325,12 @@ async def again_address(page: Page, job: Job) -> str | None:
     """Return the address of the training form filled with the parameters of this job; None if the form cannot represent
     them.
     """
+    fields = await again_fields(page, job)
+    return None if fields is None else "/console/train?" + urlencode(fields)
+
+
+async def again_fields(page: Page, job: Job) -> dict[str, str] | None:
+    """Return the fields of the training form for the parameters of this job; None if the form cannot represent them."""
     if not page.can("train") or not page.can("read") or job.algorithm is None:
         return None
     name = job.algorithm["name"]
@@ -351,7 +357,7 @@ async def again_address(page: Page, job: Job) -> str | None:
     fields = dict(_flat(job_fields))
     if job.tags:
         fields["tags"] = "\n".join(f"{tag}={value}" for tag, value in job.tags.items())
-    return "/console/train?" + urlencode(fields)
+    return fields
 
 
 def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
@@ -361,6 +367,11 @@ def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]
         if here == "search.space":
             for parameter, tried in each.items():
                 yield f"{here}.{parameter}", _tried(tried)
+        elif isinstance(each, Mapping) and path == "algorithm.":
+            yield (
+                here,
+                json.dumps(each),
+            )  # a parameter by column, such as monotone and bins, is one field
         elif isinstance(each, Mapping):
             yield from _flat(each, f"{here}.")
         elif each is None and here == "validation.time_column":

@@ -48,6 +48,7 @@ from app.platform.documents import (
     FoldAuc,
     GradedOrder,
     GradeRows,
+    HeldOutBins,
     Interval,
     LabelValues,
     LeaderboardRow,
@@ -765,6 +766,7 @@ class Model(Trashable):
     tags: Mapped[Json]
     warnings: Mapped[list[str]]
     monotone: Mapped[Document[MonotoneProof] | None]
+    held_out_bins: Mapped[Document[HeldOutBins] | None]
     fit_seconds: Mapped[float]
     artifact_key: Mapped[str] = mapped_column(index=True, server_default="")
     artifact_sha256: Mapped[str]

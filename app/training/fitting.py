@@ -26,7 +26,7 @@ from app.jobs.progress import Callback
 from app.models.objectives import without_count
 from app.models.service import VALIDATION
 from app.platform import documents
-from app.platform.documents import MonotoneProof
+from app.platform.documents import HeldOutBins, MonotoneProof
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation, search
@@ -500,6 +500,7 @@ class FitContext:
                 )
             ],
             "monotone": _prove_monotone(ranker),
+            "held_out_bins": _measure_bins(ranker, split_data, seed),
             "trial_notes": list(split_data.notes),
             "empty_features": empty,
         }
@@ -594,6 +595,14 @@ def _evaluated(split_data: BipartiteSplitData) -> tuple[str, Table]:
     if split_data.validation is None:
         return "train", split_data.train
     return VALIDATION, split_data.validation
+
+
+def _measure_bins(ranker: Ranker, split_data: SplitData, seed: int) -> HeldOutBins | None:
+    """Return the held-out rows in the bins of a scorecard; None without such rows, and for other rankers."""
+    table = split_data.table(VALIDATION)
+    if not isinstance(split_data, BipartiteSplitData) or table is None:
+        return None
+    return interpretation.measure_bins(ranker, table, seed)
 
 
 def _prove_monotone(ranker: Ranker) -> MonotoneProof | None:

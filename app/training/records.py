@@ -20,6 +20,7 @@ from app.platform.documents import (
     FoldAuc,
     GradedOrder,
     GradeRows,
+    HeldOutBins,
     Interval,
     LabelValues,
     LeaderboardRow,
@@ -335,6 +336,7 @@ class ServedOutcome(FitOutcome):
     reference: NotRequired[ReferenceRecord | None]
     features: list[ModelFeature]
     monotone: NotRequired[MonotoneProof | None]
+    held_out_bins: NotRequired[HeldOutBins | None]
     trial_notes: list[str]
     empty_features: list[str]
 
@@ -535,6 +537,7 @@ class ModelColumns(TypedDict):
     parameters: Parameters
     search: Search | None
     monotone: MonotoneProof | None
+    held_out_bins: HeldOutBins | None
     fit_seconds: float
 
 

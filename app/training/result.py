@@ -186,6 +186,7 @@ def put_together(
         "search": selection,
         "leaderboard": ranked,
         "monotone": served.get("monotone"),
+        "held_out_bins": served.get("held_out_bins"),
         "fit_seconds": served["seconds"],
         "warnings": [
             *notes,
