@@ -1556,6 +1556,41 @@ def read_batch_score(batch_score_id: str, /) -> ApiRequest[types.BatchScore]:
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}", record_of(types.BatchScore))
 
+class ReadBins(TypedDict, total=False):
+    """Keywords of `read_bins`."""
+
+    level: Annotated[float | None, 'Confidence level of the intervals.']
+    pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
+    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
+    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
+
+
+@keywords(ReadBins)
+def read_bins(ref: str, /, **fields: Unpack[ReadBins]) -> ApiRequest[types.ModelBins]:
+    """Read the bins of a scorecard.
+
+    Return the bins of each feature with their rows, event rates, weight of evidence (WOE) and points, and the
+    information value (IV) of the feature. All are given on the training rows and on held-out rows. `refit` has the
+    algorithm that trains a model with the same bins: edit it, and create a training job. Only for models of the
+    algorithm `scorecard`; returns 404 `no_scorecard` for others.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    level : float, optional
+        Confidence level of the intervals.
+    pdo : float, optional
+        Number of points that double the odds of a negative.
+    base_score : float, optional
+        Points of a row at the odds `base_odds`.
+    base_odds : float, optional
+        Odds at `base_score`: number of negatives to one positive.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/bins", record_of(types.ModelBins), {**fields})
+
 class ReadBounds(TypedDict, total=False):
     """Keywords of `read_bounds`."""
 
@@ -2405,6 +2440,46 @@ def read_plot(ref: str, /, **fields: Unpack[ReadPlot]) -> ApiRequest[bytes]:
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/plot", bytes_of, {**fields})
 
+class ReadPointsCutoff(TypedDict, total=False):
+    """Keywords of `read_points_cutoff`."""
+
+    points: Annotated[float | None, 'Cutoff in points: rows with at most these points are flagged. Give exactly one of `points`, `threshold` and `probability`.']
+    threshold: Annotated[float | None, 'Score from which on rows are flagged.']
+    probability: Annotated[float | None, 'Probability of a positive from which on rows are flagged, by the odds of the scorecard.']
+    pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
+    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
+    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
+
+
+@keywords(ReadPointsCutoff)
+def read_points_cutoff(ref: str, /, **fields: Unpack[ReadPointsCutoff]) -> ApiRequest[types.PointsCutoff]:
+    """Convert a cutoff in points.
+
+    Return a cutoff in points as a threshold of the score and as a probability, or the reverse. The conversion is
+    exact: the same rows are flagged. Returns the same errors as the scorecard.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    points : float, optional
+        Cutoff in points: rows with at most these points are flagged. Give exactly one of `points`,
+        `threshold` and `probability`.
+    threshold : float, optional
+        Score from which on rows are flagged.
+    probability : float, optional
+        Probability of a positive from which on rows are flagged, by the odds of the scorecard.
+    pdo : float, optional
+        Number of points that double the odds of a negative.
+    base_score : float, optional
+        Points of a row at the odds `base_odds`.
+    base_odds : float, optional
+        Odds at `base_score`: number of negatives to one positive.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard/cutoff", record_of(types.PointsCutoff), {**fields})
+
 class ReadReasonCodes(TypedDict, total=False):
     """Keywords of `read_reason_codes`."""
 
@@ -2510,6 +2585,40 @@ def read_roc(ref: str, /, **fields: Unpack[ReadRoc]) -> ApiRequest[types.Roc]:
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/roc", record_of(types.Roc), {**fields})
 
+class ReadRounding(TypedDict, total=False):
+    """Keywords of `read_rounding`."""
+
+    on: Annotated[Literal["validation", "train"] | str | None, 'Rows to compare: those kept from the validation part or from the training part.']
+    pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
+    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
+    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
+
+
+@keywords(ReadRounding)
+def read_rounding(ref: str, /, **fields: Unpack[ReadRounding]) -> ApiRequest[types.RoundingEffect]:
+    """Read the effect of rounding points.
+
+    Return how rounding the points of each value to whole numbers changes the points and the order of up to 1,000
+    rows kept from training, and the AUC. Returns the same errors as the scorecard, 409 if the rows were deleted, and
+    422 `incomplete_scorecard` if the scorecard does not show the whole score.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    on : Literal["validation", "train"] | str, optional
+        Rows to compare: those kept from the validation part or from the training part.
+    pdo : float, optional
+        Number of points that double the odds of a negative.
+    base_score : float, optional
+        Points of a row at the odds `base_odds`.
+    base_odds : float, optional
+        Odds at `base_score`: number of negatives to one positive.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard/rounding", record_of(types.RoundingEffect), {**fields})
+
 class ReadScorecard(TypedDict, total=False):
     """Keywords of `read_scorecard`."""
 
@@ -2524,7 +2633,8 @@ def read_scorecard(ref: str, /, **fields: Unpack[ReadScorecard]) -> ApiRequest[t
 
     Return what each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
     `base_points` plus those of its values; more points mean that it is less likely to be positive. Only for models of
-    the algorithms `logistic` and `additive`, whose scores are sums of log odds; returns 404 `no_scorecard` for others.
+    the algorithms `logistic`, `scorecard` and `additive`, whose scores are sums of log odds; returns 404 `no_scorecard`
+    for others.
 
     Scope: `read`.
 
@@ -2825,6 +2935,44 @@ def rotate_key(key_id: str, /, **fields: Unpack[RotateKey]) -> ApiRequest[types.
         Seconds for which the old key remains valid. 0: it is revoked immediately. Default: `0.0`.
     """
     return ApiRequest.of("POST", f"/v1/keys/{segment(key_id)}/rotate", record_of(types.KeyWithSecret), {**fields}, headers=["idempotency_key"], body=["grace_seconds"])
+
+class ScorePoints(TypedDict, total=False):
+    """Keywords of `score_points`."""
+
+    pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
+    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
+    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
+    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
+    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
+
+
+@keywords(ScorePoints)
+def score_points(ref: str, /, **fields: Unpack[ScorePoints]) -> ApiRequest[types.PointsAnswer]:
+    """Compute the points of rows.
+
+    Return the points of up to 1,000 rows by the table of the scorecard, in total and by feature. Their sum is the
+    score on the scale of the points. Returns the same errors as the scorecard, and 422 `incomplete_scorecard` if it
+    does not show the whole score.
+
+    Scope: `score`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    pdo : float, optional
+        Number of points that double the odds of a negative.
+    base_score : float, optional
+        Points of a row at the odds `base_odds`.
+    base_odds : float, optional
+        Odds at `base_score`: number of negatives to one positive.
+    id : str, optional
+        Field or column with the id of each row, which is returned with its score.
+    ignore : str | Sequence[str], optional
+        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
+        are separated by commas; put a name that contains a comma in double quotes.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/points", record_of(types.PointsAnswer), {**fields}, body=[], joined=["ignore"])
 
 class ScoreRow(TypedDict, total=False):
     """Keywords of `score_row`."""
@@ -3716,3 +3864,40 @@ def validate_version(dataset_id: str, /, **fields: Unpack[ValidateVersion]) -> A
         the upload. Default: `append`.
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/versions/validate", record_of(types.TableCheck), {**fields})
+
+class WriteLetters(TypedDict, total=False):
+    """Keywords of `write_letters`."""
+
+    reasons: Annotated[int | None, 'Maximum number of reasons.']
+    reference: Annotated[Literal["negative", "average"] | str | None, 'Row that the reasons compare with: the average negative or the average training row.']
+    pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
+    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
+    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
+
+
+@keywords(WriteLetters)
+def write_letters(ref: str, /, **fields: Unpack[WriteLetters]) -> ApiRequest[types.LettersAnswer]:
+    """Write the letters of rows.
+
+    Return an adverse-action letter for each of up to 1,000 rows: its largest reasons for a high score, each as the
+    paragraph that the reason codes define (`letter`). Reasons and their errors are those of `…/score`.
+
+    Scope: `score`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    reasons : int, optional
+        Maximum number of reasons.
+    reference : Literal["negative", "average"] | str, optional
+        Row that the reasons compare with: the average negative or the average training row.
+    pdo : float, optional
+        Number of points that double the odds of a negative.
+    id : str, optional
+        Field or column with the id of each row, which is returned with its score.
+    ignore : str | Sequence[str], optional
+        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
+        are separated by commas; put a name that contains a comma in double quotes.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/letters", record_of(types.LettersAnswer), {**fields}, body=[], joined=["ignore"])
