@@ -8,14 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-PLACEHOLDERS: Mapping[str, str] = {
-    "feature": "the features of the reason",
-    "value": "their values in the row",
-    "points_lost": "the points that the row lost by them, as a whole number",
-    "text": "the text of the reason code",
-    "code": "the reason code",
-}
-"""What each placeholder stands for."""
+PLACEHOLDERS = ("feature", "value", "points_lost", "text", "code")
+"""The features of the reason, their values in the row, the points that the row lost by them as a whole number, and the
+text and the code of the reason code."""
 MAX_LETTER = 2_000
 """Maximum length of a template."""
 MAX_FILLED = 200

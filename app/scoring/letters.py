@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pydantic import Field
 
 from app.http.schemas import ModelId, Resource
 from app.models import letters as templates
+from app.models import reason_codes
+from app.models import service as models
 from app.platform.documents import StoredReasonEntry
 from app.platform.errors import Invalid
+from app.platform.sql import Reading, Session
+from app.scoring import reasons
 from app.scoring.json_rows import JsonRows
-from app.scoring.reasons import Reasoner, spell_value
+from app.scoring.reasons import Reasoner, ReasonOptions, spell_value
 from app.scoring.scorecard import LOG_ODDS
 from app.scoring.service import Served
 
@@ -57,7 +62,44 @@ class LettersAnswer(Resource):
     letters: list[Letter] = Field(description="The letters, in the order of the rows.")
 
 
-def write_letters(
+@dataclass(frozen=True)
+class LetterWriter:
+    """Writes the letters of rows."""
+
+    served: Served
+    algorithm: str
+    reasoner: Reasoner
+    entries: Sequence[StoredReasonEntry]
+    """The reason codes that the reasoner uses."""
+    pdo: float
+
+    def write(self, rows: JsonRows) -> LettersAnswer:
+        """Return the letters of rows. Raises Invalid if a letter needs points that the model does not have."""
+        return _write_letters(
+            self.served, self.algorithm, self.reasoner, rows, self.entries, self.pdo
+        )
+
+
+def prepare(
+    reading: Reading, owner: str, served: Served, options: ReasonOptions, pdo: float
+) -> LetterWriter:
+    """Return the writer of a request's letters. Raises Invalid if the model does not support the reasons."""
+    reasoner = reasons.prepare(reading, owner, served, options)
+
+    def read_entries(session: Session) -> tuple[str, Sequence[StoredReasonEntry]]:
+        model = models.find(session, owner, served.model_id)
+        revision = reasoner.described[
+            "dictionary"
+        ]  # the codes of the reasons, if they change meanwhile
+        if revision is None:
+            return model.algorithm, []
+        return model.algorithm, reason_codes.read(session, owner, model.name, revision).row.entries
+
+    algorithm, entries = reading(read_entries)
+    return LetterWriter(served, algorithm, reasoner, entries, pdo)
+
+
+def _write_letters(
     served: Served,
     algorithm: str,
     reasoner: Reasoner,
@@ -65,7 +107,7 @@ def write_letters(
     entries: Sequence[StoredReasonEntry],
     pdo: float,
 ) -> LettersAnswer:
-    """Return the letters of rows. Raises Invalid if a letter needs points that the model does not have."""
+    """Return the letters of rows; see `LetterWriter`."""
     by_code = {each["code"]: letter for each in entries if (letter := each.get("letter"))}
     has_points = algorithm in LOG_ODDS
     X = rows.X
@@ -75,7 +117,7 @@ def write_letters(
     names, categories = list(served.features.names), served.ranker.categories_
     answers = []
     for i, row in enumerate(found.as_json()):
-        reasons = []
+        stated = []
         for each in row:
             template = by_code.get(each["code"])
             if template is not None and not has_points and templates.uses(template, "points_lost"):
@@ -97,7 +139,7 @@ def write_letters(
                 "text": each["text"],
                 "code": each["code"] or "",
             }
-            reasons.append(
+            stated.append(
                 LetterReason(
                     code=each["code"],
                     features=each["columns"],
@@ -109,9 +151,9 @@ def write_letters(
                     else templates.fill(template, values),
                 )
             )
-        paragraphs = dict.fromkeys(each.paragraph for each in reasons)
+        paragraphs = dict.fromkeys(each.paragraph for each in stated)
         answers.append(
-            Letter(id=ids[i], score=float(scores[i]), reasons=reasons, text="\n\n".join(paragraphs))
+            Letter(id=ids[i], score=float(scores[i]), reasons=stated, text="\n\n".join(paragraphs))
         )
     return LettersAnswer(
         model_id=served.model_id,

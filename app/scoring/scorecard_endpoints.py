@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import orjson
 from fastapi import APIRouter, Query
@@ -14,12 +13,11 @@ from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs, require_json
 from app.http.dependencies import CallerDep, ContextDep
-from app.models import reason_codes
 from app.models import service as models
 from app.models.curve_schemas import DataPart
-from app.platform.documents import HeldOutBins, StoredReasonEntry
+from app.platform.documents import HeldOutBins
 from app.platform.sql import Session
-from app.scoring import bins, dependence, json_rows, letters, points, reasons, turns
+from app.scoring import bins, dependence, json_rows, letters, points, turns
 from app.scoring import scorecard as scorecards
 from app.scoring.bins import ModelBins
 from app.scoring.dependence import DependenceInput
@@ -239,31 +237,14 @@ async def write_letters(
     beside = IdAndIgnored.of(fields)
     served = await turns.find_model(cache, caller.owner, ref)
 
-    def read_entries(session: Session, revision: int | None) -> _LetterSource:
-        model = models.find(session, caller.owner, served.model_id)
-        if revision is None:
-            return _LetterSource(model.algorithm, [])
-        found = reason_codes.read(session, caller.owner, model.name, revision)
-        return _LetterSource(model.algorithm, found.row.entries)
-
     def work() -> bytes:
         bounds = bounds_of(context.settings, len(body))
         rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
         options = ReasonOptions(reasons_, reference, RAISES)
-        reasoner = reasons.prepare(context.db.reading, caller.owner, served, options)
-        source = context.db.reading(read_entries, reasoner.described["dictionary"])
-        answer = letters.write_letters(
-            served, source.algorithm, reasoner, rows, source.entries, pdo
-        )
+        writer = letters.prepare(context.db.reading, caller.owner, served, options, pdo)
+        answer = writer.write(rows)
         return orjson.dumps(answer.model_dump(mode="json"))
 
     content = await turns.run(context, caller.owner, math.inf, work)
     headers = {"Preference-Applied": "handling=lenient"} if lenient else None
     return Response(content, media_type="application/json", headers=headers)
-
-
-class _LetterSource(NamedTuple):
-    """The algorithm of a model, and the entries of its reason codes."""
-
-    algorithm: str
-    entries: Sequence[StoredReasonEntry]
