@@ -50,6 +50,7 @@ from app.reports import promotion_endpoints
 from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
 from app.scoring import interpretation_endpoints as interpretation
+from app.scoring import scorecard_endpoints as scorecards
 from app.scoring.service import ModelCache
 from app.training import endpoints as training
 from app.training.algorithms import describe_all
@@ -130,6 +131,7 @@ def create_app(settings: Settings) -> Service:
         jobs.router,
         *models.ROUTERS,
         interpretation.router,
+        scorecards.router,
         training.validation_router,
         evaluation.router,
         evaluation.models_router,

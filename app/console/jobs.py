@@ -328,6 +328,12 @@ async def again_address(page: Page, job: Job, *, newest: bool = False) -> str | 
     """Return the address of the training form filled with the parameters of this job; None if the form cannot represent
     them. With `newest`, the dataset is the newest ready version of the job's dataset that has the same kind and label.
     """
+    fields = await again_fields(page, job)
+    return None if fields is None else "/console/train?" + urlencode(fields)
+
+
+async def again_fields(page: Page, job: Job) -> dict[str, str] | None:
+    """Return the fields of the training form for the parameters of this job; None if the form cannot represent them."""
     if not page.can("train") or not page.can("read") or job.algorithm is None:
         return None
     name = job.algorithm["name"]
@@ -354,7 +360,7 @@ async def again_address(page: Page, job: Job, *, newest: bool = False) -> str | 
     fields = dict(_flat(job_fields))
     if job.tags:
         fields["tags"] = "\n".join(f"{tag}={value}" for tag, value in job.tags.items())
-    return "/console/train?" + urlencode(fields)
+    return fields
 
 
 async def _newest_like(page: Page, dataset_id: str | None) -> str | None:
@@ -383,6 +389,11 @@ def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]
         if here == "search.space":
             for parameter, tried in each.items():
                 yield f"{here}.{parameter}", _tried(tried)
+        elif isinstance(each, Mapping) and path == "algorithm.":
+            yield (
+                here,
+                json.dumps(each),
+            )  # a parameter by column, such as monotone and bins, is one field
         elif isinstance(each, Mapping):
             yield from _flat(each, f"{here}.")
         elif each is None and here == "validation.time_column":

@@ -192,14 +192,15 @@ async def read_dependence(page: PageDep, ref: str) -> Response:
     )
 
 
-def _seconds(written: str) -> float:
+def seconds(written: str) -> float:
+    """Return a date of the API as seconds since 1970. Raises ValueError."""
     try:
         return datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
     except ValueError:  # a typed time beyond the calendar is written as a number
         return float(written)
 
 
-_PLACES: Mapping[str, Callable[[Any], float]] = {"numeric": float, "datetime": _seconds}
+_PLACES: Mapping[str, Callable[[Any], float]] = {"numeric": float, "datetime": seconds}
 
 
 def _word(value: object) -> str:
@@ -217,7 +218,7 @@ def _label(page: Page, model: Model) -> str | None:
 
 SCALE = {"pdo": "Points to double the odds", "base_score": "Base points", "base_odds": "Base odds"}
 """The fields of a scorecard's scale, and their labels."""
-SCORECARDS = ("logistic", "additive")
+SCORECARDS = ("logistic", "scorecard", "additive")
 """Algorithms that have a scorecard."""
 
 
@@ -267,6 +268,8 @@ def _of_attribute(each: ScorecardAttribute) -> str:
             return "per unit"
         case "missing":
             return "missing"
+        case "special":
+            return f"special value {each.low}"
     if each.low is None:
         return "any value" if each.high is None else f"up to {each.high}"
     return f"above {each.low}" if each.high is None else f"above {each.low} to {each.high}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from fastapi import APIRouter
 from markupsafe import Markup
@@ -20,7 +20,7 @@ from rankwright.types import (
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.api import refusal
+from app.console.api import attempt, refusal
 from app.console.model_parts import show_part
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.http.forms import Fields, number_or_text
@@ -237,6 +237,19 @@ class ScoredRow:
     warning: str | None = None
     """Says that the score depends on protected columns."""
     why_not: str | None = None
+    letter: str | None = None
+    """The letter of the row, if the reason codes of the model have letters."""
+
+
+async def _letter(page: Page, model: Model, row: Json, kind: str) -> str | None:
+    """Return the letter of a row; None if no reason has a letter, or the reference has none."""
+    if kind not in ("negative", "average"):
+        return None
+    asked = page.client.models[model.id].letters([row], reference=cast(Any, kind))
+    found, _ = await attempt(asked, 422)
+    if found is None or not any(each.has_template for each in found.letters[0].reasons):
+        return None
+    return found.letters[0].text
 
 
 async def _answer(
@@ -295,6 +308,7 @@ async def _answer(
         return replace(
             scored,
             reasons=_reasons(told, row),
+            letter=await _letter(page, model, row, kind),
             rest=found.reasons_rest[0],
             exact=bool(found.exact and found.exact[0]),
             reference=reference,

@@ -38,7 +38,7 @@ async def change_form(page: PageDep) -> Response:
 @router.post("/check")
 async def check(page: PageDep) -> Response:
     """Return the API's check of the training job as a fragment."""
-    form, dataset = await _form(page, await _preset(page))
+    form, dataset = await form_of(page, await _preset(page))
     checked = await _checked(page, form)
     return page.show("train_check.html", whole=False, dataset=dataset, **checked)
 
@@ -47,7 +47,7 @@ async def check(page: PageDep) -> Response:
 async def submit(page: PageDep) -> Response:
     """Submit the training job, and show it; or show the form with the API's errors."""
     given = await _preset(page)
-    form, _ = await _form(page, given)
+    form, _ = await form_of(page, given)
     try:
         job = await page.client.jobs.submit(form.body())
     except ProblemError as error:
@@ -62,7 +62,7 @@ async def _preset(page: Page) -> dict[str, str]:
     return {name: value for name, value in form.items() if name != CSRF_FIELD}
 
 
-async def _form(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset | None]:
+async def form_of(page: Page, given: Mapping[str, str]) -> tuple[JobForm, Dataset | None]:
     """Return the training form with the given values, and the chosen dataset, or None if it does not exist."""
     dataset = None
     if given.get("dataset_id"):
@@ -147,7 +147,7 @@ async def _show(
     """Return the page of the training form, checked by the API if `check`."""
     chosen = [given.get("dataset_id", ""), given.get("validation.dataset_id", "")]
     offered = await offer_datasets(page, chosen)
-    form, dataset = await _form(page, given)
+    form, dataset = await form_of(page, given)
     checked = await _checked(page, form, error) if check or error is not None else {"form": form}
     return page.show(
         "train.html",

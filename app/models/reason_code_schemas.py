@@ -7,6 +7,7 @@ from typing import Annotated, cast
 from pydantic import Field, StringConstraints
 
 from app.http.schemas import Body, Resource, Text, Timestamp
+from app.models.letters import MAX_LETTER
 from app.models.reason_codes import MAX_ENTRIES, ReasonCodesRevision
 from app.platform import documents
 from app.platform.documents import ReasonDirection, StoredReasonEntry
@@ -53,9 +54,23 @@ class ReasonEntry(Body):
         "`max` or `categories` is set.",
     )
 
+    letter: (
+        Annotated[
+            str,
+            StringConstraints(min_length=1, max_length=MAX_LETTER, pattern=NO_NUL_PATTERN),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        description="Paragraph for this code in a letter. Placeholders: {feature}, {value}, {points_lost}, {text} and "
+        "{code}; write {{ and }} for braces. It must be the same in all entries with this code. Null: `text`.",
+        examples=["Your {feature} of {value} cost you {points_lost} points."],
+    )
+
     def as_stored(self) -> documents.StoredReasonEntry:
-        """Return the entry as a document."""
-        return cast(documents.StoredReasonEntry, self.model_dump(mode="json"))
+        """Return the entry as a document. Without a letter it is that of a release before letters."""
+        absent = {"letter"} if self.letter is None else None
+        return cast(documents.StoredReasonEntry, self.model_dump(mode="json", exclude=absent))
 
 
 class ReasonCodesRequest(Body):

@@ -17,6 +17,7 @@ from typing import Any
 
 from app.ingest.values import CATEGORICAL, read_json
 from app.models import repository
+from app.models.letters import Fault, parse
 from app.models.revisions import check_revision
 from app.platform.documents import ModelFeature, StoredReasonEntry
 from app.platform.errors import MAX_ERRORS, NAME, NotFound, refuse_all, shown
@@ -116,11 +117,19 @@ def _errors_of(
     """Yield the errors of entries that do not fit the features of a model."""
     kinds = {feature["name"]: feature["type"] for feature in features}
     texts: dict[str, str] = {}
+    of_letters: dict[str, str | None] = {}
     for number, entry in enumerate(entries):
         at, columns = f"/entries/{number}", entry["columns"]
         if texts.setdefault(entry["code"], entry["text"]) != entry["text"]:
             detail = f"code {shown(entry['code'])} has a different text in an earlier entry"
             yield _error(f"{at}/text", detail)
+        letter = entry.get("letter")
+        if of_letters.setdefault(entry["code"], letter) != letter:
+            detail = f"code {shown(entry['code'])} has a different letter in an earlier entry"
+            yield _error(f"{at}/letter", detail)
+        if letter is not None and isinstance(fault := parse(letter), Fault):
+            detail = f"letter has {fault.detail}, at character {fault.position}"
+            yield _error(f"{at}/letter", detail)
         for place, column in enumerate(columns):
             if column not in kinds:
                 detail = f"{model} has no feature {shown(column)}"

@@ -747,6 +747,35 @@ class StoredReasonEntry(TypedDict):
     """Categories that the code applies to. Null: all."""
     missing: bool | None
     """Whether the code applies to missing values; see the request. Null: no condition."""
+    letter: NotRequired[Annotated[str | None, NULL_IF_ABSENT]]
+    """Template of the paragraph in a letter. Null: the text."""
+
+
+class HeldOutFeature(TypedDict):
+    """The held-out rows in the bins of a feature: positives first, then negatives, each by bin."""
+
+    rows: list[list[int]]
+    mass: list[list[float]]
+    """Sums of weights."""
+    squares: list[list[float]]
+    """Sums of squared weights."""
+
+
+class RoundedAuc(TypedDict):
+    """The AUC of whole points on held-out rows."""
+
+    pdo: float
+    """Points to double the odds: it decides how coarse whole points are."""
+    auc: float
+
+
+class HeldOutBins(TypedDict):
+    """The held-out rows in the bins of a scorecard."""
+
+    rows: int
+    features: list[HeldOutFeature]
+    auc: float
+    rounded: list[RoundedAuc]
 
 
 @described

@@ -49,6 +49,7 @@ from app.platform.documents import (
     FoldAuc,
     GradedOrder,
     GradeRows,
+    HeldOutBins,
     Interval,
     LabelValues,
     LeaderboardRow,
@@ -773,6 +774,7 @@ class Model(Trashable):
     monotone: Mapped[Document[MonotoneProof] | None]
     protected: Mapped[Document[list[ProtectedColumn]] | None]
     proxies: Mapped[Document[list[ProxyTest]] | None]
+    held_out_bins: Mapped[Document[HeldOutBins] | None]
     fit_seconds: Mapped[float]
     artifact_key: Mapped[str] = mapped_column(index=True, server_default="")
     artifact_sha256: Mapped[str]

@@ -97,7 +97,13 @@ def find_input(
     there are no rows.
     """
     model = find(session, owner, ref)
-    columns = _columns(model, names, max_features)
+    return find_rows(session, model, part, _columns(model, names, max_features))
+
+
+def find_rows(
+    session: Session, model: Model, part: str, columns: Sequence[int] = ()
+) -> DependenceInput:
+    """Return the rows that were sampled from a part. Raises NotFound, or Conflict if there are no rows."""
     sample = model_repository.find_sample(session, model.id, part)
     if sample is None:
         raise _no_rows(session, model, part)
@@ -107,7 +113,7 @@ def find_input(
     return DependenceInput(model, columns, sample.rows, stored)
 
 
-def _read(input: DependenceInput, blobs: BlobStore) -> tuple[Floats, Floats]:
+def read_rows(input: DependenceInput, blobs: BlobStore) -> tuple[Floats, Floats]:
     """Return the sampled rows and their weights. Raises BlobMissing and BlobDamaged."""
     sample = input.sample
     data = sample if isinstance(sample, bytes) else blobs.fetch(sample).read_bytes()
@@ -121,7 +127,7 @@ def average(
 
     position = served.label(label)
     ranker = served.ranker
-    X, weight = _read(input, blobs)
+    X, weight = read_rows(input, blobs)
     axes = [
         explain.make_axis(
             j,
@@ -175,7 +181,7 @@ def decompose(
             f"{len(served.labels)} labels",
             code="unsupported",
         )
-    X, weight = _read(input, blobs)
+    X, weight = read_rows(input, blobs)
     n_averages = len(input.columns) * (len(input.columns) + 1) // 2
     _check_time(served.ranker, X, n_averages * VARIABLE_ROWS**2, "request fewer features")
     known = tuple(feature["name"] for feature in model.features)

@@ -196,7 +196,7 @@ def _table_of(request: Request, fields: RowFields) -> tuple[Format, TableOptions
 router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
 
 SCORE_PATH = "/v1/models/{ref}/score"
-ROW_PATHS = re.compile(r"/v1/models/[^/]+/(score|rank|explain)")
+ROW_PATHS = re.compile(r"/v1/models/[^/]+/(score|rank|explain|points|letters)")
 """The paths that take rows."""
 _ANYTHING = (b"*/*", b"application/json")  # nearly all clients accept these
 

@@ -27,7 +27,7 @@ from app.scoring.schemas import (
     dependence_of,
     importance_of,
 )
-from app.scoring.scorecard import Scorecard
+from app.scoring.scorecard import BaseOdds, BaseScore, Pdo, Scorecard
 from app.training import interpretation
 from core.bounds import MIN_THETA
 
@@ -183,25 +183,14 @@ async def read_scorecard(
     context: ContextDep,
     cache: ModelsDep,
     caller: CallerDep,
-    pdo: Annotated[
-        float,
-        Query(gt=0, le=1e6, description="Number of points that double the odds of a negative."),
-    ] = 20,
-    base_score: Annotated[
-        float, Query(ge=-1e9, le=1e9, description="Points of a row at the odds `base_odds`.")
-    ] = 600,
-    base_odds: Annotated[
-        float,
-        Query(
-            gt=0,
-            le=1e9,
-            description="Odds at `base_score`: number of negatives to one positive.",
-        ),
-    ] = 50,
+    pdo: Pdo = 20,
+    base_score: BaseScore = 600,
+    base_odds: BaseOdds = 50,
 ) -> Scorecard:
     """Return what each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
     `base_points` plus those of its values; more points mean that it is less likely to be positive. Only for models of
-    the algorithms `logistic` and `additive`, whose scores are sums of log odds; returns 404 `no_scorecard` for others.
+    the algorithms `logistic`, `scorecard` and `additive`, whose scores are sums of log odds; returns 404 `no_scorecard`
+    for others.
     """
 
     def work() -> Scorecard:

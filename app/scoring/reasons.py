@@ -944,14 +944,21 @@ class Reasoner:
 
     def _plain(self, i: int, value: float) -> str:
         """Return the text for a feature without an entry in the reason codes."""
-        from core.explain.conditions import spell_number
-
         name, categories = self._features.names[i], self._ranker.categories_[i]
-        if math.isnan(value):
+        spelled = spell_value(name, categories, self._types[i], value)
+        if spelled is None:
             return f"{name} is missing" + " or unknown" * (categories is not None)
-        if categories is not None:
-            return f"{name} is {categories[int(value)]}"
-        kind = self._types[i]
-        if kind == BOOLEAN:
-            return f"{name} is {'true' if value else 'false'}"
-        return f"{name} is {spell_date(value) if kind == DATETIME else spell_number(name, value)}"
+        return f"{name} is {spelled}"
+
+
+def spell_value(name: str, categories: Sequence[str] | None, kind: str, value: float) -> str | None:
+    """Return the value of a feature as text; None if it is missing or unknown."""
+    from core.explain.conditions import spell_number
+
+    if math.isnan(value):
+        return None
+    if categories is not None:
+        return categories[int(value)]
+    if kind == BOOLEAN:
+        return "true" if value else "false"
+    return spell_date(value) if kind == DATETIME else spell_number(name, value)

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Literal, get_args
 
+from fastapi import Query
 from pydantic import Field
 
 from app.http.schemas import ModelId, Resource, one_of
 from app.platform.errors import NotFound
 
 Json = Mapping[str, Any]
-LOG_ODDS = ("logistic", "additive")
+LOG_ODDS = ("logistic", "scorecard", "additive")
 """Algorithms whose scores are log odds that are sums over features."""
 MAX_ODDS_EXPONENT = 700.0  # above it an odds ratio overflows a float
 
@@ -44,12 +45,44 @@ class Scale:
         """Return the points for this much of the log odds of the positives."""
         return 0.0 - self.factor * log_odds  # no -0
 
+    def total(self, score: float) -> float:
+        """Return the points of a row with this score, which is the log odds of the positives."""
+        return self.base_score - self.factor * (math.log(self.base_odds) + score)
+
+    def least_score(self, points: float) -> float:
+        """Return the least score whose points are at most `points`: a row has at most these points if and only if its
+        score is at least the result.
+        """
+        near = (self.base_score - points) / self.factor - math.log(self.base_odds)
+        step = 1e-12 * max(1.0, abs(near))
+        above, at_most = near - step, near + step
+        while self.total(above) <= points or self.total(at_most) > points:
+            step *= 2.0
+            above, at_most = near - step, near + step
+        while above < (middle := 0.5 * (above + at_most)) < at_most:
+            if self.total(middle) > points:
+                above = middle
+            else:
+                at_most = middle
+        return at_most
+
     def base_points(self, offset: float) -> float:
         """Return the points of a row whose values contribute nothing."""
         return self.base_score - self.factor * (math.log(self.base_odds) + offset)
 
 
-AttributeKind = Literal["unit", "values", "category", "missing"]
+Pdo = Annotated[
+    float,
+    Query(gt=0, le=1e6, description="Number of points that double the odds of a negative."),
+]
+BaseScore = Annotated[
+    float, Query(ge=-1e9, le=1e9, description="Points of a row at the odds `base_odds`.")
+]
+BaseOdds = Annotated[
+    float,
+    Query(gt=0, le=1e9, description="Odds at `base_score`: number of negatives to one positive."),
+]
+AttributeKind = Literal["unit", "values", "category", "special", "missing"]
 
 
 class ScorecardAttribute(Resource):
@@ -57,7 +90,7 @@ class ScorecardAttribute(Resource):
 
     of: Annotated[str, one_of(get_args(AttributeKind))] = Field(
         description="`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`: "
-        "a category. `missing`: no value."
+        "a category. `special`: a special value of a number, which is `low` and `high`. `missing`: no value."
     )
     low: float | str | None = Field(
         description="Lower end of the range. Null: no limit. Dates are strings."
@@ -118,6 +151,8 @@ def make_scorecard(model_id: str, structure: Json, scale: Scale) -> Scorecard:
         offset = structure["intercept"] - math.fsum(
             term["weight"] * term["center"] for term in terms if "center" in term
         )
+    elif structure["type"] == "scorecard":
+        offset, found = structure["intercept"], list(_binned(structure["features"], scale))
     else:
         offset, found = structure["offset"], list(_additive(structure["features"], scale))
     pairs = structure.get("pairs", [])
@@ -174,6 +209,29 @@ def _additive(features: Sequence[Json], scale: Scale) -> Iterator[ScorecardChara
             ]
         if each["missing"] != 0.0:
             attributes.append(_attribute("missing", each["missing"], scale))
+        yield _characteristic(each["feature"], attributes)
+
+
+def _binned(features: Sequence[Json], scale: Scale) -> Iterator[ScorecardCharacteristic]:
+    """Yield the characteristics of a model of the algorithm scorecard."""
+    for each in features:
+        attributes: list[ScorecardAttribute] = []
+        for one in each["bins"]:
+            value = one["value"]
+            if "categories" in one:
+                attributes += [
+                    _attribute("category", value, scale, category=name)
+                    for name in one["categories"]
+                ]
+            elif "special" in one:
+                special = one["special"]
+                attributes.append(_attribute("special", value, scale, low=special, high=special))
+            elif "missing" in one:
+                attributes.append(_attribute("missing", value, scale))
+            else:
+                attributes.append(
+                    _attribute("values", value, scale, low=one["low"], high=one["high"])
+                )
         yield _characteristic(each["feature"], attributes)
 
 

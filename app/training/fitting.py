@@ -28,7 +28,7 @@ from app.models.rows import SAMPLED
 from app.models.service import VALIDATION
 from app.models.simple import BASELINES
 from app.platform import documents
-from app.platform.documents import MonotoneProof, RandomSplits
+from app.platform.documents import HeldOutBins, MonotoneProof, RandomSplits
 from app.platform.errors import Invalid
 from app.platform.tables import DatasetKind
 from app.training import interpretation, search
@@ -515,6 +515,7 @@ class FitContext:
                 )
             ],
             "monotone": _prove_monotone(ranker),
+            "held_out_bins": _measure_bins(ranker, split_data, seed),
             "trial_notes": list(split_data.notes),
             "empty_features": empty,
         }
@@ -610,6 +611,14 @@ def _evaluated(split_data: BipartiteSplitData) -> tuple[str, Table]:
     if split_data.validation is None:
         return "train", split_data.train
     return VALIDATION, split_data.validation
+
+
+def _measure_bins(ranker: Ranker, split_data: SplitData, seed: int) -> HeldOutBins | None:
+    """Return the held-out rows in the bins of a scorecard; None without such rows, and for other rankers."""
+    table = split_data.table(VALIDATION)
+    if not isinstance(split_data, BipartiteSplitData) or table is None:
+        return None
+    return interpretation.measure_bins(ranker, table, seed)
 
 
 def _prove_monotone(ranker: Ranker) -> MonotoneProof | None:

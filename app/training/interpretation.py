@@ -6,6 +6,7 @@ importance depends on the kind of ranker, and responses include it, because valu
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -21,7 +22,7 @@ from app.jobs import repository as job_repository
 from app.jobs.kinds import shown_state
 from app.models import repository
 from app.models.service import find, find_label
-from app.platform.documents import FeatureImportance
+from app.platform.documents import FeatureImportance, HeldOutBins, HeldOutFeature
 from app.platform.errors import NotFound
 from app.platform.sql import Session
 from app.platform.tables import REFERENCE_ROWS, Model, ModelImportance
@@ -29,6 +30,7 @@ from app.training.records import ImportanceRecord, ReferenceRecord, SampleFile
 from core import explain
 from core.base.table import to_matrix
 from core.errors import InvalidParameter
+from core.metrics import auc
 
 if TYPE_CHECKING:
     from core.base.ranker import Ranker
@@ -83,6 +85,10 @@ MAX_REFERENCE_CELLS = 4_000_000
 MAX_REFERENCE_STEPS = 500_000_000
 """Steps that the parts of these rows may take, about half a second; fewer rows are drawn if they would take more."""
 REFERENCE_FILE = "reference.npy"
+MAX_BINNED_ROWS = 100_000
+"""Held-out rows that are counted in the bins of a scorecard."""
+ROUNDED_PDO = (5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 75.0, 100.0)
+"""Points to double the odds for which the AUC of whole points is measured."""
 
 
 @contextmanager
@@ -150,6 +156,56 @@ def measure_reference(
         "part": part,
         "rows": [len(rows) for rows in drawn],
         "scores": [negative.score, positive.score],
+    }
+
+
+def measure_bins(ranker: Ranker, table: Table, seed: int) -> HeldOutBins | None:
+    """Return the rows of a held-out table in the bins of a scorecard, and the AUC of whole points; None for other
+    rankers, and if a class has no rows.
+    """
+    from core.linear.scorecard import Scorecard
+
+    if not isinstance(ranker, Scorecard):
+        return None
+    drawn = _draw(table, seed, np.arange(len(table.y)), MAX_BINNED_ROWS)
+    sample = as_scored(table.take(np.sort(drawn)), ranker)
+    positive = sample.y == 1
+    if not positive.any() or positive.all():
+        return None
+    weight = np.ones(len(positive)) if sample.weight is None else sample.weight
+    bins = ranker.bins_of(sample.coded)
+    described = ranker.structure()["features"]
+    features: list[HeldOutFeature] = []
+    values = np.zeros(bins.shape)
+    for j, each in enumerate(described):
+        n_bins = len(each["bins"])
+        sums = [
+            [
+                np.bincount(bins[of, j], weight[of] ** power, minlength=n_bins)
+                for of in (positive, ~positive)
+            ]
+            for power in (0, 1, 2)
+        ]
+        features.append(
+            {
+                "rows": [counts.astype(int).tolist() for counts in sums[0]],
+                "mass": [mass.tolist() for mass in sums[1]],
+                "squares": [squares.tolist() for squares in sums[2]],
+            }
+        )
+        values[:, j] = np.array([one["value"] for one in each["bins"]])[bins[:, j]]
+
+    def auc_of(scores: Floats) -> float:
+        return float(auc(positive, scores, sample_weight=sample.weight))
+
+    return {
+        "rows": len(positive),
+        "features": features,
+        "auc": auc_of(ranker.decision_function(sample.coded)),
+        "rounded": [
+            {"pdo": pdo, "auc": auc_of(np.round(pdo / math.log(2.0) * values).sum(axis=1))}
+            for pdo in ROUNDED_PDO
+        ],
     }
 
 

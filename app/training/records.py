@@ -22,6 +22,7 @@ from app.platform.documents import (
     FoldAuc,
     GradedOrder,
     GradeRows,
+    HeldOutBins,
     Interval,
     LabelValues,
     LeaderboardRow,
@@ -345,6 +346,7 @@ class ServedOutcome(FitOutcome):
     reference: NotRequired[ReferenceRecord | None]
     features: list[ModelFeature]
     monotone: NotRequired[MonotoneProof | None]
+    held_out_bins: NotRequired[HeldOutBins | None]
     trial_notes: list[str]
     empty_features: list[str]
 
@@ -566,6 +568,7 @@ class ModelColumns(TypedDict):
     search: Search | None
     monotone: MonotoneProof | None
     proxies: list[ProxyTest] | None
+    held_out_bins: HeldOutBins | None
     fit_seconds: float
 
 

@@ -206,6 +206,7 @@ def put_together(
         "leaderboard": ranked,
         "monotone": served.get("monotone"),
         "proxies": proxies.measure(payload),
+        "held_out_bins": served.get("held_out_bins"),
         "fit_seconds": served["seconds"],
         "warnings": [
             *notes,

@@ -73,6 +73,7 @@ from app.training.splits import (
 )
 from core.base.monotone import find_directions
 from core.errors import InvalidParameter
+from core.linear.woe_bins import find_given
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -435,20 +436,28 @@ def check_categories(
 def check_constraints(
     algorithm: AlgorithmSpec, dataset: Dataset, by_time: str | None, also: Collection[str]
 ) -> None:
-    """Raise Invalid for monotone constraints on columns that are not numeric features; the column of times is not a
-    feature, and of the protected columns only those in `also` are.
+    """Raise Invalid for monotone constraints on columns that are not numeric features, and for bins of columns that
+    cannot have them; the column of times is not a feature, and of the protected columns only those in `also` are.
     """
-    if not algorithm["parameters"].get("monotone"):
+    parameters = algorithm["parameters"]
+    if not any(parameters.get(name) for name in ("monotone", "bins", "special_values")):
         return
     features = [column for column in feature_columns(dataset, also) if column["name"] != by_time]
+    names = [column["name"] for column in features]
+    is_categorical = [column["type"] == "categorical" for column in features]
     try:
-        find_directions(
-            algorithm["parameters"].get("monotone"),
-            [column["name"] for column in features],
-            [int(column["type"] == "categorical") for column in features],
+        directions = find_directions(
+            parameters.get("monotone"), names, [int(each) for each in is_categorical]
         )
     except InvalidParameter as error:
         raise invalid("/algorithm/monotone", str(error), code="invalid_parameter") from error
+    categories = tuple(() if each else None for each in is_categorical)
+    for name in ("bins", "special_values"):
+        given = {"bins": None, "special_values": None, name: parameters.get(name)}
+        try:
+            find_given(**given, names=names, categories=categories, directions=directions)
+        except InvalidParameter as error:
+            raise invalid(f"/algorithm/{name}", str(error), code="invalid_parameter") from error
 
 
 def check_pair_learner(algorithm: AlgorithmSpec, objective: Objective) -> Objective:

@@ -1175,6 +1175,48 @@ class _ModelOperations(ApiObject):
         request.set_json({"rows": list(rows)})
         return (yield from ask(request))
 
+    @operation
+    @keywords_of(api.score_points)
+    def points(
+        self, rows: Sequence[Mapping[str, Any]], **fields: Unpack[api.ScorePoints]
+    ) -> Steps[types.PointsAnswer]:
+        """Return the points of rows by a scorecard, in total and by feature.
+
+        Parameters
+        ----------
+        rows : sequence of mapping
+            Each mapping is one row: features by name.
+
+        Returns
+        -------
+        types.PointsAnswer
+            The points of each row.
+        """
+        request = api.score_points(self.ref, **fields)
+        request.set_json({"rows": list(rows)})
+        return (yield from ask(request))
+
+    @operation
+    @keywords_of(api.write_letters)
+    def letters(
+        self, rows: Sequence[Mapping[str, Any]], **fields: Unpack[api.WriteLetters]
+    ) -> Steps[types.LettersAnswer]:
+        """Return the adverse-action letters of rows, with the paragraphs of the reason codes.
+
+        Parameters
+        ----------
+        rows : sequence of mapping
+            Each mapping is one row: features by name.
+
+        Returns
+        -------
+        types.LettersAnswer
+            One letter per row.
+        """
+        request = api.write_letters(self.ref, **fields)
+        request.set_json({"rows": list(rows)})
+        return (yield from ask(request))
+
     roc = bound(api.read_roc)
     operating_point = bound(api.read_operating_point)
     operating_points = bound(api.read_operating_points)
@@ -1190,6 +1232,9 @@ class _ModelOperations(ApiObject):
     baselines = bound(api.read_baselines)
     checks = bound(api.read_checks)
     scorecard = bound(api.read_scorecard)
+    bins = bound(api.read_bins)
+    points_cutoff = bound(api.read_points_cutoff)
+    rounding = bound(api.read_rounding)
     leaderboard = bound(api.read_leaderboard)
     structure = bound(api.read_structure)
     out_of_fold = bound(api.read_out_of_fold)

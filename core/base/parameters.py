@@ -205,6 +205,8 @@ def _has_type(annotation: Any, value: Any) -> bool:
         return isinstance(value, dict) and all(
             _has_type(of_key, key) and _has_type(of_value, of) for key, of in value.items()
         )
+    if annotation is Any:
+        return True
     if origin is list:
         (of_item,) = get_args(annotation)
         return isinstance(value, list) and all(_has_type(of_item, item) for item in value)
@@ -252,7 +254,7 @@ def _describe_many(annotation: Any) -> str:
     """Return the items of a list in words, such as "integers"."""
     if get_origin(annotation) is list:
         return f"lists of {_describe_many(get_args(annotation)[0])}"
-    plurals = {int: "integers", float: "finite numbers", str: "texts"}
+    plurals = {int: "integers", float: "finite numbers", str: "texts", Any: "values"}
     return plurals.get(annotation, f"items, each {_describe(annotation)}")
 
 

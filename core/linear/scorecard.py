@@ -36,7 +36,7 @@ from .woe_bins import (
 MAX_WEIGHT_SUM = 1e200
 
 Bins = Annotated[
-    dict[str | int, list[float] | list[list[str]]] | None,
+    dict[str | int, list[Any]] | None,
     Doc(
         "Bins of columns, by name or by index if they have no names. For a numeric column a list of edges: a bin "
         "contains the values above one edge and up to the next. For a categorical column a list of groups of "

@@ -20,13 +20,15 @@ from core.metrics.woe import ZERO_COUNT
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-GivenBins = Mapping[str | int, list[float] | list[list[str]]] | None
+GivenBins = Mapping[str | int, list[Any]] | None
 SpecialValues = Mapping[str | int, list[float]] | None
 
 MAX_EDGES = 200
 """Largest number of edges or groups that can be given for a column."""
 MAX_SPECIAL = 20
 """Largest number of special values of a column."""
+MAX_EDGE = 1e300
+"""Largest absolute value of an edge."""
 MAX_SHOWN = 60
 N_QUANTILES = 40  # bins of a numeric column before neighbours are merged
 CRITICAL = 7.879438576622417
@@ -97,6 +99,10 @@ def check_given(bins: GivenBins, special_values: SpecialValues) -> None:
         seen: dict[str, int] = {}
         last: float | None = None
         for place, item in enumerate(own):
+            if not _is_edge_or_group(item):
+                raise InvalidParameter(
+                    f"{at} must be a list of finite numbers, or a list of lists of categories, got {_shown(own)}"
+                )
             if not isinstance(item, list):
                 if last is not None and not item > last:
                     raise InvalidParameter(
@@ -346,6 +352,14 @@ def _group_categories(
     group_of_unit = np.empty(len(units), dtype=np.int64)
     group_of_unit[order] = np.searchsorted(starts, np.arange(len(units)), side="right") - 1
     return group_of_unit[unit_of].astype(np.int64)
+
+
+def _is_edge_or_group(item: object) -> bool:
+    """Return whether an item of given bins is a finite number, or a list of texts."""
+    if isinstance(item, list):
+        return all(isinstance(name, str) for name in item)
+    is_number = isinstance(item, int | float) and not isinstance(item, bool)
+    return is_number and abs(item) <= MAX_EDGE  # type: ignore[arg-type]  # a number
 
 
 def _lists(own: Sequence[Any]) -> list[list[str]]:

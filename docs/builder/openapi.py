@@ -20,7 +20,8 @@ ALGORITHMS = f"{HTTP}algorithms.md"
 PARTS = {
     "model-explanations": (
         "Model explanations",
-        r"/(importance|partial-dependence|variable-dependence|structure|scorecard|margins|bounds)$",
+        r"/(importance|partial-dependence|variable-dependence|structure|scorecard(/cutoff|/rounding)?|bins|points|letters"
+        r"|margins|bounds)$",
     ),
     "model-quality": (
         "Model quality",

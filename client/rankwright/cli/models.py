@@ -306,7 +306,7 @@ def scorecard(
     as_json: AsJson = False,
     **fields: Any,
 ) -> None:
-    """Show a logistic or additive model as a scorecard: weight, odds ratio and points of each value."""
+    """Show a scorecard, logistic or additive model as a scorecard: weight, odds ratio and points of each value."""
     with service(url, key, as_json=as_json) as client:
         found = client.models[model].scorecard(**fields)
     if as_json:
@@ -327,6 +327,8 @@ def scorecard(
 def _attribute_in_words(one: types.ScorecardAttribute) -> str:
     if one.of == "category":
         return str(one.category)
+    if one.of == "special":
+        return f"equal to {one.low}"
     if one.of != "values":
         return {"unit": "each unit", "missing": "no value"}[one.of]
     if one.low is None:

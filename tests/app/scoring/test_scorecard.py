@@ -47,24 +47,38 @@ def points_of(card: dict[str, Any], row: dict[str, Any]) -> float:
     """Return the points of a row by the table alone."""
     total: float = card["base_points"]
     for each in card["characteristics"]:
-        value = row[each["name"]]
+        value, special = row[each["name"]], None
+        specials = [one["low"] for one in each["attributes"] if one["of"] == "special"]
         for one in each["attributes"]:
             low = -math.inf if one["low"] is None else one["low"]
             high = math.inf if one["high"] is None else one["high"]
+            if one["of"] == "special" and value == one["low"]:
+                special = one["points"]
             if one["of"] == "unit" and value is not None:
                 total += one["points"] * value
             elif (
                 (one["of"] == "missing" and value is None)
                 or (one["of"] == "category" and one["category"] == value)
-                or (one["of"] == "values" and value is not None and low < value <= high)
+                or (
+                    one["of"] == "values"
+                    and value is not None
+                    and value not in specials
+                    and low < value <= high
+                )
             ):
                 total += one["points"]
+        total += special or 0.0
     return total
 
 
 @pytest.mark.parametrize(
     "algorithm",
-    [{"name": "additive", "n_pairs": 0, "n_bags": 2, "max_rounds": 200}, {"name": "logistic"}],
+    [
+        {"name": "additive", "n_pairs": 0, "n_bags": 2, "max_rounds": 200},
+        {"name": "logistic"},
+        {"name": "scorecard"},
+        {"name": "scorecard", "special_values": {"amount": [9.7]}, "bins": {"amount": [8.0, 12.0]}},
+    ],
 )
 def test_the_points_of_a_row_add_up_to_its_score(
     small: Service, client: httpx.Client, dataset: str, algorithm: dict[str, Any]

@@ -1,0 +1,163 @@
+"""Adverse-action letters: the reasons for a row's score in the paragraphs that the reason codes define."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from app.http.schemas import ModelId, Resource
+from app.models import letters as templates
+from app.models import reason_codes
+from app.models import service as models
+from app.platform.documents import StoredReasonEntry
+from app.platform.errors import Invalid
+from app.platform.sql import Reading, Session
+from app.scoring import reasons
+from app.scoring.json_rows import JsonRows
+from app.scoring.reasons import Reasoner, ReasonOptions, spell_value
+from app.scoring.scorecard import LOG_ODDS
+from app.scoring.service import Served
+
+
+class LetterReason(Resource):
+    """A reason in a letter."""
+
+    code: str | None = Field(description="Reason code. Null if no entry covers the feature.")
+    features: list[str] = Field(description="Features of the reason.")
+    contribution: float = Field(description="Amount added to the score relative to the reference.")
+    points_lost: float | None = Field(
+        description="The same in points. Null for a model whose scores are not log odds."
+    )
+    has_template: bool = Field(
+        description="Whether the reason code has a letter. If not, the paragraph is the text of the reason."
+    )
+    paragraph: str = Field(description="The paragraph, as plain text.")
+
+
+class Letter(Resource):
+    """The letter of a row."""
+
+    id: str | None = Field(
+        description="Id of the row. Null unless the request names a field of ids."
+    )
+    score: float = Field(description="Score of the row.")
+    reasons: list[LetterReason] = Field(description="The reasons, the largest contribution first.")
+    text: str = Field(
+        description="The paragraphs, separated by empty lines, as plain text. Escape it before you put it into HTML. "
+        "Paragraphs that occur twice are written once."
+    )
+
+
+class LettersAnswer(Resource):
+    """The letters of rows."""
+
+    model_id: ModelId
+    revision: int | None = Field(
+        description="Revision of the reason codes. Null if the name has none: the paragraphs are then generic."
+    )
+    reference_score: float = Field(description="Score of the reference.")
+    letters: list[Letter] = Field(description="The letters, in the order of the rows.")
+
+
+@dataclass(frozen=True)
+class LetterWriter:
+    """Writes the letters of rows."""
+
+    served: Served
+    algorithm: str
+    reasoner: Reasoner
+    entries: Sequence[StoredReasonEntry]
+    """The reason codes that the reasoner uses."""
+    pdo: float
+
+    def write(self, rows: JsonRows) -> LettersAnswer:
+        """Return the letters of rows. Raises Invalid if a letter needs points that the model does not have."""
+        return _write_letters(
+            self.served, self.algorithm, self.reasoner, rows, self.entries, self.pdo
+        )
+
+
+def prepare(
+    reading: Reading, owner: str, served: Served, options: ReasonOptions, pdo: float
+) -> LetterWriter:
+    """Return the writer of a request's letters. Raises Invalid if the model does not support the reasons."""
+    reasoner = reasons.prepare(reading, owner, served, options)
+
+    def read_entries(session: Session) -> tuple[str, Sequence[StoredReasonEntry]]:
+        model = models.find(session, owner, served.model_id)
+        revision = reasoner.described[
+            "dictionary"
+        ]  # the codes of the reasons, if they change meanwhile
+        if revision is None:
+            return model.algorithm, []
+        return model.algorithm, reason_codes.read(session, owner, model.name, revision).row.entries
+
+    algorithm, entries = reading(read_entries)
+    return LetterWriter(served, algorithm, reasoner, entries, pdo)
+
+
+def _write_letters(
+    served: Served,
+    algorithm: str,
+    reasoner: Reasoner,
+    rows: JsonRows,
+    entries: Sequence[StoredReasonEntry],
+    pdo: float,
+) -> LettersAnswer:
+    """Return the letters of rows; see `LetterWriter`."""
+    by_code = {each["code"]: letter for each in entries if (letter := each.get("letter"))}
+    has_points = algorithm in LOG_ODDS
+    X = rows.X
+    scores = served.ranker.score_rows(X)
+    found = reasoner.of(X, scores)
+    ids = [None] * len(X) if rows.ids is None else rows.ids.to_pylist()
+    names, categories = list(served.features.names), served.ranker.categories_
+    answers = []
+    for i, row in enumerate(found.as_json()):
+        stated = []
+        for each in row:
+            template = by_code.get(each["code"])
+            if template is not None and not has_points and templates.uses(template, "points_lost"):
+                raise Invalid(
+                    f"the letter of code {each['code']} has {{points_lost}}, but scores of the algorithm {algorithm} "
+                    f"are not log odds: use {' or '.join(LOG_ODDS)}, or a letter without it",
+                    code="no_points",
+                )
+            lost = each["contribution"] * pdo / math.log(2.0) if has_points else None
+            places = [names.index(name) for name in each["columns"]]
+            values = {
+                "feature": ", ".join(each["columns"]),
+                "value": ", ".join(
+                    spell_value(names[j], categories[j], served.features.types[j], X[i, j])
+                    or "missing"
+                    for j in places
+                ),
+                "points_lost": "" if lost is None else str(round(lost)),
+                "text": each["text"],
+                "code": each["code"] or "",
+            }
+            stated.append(
+                LetterReason(
+                    code=each["code"],
+                    features=each["columns"],
+                    contribution=each["contribution"],
+                    points_lost=lost,
+                    has_template=template is not None,
+                    paragraph=each["text"]
+                    if template is None
+                    else templates.fill(template, values),
+                )
+            )
+        paragraphs = dict.fromkeys(each.paragraph for each in stated)
+        answers.append(
+            Letter(id=ids[i], score=float(scores[i]), reasons=stated, text="\n\n".join(paragraphs))
+        )
+    return LettersAnswer(
+        model_id=served.model_id,
+        revision=found.described["dictionary"],
+        reference_score=found.described["score"],
+        letters=answers,
+    )

@@ -1,0 +1,250 @@
+"""Routes for scorecards: bins, points of rows, cutoffs in points, and the effect of rounding."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+import orjson
+from fastapi import APIRouter, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.access.authentication import GuardedRoute, needs, require_json
+from app.http.dependencies import CallerDep, ContextDep
+from app.models import service as models
+from app.models.curve_schemas import DataPart
+from app.platform.documents import HeldOutBins
+from app.platform.sql import Session
+from app.scoring import bins, dependence, json_rows, letters, points, turns
+from app.scoring import scorecard as scorecards
+from app.scoring.bins import ModelBins
+from app.scoring.dependence import DependenceInput
+from app.scoring.dependencies import ModelsDep, is_lenient
+from app.scoring.endpoints import BesideDep
+from app.scoring.json_rows import IdAndIgnored
+from app.scoring.letters import LettersAnswer
+from app.scoring.points import PointsAnswer, PointsCutoff, RoundingEffect
+from app.scoring.reasons import MAX_REASONS, RAISES, ReasonOptions
+from app.scoring.schemas import ROWS_BODY
+from app.scoring.scorecard import BaseOdds, BaseScore, Pdo, Scale
+from app.scoring.table_rows import bounds_of
+
+router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+
+
+@router.get("/{ref}/bins", summary="Read the bins of a scorecard")
+@needs("read")
+async def read_bins(
+    *,
+    ref: str,
+    context: ContextDep,
+    cache: ModelsDep,
+    caller: CallerDep,
+    level: Annotated[
+        float, Query(ge=0.5, le=0.9999, description="Confidence level of the intervals.")
+    ] = 0.95,
+    pdo: Pdo = 20,
+    base_score: BaseScore = 600,
+    base_odds: BaseOdds = 50,
+) -> ModelBins:
+    """Return the bins of each feature with their rows, event rates, weight of evidence (WOE) and points, and the
+    information value (IV) of the feature. All are given on the training rows and on held-out rows. `refit` has the
+    algorithm that trains a model with the same bins: edit it, and create a training job. Only for models of the
+    algorithm `scorecard`; returns 404 `no_scorecard` for others.
+    """
+
+    def work() -> ModelBins:
+        model, held_out = context.db.reading(bins.find_input, caller.owner, ref)
+        scale = Scale(pdo, base_score, base_odds)
+        return bins.make_bins(cache.serve(model), held_out, scale, level)
+
+    return await context.compute(caller.owner, work)
+
+
+@router.get("/{ref}/scorecard/cutoff", summary="Convert a cutoff in points")
+@needs("read")
+async def read_points_cutoff(
+    *,
+    ref: str,
+    context: ContextDep,
+    cache: ModelsDep,
+    caller: CallerDep,
+    points_: Annotated[
+        float | None,
+        Query(
+            alias="points",
+            ge=-1e12,
+            le=1e12,
+            description="Cutoff in points: rows with at most these points are flagged. Give exactly one of `points`, "
+            "`threshold` and `probability`.",
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        Query(ge=-1e9, le=1e9, description="Score from which on rows are flagged."),
+    ] = None,
+    probability: Annotated[
+        float | None,
+        Query(
+            gt=0,
+            lt=1,
+            description="Probability of a positive from which on rows are flagged, by the odds of the scorecard.",
+        ),
+    ] = None,
+    pdo: Pdo = 20,
+    base_score: BaseScore = 600,
+    base_odds: BaseOdds = 50,
+) -> PointsCutoff:
+    """Return a cutoff in points as a threshold of the score and as a probability, or the reverse. The conversion is
+    exact: the same rows are flagged. Returns the same errors as the scorecard.
+    """
+
+    def work() -> PointsCutoff:
+        model = context.db.reading(models.find, caller.owner, ref)
+        if model.algorithm not in scorecards.LOG_ODDS:
+            raise scorecards.no_scorecard(model.algorithm)
+        return points.find_cutoff(
+            cache.serve(model),
+            Scale(pdo, base_score, base_odds),
+            points=points_,
+            threshold=threshold,
+            probability=probability,
+        )
+
+    return await context.compute(caller.owner, work)
+
+
+@router.get("/{ref}/scorecard/rounding", summary="Read the effect of rounding points")
+@needs("read")
+async def read_rounding(
+    *,
+    ref: str,
+    context: ContextDep,
+    cache: ModelsDep,
+    caller: CallerDep,
+    on: Annotated[
+        DataPart,
+        Query(
+            description="Rows to compare: those kept from the validation part or from the training part."
+        ),
+    ] = "train",
+    pdo: Pdo = 20,
+    base_score: BaseScore = 600,
+    base_odds: BaseOdds = 50,
+) -> RoundingEffect:
+    """Return how rounding the points of each value to whole numbers changes the points and the order of up to 1,000
+    rows kept from training, and the AUC. Returns the same errors as the scorecard, 409 if the rows were deleted, and
+    422 `incomplete_scorecard` if the scorecard does not show the whole score.
+    """
+
+    def find(session: Session) -> tuple[DependenceInput, HeldOutBins | None]:
+        model = models.find(session, caller.owner, ref)
+        if model.algorithm not in scorecards.LOG_ODDS:
+            raise scorecards.no_scorecard(model.algorithm)
+        return dependence.find_rows(session, model, on), model.held_out_bins
+
+    def work() -> RoundingEffect:
+        input, held_out = context.db.reading(find)
+        X, _ = dependence.read_rows(input, context.blobs)
+        scale = Scale(pdo, base_score, base_odds)
+        return points.measure_rounding(cache.serve(input.model), X, scale, held_out)
+
+    return await context.compute(caller.owner, work)
+
+
+@router.post(
+    "/{ref}/points",
+    response_model=PointsAnswer,
+    summary="Compute the points of rows",
+    openapi_extra=ROWS_BODY,
+    tags=["scoring"],
+)
+@needs("score")
+async def score_points(
+    *,
+    ref: str,
+    request: Request,
+    context: ContextDep,
+    cache: ModelsDep,
+    caller: CallerDep,
+    fields: BesideDep,
+    pdo: Pdo = 20,
+    base_score: BaseScore = 600,
+    base_odds: BaseOdds = 50,
+) -> Response:
+    """Return the points of up to 1,000 rows by the table of the scorecard, in total and by feature. Their sum is the
+    score on the scale of the points. Returns the same errors as the scorecard, and 422 `incomplete_scorecard` if it
+    does not show the whole score.
+    """
+    require_json(request)
+    body, lenient = await request.body(), is_lenient(request)
+    beside = IdAndIgnored.of(fields)
+    served = await turns.find_model(cache, caller.owner, ref)
+
+    def begin() -> json_rows.JsonRows:
+        model = context.db.reading(models.find, caller.owner, served.model_id)
+        if model.algorithm not in scorecards.LOG_ODDS:
+            raise scorecards.no_scorecard(model.algorithm)
+        bounds = bounds_of(context.settings, len(body))
+        return json_rows.read(served.features, body, beside, bounds, lenient=lenient)
+
+    rows = await run_in_threadpool(begin)
+
+    def work() -> bytes:
+        answer = points.points_of_rows(served, rows, Scale(pdo, base_score, base_odds))
+        return orjson.dumps(answer.model_dump(mode="json"))
+
+    content = await turns.run(context, caller.owner, served.cost.of(rows.X.size), work)
+    headers = {"Preference-Applied": "handling=lenient"} if lenient else None
+    return Response(content, media_type="application/json", headers=headers)
+
+
+@router.post(
+    "/{ref}/letters",
+    response_model=LettersAnswer,
+    summary="Write the letters of rows",
+    openapi_extra=ROWS_BODY,
+    tags=["scoring"],
+)
+@needs("score")
+async def write_letters(
+    *,
+    ref: str,
+    request: Request,
+    context: ContextDep,
+    cache: ModelsDep,
+    caller: CallerDep,
+    fields: BesideDep,
+    reasons_: Annotated[
+        int,
+        Query(alias="reasons", ge=1, le=MAX_REASONS, description="Maximum number of reasons."),
+    ] = 4,
+    reference: Annotated[
+        Literal["negative", "average"],
+        Query(
+            description="Row that the reasons compare with: the average negative or the average training row."
+        ),
+    ] = "negative",
+    pdo: Pdo = 20,
+) -> Response:
+    """Return an adverse-action letter for each of up to 1,000 rows: its largest reasons for a high score, each as the
+    paragraph that the reason codes define (`letter`). Reasons and their errors are those of `…/score`.
+    """
+    require_json(request)
+    body, lenient = await request.body(), is_lenient(request)
+    beside = IdAndIgnored.of(fields)
+    served = await turns.find_model(cache, caller.owner, ref)
+
+    def work() -> bytes:
+        bounds = bounds_of(context.settings, len(body))
+        rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
+        options = ReasonOptions(reasons_, reference, RAISES)
+        writer = letters.prepare(context.db.reading, caller.owner, served, options, pdo)
+        answer = writer.write(rows)
+        return orjson.dumps(answer.model_dump(mode="json"))
+
+    content = await turns.run(context, caller.owner, math.inf, work)
+    headers = {"Preference-Applied": "handling=lenient"} if lenient else None
+    return Response(content, media_type="application/json", headers=headers)

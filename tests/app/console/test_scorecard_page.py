@@ -1,0 +1,166 @@
+"""The scorecard workshop: the page shows the API's values, edits bins without a script, and trains with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import pytest
+
+from tests.app.console.plain_browser import PlainBrowser, alert
+from tests.app.live_service import Service
+from tests.app.scoring.test_scorecard import people
+
+
+class World:
+    """A service with a scorecard and another model."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.api = service.client(service.key())
+        self.dataset = service.upload(self.api, people(600), label="bad", positive="yes")
+        algorithm = {"name": "scorecard", "special_values": {"amount": [9.7]}}
+        self.model = self.train(algorithm=algorithm, name="card")
+        self.page = f"/console/models/{self.model}/bins"
+
+    def train(self, **job: Any) -> str:
+        found: str = self.service.train(self.api, self.dataset, **job)["output"]["id"]
+        return found
+
+    def bins(self) -> Any:
+        return self.api.get(f"/v1/models/{self.model}/bins").json()
+
+
+@pytest.fixture(scope="module")
+def world(start: Callable[..., Service]) -> World:
+    return World(start())
+
+
+def fields_of(page: str) -> dict[str, str]:
+    """Return the fields that edit bins."""
+    found = re.findall(
+        r'<input id="[^"]+" name="((?:edges|special|group)\.[^"]+)"[^>]*value="([^"]*)"', page
+    )
+    assert found
+    return {name: unescape(value) for name, value in found}
+
+
+def test_it_shows_the_values_of_the_api(world: World) -> None:
+    browser = PlainBrowser(world.service)
+    page = browser.read(f"{world.page}?points=500")
+    for feature in world.bins()["features"]:
+        assert feature["name"] in page
+        for each in feature["bins"]:
+            if each["of"] == "values" and each["high"] is not None:
+                assert f"{each['high']:.10g}" in page
+    assert "500" in page
+    assert f"{world.page}" in browser.read(f"/console/models/{world.model}/scorecard")
+    assert alert(browser.read(f"{world.page}?pdo=0", 422))
+    assert alert(browser.read(f"{world.page}?points=x", 422))
+
+
+def test_merging_edits_the_fields_and_trains_nothing(world: World) -> None:
+    browser = PlainBrowser(world.service)
+    fields = fields_of(browser.read(world.page))
+    n_jobs = len(world.api.get("/v1/jobs").json()["data"])
+    for name, value in fields.items():
+        j = name.split(".")[1]
+        if name.startswith("edges") and ";" in value:
+            answer = browser.post(world.page, **fields, merge=f"{j}.0")
+            assert fields_of(answer.text)[name] == value.partition(";")[2].strip()
+        if name == f"group.{j}.0":
+            answer = browser.post(world.page, **fields, merge=f"{j}.0")
+            assert fields_of(answer.text)[f"group.{j}.1"] == value
+    for nonsense in ("9.0", "x", "0.99", "", "0"):
+        assert browser.post(world.page, **fields, merge=nonsense).status_code in {200, 303}
+    assert len(world.api.get("/v1/jobs").json()["data"]) <= n_jobs + 1  # an empty name is a refit
+
+
+def test_a_refit_trains_with_the_edited_bins(world: World) -> None:
+    browser = PlainBrowser(world.service)
+    fields = fields_of(browser.read(world.page))
+    names = [each["name"] for each in world.bins()["features"]]
+    amount, purpose = names.index("amount"), names.index("purpose")
+    edited = fields | {
+        f"edges.{amount}": "7; 9 11.5",
+        f"special.{amount}": "",
+        f"monotone.{amount}": "increasing",
+        f"group.{purpose}.0": "1",
+        f"group.{purpose}.1": "1",
+    }
+    answer = browser.post(world.page, **edited, refit="yes")
+    assert answer.status_code == 303
+    job = world.api.get(answer.headers["Location"].replace("/console", "/v1")).json()
+    bins = job["algorithm"]["bins"]
+    assert bins["amount"] == [7.0, 9.0, 11.5]
+    assert [sorted(group) for group in bins["purpose"]] == [["car", "house"]]
+    assert job["algorithm"]["monotone"] == {"amount": "increasing"}
+    assert not job["algorithm"].get("special_values")
+    assert (job["name"], job["dataset_id"]) == ("card", world.dataset)
+    # and training again from that job's model keeps them
+    world.service.work()
+    made = world.api.get(f"/v1/jobs/{job['id']}").json()["output"]["id"]
+    location = browser.get(f"/console/models/{made}/retrain").headers["Location"]
+    assert "algorithm.bins=" in location
+
+
+def test_bad_values_are_shown_beside_their_fields(world: World) -> None:
+    browser = PlainBrowser(world.service)
+    fields = fields_of(browser.read(world.page))
+    edges = next(name for name in fields if name.startswith("edges"))
+    group = next(name for name in fields if name.startswith("group"))
+    for name, value in ((edges, "3; x"), (edges, "nan"), (group, "a"), (group, "")):
+        answer = browser.post(world.page, **fields | {name: value}, refit="yes")
+        assert answer.status_code == 422
+        assert f'aria-describedby="e-{name}"' in answer.text
+    answer = browser.post(world.page, **fields | {edges: "5; 3"}, refit="yes")
+    assert answer.status_code == 422
+    assert "5" in alert(answer.text)
+
+
+def test_who_may_not_train_sees_no_fields(world: World) -> None:
+    reader = PlainBrowser(world.service, scopes=["read"])
+    page = reader.read(world.page)
+    assert 'name="refit"' not in page
+    assert 'name="edges' not in page
+    assert reader.post(world.page, refit="yes").status_code == 403
+    stranger = PlainBrowser(world.service, owner="stranger")
+    stranger.read(world.page, 404)
+
+
+def test_the_score_form_shows_the_letter(world: World) -> None:
+    entry = {
+        "code": "R1",
+        "text": "Amount",
+        "columns": ["amount"],
+        "letter": "Your {feature} of {value} is <b>high</b>.",
+    }
+    browser = PlainBrowser(world.service)
+    features = world.api.get(f"/v1/models/{world.model}").json()["features"]
+    values = {"amount": "17.5", "purpose": "car"}
+    row = {f"f{i}": values[each["name"]] for i, each in enumerate(features)}
+    page = f"/console/models/{world.model}/score"
+    assert 'class="letter"' not in browser.post(page, **row).text
+    answer = world.api.put("/v1/models/card/reason-codes", json={"entries": [entry]})
+    assert answer.is_success, answer.text
+    shown = browser.post(page, **row).text
+    assert "Your amount of 17.5 is &lt;b&gt;high&lt;/b&gt;." in shown
+
+
+def test_other_models_have_no_workshop(world: World) -> None:
+    other = world.train(algorithm={"name": "logistic"}, name="line")
+    PlainBrowser(world.service).read(f"/console/models/{other}/bins", 404)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, False), (1440, True)])
+def test_it_fits_the_window(
+    world: World, visit: Callable[..., Any], width: int, dark: bool
+) -> None:
+    window = visit(world.service, width=width, dark=dark)
+    page = window.sign_in(world.service.key())
+    page.goto(world.service.url + world.page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.locator('button[name="merge"]').first.click()
+    assert page.locator(".badge", has_text="edited").count() >= 1

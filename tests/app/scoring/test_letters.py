@@ -1,0 +1,156 @@
+"""Adverse-action letters: templates stored with the reason codes, and the paragraphs of a row."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import httpx
+import pytest
+
+from app.models.letters import MAX_FILLED, Fault, fill, parse
+from tests.app.live_service import Service
+from tests.app.refusals import refused
+from tests.app.scoring.test_scorecard import people, train
+from tests.sentences import Sentences
+
+CODES = "/v1/models/card/reason-codes"
+ROWS = [{"amount": 17.5, "purpose": "car"}, {"amount": None, "purpose": None}]
+
+
+def entry(code: str, column: str, letter: str | None = None, **more: Any) -> dict[str, Any]:
+    found = {"code": code, "text": f"Because of {code}", "columns": [column], **more}
+    return found if letter is None else found | {"letter": letter}
+
+
+@pytest.fixture
+def client(service: Service) -> httpx.Client:
+    return service.client(service.key())
+
+
+@pytest.fixture
+def model(service: Service, client: httpx.Client) -> str:
+    dataset = service.upload(client, people(400), label="bad", positive="yes")
+    return train(service, client, dataset, name="scorecard")
+
+
+def put(client: httpx.Client, *entries: dict[str, Any]) -> httpx.Response:
+    known = client.get(CODES)
+    headers = {"If-Match": known.headers["ETag"]} if known.is_success else {}
+    return client.put(CODES, json={"entries": list(entries)}, headers=headers)
+
+
+def test_a_letter_has_the_paragraphs_of_the_reasons(
+    service: Service, client: httpx.Client, model: str
+) -> None:
+    letter = "Your {feature} of {value} cost you {points_lost} points ({code}: {text}) {{sic}}."
+    assert put(client, entry("R1", "amount", letter)).status_code == 201
+    assert client.get(CODES).json()["entries"][0]["letter"] == letter
+    found = client.post(f"{model}/letters", json={"rows": ROWS}, params={"pdo": 40}).json()
+    assert found["revision"] == 1
+    scored = client.post(f"{model}/score?reasons=4", json={"rows": ROWS}).json()
+    assert found["reference_score"] == scored["reference"]["score"]
+    for one, score, reasons in zip(
+        found["letters"], scored["scores"], scored["reasons"], strict=True
+    ):
+        assert one["score"] == score
+        assert [each["contribution"] for each in one["reasons"]] == [
+            each["contribution"] for each in reasons
+        ]
+        for each in one["reasons"]:
+            assert each["points_lost"] == pytest.approx(each["contribution"] * 40 / math.log(2))
+            assert each["has_template"] is (each["code"] == "R1")
+            assert each["paragraph"] in one["text"]
+    (of_amount,) = [each for each in found["letters"][0]["reasons"] if each["code"] == "R1"]
+    points = round(of_amount["points_lost"])
+    expected = f"Your amount of 17.5 cost you {points} points (R1: Because of R1) {{sic}}."
+    assert of_amount["paragraph"] == expected
+    # without any reason codes the paragraphs are generic
+    one = client.post(f"{model}/letters", json={"rows": ROWS}, params={"reasons": 1}).json()
+    assert all(len(each["reasons"]) <= 1 for each in one["letters"])
+
+
+def test_points_lost_are_differences_of_points(client: httpx.Client, model: str) -> None:
+    rows = [{"amount": 17.5, "purpose": "car"}]
+    letter = client.post(f"{model}/letters?reasons=20", json={"rows": rows}).json()
+    points = client.post(f"{model}/points", json={"rows": rows}).json()["rows"][0]
+    lost = sum(each["points_lost"] for each in letter["letters"][0]["reasons"])
+    reference = 600 - 20 / math.log(2) * (math.log(50) + letter["reference_score"])
+    assert reference - points["points"] <= lost + 1e-9  # the other features gave points
+    assert letter["revision"] is None
+    assert not any(each["has_template"] for each in letter["letters"][0]["reasons"])
+
+
+def test_entries_without_a_letter_are_those_of_the_release_before(
+    client: httpx.Client, model: str
+) -> None:
+    assert put(client, entry("R1", "amount")).status_code == 201
+    shown = client.get(CODES).json()["entries"][0]
+    assert shown["letter"] is None
+    same = entry("R1", "amount") | {"letter": None}
+    assert put(client, same).json()["revision"] == 1  # nothing has changed
+    assert put(client, entry("R1", "amount", "New")).json()["revision"] == 2
+
+
+@pytest.mark.parametrize(
+    ("letter", "position"),
+    [
+        ("You {who}", 5),
+        ("{feature", 1),
+        ("a } b", 3),
+        ("{}", 1),
+        ("{feature!r}", 1),
+        ("{{{value}}", 10),
+        ("{value.__class__}", 1),
+    ],
+)
+def test_bad_placeholders_are_refused_with_their_position(
+    client: httpx.Client, model: str, sentences: Sentences, letter: str, position: int
+) -> None:
+    problem = refused(put(client, entry("R1", "amount", letter)), 422, "invalid")
+    (error,) = problem["errors"]
+    assert error["pointer"] == "/entries/0/letter"
+    assert str(position) in error["detail"]
+    sentences(error["detail"])
+
+
+@pytest.mark.parametrize("letter", ["", "x" * 2001, "a\0b", 3])
+def test_letters_of_a_wrong_kind_are_refused(client: httpx.Client, model: str, letter: Any) -> None:
+    answer = put(client, entry("R1", "amount") | {"letter": letter})
+    assert answer.status_code == 422
+    assert any("letter" in each["pointer"] for each in answer.json()["errors"])
+
+
+def test_a_code_has_one_letter(client: httpx.Client, model: str) -> None:
+    two = entry("R1", "amount", "One"), entry("R1", "purpose", "Two")
+    problem = refused(put(client, *two), 422, "invalid")
+    assert problem["errors"][0]["pointer"] == "/entries/1/letter"
+
+
+def test_points_need_log_odds(service: Service, client: httpx.Client, model: str) -> None:
+    dataset = service.upload(client, people(200), label="bad", positive="yes")
+    other = train(service, client, dataset, name="rankboost", n_rounds=5)
+    put(client, *(entry("R1", name, "{points_lost}") for name in ("amount", "purpose")))
+    refused(client.post(f"{other}/letters", json={"rows": ROWS}), 422, "no_points", "R1")
+    put(client, *(entry("R1", name, "{value}") for name in ("amount", "purpose")))
+    found = client.post(f"{other}/letters", json={"rows": ROWS}).json()
+    assert all(each["points_lost"] is None for each in found["letters"][0]["reasons"])
+
+
+def test_bad_requests_and_strangers(service: Service, client: httpx.Client, model: str) -> None:
+    for query in ("reasons=0", "reasons=21", "reference=cutoff", "pdo=0"):
+        assert client.post(f"{model}/letters?{query}", json={"rows": ROWS}).status_code == 422
+    assert client.post(f"{model}/letters", json={"rows": 3}).status_code == 422
+    assert client.post(f"{model}/letters", json={"rows": []}).json()["letters"] == []
+    stranger = service.client(service.key("stranger"))
+    refused(stranger.post(f"{model}/letters", json={"rows": ROWS}), 404, "not_found")
+    reader = service.client(service.key(scopes=("read",)))
+    refused(reader.post(f"{model}/letters", json={"rows": ROWS}), 403, "forbidden")
+
+
+def test_values_are_no_templates() -> None:
+    values = dict.fromkeys(("feature", "value", "points_lost", "text", "code"), "{code} <b>")
+    assert fill("a {value}{{", values) == "a {code} <b>{"
+    long = fill("{value}", values | {"value": "x" * 1000})
+    assert len(long) == MAX_FILLED
+    assert isinstance(parse("{"), Fault)
