@@ -80,8 +80,8 @@ class World:
         of_table = {"params": ROLES, "content": table().encode(), "headers": CSV}
         self.bodies: dict[str, dict[str, Any]] = {
             "POST /v1/datasets": of_table,
-            "POST /v1/datasets/{dataset_id}/read": {"json": {}},
             "POST /v1/datasets/{dataset_id}/versions": of_table | {"params": {}},
+            "POST /v1/datasets/{dataset_id}/read": {"json": {}},
             "PUT /v1/datasets/{items_id}/pairs": {
                 "content": b"better,worse\na,b\n",
                 "headers": CSV,

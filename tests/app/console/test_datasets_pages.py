@@ -432,7 +432,7 @@ def test_the_preview_says_what_the_service_will_do(
         page.set_input_files("#file", file)
         part.wait_for()
         expect(page.locator("#namesake")).to_contain_text(
-            "A dataset with this name exists: de:1 uploaded 20"
+            "A dataset with this name exists: de:2 uploaded 20"
         )
         part.get_by_role("button", name="Fill in decimal = comma").click()
         field = page.locator(f"#f-{name}")
