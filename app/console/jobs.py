@@ -328,12 +328,14 @@ async def again_address(page: Page, job: Job, *, newest: bool = False) -> str | 
     """Return the address of the training form filled with the parameters of this job; None if the form cannot represent
     them. With `newest`, the dataset is the newest ready version of the job's dataset that has the same kind and label.
     """
-    fields = await again_fields(page, job)
+    fields = await again_fields(page, job, newest=newest)
     return None if fields is None else "/console/train?" + urlencode(fields)
 
 
-async def again_fields(page: Page, job: Job) -> dict[str, str] | None:
-    """Return the fields of the training form for the parameters of this job; None if the form cannot represent them."""
+async def again_fields(page: Page, job: Job, *, newest: bool = False) -> dict[str, str] | None:
+    """Return the fields of the training form for the parameters of this job; None if the form cannot represent them.
+    With `newest`, the dataset is as for `again_address`.
+    """
     if not page.can("train") or not page.can("read") or job.algorithm is None:
         return None
     name = job.algorithm["name"]

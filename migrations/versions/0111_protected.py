@@ -1,6 +1,6 @@
 """A model stores the protected columns of its training dataset, and how well its features predict them.
 
-Revision: 0111, after 0109.
+Revision: 0111, after 0110.
 """
 
 import sqlalchemy as sa

@@ -1,6 +1,6 @@
 """The distributions of a model's training columns, and the drift of a batch score against them.
 
-Revision: 0113, after 0109.
+Revision: 0113, after 0112.
 """
 
 import sqlalchemy as sa

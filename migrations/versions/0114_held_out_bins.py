@@ -1,6 +1,6 @@
 """Models of the algorithm scorecard have the counts of held-out rows in their bins.
 
-Revision: 0114, after 0109.
+Revision: 0114, after 0113.
 """
 
 import sqlalchemy as sa

@@ -3,13 +3,13 @@ scores of their validation rows.
 
 Datasets of a name that have one number keep it: models and jobs refer to it. New numbers are greater than all others.
 
-Revision: 0116, after 0109.
+Revision: 0115, after 0114.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0116"
+revision = "0115"
 down_revision = "0114"
 branch_labels = None
 depends_on = None

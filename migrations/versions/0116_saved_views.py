@@ -1,13 +1,13 @@
 """Saved views of the console's lists.
 
-Revision: 0117, after 0116.
+Revision: 0116, after 0115.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0117"
-down_revision = "0116"
+revision = "0116"
+down_revision = "0115"
 branch_labels = None
 depends_on = None
 
