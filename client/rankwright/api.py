@@ -1898,6 +1898,41 @@ def read_batch_score(batch_score_id: str, /) -> ApiRequest[types.BatchScore]:
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}", record_of(types.BatchScore))
 
+class ReadBins(TypedDict, total=False):
+    """Keywords of `read_bins`."""
+
+    level: Annotated[float | None, 'Confidence level of the intervals.']
+    pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
+    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
+    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
+
+
+@keywords(ReadBins)
+def read_bins(ref: str, /, **fields: Unpack[ReadBins]) -> ApiRequest[types.ModelBins]:
+    """Read the bins of a scorecard.
+
+    Return the bins of each feature with their rows, event rates, weight of evidence (WOE) and points, and the
+    information value (IV) of the feature. All are given on the training rows and on held-out rows. `refit` has the
+    algorithm that trains a model with the same bins: edit it, and create a training job. Only for models of the
+    algorithm `scorecard`; returns 404 `no_scorecard` for others.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    level : float, optional
+        Confidence level of the intervals.
+    pdo : float, optional
+        Number of points that double the odds of a negative.
+    base_score : float, optional
+        Points of a row at the odds `base_odds`.
+    base_odds : float, optional
+        Odds at `base_score`: number of negatives to one positive.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/bins", record_of(types.ModelBins), {**fields})
+
 class ReadBounds(TypedDict, total=False):
     """Keywords of `read_bounds`."""
 
@@ -2892,6 +2927,46 @@ def read_plot(ref: str, /, **fields: Unpack[ReadPlot]) -> ApiRequest[bytes]:
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/plot", bytes_of, {**fields})
 
+class ReadPointsCutoff(TypedDict, total=False):
+    """Keywords of `read_points_cutoff`."""
+
+    points: Annotated[float | None, 'Cutoff in points: rows with at most these points are flagged. Give exactly one of `points`, `threshold` and `probability`.']
+    threshold: Annotated[float | None, 'Score from which on rows are flagged.']
+    probability: Annotated[float | None, 'Probability of a positive from which on rows are flagged, by the odds of the scorecard.']
+    pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
+    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
+    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
+
+
+@keywords(ReadPointsCutoff)
+def read_points_cutoff(ref: str, /, **fields: Unpack[ReadPointsCutoff]) -> ApiRequest[types.PointsCutoff]:
+    """Convert a cutoff in points.
+
+    Return a cutoff in points as a threshold of the score and as a probability, or the reverse. The conversion is
+    exact: the same rows are flagged. Returns the same errors as the scorecard.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    points : float, optional
+        Cutoff in points: rows with at most these points are flagged. Give exactly one of `points`,
+        `threshold` and `probability`.
+    threshold : float, optional
+        Score from which on rows are flagged.
+    probability : float, optional
+        Probability of a positive from which on rows are flagged, by the odds of the scorecard.
+    pdo : float, optional
+        Number of points that double the odds of a negative.
+    base_score : float, optional
+        Points of a row at the odds `base_odds`.
+    base_odds : float, optional
+        Odds at `base_score`: number of negatives to one positive.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard/cutoff", record_of(types.PointsCutoff), {**fields})
+
 class ReadReasonCodes(TypedDict, total=False):
     """Keywords of `read_reason_codes`."""
 
@@ -2997,6 +3072,40 @@ def read_roc(ref: str, /, **fields: Unpack[ReadRoc]) -> ApiRequest[types.Roc]:
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/roc", record_of(types.Roc), {**fields})
 
+class ReadRounding(TypedDict, total=False):
+    """Keywords of `read_rounding`."""
+
+    on: Annotated[Literal["validation", "train"] | str | None, 'Rows to compare: those kept from the validation part or from the training part.']
+    pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
+    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
+    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
+
+
+@keywords(ReadRounding)
+def read_rounding(ref: str, /, **fields: Unpack[ReadRounding]) -> ApiRequest[types.RoundingEffect]:
+    """Read the effect of rounding points.
+
+    Return how rounding the points of each value to whole numbers changes the points and the order of up to 1,000
+    rows kept from training, and the AUC. Returns the same errors as the scorecard, 409 if the rows were deleted, and
+    422 `incomplete_scorecard` if the scorecard does not show the whole score.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    on : Literal["validation", "train"] | str, optional
+        Rows to compare: those kept from the validation part or from the training part.
+    pdo : float, optional
+        Number of points that double the odds of a negative.
+    base_score : float, optional
+        Points of a row at the odds `base_odds`.
+    base_odds : float, optional
+        Odds at `base_score`: number of negatives to one positive.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard/rounding", record_of(types.RoundingEffect), {**fields})
+
 class ReadScorecard(TypedDict, total=False):
     """Keywords of `read_scorecard`."""
 
@@ -3011,7 +3120,8 @@ def read_scorecard(ref: str, /, **fields: Unpack[ReadScorecard]) -> ApiRequest[t
 
     Return what each value of each feature adds to the log odds, as an odds ratio and in points. A row's points are
     `base_points` plus those of its values; more points mean that it is less likely to be positive. Only for models of
-    the algorithms `logistic` and `additive`, whose scores are sums of log odds; returns 404 `no_scorecard` for others.
+    the algorithms `logistic`, `scorecard` and `additive`, whose scores are sums of log odds; returns 404 `no_scorecard`
+    for others.
 
     Scope: `read`.
 
@@ -3382,6 +3492,44 @@ def rotate_key(key_id: str, /, **fields: Unpack[RotateKey]) -> ApiRequest[types.
     """
     return ApiRequest.of("POST", f"/v1/keys/{segment(key_id)}/rotate", record_of(types.KeyWithSecret), {**fields}, headers=["idempotency_key"], body=["grace_seconds"])
 
+class ScorePoints(TypedDict, total=False):
+    """Keywords of `score_points`."""
+
+    pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
+    base_score: Annotated[float | None, 'Points of a row at the odds `base_odds`.']
+    base_odds: Annotated[float | None, 'Odds at `base_score`: number of negatives to one positive.']
+    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
+    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
+
+
+@keywords(ScorePoints)
+def score_points(ref: str, /, **fields: Unpack[ScorePoints]) -> ApiRequest[types.PointsAnswer]:
+    """Compute the points of rows.
+
+    Return the points of up to 1,000 rows by the table of the scorecard, in total and by feature. Their sum is the
+    score on the scale of the points. Returns the same errors as the scorecard, and 422 `incomplete_scorecard` if it
+    does not show the whole score.
+
+    Scope: `score`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    pdo : float, optional
+        Number of points that double the odds of a negative.
+    base_score : float, optional
+        Points of a row at the odds `base_odds`.
+    base_odds : float, optional
+        Odds at `base_score`: number of negatives to one positive.
+    id : str, optional
+        Field or column with the id of each row, which is returned with its score.
+    ignore : str | Sequence[str], optional
+        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
+        are separated by commas; put a name that contains a comma in double quotes.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/points", record_of(types.PointsAnswer), {**fields}, body=[], joined=["ignore"])
+
 class ScoreRow(TypedDict, total=False):
     """Keywords of `score_row`."""
 
@@ -3567,7 +3715,7 @@ class SubmitJob(TypedDict, total=False):
     prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
     name: Annotated[str | None, 'Name of the model. Default: the name of the algorithm.']
     objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
-    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
+    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
     search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
     baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
     protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of this model, each by its name. By default none is. The model records who decided so and when, and its report repeats it.', REPEATED]
@@ -3611,7 +3759,7 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
     validation : Mapping[str, Any], optional
         How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation
         for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at
-        most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a
+        most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a
         `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`,
         a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few
         rows of a class are distinct or in different groups.
@@ -3991,7 +4139,7 @@ class ValidateJob(TypedDict, total=False):
 
     name: Annotated[str | None, 'Name of the model. Default: the name of the algorithm.']
     objective: Annotated[Mapping[str, Any] | None, 'What to maximise. It chooses parameters, thresholds and, for some algorithms, the training loss. Default: `{"metric": "auc"}`.']
-    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
+    validation: Annotated[Mapping[str, Any] | None, 'How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`, a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few rows of a class are distinct or in different groups.']
     search: Annotated[Mapping[str, Any] | None, 'Search for good parameters before training. Null: train with the given parameters.']
     baselines: Annotated[bool | None, "Whether to train baselines on the same splits for comparison: logistic regression and an SVM for the AUC. Null, the default: yes, within a tenth of the job's time, on a sample of the rows if that is too short. `true`: on all rows, however long it takes. `false`: no. `auto` includes them in its budget."]
     protected_features: Annotated[str | Sequence[str] | None, 'Protected columns of the dataset that are features of this model, each by its name. By default none is. The model records who decided so and when, and its report repeats it.', REPEATED]
@@ -4024,7 +4172,7 @@ def validate_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack
     validation : Mapping[str, Any], optional
         How to validate the model. Default: a quarter of the rows is held out; repeated cross-validation
         for a small table, which has fewer than 3,000 rows, or fewer than 100 rows of a class among at
-        most 100,000. It divides the rows into 5 folds 4 times (2 times for more than 3,000 rows, with a
+        most 100,000. It divides the rows into 5 folds 4 times (3 times for more than 3,000 rows, with a
         `search` or with `auto`). A quarter is also held out of a small table if it has another `kind`,
         a query or dates to split by, if `auto` has less than 2.5 seconds for each fold, and if too few
         rows of a class are distinct or in different groups.
@@ -4353,3 +4501,40 @@ def validate_version(dataset_id: str, /, **fields: Unpack[ValidateVersion]) -> A
         the upload. Default: `append`.
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/versions/validate", record_of(types.TableCheck), {**fields})
+
+class WriteLetters(TypedDict, total=False):
+    """Keywords of `write_letters`."""
+
+    reasons: Annotated[int | None, 'Maximum number of reasons.']
+    reference: Annotated[Literal["negative", "average"] | str | None, 'Row that the reasons compare with: the average negative or the average training row.']
+    pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
+    id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
+    ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
+
+
+@keywords(WriteLetters)
+def write_letters(ref: str, /, **fields: Unpack[WriteLetters]) -> ApiRequest[types.LettersAnswer]:
+    """Write the letters of rows.
+
+    Return an adverse-action letter for each of up to 1,000 rows: its largest reasons for a high score, each as the
+    paragraph that the reason codes define (`letter`). Reasons and their errors are those of `…/score`.
+
+    Scope: `score`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    reasons : int, optional
+        Maximum number of reasons.
+    reference : Literal["negative", "average"] | str, optional
+        Row that the reasons compare with: the average negative or the average training row.
+    pdo : float, optional
+        Number of points that double the odds of a negative.
+    id : str, optional
+        Field or column with the id of each row, which is returned with its score.
+    ignore : str | Sequence[str], optional
+        Fields or columns that are not features and should be ignored; `*`: all of them. Several names
+        are separated by commas; put a name that contains a comma in double quotes.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/letters", record_of(types.LettersAnswer), {**fields}, body=[], joined=["ignore"])

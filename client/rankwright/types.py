@@ -437,7 +437,7 @@ class BatchScore(Record):
     drift_verdict: Literal['stable', 'shifted', 'insufficient'] | None = None
     """Whether the rows differ from those of the model's validation and training, without labels; `…/drift`
     has the tests. `shifted`: the scores, or columns that matter to the model, have changed. `stable`:
-    they have not. `insufficient`: there are too few rows to tell. Null until `ready`, and if nothing
+    they have not. `insufficient`: there are too few rows for either. Null until `ready`, and if nothing
     could be compared.
     """
     columns: list[ResultColumn] | None
@@ -511,6 +511,45 @@ class BestPossibleMargin(Record):
     """Largest edge under the pair weights found: an upper bound on `rho`."""
     short_by: float
     """`rho` minus the margin of the model."""
+
+class BinCounts(Record):
+    """The rows of a bin."""
+
+    rows: int
+    """Number of rows."""
+    share: float
+    """Fraction of the rows, by weight."""
+    events: int
+    """Number of positive rows."""
+    event_rate: float | None
+    """Fraction of positive rows, by weight. Null without rows."""
+    woe: float
+    """Weight of evidence: the logarithm of the fraction of the positives that are in the bin, divided by
+    that of the negatives. Above 0: more events than on average. 0 without rows. If a class has no rows,
+    half a row is added to both.
+    """
+    woe_low: float | None
+    """Lower confidence limit. Null: no limit, because the bin has no positive row."""
+    woe_high: float | None
+    """Upper confidence limit. Null: no limit, because the bin has no negative row."""
+
+class BinnedFeature(Record):
+    """A feature of a scorecard."""
+
+    name: str
+    """Name of the feature."""
+    type: Literal['numeric', 'boolean', 'datetime', 'categorical']
+    """Type of the feature."""
+    monotone: Literal['increasing', 'decreasing'] | None
+    """`increasing` or `decreasing` if the model was trained with a constraint, otherwise null."""
+    coefficient: float
+    """Coefficient of the WOE, at least 0."""
+    iv: InformationValue
+    """Information value on the training rows. If the bins were chosen on these rows, it is too high."""
+    held_out_iv: InformationValue | None
+    """Information value on rows that the model was not trained on. Null without such rows."""
+    bins: list[ScorecardBin]
+    """The bins."""
 
 class Calibration(Record):
     """The calibration of a model: a non-decreasing map from scores to probabilities."""
@@ -1629,7 +1668,7 @@ class EvaluatedPeriod(Record):
     """The AUC of the rows of one period."""
 
     name: str
-    """Name: `2026-03`, `2026-Q1`, `2026` or `2020s`, or the value of a column of numbers."""
+    """Name, such as 2026-03, 2026-Q1, 2026 or 2020s; for a column of numbers its value."""
     start: str | None
     """First day of the period, UTC. Null for a column of numbers."""
     end: str | None
@@ -2050,6 +2089,16 @@ class FeatureImportance(Record):
     auc_gain: float | None = None
     """Sum of the gains in training AUC, not squared. Null unless the method is `squared_auc_gain`."""
 
+class FeaturePoints(Record):
+    """The points of a row for one feature."""
+
+    name: str
+    """Name of the feature."""
+    points: float
+    """Points for the row's value."""
+    rounded: int
+    """The points rounded to a whole number."""
+
 class Fit(Record):
     """Whether a dataset can be used with a model."""
 
@@ -2341,6 +2390,20 @@ class Improvement(Record):
     """Seconds from the start of the job to the report of this value."""
     value: float
     """Value of the job's objective, as on the leaderboard."""
+
+class InformationValue(Record):
+    """The information value of a feature."""
+
+    value: float
+    """Information value: the sum of (fraction of the positives - fraction of the negatives) · WOE."""
+    adjusted: float
+    """The value minus its bias, at least 0. The bias is (bins - 1) · (1/positives + 1/negatives)."""
+    low: float
+    """Lower confidence limit."""
+    high: float
+    """Upper confidence limit."""
+    sparse: bool
+    """Whether a bin has fewer than five rows of a class: the interval is then too optimistic."""
 
 class Interval(Record):
     """An estimate with its confidence interval. All three are null if the value cannot be estimated."""
@@ -2653,6 +2716,48 @@ class LeastCost(Record):
     """Lowest cutoff that a part chose. Null: no row is flagged."""
     threshold_high: float | None
     """Highest cutoff that a part chose. Null: no row is flagged."""
+
+class Letter(Record):
+    """The letter of a row."""
+
+    id: str | None
+    """Id of the row. Null unless the request names a field of ids."""
+    score: float
+    """Score of the row."""
+    reasons: list[LetterReason]
+    """The reasons, the largest contribution first."""
+    text: str
+    """The paragraphs, separated by empty lines, as plain text. Escape it before you put it into HTML.
+    Paragraphs that occur twice are written once.
+    """
+
+class LetterReason(Record):
+    """A reason in a letter."""
+
+    code: str | None
+    """Reason code. Null if no entry covers the feature."""
+    features: list[str]
+    """Features of the reason."""
+    contribution: float
+    """Amount added to the score relative to the reference."""
+    points_lost: float | None
+    """The same in points. Null for a model whose scores are not log odds."""
+    has_template: bool
+    """Whether the reason code has a letter. If not, the paragraph is the text of the reason."""
+    paragraph: str
+    """The paragraph, as plain text."""
+
+class LettersAnswer(Record):
+    """The letters of rows."""
+
+    model_id: str
+    """Id of the model."""
+    revision: int | None
+    """Revision of the reason codes. Null if the name has none: the paragraphs are then generic."""
+    reference_score: float
+    """Score of the reference."""
+    letters: list[Letter]
+    """The letters, in the order of the rows."""
 
 class ListMetric(Record):
     """A metric within queries: its mean over the queries in which it is defined."""
@@ -3136,6 +3241,30 @@ class Model(Record):
     """Checksum and size of the model file."""
     included: ModelParts | None = None
     """The parts requested by `include`. Absent without `include`."""
+
+class ModelBins(Record):
+    """The bins of a scorecard."""
+
+    model_id: str
+    """Id of the model."""
+    level: float
+    """Confidence level of the intervals."""
+    pdo: float
+    """Points to double the odds, as requested."""
+    base_score: float
+    """Points at which the odds are `base_odds`, as requested."""
+    base_odds: float
+    """Number of negatives to one positive at `base_score`."""
+    base_points: float
+    """Points of a row before those of its bins are added."""
+    train_rows: int
+    """Number of training rows."""
+    held_out_rows: int | None
+    """Number of held-out rows that were counted, at most 100,000. Null without such rows."""
+    features: list[BinnedFeature]
+    """The features, by descending IV on held-out rows, or else on training rows."""
+    refit: RefitParameters
+    """The algorithm that trains with the same bins."""
 
 class ModelCheck(Record):
     """One check of a model, based on stored results."""
@@ -3692,6 +3821,48 @@ class Point(Record):
     high: float | None = None
     """Upper confidence limit of the TPR at this FPR. Present only with `band`."""
 
+class PointsAnswer(Record):
+    """The points of rows."""
+
+    model_id: str
+    """Id of the model."""
+    pdo: float
+    """Points to double the odds, as requested."""
+    base_score: float
+    """Points at which the odds are `base_odds`, as requested."""
+    base_odds: float
+    """Number of negatives to one positive at `base_score`."""
+    base_points: float
+    """Points of a row before those of its features."""
+    rows: list[RowPoints]
+    """The rows, in the order of the request."""
+
+class PointsCutoff(Record):
+    """A cutoff in points, as a threshold of the score, and as a probability."""
+
+    model_id: str
+    """Id of the model."""
+    pdo: float
+    """Points to double the odds, as requested."""
+    base_score: float
+    """Points at which the odds are `base_odds`, as requested."""
+    base_odds: float
+    """Number of negatives to one positive at `base_score`."""
+    points: float
+    """Rows with at most these points are flagged."""
+    threshold: float
+    """The same rows have at least this score: the least score whose points are at most `points`."""
+    odds: float | None
+    """Number of negatives to one positive at the cutoff. Null if it is too large for a float64."""
+    probability: float
+    """Probability of a positive at the cutoff, by the odds of the scorecard. The calibrated probability of
+    a score may differ.
+    """
+    fpr: float | None
+    """Fraction of the negative validation rows that are flagged. Null without validation."""
+    tpr: float | None
+    """Fraction of the positive validation rows that are flagged. Null without validation."""
+
 class Preview(Record):
     """The first rows of a ready dataset."""
 
@@ -4054,6 +4225,22 @@ class ReasonReference(Record):
     warning: str | None
     """Says that the score depends on protected columns. Null if it does not."""
 
+class RefitParameters(Record):
+    """The parameters that train a scorecard with the same bins. Edit them, and send them as `algorithm`."""
+
+    name: Literal['scorecard']
+    """The algorithm."""
+    bins: dict[str, list[Any]]
+    """Edges of the numeric features, and groups (lists) of categories of the others. Dates are seconds
+    since 1970.
+    """
+    special_values: dict[str, list[float]]
+    """Special values of numeric features."""
+    monotone: dict[str, Literal['increasing', 'decreasing']]
+    """Monotone constraints by feature."""
+    C: float
+    """Regularization parameter of the model."""
+
 class Reliability(Record):
     """How well the probabilities match the outcomes on the calibration's own rows. Each row is predicted
     by a calibration fitted on other rows.
@@ -4302,6 +4489,50 @@ class RoundLosses(Record):
     data: list[RoundLoss]
     """One entry for each round shown."""
 
+class RoundingEffect(Record):
+    """What changes if the points of each value are rounded to whole numbers."""
+
+    model_id: str
+    """Id of the model."""
+    pdo: float
+    """Points to double the odds, as requested."""
+    base_score: float
+    """Points at which the odds are `base_odds`, as requested."""
+    base_odds: float
+    """Number of negatives to one positive at `base_score`."""
+    rows: int
+    """Number of compared rows: those kept from training."""
+    max_difference: float
+    """Largest difference between the exact and the rounded points of a row."""
+    inverted: float
+    """Fraction of the pairs of rows with different scores that rounding puts in the opposite order."""
+    tied: float
+    """Fraction of the pairs of rows with different scores that have equal rounded points."""
+    auc: float | None
+    """AUC of the scores on held-out rows. Null for other algorithms than `scorecard`, and without such
+    rows.
+    """
+    rounded_auc: float | None
+    """AUC of the rounded points on held-out rows, for `rounded_pdo`. Null like `auc`."""
+    rounded_pdo: float | None
+    """The points to double the odds for which the AUC was measured at training: the closest one that is at
+    most `pdo`, else the smallest one. Fewer points are coarser.
+    """
+
+class RowPoints(Record):
+    """The points of a row: `base_points` and those of its features add up to `points`."""
+
+    id: str | None
+    """Id of the row. Null unless the request names a field of ids."""
+    score: float
+    """Score of the model: the log odds of a positive."""
+    points: float
+    """Points of the row."""
+    rounded: int
+    """Sum of the rounded base points and the rounded points of the features."""
+    features: list[FeaturePoints]
+    """Points by feature, in the model's order."""
+
 class Score(Record):
     """The score of one row, its position on the validation curve, and the probability that it is positive."""
 
@@ -4465,9 +4696,9 @@ class Scorecard(Record):
 class ScorecardAttribute(Record):
     """The points for a value of a feature."""
 
-    of: Literal['unit', 'values', 'category', 'missing']
+    of: Literal['unit', 'values', 'category', 'special', 'missing']
     """`unit`: each unit of a number. `values`: a number above `low` and up to `high`. `category`: a
-    category. `missing`: no value.
+    category. `special`: a special value of a number, which is `low` and `high`. `missing`: no value.
     """
     low: float | str | None
     """Lower end of the range. Null: no limit. Dates are strings."""
@@ -4481,6 +4712,28 @@ class ScorecardAttribute(Record):
     """Factor for the odds of the positives. Null if it is too large for a float64."""
     points: float
     """Points for this value."""
+
+class ScorecardBin(Record):
+    """A bin of a feature."""
+
+    of: Literal['values', 'categories', 'special', 'missing']
+    """`values`: numbers above `low` and up to `high`. `categories`: some categories. `special`: a special
+    value, which is `low` and `high`. `missing`: no value, or an unknown category.
+    """
+    low: float | str | None
+    """Lower end of the range. Null: no limit. Dates are strings."""
+    high: float | str | None
+    """Upper end of the range. Null: no limit."""
+    categories: list[str] | None
+    """The categories. Null for other bins."""
+    train: BinCounts
+    """The training rows of the bin."""
+    held_out: BinCounts | None
+    """The same on rows that the model was not trained on. Null without such rows."""
+    weight: float
+    """Coefficient · WOE: the amount added to the log odds."""
+    points: float
+    """Points for values of the bin."""
 
 class ScorecardCharacteristic(Record):
     """A feature and its attributes. A pair of features has no attributes here; its table is in the model
@@ -4658,6 +4911,8 @@ class StoredReasonEntry(Record):
     """Categories that the code applies to. Null: all."""
     missing: bool | None
     """Whether the code applies to missing values; see the request. Null: no condition."""
+    letter: str | None = None
+    """Template of the paragraph in a letter. Null: the text."""
 
 class TableCheck(Record):
     """The table is valid. Nothing was stored."""
