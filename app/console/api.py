@@ -169,6 +169,11 @@ class Api:
             raise problem_error(answer.status, _problem(answer.content), None)
         return answer
 
+    async def check(self, path: ApiPath, body: Mapping[str, object]) -> None:
+        """Check a request that creates something, without creating it. Raises ProblemError."""
+        headers = {"content-type": "application/json"}
+        await self.send("POST", path, _in_one_piece(orjson.dumps(body)), headers)
+
     def stream(
         self,
         method: str,

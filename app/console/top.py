@@ -26,7 +26,7 @@ from rankwright.types import (
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.api import attempt, refusal
+from app.console.api import at, attempt, refusal
 from app.console.choices import mark_misfits, offer_datasets
 from app.console.model_parts import model_page, read_or_error, show_part, show_tab
 from app.console.session import ConsoleRoute, Page, PageDep
@@ -224,9 +224,11 @@ async def recalibrate(page: PageDep, ref: str) -> Response:
     """
     form = await page.form()
     dataset, reason = str(form.get("dataset_id", "")), str(form.get("reason", "")).strip()
-    if "confirmed" not in form:
-        return await _confirm_calibration(page, ref, dataset)
     try:
+        if "confirmed" not in form:
+            asked = {"dataset_id": dataset, "reason": "not entered yet"}
+            await page.api.check(at("/v1/models", ref, "calibration", "validate"), asked)
+            return await _confirm_calibration(page, ref, dataset)
         job = await page.client.models[ref].recalibrate(dataset, wait=False, reason=reason or None)
     except ProblemError as error:
         if error.status not in (404, 409, 422):

@@ -1075,7 +1075,8 @@ def test_a_model_is_recalibrated_in_its_page(world: World, ours: Browser) -> Non
         refused = ours.post(page, dataset_id=dataset)
         assert refused.status_code == status
         assert words in text_of(refused)
-    sent = ours.post(page, dataset_id=newer)
+    assert "Recalibrate renewed:1?" in text_of(ours.post(page, dataset_id=newer))
+    sent = ours.post(page, dataset_id=newer, confirmed="yes")
     assert sent.headers["location"].startswith("/console/jobs/")
     world.service.work()
     assert "calibration" in ours.get(sent.headers["location"]).text
