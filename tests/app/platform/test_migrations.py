@@ -210,7 +210,7 @@ def set_revision(url: str, revision: str) -> None:
 
 # --- each migration runs on a database of the one before ------------------------------------------------
 
-AFTER = {("0104", "model_controls"): "model_baselines"}
+AFTER = {("0104", "model_controls"): "model_baselines", ("0116", "dataset_series"): "dataset_names"}
 """The names of tables that a revision renames."""
 NEIGHBOURS = list(pairwise([None, *migrate.revisions()]))
 
