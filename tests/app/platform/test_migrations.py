@@ -210,7 +210,7 @@ def set_revision(url: str, revision: str) -> None:
 
 # --- each migration runs on a database of the one before ------------------------------------------------
 
-AFTER = {("0104", "model_controls"): "model_baselines", ("0116", "dataset_series"): "dataset_names"}
+AFTER = {("0104", "model_controls"): "model_baselines", ("0115", "dataset_series"): "dataset_names"}
 """The names of tables that a revision renames."""
 NEIGHBOURS = list(pairwise([None, *migrate.revisions()]))
 
@@ -543,7 +543,7 @@ TAKEN_AWAY = {
         "batch.alter_column('principal_id', existing_type=sa.Text(), nullable=False)",
         "batch.alter_column('key_id', existing_type=sa.Text(), nullable=True)",
     ],
-    "0116_dataset_names.py": ["op.drop_table('dataset_series')"],
+    "0115_dataset_names.py": ["op.drop_table('dataset_series')"],
 }
 
 # The first makes the tables, and so has nothing that it could take away.
