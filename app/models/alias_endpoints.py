@@ -137,7 +137,10 @@ def list_alias_revisions(
             "description": "The archive, or one of its files.",
             "content": {
                 "application/zip": {"schema": {"type": "string", "format": "binary"}},
-                "application/json": {"schema": {"type": "string", "format": "binary"}},
+                "application/json": {
+                    "schema": {"type": "object"},
+                    "example": {"model": {"id": "mdl_0198f0c2a6d37c1e8a4b5c6d7e8f9012"}},
+                },
                 "text/html": {"schema": {"type": "string", "format": "binary"}},
             },
         }

@@ -75,7 +75,9 @@ def bin_evidence(
     bins : array-like of shape (n_samples,), int
         The bin of each row, from 0 to n_bins - 1.
     positive : array-like of shape (n_samples,), bool
+        True for the rows of the positive class.
     n_bins : int
+        Number of bins, including those without rows.
     sample_weight : array-like of shape (n_samples,), optional
         At least 0.
     level : float

@@ -233,7 +233,8 @@ def queries(
             _word_query(each.title) for each in pages["errors/"].sections if each.level == 3
         )
     for route in api.routes:
-        yield Query(route.title, route.title, 3)
+        longer = sum(each.path.startswith(route.path) for each in api.routes) - 1
+        yield Query(route.title, route.title, 3 + longer)
         yield from (_word_query(each["name"]) for each in route.operation.get("parameters", ()))
     for public in names:
         yield Query(public.path, public.path, 10)

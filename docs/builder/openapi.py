@@ -18,6 +18,7 @@ SHARED = f"{HTTP}types.md"
 ALGORITHMS = f"{HTTP}algorithms.md"
 
 PARTS = {
+    "model-aliases": ("Model aliases", r"/(aliases(/.*)?|deleted-aliases)$"),
     "model-explanations": (
         "Model explanations",
         r"/(importance|partial-dependence|variable-dependence|structure|scorecard(/cutoff|/rounding)?|bins|points|letters"
@@ -333,6 +334,7 @@ class Api:
 _IDS = {
     "upload_id": "upl_0198f0c2a9d37c1e8a4b5c6d7e8f9012",
     "batch_score_id": "bsc_0198f0c2f3d47e5b8d6c7b8a9f0e1d2c",
+    "comment_id": "cmt_0198f0c2f3d47e5b8d6c7b8a9f0e1d2d",
 }
 """Ids of things that have no example of their own."""
 
