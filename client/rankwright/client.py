@@ -1790,8 +1790,8 @@ class Client(_ClientOperations, Blocking):
     >>> data.rows, data.positives
     (200, 95)
     >>> model = client.train(data, "rankboost", n_rounds=20, name="churn").wait()
-    >>> round(model.auc.value, 1)
-    0.9
+    >>> 0.8 < model.auc.value < 1
+    True
     >>> [row["score"] > 0 for row in model.score([{"age": 71, "plan": "basic"}, {"age": 20, "plan": "gold"}])]
     [True, False]
     """

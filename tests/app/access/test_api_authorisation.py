@@ -101,6 +101,7 @@ def requests_of(
         ("POST", "/v1/models/{ref}/comments"): {"json": {"text": "a comment"}},
         ("POST", "/v1/models/{ref}/calibration/restore"): {"json": {"version": 1}},
         ("PUT", "/v1/evaluations/{evaluation_id}/acknowledgement"): {"json": {"reason": "seen"}},
+        ("PUT", "/v1/views/{list}/{name}"): {"json": {"query": "sort=name"}},
         ("PUT", "/v1/models/{name}/reason-codes"): {"json": {"entries": []}},
         ("POST", "/v1/evaluations"): evaluation,
         ("POST", "/v1/comparisons"): comparison,
@@ -200,6 +201,8 @@ class World:
         }
         self.ids["upload_id"] = owner.post("/v1/uploads", json={"label": "b"}).json()["id"]
         self.ids["number"] = "1"
+        self.ids["list"] = "models"
+        owner.put("/v1/views/models/churn", json={"query": "sort=auc"})
         scored = owner.post("/v1/batch-scores", **evaluation).json()["id"]
         self.ids["batch_score_id"] = scored
         service.work()

@@ -27,7 +27,7 @@ CSV = {"Content-Type": "text/csv"}
 ROLES = {"label": "left", "positive": "yes"}
 MEMO = {"reason": "x" * 1000}
 # They read, whatever their method: rows in, scores out.
-SCORING = ("/score", "/rank", "/explain")
+SCORING = ("/score", "/rank", "/explain", "/points", "/letters", "/preview")
 ALLOWED = ("/cancel", "/rotate")
 NOTHING_MORE = {
     "507": ({"min_free_bytes": 1 << 62}, 507, "out_of_space"),
@@ -61,6 +61,12 @@ class World:
         service.work()
         trashed_id = service.upload(client, name="trashed")
         assert client.delete(f"/v1/datasets/{trashed_id}").is_success
+        kept = client.put(f"/v1/models/churn/aliases/kept", json={"model_id": model_id})
+        assert kept.is_success
+        moved = {"json": {"model_id": other_id}, "headers": {"If-Match": kept.headers["ETag"]}}
+        self.kept = client.put("/v1/models/churn/aliases/kept", **moved).headers["ETag"]
+        evaluated = client.post("/v1/evaluations", json={"model": model_id, "dataset_id": later})
+        service.work()
         key_id = client.post("/v1/keys", json={"name": "other", "scopes": ["read"]}).json()["id"]
         self.ids = {
             "dataset_id": dataset_id,
@@ -75,6 +81,9 @@ class World:
             "key_id": key_id,
             "number": "2",
             "alias": "live",
+            "kept": "kept",
+            "evaluation_id": evaluated.json()["id"],
+            "list": "models",
         }
         on = {"dataset_id": later}
         of_table = {"params": ROLES, "content": table().encode(), "headers": CSV}
@@ -97,6 +106,9 @@ class World:
                 "json": {"entries": [{"code": "R1", "text": "age", "columns": [NAMES[0]]}]}
             },
             "PUT /v1/models/{ref}/calibration": {"json": on},
+            "POST /v1/models/{ref}/comments": {"json": {"text": "a comment"}},
+            "PUT /v1/evaluations/{evaluation_id}/acknowledgement": {"json": {"reason": "seen"}},
+            "PUT /v1/views/{list}/{name}": {"json": {"query": "sort=name"}},
             "POST /v1/evaluations": {"json": {"model": model_id} | on},
             "POST /v1/comparisons": {"json": {"models": [model_id, other_id]} | on},
             "POST /v1/batch-scores": {"json": {"model": model_id} | on},
