@@ -343,6 +343,8 @@ def test_a_stranger_sees_nothing(world: World) -> None:
     for entry, answer in world.asked_with(world.service.key(owner=STRANGER)):
         if entry in IMPERSONAL:
             assert answer.is_success, entry
+        elif entry == ("PUT", "/v1/views/{list}/{name}"):  # a name of its own
+            assert answer.status_code == 201, entry
         elif entry in AT_THE_ROOT | NAMED_IN_QUERY or "{" in entry[1] or entry[0] == "POST":
             assert answer.status_code == 404, (entry, answer.text)
             assert answer.json()["code"] == "not_found"

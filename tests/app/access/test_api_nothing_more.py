@@ -28,7 +28,7 @@ ROLES = {"label": "left", "positive": "yes"}
 MEMO = {"reason": "x" * 1000}
 # They read, whatever their method: rows in, scores out.
 SCORING = ("/score", "/rank", "/explain", "/points", "/letters", "/preview")
-ALLOWED = ("/cancel", "/rotate")
+ALLOWED = ("/cancel", "/rotate", "/aliases/{alias}/restore", "/calibration/restore")
 NOTHING_MORE = {
     "507": ({"min_free_bytes": 1 << 62}, 507, "out_of_space"),
     "429": ({"quota_bytes": 1}, 429, "quota_exceeded"),
@@ -61,10 +61,7 @@ class World:
         service.work()
         trashed_id = service.upload(client, name="trashed")
         assert client.delete(f"/v1/datasets/{trashed_id}").is_success
-        kept = client.put(f"/v1/models/churn/aliases/kept", json={"model_id": model_id})
-        assert kept.is_success
-        moved = {"json": {"model_id": other_id}, "headers": {"If-Match": kept.headers["ETag"]}}
-        self.kept = client.put("/v1/models/churn/aliases/kept", **moved).headers["ETag"]
+        kept = client.put("/v1/models/churn/aliases/kept", json={"model_id": other_id})
         evaluated = client.post("/v1/evaluations", json={"model": model_id, "dataset_id": later})
         service.work()
         key_id = client.post("/v1/keys", json={"name": "other", "scopes": ["read"]}).json()["id"]
@@ -102,6 +99,10 @@ class World:
             "POST /v1/jobs": {"json": self.job(dataset_id)},
             "POST /v1/jobs/{job_id}/retry": {},
             "PUT /v1/models/{name}/aliases/{alias}": {"json": {"model_id": model_id, "memo": MEMO}},
+            "PUT /v1/models/{name}/aliases/{kept}/protection": {
+                "json": {"protected": True},
+                "headers": {"If-Match": kept.headers["ETag"]},
+            },
             "PUT /v1/models/{name}/reason-codes": {
                 "json": {"entries": [{"code": "R1", "text": "age", "columns": [NAMES[0]]}]}
             },
@@ -158,7 +159,12 @@ def rows(service: Service) -> dict[str, int]:
 
 
 def test_every_route_that_stores_is_refused(world: World) -> None:
-    same = {"items_id": "dataset_id", "closing_id": "upload_id", "trashed_id": "item_id"}
+    same = {
+        "items_id": "dataset_id",
+        "closing_id": "upload_id",
+        "trashed_id": "item_id",
+        "kept": "alias",
+    }
     named = {re.sub("|".join(same), lambda id_: same[id_[0]], each) for each in world.bodies}
     assert set(storing(world.client)) == named
     before = rows(world.service)
@@ -287,16 +293,15 @@ def test_rows_count_against_the_quota(service_on_both: Service) -> None:
         return rows + db.reading(repository.stored_bytes, OWNER)
 
     # Text that compression does not make smaller.
-    memos = [{"reason": random.Random(n).randbytes(450).hex()} for n in range(40)]
+    texts = [random.Random(n).randbytes(450).hex() for n in range(40)]
     room = 20_000
     limit = used() + room
     with service.setting(quota_bytes=limit), pytest.MonkeyPatch.context() as patch:
         count_every_row(patch)
         made = 0
-        for memo in memos:
-            answer = client.put(
-                f"/v1/models/churn/aliases/a{made}", json={"model_id": model_id, "memo": memo}
-            )
+        comments = f"/v1/models/{model_id}/comments"
+        for text in texts:
+            answer = client.post(comments, json={"text": text})
             if not answer.is_success:
                 break
             made += 1
@@ -306,7 +311,8 @@ def test_rows_count_against_the_quota(service_on_both: Service) -> None:
         other = service.client(service.key(STRANGER))
         key = {"name": "k", "scopes": ["read"]}
         assert other.post("/v1/keys", json=key).is_success
-        assert client.delete("/v1/models/churn/aliases/a0", headers={"If-Match": '"1"'}).is_success
+        first = client.get(comments).json()["data"][0]["id"]
+        assert client.delete(f"{comments}/{first}").is_success
 
 
 def test_what_an_owner_cannot_delete_is_not_counted(service: Service) -> None:
