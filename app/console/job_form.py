@@ -224,11 +224,12 @@ class JobForm:
 
     @property
     def fields(self) -> list[Field]:
-        """All visible fields."""
+        """All visible fields. That of protected columns is on the page only if it was sent."""
+        protected = [self.protected] if PROTECTED in self._given else []
         return [
             *(self.dataset, self.chosen, self.name),
             *(*self.parameters, *self.objective, *self.validation),
-            *(*self.search, *self.space, self.protected, *self.others),
+            *(*self.search, *self.space, *protected, *self.others),
         ]
 
     def body(self) -> Json:

@@ -327,4 +327,4 @@ async def download_evidence(page: PageDep, ref: str, alias: str, revision: str) 
     where = at(
         "/v1/models", model.name, "aliases", alias_segment(alias), "revisions", revision, "evidence"
     )
-    return page.api.stream("GET", where, query={"file": file} if file else {})
+    return page.download(where, file=file or None)

@@ -16,6 +16,7 @@ export function number(value, digits = 3) {
 const count = (value) => Math.round(value).toLocaleString("en-US");
 const MAX_REVIEWED = 1e12;
 const COLUMNS = ["amount", "rule", "rule_flags"];  // asked for when they are chosen, not at each letter
+const ANSWERED = ["cost_false_positive", "cost_false_negative", "prevalence", ...COLUMNS];  // the service says if they are right
 // A number of rows: digits alone, for a mark may stand for thousands or for decimals.
 const positive = (text) => /^[0-9]{1,13}$/.test(text.trim()) && Number(text) > 0 && Number(text) <= MAX_REVIEWED ? Number(text) : null;
 
@@ -29,6 +30,7 @@ class Panel {
     this.words = JSON.parse(card.dataset.words);
     this.save = card.querySelector(".save");
     this.terms = card.querySelector("[data-terms]");
+    this.answered = new FormData(this.terms);  // the page itself says what of it is wrong
     this.take(JSON.parse(card.dataset.panel));
     card.querySelector("[data-slider]").hidden = false;
     this.range.addEventListener("input", () => this.go(Number(this.range.value)));
@@ -55,7 +57,7 @@ class Panel {
       this.ask();
     });
     // What was typed and not applied goes with the cutoff that is saved.
-    this.save?.addEventListener("submit", () => { this.save.action = this.address(); });
+    this.save?.addEventListener("submit", () => { this.save.action = this.address(true); });
     const asking = card.querySelector("[data-ask]");
     asking.addEventListener("submit", () => {  // with the costs as they stand now
       for (const [name, value] of new FormData(this.terms)) if (asking.elements[name]) asking.elements[name].value = value;
@@ -96,10 +98,12 @@ class Panel {
     this.frame = requestAnimationFrame(() => { this.frame = null; this.draw(); });
   }
 
-  // The address of what is shown: with the cutoff, and with what was typed and is right.
-  address() {
+  // The address of what is shown: with the cutoff, and with what was typed and is right. What the service has not
+  // answered yet may be wrong, so it comes into the address only when asked for.
+  address(unanswered = false) {
     const address = new URL(location);
     for (const [name, value] of new FormData(this.terms)) {
+      if (!unanswered && ANSWERED.includes(name) && value.trim() && value !== this.answered.get(name)) continue;
       const wrong = this.terms.elements[name].ariaInvalid;
       if (value.trim() && !wrong) address.searchParams.set(name, value.trim()); else address.searchParams.delete(name);
     }
@@ -323,8 +327,8 @@ class Panel {
     clearTimeout(this.due);
     this.asking?.abort();
     const asking = this.asking = new AbortController();
-    const address = new URL(this.card.dataset.cutoffsFrom, location);
-    for (const [name, value] of new FormData(this.terms)) if (value.trim() && name !== "on") address.searchParams.set(name, value.trim());
+    const address = new URL(this.card.dataset.cutoffsFrom, location), asked = new FormData(this.terms);
+    for (const [name, value] of asked) if (value.trim() && name !== "on") address.searchParams.set(name, value.trim());
     const busy = document.getElementById("busy");
     const late = setTimeout(() => { busy.textContent = "Working …"; }, 250);
     let problem, errors = {};
@@ -333,8 +337,8 @@ class Panel {
       if (answer.redirected || !answer.ok) { location.reload(); return; }  // signed out, or the model is gone
       const table = await answer.json();
       ({ problem, errors } = table);
-      for (const name of ["cost_false_positive", "cost_false_negative", "prevalence", ...COLUMNS])
-        if (this.terms.elements[name]) this.fault(name, errors[name] ?? "");
+      for (const name of ANSWERED) if (this.terms.elements[name]) this.fault(name, errors[name] ?? "");
+      this.answered = asked;
       this.card.querySelector("[data-costs-note]").textContent = table.note;
       if (!problem) this.replace(table);  // with wrong costs it is without them
     } catch (error) {
