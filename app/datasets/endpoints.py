@@ -157,9 +157,7 @@ async def read_table_again(
 ) -> Response:
     """Create a new version from the bytes uploaded for this one, with another label, positive value, group or any other
     upload field. No data is sent again. The original dataset may be invalid; it does not change. With another `name`,
-    the result is the first version of a series of its own.
-
-
+    the result is the first version of a separate series.
 
     A column that is given a role loses its previous role. The response contains values of the columns, so the key also
     needs the scope `read`. Returns 409 `appended_version` for rows that were appended to another version.

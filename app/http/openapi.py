@@ -334,8 +334,10 @@ def _write_for_generators(node: Any) -> None:
     others = [shape for shape in shapes if "$ref" not in shape]
     if len(shapes) - len(others) > 1 and others in ([], [{"type": "null"}]):
         node["oneOf"] = node.pop("anyOf")
-    for member in node.get("properties", {}).values():
-        if (value := member.pop("default", None)) is not None:
+    required = node.get("required", ())
+    for name, member in node.get("properties", {}).items():
+        value = member.pop("default", None)
+        if value is not None and name not in required:  # an answer's member is always there
             member[DEFAULT] = value
             said = member.get("description", "")
             if "efault" not in said:

@@ -76,7 +76,8 @@ class CostTerms:
             min_length=1,
             max_length=255,
             description="Column of that dataset with the rule in use today, to compare costs with: a decision "
-            "(booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.",
+            "(booleans, 0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score "
+            "as by the model.",
         ),
     ] = None
     rule_flags: Annotated[

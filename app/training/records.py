@@ -41,7 +41,6 @@ from app.platform.documents import (
     Search,
     SearchSpec,
     TableFile,
-    TableProfile,
     Validation,
     Window,
     WindowBaselines,
@@ -585,7 +584,8 @@ class TrainResult(ModelColumns):
     importance_later: NotRequired[bool]
     job_timeout_seconds: NotRequired[float]
     reference: NotRequired[ReferenceRecord | None]
-    profile: TableProfile
+    profile: str
+    """A JSON file in the work folder: the distributions of the features, whose size grows with the table's width."""
     parts: dict[str, PartMetrics]
     out_of_fold: OutOfFoldRecord | None
     held_out: NotRequired[HeldOutRecord | None]

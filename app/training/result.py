@@ -21,6 +21,7 @@ units, and approximate: they were never applied to it.
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -50,7 +51,6 @@ from app.platform.documents import (
     Parameters,
     Search,
     SearchSpec,
-    TableProfile,
     interval_of,
 )
 from app.platform.errors import counted
@@ -107,6 +107,7 @@ _N_QUANTILES = 1001
 _MAX_SLOPE = 1e9  # so that nothing overflows where a ranker's training scores nearly coincide
 OUT_OF_FOLD_FILE = "out_of_fold.parquet"
 HELD_OUT_FILE = "held_out.parquet"
+PROFILE_FILE = "profile.json"
 CURVE_FILE = "validation.curve"
 MAX_POINTS = 250_000
 """Points of the stored out-of-fold curve."""
@@ -189,7 +190,7 @@ def put_together(
         "importance_later": served.get("importance_later", False),
         "job_timeout_seconds": payload.get("job_timeout_seconds", 0.0),
         "reference": _reference(served, workdir),
-        "profile": _profile(payload, served),
+        "profile": _write_profile(payload, served, workdir),
         "features": served["features"],
         "parts": parts,
         "out_of_fold": out_of_fold,
@@ -231,11 +232,13 @@ def _reference(served: ServedOutcome, workdir: Path) -> ReferenceRecord | None:
     return record
 
 
-def _profile(payload: TrainPayload, served: ServedOutcome) -> TableProfile:
-    """Return the distributions of the features in the training table."""
+def _write_profile(payload: TrainPayload, served: ServedOutcome, workdir: Path) -> str:
+    """Write the distributions of the features in the training table; return the name of the file."""
     names = [feature["name"] for feature in served["features"]]
     table = payload["table"]
-    return profile_table(table["path"], names, payload["order"], table["weight"])
+    profile = profile_table(table["path"], names, payload["order"], table["weight"])
+    (workdir / PROFILE_FILE).write_text(json.dumps(profile, allow_nan=False), encoding="utf-8")
+    return PROFILE_FILE
 
 
 def _parameters(spec: TrainSpec, ranked: LeaderboardRecord | None, chosen: Chosen) -> Parameters:

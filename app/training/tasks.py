@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
+import orjson
 
 from app.datasets import repository as dataset_repository
 from app.datasets.matrices import TOO_FEW_ROWS
@@ -46,6 +47,7 @@ from app.platform.documents import (
     LabelValues,
     Objective,
     ProtectedColumn,
+    TableProfile,
 )
 from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
@@ -543,7 +545,8 @@ def _rows_to_interpret(
                     sample_bytes=stored.bytes,
                 )
             )
-    rows.append(ModelProfile(model_id=model_id, profile=result["profile"]))
+    profile: TableProfile = orjson.loads((workdir / result["profile"]).read_bytes())
+    rows.append(ModelProfile(model_id=model_id, profile=profile))
     if (importance := result["importance"]) is not None:
         names = [feature["name"] for feature in result["features"]]
         rows.append(row_of_importance(model_id, importance, names))

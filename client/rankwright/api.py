@@ -2202,7 +2202,7 @@ class ReadEvaluationOperatingPoint(TypedDict, total=False):
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
     amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
-    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by the model.']
     rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
     total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
@@ -2248,7 +2248,8 @@ def read_evaluation_operating_point(evaluation_id: str, /, **fields: Unpack[Read
         costs `cost_false_negative` times the row's amount.
     rule : str, optional
         Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
-        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+        0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by
+        the model.
     rule_flags : str, optional
         What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
         or `high`. Required for categories.
@@ -2628,7 +2629,7 @@ class ReadModel(TypedDict, total=False):
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
     amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
-    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by the model.']
     rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
     total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
@@ -2682,7 +2683,8 @@ def read_model(ref: str, /, **fields: Unpack[ReadModel]) -> ApiRequest[types.Mod
         costs `cost_false_negative` times the row's amount.
     rule : str, optional
         Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
-        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+        0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by
+        the model.
     rule_flags : str, optional
         What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
         or `high`. Required for categories.
@@ -2704,7 +2706,7 @@ class ReadOperatingPoint(TypedDict, total=False):
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
     amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
-    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by the model.']
     rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
     total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
@@ -2749,7 +2751,8 @@ def read_operating_point(ref: str, /, **fields: Unpack[ReadOperatingPoint]) -> A
         costs `cost_false_negative` times the row's amount.
     rule : str, optional
         Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
-        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+        0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by
+        the model.
     rule_flags : str, optional
         What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
         or `high`. Required for categories.
@@ -2768,7 +2771,7 @@ class ReadOperatingPoints(TypedDict, total=False):
     cost_false_negative: Annotated[float | None, 'Cost of a false negative: a positive row that is not flagged.']
     prevalence: Annotated[float | None, 'Fraction of positives among future rows. Default: that of the data.']
     amount: Annotated[str | None, "Numeric column of the dataset of the validation rows, such as the loan. A false negative then costs `cost_false_negative` times the row's amount."]
-    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.']
+    rule: Annotated[str | None, 'Column of that dataset with the rule in use today, to compare costs with: a decision (booleans, 0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by the model.']
     rule_flags: Annotated[str | None, 'What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1` or `high`. Required for categories.']
     total_rows: Annotated[float | None, 'Number of rows of `cost.totals`, such as the rows of a day.']
 
@@ -2804,7 +2807,8 @@ def read_operating_points(ref: str, /, **fields: Unpack[ReadOperatingPoints]) ->
         costs `cost_false_negative` times the row's amount.
     rule : str, optional
         Column of that dataset with the rule in use today, to compare costs with: a decision (booleans,
-        0 and 1, or categories), or a score (other numbers), of which as many rows are flagged.
+        0 and 1, or categories), or a score (other numbers); as many rows are flagged by the score as by
+        the model.
     rule_flags : str, optional
         What `rule` flags: a value of the column, or `high` or `low` for a score. Default: `true`, `1`
         or `high`. Required for categories.
@@ -3203,9 +3207,7 @@ def read_table_again(dataset_id: str, /, **fields: Unpack[ReadTableAgain]) -> Ap
 
     Create a new version from the bytes uploaded for this one, with another label, positive value, group or any other
     upload field. No data is sent again. The original dataset may be invalid; it does not change. With another `name`,
-    the result is the first version of a series of its own.
-
-
+    the result is the first version of a separate series.
 
     A column that is given a role loses its previous role. The response contains values of the columns, so the key also
     needs the scope `read`. Returns 409 `appended_version` for rows that were appended to another version.

@@ -3308,7 +3308,7 @@ class ModelCheck(Record):
     """The acknowledgement of `evaluation_id`, if the check has failed by it. Null if there is none."""
     applies: bool
     """False if the question does not apply to the model: a logistic regression is not compared with simple
-    models, because it is one. Then `passed` is null, and the check does not count. Default: `true`.
+    models, because it is one. Then `passed` is null, and the check does not count.
     """
 
 class ModelChecks(Record):

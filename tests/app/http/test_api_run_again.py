@@ -20,7 +20,9 @@ from tests.app.live_service import OWNER, Service, table
 CSV = {"Content-Type": "text/csv"}
 PAIRS = b"better,worse\na,b\nb,c\n"
 # They write nothing.
-READING = {f"POST /v1/models/{{ref}}/{verb}" for verb in ("score", "rank", "explain")}
+READING = {
+    f"POST /v1/models/{{ref}}/{verb}" for verb in ("score", "rank", "explain", "points", "letters")
+} | {"POST /v1/models/{name}/aliases/{alias}/preview"}
 
 
 @pytest.fixture
@@ -115,12 +117,32 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     service.train(client, people)
     alias = "PUT /v1/models/{name}/aliases/{alias}"
     ask(alias, 201, json={"model_id": model}, name="churn", alias="champion")
+    live = "/v1/models/{name}/aliases/{alias}"
+    lifted = {"protected": False, "reason": "a trial"}
+    undone = {"revision": 1, "reason": "as it was"}
+    for revision, (step, body) in enumerate(
+        [
+            (f"PUT {live}/protection", {"protected": True}),
+            (f"POST {live}/restore", undone),
+            (f"PUT {live}/protection", lifted),
+        ],
+        1,
+    ):
+        tag = {"If-Match": f'"{revision}"'}
+        ask(step, 200, json=body, headers=tag, name="churn", alias="champion")
+    said = ask("POST /v1/models/{ref}/comments", 201, json={"text": "good"}, ref=model)["id"]
+    ask("DELETE /v1/models/{ref}/comments/{id}", 204, ref=model, id=said)
+    ask("PUT /v1/views/{list}/{name}", 201, json={"query": "sort=name"}, list="models", name="mine")
+    ask("DELETE /v1/views/{list}/{name}", 204, list="models", name="mine")
     codes = {"entries": [{"code": "A", "text": "Too old", "columns": ["age"]}]}
     ask("PUT /v1/models/{name}/reason-codes", 201, json=codes, name="churn")
 
     newer = upload(table(80, 9), "?label=left&positive=yes")
     ask("PUT /v1/models/{ref}/calibration", 202, json={"dataset_id": newer}, ref=model)
     service.work()
+    tag = {"If-Match": '"2"'}
+    restored = {"version": 1, "reason": "as it was"}
+    ask("POST /v1/models/{ref}/calibration/restore", 200, json=restored, headers=tag, ref=model)
     for kind, question in {
         "evaluations": {"model": model, "dataset_id": people},
         "comparisons": {"models": [model, "churn:2"], "dataset_id": people},
@@ -129,6 +151,10 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
         made = ask(f"POST /v1/{kind}", 202, json=question)["id"]
         service.work()
         assert client.get(f"/v1/{kind}/{made}").json()["status"] == "ready"
+        if kind == "evaluations":
+            seen = "/v1/evaluations/{id}/acknowledgement"
+            ask(f"PUT {seen}", 200, json={"reason": "seen"}, id=made)
+            ask(f"DELETE {seen}", 204, id=made)
         ask(f"DELETE /v1/{kind}/{{id}}", 204, id=made)
     rows = "age,income,score 1\n1,2,3\n"
     ask("POST /v1/batch-scores", 202, content=rows, query=f"?model={model}")
@@ -142,7 +168,7 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     ask(
         "DELETE /v1/models/{name}/aliases/{alias}",
         204,
-        headers={"If-Match": '"1"'},
+        headers={"If-Match": '"4"'},
         name="churn",
         alias="champion",
     )

@@ -69,6 +69,8 @@ def test_summaries_are_imperative_sentences(document: dict[str, Any]) -> None:
         "Check",
         "Close",
         "Compare",
+        "Compute",
+        "Convert",
         "Create",
         "Delete",
         "Download",
@@ -91,9 +93,11 @@ def test_summaries_are_imperative_sentences(document: dict[str, Any]) -> None:
         "Retry",
         "Revoke",
         "Rotate",
+        "Save",
         "Score",
         "Send",
         "Upload",
+        "Write",
     }
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
