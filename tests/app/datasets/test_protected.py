@@ -212,9 +212,8 @@ def test_reading_again_keeps_them(shared: Service, client: httpx.Client, dataset
 
 
 @pytest.mark.parametrize("mode", ["append", "replace"])
-def test_another_version_has_them(
-    shared: Service, client: httpx.Client, dataset: Any, mode: str
-) -> None:
+def test_another_version_has_them(shared: Service, client: httpx.Client, mode: str) -> None:
+    dataset = upload(shared, client, loans(), **FIELDS)  # the shared one has newer versions
     path = f"/v1/datasets/{dataset['id']}/versions"
     answer = client.post(path, params={"mode": mode}, content=loans(60), headers=CSV)
     assert answer.status_code == 202, answer.text

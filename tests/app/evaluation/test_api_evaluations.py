@@ -177,7 +177,7 @@ def test_what_a_model_has_seen_of_the_rows_is_told(world: World) -> None:
         assert (asked["status"], asked["seen"]) == ("processing", early)
         service.work()
         found = client.get(f"/v1/evaluations/{asked['id']}").json()
-        of_seen = [each for each in found["warnings"] if "may miss" not in each]
+        of_seen = [each for each in found["warnings"] if "may be too narrow" not in each]
         assert (found["seen"], bool(of_seen)) == (seen, seen != "new")
         compared = world.made("comparisons", models=[model, "plain"], dataset_id=dataset_id)
         assert compared["models"][0]["seen"] == seen
