@@ -423,15 +423,24 @@ def test_from_a_link_to_an_alias_that_moves(
         look()
 
         # Its probabilities are learnt anew from that month.
-        at.click(button("Recalibrate on these rows"))
-        at.wait(page.get_by_role("heading", name="leavers"))
+        at.click(button("Recalibrate on these rows…"))
+        at.wait(page.get_by_role("heading", name="Recalibrate leavers:1?"))
+        look()
+        at.write(page.get_by_label("Reason", exact=True), "Other reasons to leave.")
+        at.click(button("Recalibrate"))
+        at.wait(page.get_by_role("heading", name="leavers", level=1))
         at.wait(page.get_by_text("succeeded", exact=True).first)
         assert api.get(f"{model}/calibration").json()["version"] == 2
         page.goto(f"{service.url}/console/evaluations/{found['id']}")
 
         # A second version learns from that month, and is compared on rows that neither has seen.
         at.click(link("model"))
-        expect(verdict).to_contain_text(found["drift"]["summary"])
+        # What was said of the probabilities no longer holds; the rest does.
+        worse, _, _ = found["drift"]["summary"].partition(" Probabilities are ")
+        assert worse != found["drift"]["summary"]
+        expect(verdict).to_contain_text(worse)
+        expect(verdict).to_contain_text("The probabilities were recalibrated after this evaluation")
+        expect(verdict).not_to_contain_text("Probabilities are ")
         at.click(link("Retrain"))
         at.pick("Dataset", "june-known", page)
         if not scripts:
@@ -465,8 +474,11 @@ def test_from_a_link_to_an_alias_that_moves(
         at.click(link("History and files"))
         if not scripts:
             at.click(link("Aliases of this model"))
-        page.once("dialog", lambda dialog: dialog.accept())
-        at.click(button("Point champion here"))
+        at.click(link("Point champion here…"))
+        at.wait(page.get_by_role("heading", name="Point leavers@champion to version 2?"))
+        look()
+        at.write(page.get_by_label("Reason", exact=True), "Better on the rows of July.")
+        at.click(button("Point champion to version 2"))
         title = page.get_by_role("heading", level=1)
         at.wait(title.filter(has_text="leavers:2").filter(has_text="leavers@champion"))
         if scripts:
@@ -477,6 +489,7 @@ def test_from_a_link_to_an_alias_that_moves(
             second,
             top["flagged"]["value"],
         )
+        assert alias["memo"]["reason"] == "Better on the rows of July."
         moved = api.get(
             f"/v1/models/{second}/operating-point",
             params={"threshold": alias["cutoff"]["threshold"]},
