@@ -170,12 +170,14 @@ def test_a_key_is_not_made_twice_by_loading_again(world: World, visit: Callable[
 @contextmanager
 def counted(service: Service) -> Iterator[dict[str, int]]:
     """Count the statements that the service sends to its database, and the rows that it makes objects of. Who asks is
-    looked up anew each second, which is not counted.
+    looked up anew each second, which is not counted; nor is what prepares a connection, for which one the pool hands out
+    is chance: one that last wrote is first told to read.
     """
     counts = {"statements": 0, "rows": 0}
 
     def send(_: Any, __: Any, statement: str, *___: Any) -> None:
-        counts["statements"] += statement != "BEGIN" and "api_keys" not in statement
+        prepares = statement == "BEGIN" or statement.startswith("PRAGMA query_only")
+        counts["statements"] += not prepares and "api_keys" not in statement
 
     def load(*_: Any) -> None:
         counts["rows"] += 1
