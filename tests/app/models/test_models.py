@@ -157,5 +157,7 @@ def test_of_an_alias_that_moves_often_the_newest_revisions_stay(
         kept = session.scalars(select(ModelAliasHistory.revision)).all()
     assert sorted(kept) == [3, 4, 5]
     db.writing(aliases.remove_alias, OWNER, "churn", "live", if_revision=5)
-    move(db, ids[0], None)
-    assert db.reading(aliases.get_alias, OWNER, "churn", "live").alias.revision == 6
+    move(db, ids[0], None)  # the deletion was revision 6
+    state = db.reading(aliases.get_alias, OWNER, "churn", "live")
+    assert state.alias.revision == 7
+    assert [each.revision for each in state.history] == [7, 6, 5]
