@@ -310,11 +310,11 @@ def protect(
     return get_alias(session, owner, name, alias)
 
 
-def forget_model(session: Session, model_id: str) -> None:
+def forget_model(session: Session, owner: str, model_id: str) -> None:
     """Delete the archives with evidence on a model that was permanently deleted. The revisions, with the hashes of the
     files, remain.
     """
-    repository.drop_evidence(session, model_id)
+    repository.drop_evidence(session, owner, model_id)
 
 
 def _check_reason(current: ModelAlias, reason: str | None, pointer: str | None) -> None:

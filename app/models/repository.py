@@ -227,7 +227,7 @@ def find_groups(session: Session, model_id: str) -> ModelGroups | None:
     return session.get(ModelGroups, model_id)
 
 
-def find_held_out(session: Session, model: Model) -> tuple[str | None, Dataset | None]:
+def find_held_out(session: Session, owner: str, model: Model) -> tuple[str | None, Dataset | None]:
     """Return the key of the blob with the scores of a model's validation rows, and the dataset of these rows; None if
     they are not stored.
     """
@@ -239,7 +239,7 @@ def find_held_out(session: Session, model: Model) -> tuple[str | None, Dataset |
         key, dataset_id = folds.blob_key, folds.dataset_id
     else:
         return None, None
-    query = select(Dataset).where(Dataset.readable_by(model.owner), Dataset.id == dataset_id)
+    query = select(Dataset).where(Dataset.readable_by(owner), Dataset.id == dataset_id)
     return key, session.scalar(query)
 
 
@@ -575,11 +575,11 @@ def list_deleted_aliases(
     )
 
 
-def drop_evidence(session: Session, model_id: str) -> None:
+def drop_evidence(session: Session, owner: str, model_id: str) -> None:
     """Remove the references to archives with evidence on a model from the history of aliases."""
     session.execute(
         update(ModelAliasHistory)
-        .where(ModelAliasHistory.model_id == model_id)
+        .where(ModelAliasHistory.readable_by(owner), ModelAliasHistory.model_id == model_id)
         .values(evidence_key=None, evidence_bytes=None),
         execution_options={"synchronize_session": False},
     )

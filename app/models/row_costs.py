@@ -79,7 +79,7 @@ def find_rows(session: Session, measured: PartCurve, asked: CostsAsked) -> RowsI
     if measured.part != VALIDATION:
         raise _invalid("on", f"on must be {VALIDATION} with {named}, got {measured.part}")
     model = measured.model
-    key, dataset = repository.find_held_out(session, model)
+    key, dataset = repository.find_held_out(session, model.owner, model)
     if key is None or dataset is None or dataset.table_key is None:
         raise Conflict(
             f"the scores of the validation rows of model {model.id} are not stored: the dataset was deleted, the table "

@@ -39,7 +39,7 @@ def delete(session: Session, owner: str, id_: str) -> None:
     entry = _find(session, owner, id_)
     repository.delete_for_good(session, owner, entry)
     if entry.kind == "model":
-        aliases.forget_model(session, entry.id)
+        aliases.forget_model(session, owner, entry.id)
         models.forget_name(session, owner, entry.name)
 
 
