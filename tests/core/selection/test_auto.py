@@ -78,8 +78,9 @@ def kinds_of(chosen: Chosen) -> list[NoteKind]:
     return [note.kind for note in chosen.notes]
 
 
-FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"} - {"lambdamart"}
-"""All but the one that learns from lists."""
+FAMILIES = {name for name, it in ALGORITHMS.items() if it.target == "binary"}
+FAMILIES -= {"lambdamart", "scorecard"}
+"""All but the one that learns from lists, and the one whose bins are for an analyst to edit."""
 RNG = np.random.default_rng(0)
 N_HELD = 1500
 Y = (np.arange(N_HELD) % 10 == 0).astype(np.int8)
