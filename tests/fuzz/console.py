@@ -27,7 +27,9 @@ ROUTES = sorted(
     for method in route.methods or ()
     if method != "HEAD"
 )
-DATA = re.compile(r"/(events|cutoffs|profile|download/\{name\}|result\.\{kind\})$|/(uploads|static)/")
+DATA = re.compile(
+    r"/(events|cutoffs|profile|download/\{name\}|result\.\{kind\})$|/(uploads|static)/"
+)
 """Routes that answer with something else than a page."""
 BEFORE_ROUTES = {400, 408, 413, 414, 431}
 """Refusals of what no route has seen; these are for programs."""

@@ -305,7 +305,9 @@ def test_from_a_link_to_an_alias_that_moves(
         at.wait(verdict)
         first = shown_id()
         model = f"/v1/models/{first}"
-        folds = "on 1,650 rows, each scored by rankers that were trained without it: 5-fold cross-val"
+        folds = (
+            "on 1,650 rows, each scored by rankers that were trained without it: 5-fold cross-val"
+        )
         expect(verdict).to_contain_text(re.compile(r"AUC 0\.\d{3} .* " + folds))
         # The cut is found among all thresholds; no other one that flags so few rows costs less.
         costs = {"cost_false_positive": 1, "cost_false_negative": 8}
