@@ -38,7 +38,7 @@ from app.models.simple import is_baseline, linear_model
 from app.models.threshold_groups import GroupsInput
 from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, Model, ModelBaselines, ModelCalibration
-from core.metrics.adverse_impact import Side
+from core.metrics.four_fifths import Side
 
 CheckName = Literal["ranks", "beats_baselines", "probabilities", "stable", "groups"]
 EvidenceKind = Literal["validation", "cross_fitted", "later_rows", "evaluation"]

@@ -9,7 +9,7 @@ from pydantic import Field
 from app.http.schemas import FiniteOrNull, Interval, Level, Resource, Words, one_of
 from app.models.curve_schemas import OfEvaluation
 from app.platform.documents import ReliabilityPoint
-from core.metrics.adverse_impact import MIN_REFERENCE_SHARE, SIDES
+from core.metrics.four_fifths import MIN_REFERENCE_SHARE, SIDES
 
 CHOSEN_BY = ("request", "alias", "objective", "ks")
 

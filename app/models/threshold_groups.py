@@ -23,7 +23,7 @@ from app.platform.errors import NotFound
 from app.platform.sql import Json, Session
 from app.platform.tables import DatasetKind, Model
 from core import metrics
-from core.metrics.adverse_impact import FOUR_FIFTHS, Side
+from core.metrics.four_fifths import FOUR_FIFTHS, Side
 
 if TYPE_CHECKING:
     from core.metrics import RocCurve

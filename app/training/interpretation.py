@@ -30,7 +30,6 @@ from app.training.records import ImportanceRecord, ReferenceRecord, SampleFile
 from core import explain
 from core.base.table import to_matrix
 from core.errors import InvalidParameter
-from core.metrics import auc
 
 if TYPE_CHECKING:
     from core.base.ranker import Ranker
@@ -164,6 +163,7 @@ def measure_bins(ranker: Ranker, table: Table, seed: int) -> HeldOutBins | None:
     rankers, and if a class has no rows.
     """
     from core.linear.scorecard import Scorecard
+    from core.metrics import auc
 
     if not isinstance(ranker, Scorecard):
         return None

@@ -73,7 +73,6 @@ from app.training.splits import (
 )
 from core.base.monotone import find_directions
 from core.errors import InvalidParameter
-from core.linear.woe_bins import find_given
 from core.registry import ALGORITHMS
 
 if TYPE_CHECKING:
@@ -451,6 +450,10 @@ def check_constraints(
         )
     except InvalidParameter as error:
         raise invalid("/algorithm/monotone", str(error), code="invalid_parameter") from error
+    if not any(parameters.get(name) for name in ("bins", "special_values")):
+        return
+    from core.linear.woe_bins import find_given  # compiled code: only a few jobs name bins
+
     categories = tuple(() if each else None for each in is_categorical)
     for name in ("bins", "special_values"):
         given = {"bins": None, "special_values": None, name: parameters.get(name)}

@@ -796,7 +796,9 @@ class _ModelsOperations(_Collection):
         reason: str | None = None,
         revision: int | str | None = NOW,
     ) -> Steps[types.Alias]:
-        """Set or lift the protection of an alias: each change of a protected alias needs a reason. Scope: admin.
+        """Set or lift the protection of an alias. Scope: admin.
+
+        Each change of a protected alias needs a reason.
 
         Parameters
         ----------
@@ -838,7 +840,9 @@ class _ModelsOperations(_Collection):
         *,
         file: str | None = None,
     ) -> Steps[bytes]:
-        """Download the evidence that was stored with a revision of an alias: report, evaluations and comparison.
+        """Download the evidence that was stored with a revision of an alias.
+
+        It is the report, the evaluations and the comparison at that time.
 
         Parameters
         ----------

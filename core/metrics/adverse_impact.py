@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -54,6 +54,7 @@ from core.metrics.estimates import (
     wilson_interval,
 )
 from core.metrics.fairness import GroupMetric, number_groups
+from core.metrics.four_fifths import FOUR_FIFTHS, MIN_REFERENCE_SHARE, SIDES, Side
 from core.metrics.groups import (
     MIN_CLASS_ROWS,
     EvaluatedRows,
@@ -66,15 +67,8 @@ from core.metrics.groups import (
 from core.metrics.operating import check_threshold
 from core.metrics.window import check_level
 
-FOUR_FIFTHS = 0.8
-"""The least ratio of selection rates that is not generally regarded as evidence of adverse impact."""
-MIN_REFERENCE_SHARE = 0.02
-"""Fraction of the rows that a group needs to be the reference of others."""
 MAX_STEPS = 10_000
 """Thresholds that are stored: of more distinct scores, as many as evenly spaced in rank."""
-
-Side = Literal["not_flagged", "flagged"]
-SIDES: tuple[Side, ...] = ("not_flagged", "flagged")
 
 _OF = ("all", "positives", "negatives")
 _HALVINGS = 50
@@ -84,7 +78,7 @@ _EXTREME = math.log(1e12)
 
 @dataclass(frozen=True, eq=False)
 class GroupSteps:
-    """What each threshold flags in each group of rows: enough for the rates of any threshold, without the rows.
+    """What each threshold flags in each group: enough for the rates of any threshold.
 
     Attributes
     ----------
@@ -104,6 +98,13 @@ class GroupSteps:
         Effective numbers of rows or units.
     units : bool
         Whether rows are drawn together in units.
+
+    Examples
+    --------
+    >>> from core.metrics import compare_at_threshold, group_steps
+    >>> y, scores, sex = [0, 1] * 40, list(range(80)), ["f"] * 40 + ["m"] * 40
+    >>> group_steps(y, scores, sex).values
+    ('f', 'm')
     """
 
     values: tuple[str | None, ...]
@@ -117,7 +118,16 @@ class GroupSteps:
 
 
 class ImpactRatio(NamedTuple):
-    """The adverse impact ratio of one group on one side of a threshold."""
+    """The adverse impact ratio of one group on one side of a threshold.
+
+    Examples
+    --------
+    >>> from core.metrics import compare_at_threshold, group_steps
+    >>> y, scores, sex = [0, 1] * 40, list(range(80)), ["f"] * 40 + ["m"] * 40
+    >>> (found,) = compare_at_threshold([group_steps(y, scores, sex)], 60.0)
+    >>> found.sides["not_flagged"].groups[1].ratio.interval.value
+    0.5
+    """
 
     rate: GroupMetric
     """Share of the group's rows on this side."""
@@ -133,7 +143,7 @@ class ImpactRatio(NamedTuple):
 
 @dataclass(frozen=True)
 class SideImpact:
-    """Selection rates and adverse impact ratios of all groups, if this side of the threshold is favourable.
+    """Selection rates and adverse impact ratios of all groups on the favourable side.
 
     Attributes
     ----------
@@ -145,6 +155,14 @@ class SideImpact:
         In the order of the groups.
     passes : bool or None
         True if every group passes, False if one fails, None if there is not enough data.
+
+    Examples
+    --------
+    >>> from core.metrics import compare_at_threshold, group_steps
+    >>> y, scores, sex = [0, 1] * 40, list(range(80)), ["f"] * 40 + ["m"] * 40
+    >>> (found,) = compare_at_threshold([group_steps(y, scores, sex)], 60.0)
+    >>> found.sides["not_flagged"].passes
+    False
     """
 
     side: Side
@@ -169,6 +187,14 @@ class ThresholdGroups:
         Of each group.
     sides : dict of Side to SideImpact
         For each side of the threshold.
+
+    Examples
+    --------
+    >>> from core.metrics import compare_at_threshold, group_steps
+    >>> y, scores, sex = [0, 1] * 40, list(range(80)), ["f"] * 40 + ["m"] * 40
+    >>> (found,) = compare_at_threshold([group_steps(y, scores, sex)], 60.0)
+    >>> sorted(found.sides)
+    ['flagged', 'not_flagged']
     """
 
     threshold: float
@@ -354,7 +380,7 @@ def _trials(share: FloatArray, variance: FloatArray, least: float, most: float) 
 def compare_at_threshold(
     columns: Sequence[GroupSteps], threshold: float, *, level: float = 0.95
 ) -> tuple[ThresholdGroups, ...]:
-    """Compare the groups of several columns at a threshold: selection rates, adverse impact ratios, TPR and FPR.
+    """Compare selection rates, adverse impact ratios, TPR and FPR of groups at a threshold.
 
     Parameters
     ----------

@@ -1088,8 +1088,9 @@ def costs_at_thresholds(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> ThresholdCosts:
-    """Estimate the costs of errors at given thresholds, and what each saves compared with flagging as many rows at
-    random, and with another rule.
+    """Estimate the costs of errors at given thresholds, and what each saves.
+
+    The savings are compared with flagging as many rows at random, and with another rule.
 
     Parameters
     ----------

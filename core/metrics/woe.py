@@ -46,6 +46,12 @@ class BinEvidence:
     is_sparse : bool
         Whether a bin with rows has fewer than `MIN_CLASS_ROWS` rows of a class. The interval of the IV can then be too
         low, the more so the higher the IV.
+
+    Examples
+    --------
+    >>> from core.metrics import bin_evidence
+    >>> bin_evidence([0, 0, 0, 1, 1, 1], [True, True, False, True, False, False], 2).woe.round(2).tolist()
+    [0.69, -0.69]
     """
 
     positives: Floats
