@@ -33,8 +33,10 @@ from app.models.column_drift import (
     say_untested,
 )
 from app.models.operating_points import find_objective_curves, objective_point
+from app.models.repository import find_profile
 from app.models.row_order import SampledRows
 from app.models.score_drift import (
+    OF_FOLDS,
     ScoreReference,
     all_scores,
     compare_scores,
@@ -44,6 +46,7 @@ from app.models.score_drift import (
 from app.platform.documents import TableProfile
 from app.platform.sql import Json, Session
 from app.platform.tables import Model
+from core import metrics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,8 +95,6 @@ def find_reference(session: Session, model: Model, threshold: float | None) -> D
     """Return what the model's batches are compared with. `threshold` is that of the alias; without one, the fraction of
     flagged rows is compared at the threshold of the model's objective.
     """
-    from app.models.repository import find_profile
-
     if threshold is None:
         point = objective_point(find_objective_curves(session, model))
         threshold = None if point is None else point.threshold
@@ -227,7 +228,6 @@ class DriftMonitor:
 
     def _compare_flagged(self, curve: RocCurve, known: ScoreReference) -> Json | None:
         """Return the fraction of rows at or above the threshold, at validation and now; None without a threshold."""
-        from core import metrics
         from core.metrics.comparison import change
 
         if (threshold := self._reference.get("threshold")) is None:
@@ -327,8 +327,6 @@ def _judge(scores: Json | None, features: Sequence[Json]) -> str:
 
 
 def _is_approximate(scores: Json) -> bool:
-    from app.models.score_drift import OF_FOLDS
-
     return bool(scores["reason"] == OF_FOLDS)
 
 

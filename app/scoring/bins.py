@@ -19,10 +19,10 @@ from app.platform.errors import NotFound
 from app.platform.sql import Session
 from app.scoring.scorecard import Scale
 from app.scoring.service import Served
-from core.metrics.woe import BinEvidence, evidence_of
 
 if TYPE_CHECKING:
     from core.linear.scorecard import Scorecard
+    from core.metrics.woe import BinEvidence
 
 SCORECARD = "scorecard"
 """The algorithm whose models have bins."""
@@ -166,6 +166,8 @@ def make_bins(
     served: Served, held_out: HeldOutBins | None, scale: Scale, level: float
 ) -> ModelBins:
     """Return the bins of a scorecard."""
+    from core.metrics.woe import evidence_of
+
     ranker: Any = served.ranker
     described = ranker.structure()
     types = dict(zip(served.features.names, served.features.types, strict=True))

@@ -28,6 +28,7 @@ from app.platform.sql import Session
 from app.platform.tables import REFERENCE_ROWS, Model, ModelImportance
 from app.training.records import ImportanceRecord, ReferenceRecord, SampleFile
 from core import explain
+from core import metrics as core_metrics
 from core.base.table import to_matrix
 from core.errors import InvalidParameter
 
@@ -163,7 +164,6 @@ def measure_bins(ranker: Ranker, table: Table, seed: int) -> HeldOutBins | None:
     rankers, and if a class has no rows.
     """
     from core.linear.scorecard import Scorecard
-    from core.metrics import auc
 
     if not isinstance(ranker, Scorecard):
         return None
@@ -196,7 +196,7 @@ def measure_bins(ranker: Ranker, table: Table, seed: int) -> HeldOutBins | None:
         values[:, j] = np.array([one["value"] for one in each["bins"]])[bins[:, j]]
 
     def auc_of(scores: Floats) -> float:
-        return float(auc(positive, scores, sample_weight=sample.weight))
+        return float(core_metrics.auc(positive, scores, sample_weight=sample.weight))
 
     return {
         "rows": len(positive),
