@@ -22,7 +22,7 @@ from starlette.responses import Response
 
 from app.console import charts, words
 from app.console.api import at, attempt
-from app.console.job_form import PROTECTED, asked_of, values_of
+from app.console.job_form import MONOTONE, PROTECTED, asked_of, values_of
 from app.console.lists import read_list
 from app.console.model_parts import read_or_error
 from app.console.rendering import duration, number, percent
@@ -391,11 +391,8 @@ def _flat(value: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]
         if here == "search.space":
             for parameter, tried in each.items():
                 yield f"{here}.{parameter}", _tried(tried)
-        elif isinstance(each, Mapping) and path == "algorithm.":
-            yield (
-                here,
-                json.dumps(each),
-            )  # a parameter by column, such as monotone and bins, is one field
+        elif isinstance(each, Mapping) and path == "algorithm." and here != MONOTONE:
+            yield here, json.dumps(each)  # a parameter by column, such as bins, is one field
         elif isinstance(each, Mapping):
             yield from _flat(each, f"{here}.")
         elif each is None and here == "validation.time_column":
