@@ -50,13 +50,15 @@ async def read_list(
     sort = page.asked("sort")
     found = await read(**asked, sort=sort, after=page.asked("after"), limit=limit)
     of_list = path.rpartition("/")[2]
-    views = await page.client.views.page(list=of_list, limit=MAX_CHOSEN)
+    views = []
+    if page.can("read"):
+        views = (await page.client.views.page(list=of_list, limit=MAX_CHOSEN)).data
     used = {name: value for name, value in (asked | {"sort": sort}).items() if value}
     query = urlencode([*used.items(), *(("columns", name) for name in columns)])
     return {
         "found": found,
         "of_list": of_list,
-        "views": views.data,
+        "views": views,
         "view_query": query,
         **describe_filters(path, asked, page.query.getlist("columns")),
     }

@@ -880,7 +880,7 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
     tabs = {
         tab: ours.get(f"{world.page}/{tab}").text for tab in ("explain", "validation", "history")
     }
-    assert "holdout, fraction 0.25" in tabs["history"]
+    assert "25% of the rows held out" in tabs["history"]
     assert f"{spelled(metrics['pauc'][0]['value'])}" in tabs["validation"]
     assert "random: 0.1" in tabs["validation"]  # of the partial area up to an FPR of 0.2
     for tab in (*tabs, "score"):
@@ -1549,7 +1549,7 @@ def test_costs_by_amount_in_a_browser(
     found = api.get(f"/v1/models/{model}/operating-point", params=asked).json()
     saved = found["cost"]["totals"]["saved_to_rule"]
     expect(total.locator("span").nth(0)).to_have_text(spelled(saved["value"]))
-    page.get_by_role("button", name="Lowest cost").wait_for()
+    page.get_by_role("link", name="Lowest cost").wait_for()
     page.wait_for_function("location.search.includes('amount=kredit')")
     page.reload()
     expect(total.locator("span").nth(0)).to_have_text(spelled(saved["value"]))

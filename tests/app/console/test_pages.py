@@ -281,7 +281,7 @@ def test_areas_over_time_are_of_new_rows(world: World, visit: Callable[..., Any]
     window = visit(service)
     window.sign_in(service.key())
     page = window.open(f"/console/evaluations?model_id={model_id}")
-    picture = page.get_by_role("img", name="AUC over time on new rows")
+    picture = page.get_by_role("img", name="AUC by day of the evaluation")
     hints = picture.locator("circle title").all_text_contents()
     assert len(hints) == 2
     for hint, dataset_id in zip(hints, months, strict=True):
