@@ -21,6 +21,7 @@ PROPERTY = "sentences"
 # What differs from run to run.
 DRAWN = (
     (re.compile(r"\b([a-z]{2,5})_[0-9a-f]{32}\b"), r"\1_ID"),
+    (re.compile(r"…[0-9a-f]{4}\b"), "…ID"),  # the end of an id, as the console shows it
     (re.compile(r"\b[0-9a-f]{64}\b"), "SHA"),
     (re.compile(r"(127\.0\.0\.1|localhost):\d+"), r"\1:PORT"),
 )
