@@ -1550,7 +1550,7 @@ def test_costs_by_amount_in_a_browser(
     saved = found["cost"]["totals"]["saved_to_rule"]
     expect(total.locator("span").nth(0)).to_have_text(spelled(saved["value"]))
     page.get_by_role("link", name="Lowest cost").wait_for()
-    page.wait_for_function("location.search.includes('rule_flags=ablehnen')")
+    expect(page).to_have_url(re.compile("rule_flags=ablehnen"))
     page.reload()
     expect(total.locator("span").nth(0)).to_have_text(spelled(saved["value"]))
     window.check("#curve")
