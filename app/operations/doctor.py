@@ -360,6 +360,7 @@ def _unnamed(db: Database, blobs: BlobStore, settings: Settings) -> Finding:
     late = _OVERDUE * settings.blob_grace_seconds
     old = (found for found in blobs.list() if found.age > late)
     orphans: list[ListedBlob] = []
+    # Python 3.11 has no `itertools.batched`.
     for batch in iter(lambda: tuple(islice(old, _KEYS_PER_QUERY)), ()):
         with db.read() as session:
             named = repository.named(session, [found.key for found in batch])

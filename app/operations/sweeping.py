@@ -38,6 +38,7 @@ def sweep(db: Database, blobs: BlobStore, settings: Settings) -> int:
             break
         after = page[-1]
     old = (found.key for found in blobs.list() if found.age > grace)
+    # Python 3.11 has no `itertools.batched`.
     return removed + sum(
         _discard_unknown(db, blobs, settings, batch)
         for batch in iter(lambda: tuple(islice(old, _BATCH)), ())

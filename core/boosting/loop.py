@@ -258,7 +258,10 @@ class WeakLearner(Resumable, ABC):
         return ()
 
     def extend(self, X: Any) -> Any:
-        """Return rows with any columns that the weak rankers add (crosses); placeholders if read by columns."""
+        """Return rows with any columns that the weak rankers add (crosses).
+
+        Rows of a table that is read by columns are replaced by stand-in values, which score the same.
+        """
         if not isinstance(X, ColumnTable):
             return X
         assert self._stored is not None
