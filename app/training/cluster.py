@@ -155,6 +155,9 @@ class DaskHosts(Placement):
         try:
             answers = {address: self._wait(answer, address) for address, answer in asked.items()}
         except BaseException:
+            # A connection closed during its handshake can break all TLS connections of a worker (CPython issue 148594).
+            # The worker would leave the cluster, with the shards of other fits: so answers on their way may arrive.
+            wait(asked.values(), CLOSE_SECONDS)
             for answer in asked.values():
                 answer.cancel()
             raise

@@ -252,6 +252,18 @@ def test_every_error_of_a_worker_arrives(workers: Cluster, sentences: Sentences)
         sentences(without_version(lost))
 
 
+def test_an_error_of_one_worker_makes_no_other_leave(workers: Cluster) -> None:
+    """The connection to another is still being made then, and must not be closed under it."""
+    workers.grow(2)
+    before = workers.addresses
+    for _ in range(15):
+        with DaskHosts(*workers.place, SECONDS) as hosts:
+            with pytest.raises(ShardsLost):
+                hosts.call("ask", [(1, "totals", ())] * hosts.n_hosts)
+            hosts.probe()
+    assert workers.addresses == before
+
+
 def hide_actors(dask_worker: Any) -> None:
     """Let the worker find no actor that is asked. One that is released is still there: without it a worker ends."""
 
