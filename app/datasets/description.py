@@ -17,7 +17,7 @@ from app.ingest.formats import (
     find_clash,
     foreign_fields,
 )
-from app.platform.errors import Invalid, UnsupportedMedia
+from app.platform.errors import Invalid, UnsupportedMedia, refuse_all
 from app.platform.tables import DatasetKind
 
 CONTENT_ENCODINGS = ("gzip", "zstd")
@@ -121,10 +121,18 @@ def check_encoding(content_encoding: str | None) -> str | None:
 
 
 def refuse_foreign(dialect: Mapping[str, str] | None, table: Format) -> None:
-    """Raise Invalid for fields that only a CSV can have, if the table is not a CSV."""
-    if fields := foreign_fields(dialect or {}, table.content_type):
-        detail = f"{', '.join(fields)} can be set only for {CSV}, got {table.content_type}"
-        raise Invalid(detail, errors=[{"parameter": field, "detail": detail} for field in fields])
+    """Raise Invalid for fields that tables of this format cannot have."""
+    choices = Dialect.choices()
+    refuse_all(
+        [
+            {
+                "parameter": field,
+                "detail": f"{field} can be set only for {' and '.join(choices[field].formats or ())}, got "
+                f"{table.content_type}",
+            }
+            for field in foreign_fields(dialect or {}, table.content_type)
+        ]
+    )
 
 
 def refuse_clash(dialect: Mapping[str, str]) -> None:

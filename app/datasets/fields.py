@@ -20,7 +20,7 @@ from app.ingest.fields import (
     TextFields,
     TokensField,
 )
-from app.ingest.formats import Dialect, DialectChoice
+from app.ingest.formats import Dialect, DialectField
 from app.ingest.values import DEFAULT_TOKENS, TYPED_TOKENS
 from app.platform.tables import Dataset, DatasetKind, VersionMode
 
@@ -182,6 +182,6 @@ class VersionFields(Dialect):
     )
 
     @classmethod
-    def unset(cls, choice: DialectChoice) -> str:
+    def unset(cls, choice: DialectField) -> str:
         """Return the value that a dialect field has if it is not given."""
         return "as in the dataset"

@@ -270,6 +270,17 @@ class TableFault(Resource):
     column: str | None = Field(
         default=None, description="Name of the column. Null if the error has no column."
     )
+    sheet: str | None = Field(
+        default=None, description="Name of the sheet. Null if the table is not in a workbook."
+    )
+    cell: str | None = Field(
+        default=None,
+        description="Address of the cell in the sheet, such as C3. Null if the error has no cell.",
+    )
+    sheets: list[str] | None = Field(
+        default=None,
+        description="Names of the workbook's sheets that can be read, if there are several: one for `sheet`.",
+    )
     suggestion: dict[str, str] | None = Field(
         default=None,
         description="Upload fields that may correct the error, with a value for each: for example the likely "
@@ -464,7 +475,8 @@ class Dataset(DatasetSummary):
         description="The labels of a dataset of kind `multilabel`; otherwise null."
     )
     dialect: dict[str, str] | None = Field(
-        description=f"How the text of the upload is written: `{'`, `'.join(Dialect.model_fields)}`."
+        description=f"How the upload is written: `{'`, `'.join(Dialect.model_fields)}`. For a workbook of several "
+        "sheets, `sheet` is the one that was read."
     )
     columns: list[Column] = Field(
         description="Profiles of the columns. Empty until the table has been read."
@@ -529,7 +541,7 @@ class DatasetPage(PageOf[ListedDataset]):
 
 
 class Preview(Resource):
-    """The first rows of a ready dataset."""
+    """The first rows of a table."""
 
     columns: list[str] = Field(description="Names of the columns.")
     data: list[list[float | bool | str | None]] = Field(
@@ -559,6 +571,14 @@ class TableCheck(Resource):
         description="How values would be changed because they cannot be used as they are, and what columns may "
         "mean."
     )
+    sheet: str | None = Field(
+        description="Name of the sheet that was read. Null if the table is not a workbook."
+    )
+    sheets: list[str] | None = Field(
+        description="Names of the workbook's sheets that can be read, in its order. Null if the table is not a "
+        "workbook."
+    )
+    preview: Preview = Field(description="The first rows, as they would be stored.")
 
 
 class UploadPart(Resource):

@@ -26,7 +26,7 @@ from app.datasets.fields import TableFields, VersionFields
 from app.datasets.protected import PROTECTED, marks_of
 from app.ingest import hints
 from app.ingest.fields import MAX_TEXT_LENGTH
-from app.ingest.formats import CSV, Dialect, merge, notation_fields
+from app.ingest.formats import Dialect, merge, passed_on
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
 from app.jobs.parameters import protected_features
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_NAMED = 10
+CHECKED_ROWS = 10
+"""Rows of a checked table that are shown."""
 COPIES = ("together", "groups", "few_kinds", "time")
 """Where equal rows of a table stand in a split: on one side, or on both sides for this reason."""
 
@@ -182,27 +184,32 @@ def find_copies(session: Session, owner: str, dataset_id: str, *, by_time: bool)
 
 def preview(fetch: Fetch, dataset: Dataset, limit: int) -> dict[str, Any]:
     """Return the first rows of a ready dataset, with the columns in the dataset's order."""
-    import pyarrow.parquet as pq
-
     if dataset.status != DatasetStatus.READY or dataset.table_key is None:
         raise Conflict(
             f"dataset {dataset.id} must be ready, but is {dataset.status}", code="dataset_not_ready"
         )
-    with pq.ParquetFile(fetch(dataset.table_key)) as file:
+    labels = dataset.labels or [
+        {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
+    ]
+    return _first_rows(fetch(dataset.table_key), dataset.columns, labels, limit)
+
+
+def _first_rows(
+    path: Path, described: Sequence[Json], labels: Sequence[Json], limit: int
+) -> dict[str, Any]:
+    """Return the first rows of a typed table, from the descriptions of its columns and its labels."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
         batch = next(file.iter_batches(batch_size=limit), None)
         names = file.schema_arrow.names
     columns = [] if batch is None else [_plain(column) for column in batch.columns]
     dates = {
-        each["name"]
-        for each in dataset.columns
-        if each["role"] == "feature" and each["type"] == DATETIME
+        each["name"] for each in described if each["role"] == "feature" and each["type"] == DATETIME
     }
     for at, name in enumerate(names if columns else ()):
         if name in dates:
             columns[at] = [None if value is None else spell_date(value) for value in columns[at]]
-    labels = dataset.labels or [
-        {"name": dataset.label, "negative": dataset.negative, "positive": dataset.positive}
-    ]
     for label in labels:  # stored as 0 and 1; the preview has the caller's values
         if label["name"] in names and columns and label["positive"] is not None:
             words = (label["negative"], label["positive"])
@@ -323,7 +330,7 @@ def check_table(
 
     It runs in the API's process, so its limits are lower. The table, together with the table that it would be added to,
     may be as large as the largest ordinary body; decompressed, it may be as large as a table for scoring. Parquet is
-    refused.
+    refused, because a file of any size can state any number of values.
     """
     from app.ingest.readers import bounded
 
@@ -346,6 +353,14 @@ def check_table(
             "parent": parent,
         }
         result = ingest_job.read_file(payload, lambda step, of, info: None)
+        labels = result["labels"] or [
+            {
+                "name": result["label"],
+                "negative": result["negative"],
+                "positive": result["positive"],
+            }
+        ]
+        preview = _first_rows(workdir / result["file"], result["columns"], labels, CHECKED_ROWS)
     finally:
         shutil.rmtree(workdir)
     return {
@@ -357,6 +372,9 @@ def check_table(
         "grades": result["grades"],
         "columns": [column | marks_of(column) for column in result["columns"]],
         "warnings": result["warnings"],
+        "sheet": result["sheet"],
+        "sheets": result["sheets"],
+        "preview": preview,
     }
 
 
@@ -432,15 +450,17 @@ def _check_takes_version(session: Session, parent: Dataset, mode: str) -> None:
 
 
 def describe_as(parent: Dataset, new: VersionFields, kind: Format) -> TableFields:
-    """Return the fields of a version: the parent's, except the dialect of a CSV, which may differ."""
+    """Return the fields of a version: the parent's, with those of its dialect that apply to the format."""
     fields = TableFields.of(parent)
     own = fields.dialect or {}
-    if kind.content_type == CSV:
-        encoding = {} if kind.charset is None else {"encoding": kind.charset}
-        own = own | encoding
-    else:
-        choices = Dialect.choices()
-        own = {field: word for field, word in own.items() if choices[field].formats is None}
+    if kind.charset is not None:
+        own = own | {"encoding": kind.charset}
+    choices = Dialect.choices()
+    own = {
+        field: word
+        for field, word in own.items()
+        if choices[field].means_something(kind.content_type)
+    }
     dialect = merge(own, new.dialect or {})
     refuse_clash(dialect)
     return fields.model_copy(update={**dict.fromkeys(Dialect.model_fields), **dialect})
@@ -621,7 +641,7 @@ def table_dialect_of(dataset: Dataset | None) -> TableDialect | None:
     """
     if dataset is None:
         return None
-    missing, dialect = dataset.reading["missing"], notation_fields(dataset.dialect)
+    missing, dialect = dataset.reading["missing"], passed_on(dataset.dialect)
     if not dialect and missing is None:
         return None
     return cast(TableDialect, {"missing": missing, **dialect})

@@ -108,9 +108,13 @@ class WrittenTable(Work):
 
 
 class IngestResult(WrittenTable, Found):
-    """The result of the reader; `profile` is a file. Only parts have `content_sha256`."""
+    """The result of the reader; `profile` is a file, and `sheets` are all sheets of a workbook that can be read. Only
+    parts have `content_sha256`.
+    """
 
     profile: str
+    sheet: str | None
+    sheets: list[str] | None
     content_sha256: NotRequired[str]
 
 

@@ -34,7 +34,7 @@ from app.http.forms import FORM, FormReader, UploadForm
 from app.http.idempotency import IdempotencyKeyDep, ValidateOnlyDep
 from app.http.limits import Permit
 from app.http.schemas import tables_of
-from app.ingest.detection import find_format
+from app.ingest.detection import find_foreign, find_format
 from app.ingest.formats import CONTENT_TYPES, CSV, JSON_ARRAY, ZIP_ARCHIVE, type_of_file
 from app.jobs.acceptance import JobResource, PreferWait, PreferWaitDep, respond, wake_a_worker
 from app.platform import catalogue, resources
@@ -304,6 +304,8 @@ def _file_format(form: UploadForm) -> Format:
 
 def told_by_bytes(path: Path, stated: Format) -> Format:
     """Return the actual format of a file, detected from its bytes. Raises UnsupportedMedia if none is detected."""
+    if (foreign := find_foreign(path)) is not None:
+        raise UnsupportedMedia(foreign)
     content_type, encoding = find_format(path, stated.content_type, stated.content_encoding)
     if content_type == ZIP_ARCHIVE:
         raise UnsupportedMedia(

@@ -134,7 +134,12 @@ def describe_table(build: Build, found: dict[str, Any]) -> dict[str, Any]:
         sha256 = aside.submit(hash_file, table)
         profile = build.survey.describe(table, features, progress)
     table.with_name(PROFILE_FILE).write_bytes(orjson.dumps(profile))
-    return found | {"profile": PROFILE_FILE, "sha256": sha256.result()}
+    return found | {
+        "profile": PROFILE_FILE,
+        "sha256": sha256.result(),
+        "sheet": build.source.sheet,
+        "sheets": build.source.sheets,
+    }
 
 
 def hash_file(path: Path) -> str:
@@ -715,9 +720,11 @@ class Build:
         }
 
     def _found_dialect(self) -> dict[str, Any]:
-        """Return the dialect with the order of day and month, if the values have shown it."""
-        order = self._found_order()
-        return {"dialect": {**(self._payload["dialect"] or {}), **order}} if order else {}
+        """Return the dialect with the sheet, if there was a choice, and the order of dates, if the values show it."""
+        found: dict[str, Any] = {**self._found_order()}
+        if len(self.source.sheets or ()) > 1:
+            found["sheet"] = self.source.sheet
+        return {"dialect": {**(self._payload["dialect"] or {}), **found}} if found else {}
 
     def _found_order(self) -> FoundOrder:
         order = self.notation.dates
@@ -1072,6 +1079,7 @@ class Extended(Source):
     def __init__(self, parent: Mapping[str, Any], upload: Source) -> None:
         self.names = [column["name"] for column in parent["columns"]]
         self.notation = upload.notation
+        self.sheet, self.sheets = upload.sheet, upload.sheets
         self._parent = parent
         self._upload = upload
         self._types = {column["name"]: column["type"] for column in parent["columns"]}

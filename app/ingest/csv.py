@@ -8,12 +8,13 @@ rest of the file is parsed by Python.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import itertools
 import re
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -75,6 +76,8 @@ _FOREIGN = {
     b"Rar!": "a RAR archive; unpack it",
     b"\xfd7zXZ\0": "compressed with xz; unpack it, or compress it with gzip or zstd",
 }
+_OF_BYTES = ("latin-1", "windows-1252")
+"""Encodings in which any bytes are text."""
 _LINE_END = re.compile(r"\r\n|\r|\n")
 csv.field_size_limit(MAX_LINE_LENGTH)
 
@@ -161,6 +164,43 @@ def find_codec(upload: TableBytes, dialect: Dialect) -> TableBytes:
         if head.startswith(magic):
             raise BadTable(f"the file is not CSV but {what}", line=1)
     return replace(upload, codec=dialect.codec(head))
+
+
+def complete(upload: TableBytes, dialect: Dialect, inherited: Mapping[str, str]) -> Dialect:
+    """Return the dialect of a CSV, completed by the encoding and the delimiter of an earlier table (`inherited`) where
+    the file allows them.
+
+    Text that is valid UTF-8 or begins like UTF-16 is not read in an inherited encoding of one byte per character: every
+    file is valid in these, so letters would change unnoticed. A delimiter must be in the header.
+    """
+    if not inherited:
+        return dialect
+    encoding, delimiter = inherited.get("encoding"), inherited.get("delimiter")
+    with upload.open() as stream:
+        head = stream.read(8)
+    is_open = dialect.encoding is None and dialect.codec(head) is None
+    if encoding in _OF_BYTES and is_open and not _is_utf_8(upload):
+        dialect = dialect.model_copy(update={"encoding": encoding})
+    if delimiter is not None and dialect.delimiter is None:
+        with replace(upload, codec=dialect.codec(head)).open() as stream:
+            lines = stream.read(MIN_HEADER_LENGTH).lstrip(BOM).splitlines()
+        header = next(filter(None, lines), b"").decode("utf-8", "replace")
+        if count_delimiters(header, DELIMITERS[delimiter], 1):
+            dialect = dialect.model_copy(update={"delimiter": delimiter})
+    return dialect
+
+
+def _is_utf_8(upload: TableBytes) -> bool:
+    """Return True if all bytes of a file are UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with upload.open() as stream:
+            while piece := stream.read(1 << 20):
+                decoder.decode(piece)
+            decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def read_layout(upload: TableBytes, dialect: Dialect, max_columns: int) -> Layout:

@@ -21,6 +21,9 @@ from app.ingest.formats import (
 )
 
 _HEAD_BYTES = 4096
+_TAIL_BYTES = 1 << 20
+_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _BINARY = (PARQUET, ARROW, ARROW_FILE, XLSX)
 _MAGIC = {b"PAR1": PARQUET, b"ARROW1\0\0": ARROW_FILE, b"\xff\xff\xff\xff": ARROW}
 _ARRAY = re.compile(rb"(?:\xef\xbb\xbf)?\s*\[\s*(?:[{\]]|$)")
@@ -51,6 +54,24 @@ def find_format(path: Path, said: str, encoding: str | None) -> tuple[str, str |
     if packed == archives.ZIP:
         return _type_of(head, "" if said == ZIP_ARCHIVE else said) or said, archives.ZIP
     return _type_of(head, said), encoding
+
+
+def find_foreign(path: Path) -> str | None:
+    """Return the error for a file of Office that is not Office Open XML: a workbook with a password, or of an old
+    format; None for other files.
+    """
+    with path.open("rb") as file:
+        head = file.read(_TAIL_BYTES)
+        if not head.startswith(_COMPOUND):
+            return None
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        tail = file.read(_TAIL_BYTES)
+    if _ENCRYPTED in head or _ENCRYPTED in tail:
+        return (
+            "the workbook is protected with a password, and only unprotected ones are read; save it without a "
+            "password, as .xlsx"
+        )
+    return "the file has an old format of Office (.xls, .doc), and only .xlsx is read; save it as .xlsx or CSV"
 
 
 def _type_of(head: bytes, said: str) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from app.ingest.fields import ChoiceField, TextFields
+from app.ingest.fields import ChoiceField, TextField, TextFields
 from app.ingest.values import DAY_FIRST, MONTH_FIRST, Notation
 from app.platform.errors import UnsupportedMedia
 
@@ -47,31 +47,40 @@ CONTENT_TYPES = (CSV, PARQUET, ARROW, ARROW_FILE, NDJSON, JSON_ARRAY, XLSX)
 
 
 @dataclass(frozen=True)
-class DialectChoice(ChoiceField):
-    """A choice in the dialect of a text. `formats` are those to which it applies (None: all). `unset` describes the
-    behaviour without it. A model `passes_on` the choice of its training table to the tables that it scores.
+class DialectField(TextField):
+    """A field of the dialect of a table. `formats` are those to which it applies (None: all). `unset` describes the
+    behaviour without it. A model `passes_on` the field of its training table to the tables that it scores. A field that
+    `fits` a table or not is passed on only to the tables that it fits.
     """
 
     formats: Collection[str] | None = (CSV,)
     unset: str = "nothing"
     passes_on: bool = False
+    fits: bool = False
 
     def means_something(self, content_type: str) -> bool:
-        """Return True if the choice applies to tables of this format."""
+        """Return True if the field applies to tables of this format."""
         return self.formats is None or content_type in self.formats
 
 
-class Dialect(TextFields):
+@dataclass(frozen=True)
+class DialectChoice(DialectField, ChoiceField):
+    """A field of the dialect with one of a few words."""
+
+
+class TextDialect(TextFields):
     """How the text of a table is written; None means the usual form, or the one that the reader detects."""
 
-    encoding: Annotated[str | None, DialectChoice(words=ENCODINGS, unset="UTF-8 or UTF-16")] = (
-        Field(
-            default=None,
-            description="Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`.",
-        )
+    encoding: Annotated[
+        str | None,
+        DialectChoice(words=ENCODINGS, unset="UTF-8 or UTF-16", passes_on=True, fits=True),
+    ] = Field(
+        default=None,
+        description="Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`.",
     )
     delimiter: Annotated[
-        str | None, DialectChoice(words=DELIMITERS, unset="detected in the header")
+        str | None,
+        DialectChoice(words=DELIMITERS, unset="detected in the header", passes_on=True, fits=True),
     ] = Field(
         default=None, description="Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`."
     )
@@ -102,9 +111,9 @@ class Dialect(TextFields):
 
     @classmethod
     @cache
-    def choices(cls) -> dict[str, DialectChoice]:
+    def choices(cls) -> dict[str, DialectField]:
         """Return the fields of a dialect."""
-        return {name: each for name, each in cls.types().items() if isinstance(each, DialectChoice)}
+        return {name: each for name, each in cls.types().items() if isinstance(each, DialectField)}
 
     @classmethod
     def schemas(cls) -> dict[str, dict[str, Any]]:
@@ -115,7 +124,7 @@ class Dialect(TextFields):
         return found
 
     @classmethod
-    def unset(cls, choice: DialectChoice) -> str:
+    def unset(cls, choice: DialectField) -> str:
         """Return the description of the behaviour if a field is not given."""
         return choice.unset
 
@@ -142,6 +151,19 @@ class Dialect(TextFields):
         return None if codec == "utf-8" else codec
 
 
+class Dialect(TextDialect):
+    """How a table in a file is written: its text, and its place in a workbook."""
+
+    sheet: Annotated[
+        str | None,
+        DialectField(formats=(XLSX,), unset="the first visible sheet", passes_on=True, fits=True),
+    ] = Field(
+        default=None,
+        description="Name of the sheet of an Excel workbook.",
+        examples=["Loans"],
+    )
+
+
 def fields_of(notation: Notation) -> dict[str, str]:
     """Return the CSV fields that declare this notation of numbers."""
     marks = (("decimal", DECIMALS, notation.decimal), ("thousands", THOUSANDS, notation.thousands))
@@ -158,6 +180,12 @@ def changes(notation: Notation, own: Notation) -> dict[str, str]:
 
 def notation_fields(dialect: Mapping[str, Any] | None) -> dict[str, str]:
     """Return the fields of a stored dialect that define the notation of numbers and dates."""
+    choices = Dialect.choices()
+    return {name: word for name, word in passed_on(dialect).items() if not choices[name].fits}
+
+
+def passed_on(dialect: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the fields of a training table's dialect that apply to the tables that a model scores."""
     own = dialect or {}
     choices = Dialect.choices().items()
     return {name: own[name] for name, each in choices if each.passes_on and own.get(name)}

@@ -9,7 +9,7 @@ from typing import Any
 
 from app.ingest.archives import ZIP
 from app.ingest.arrow import ArrowFile, ArrowTable, ParquetTable, read_claims, stream_of
-from app.ingest.csv import CsvTable, find_codec, read_layout
+from app.ingest.csv import CsvTable, complete, find_codec, read_layout
 from app.ingest.errors import BadTable, too_many_rows
 from app.ingest.formats import (
     ARROW,
@@ -26,17 +26,15 @@ from app.ingest.ndjson import NdjsonTable
 from app.ingest.rows import Source, most_rows
 from app.ingest.stream import PLAIN, TableBytes, find_compression, plain_bytes, plain_file, too_long
 from app.ingest.value_columns import MissingTokens
-from app.ingest.workbook import sheet_as_csv
+from app.ingest.workbook import open_sheet
 from app.platform.errors import UnsupportedMedia
-
-COMMAS = Dialect(encoding="utf-8", delimiter="comma")
-"""How the sheet of a workbook is written out."""
 
 
 def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTokens) -> Source:
     """Return the source that reads a job's upload, open until `stack` closes."""
     limits = payload["limits"]
     dialect = Dialect(**payload.get("dialect") or {})  # lists of pairs have no such field
+    inherited = payload.get("inherited") or {}
     setting = payload.get("bytes_setting", "RANKWRIGHT_MAX_UPLOAD_BYTES")
     upload = TableBytes(
         Path(payload["path"]), payload["content_encoding"], limits["bytes"], setting=setting
@@ -52,19 +50,15 @@ def open_source(payload: Mapping[str, Any], stack: ExitStack, missing: MissingTo
             plain_file(Path(payload["path"]), encoding, upload.max_bytes, workdir, setting=setting)
         )
         if content_type == XLSX:
-            sheet = stack.enter_context(
-                sheet_as_csv(path, limits, workdir, dialect.notation.decimal)
-            )
-            layout = read_layout(TableBytes(sheet, PLAIN, upload.max_bytes), COMMAS, columns)
-            return CsvTable(
-                TableBytes(sheet, PLAIN, upload.max_bytes), layout, missing, dialect.notation
+            return stack.enter_context(
+                open_sheet(path, limits, workdir, dialect, missing, inherited.get("sheet"))
             )
         kind = ParquetTable if content_type == PARQUET else ArrowFile
         table = kind(path, columns, upload.max_bytes)
         table.notation = dialect.notation.or_point
         return table
     bounds = (columns, limits["rows"], limits.get("cells"))
-    return streamed_source(upload, content_type, dialect, bounds, missing)
+    return streamed_source(upload, content_type, dialect, bounds, missing, inherited)
 
 
 def streamed_source(
@@ -73,13 +67,16 @@ def streamed_source(
     dialect: Dialect,
     bounds: tuple[int, int, int | None],
     missing: MissingTokens,
+    inherited: Mapping[str, str] | None = None,
 ) -> Source:
-    """Return the source for a format that is read sequentially.
+    """Return the source for a format that is read sequentially. `inherited` are dialect fields of an earlier table, for
+    what `dialect` leaves open.
 
     `bounds` are the maximum numbers of columns, of rows and, for formats in which an empty cell takes no bytes, of
     cells.
     """
     if content_type == CSV:
+        dialect = complete(upload, dialect, inherited or {})
         upload = find_codec(upload, dialect)
         layout = read_layout(upload, dialect, bounds[0])
         return CsvTable(upload, layout, missing, dialect.notation)
@@ -97,6 +94,8 @@ def streamed_source(
 
 
 _CELL_BYTES = 8
+_SHEET_CELL_BYTES = 128
+"""Bytes of memory that a cell of a sheet may take."""
 SCORE_BYTES = "RANKWRIGHT_MAX_SCORE_BYTES"
 """The setting that limits a table which is read in the API's process."""
 _STREAM = "stream"
@@ -112,10 +111,10 @@ def bounded(
 ) -> dict[str, Any]:
     """Return the reader's part of the payload for a small upload whose size is checked before it is decoded.
 
-    Decompressed bytes may be at most `most_bytes`, and so may eight times the cells; rows may be at most
-    `rows.most_rows`. Raises UnsupportedMedia for Parquet, and BadTable for a larger upload.
+    Decompressed bytes may be at most `most_bytes`, and so may eight times the cells, or 128 times those of a sheet.
+    Rows may be at most `rows.most_rows`. Raises UnsupportedMedia for Parquet, and BadTable for a larger upload.
     """
-    if content_type in (PARQUET, XLSX):
+    if content_type == PARQUET:
         raise UnsupportedMedia(
             f"{content_type} can be read only by a worker, so it cannot be checked here: omit validate"
         )
@@ -140,7 +139,7 @@ def bounded(
         "limits": {
             **limits,
             "bytes": most_bytes,
-            "cells": most_bytes // _CELL_BYTES,
+            "cells": most_bytes // (_SHEET_CELL_BYTES if content_type == XLSX else _CELL_BYTES),
             "rows": max_rows,
         },
     }

@@ -102,6 +102,10 @@ class Source(Protocol):
     names: list[str]
     notation: Notation = USUAL
     """How numbers and dates are written that are text."""
+    sheet: str | None = None
+    """The sheet that is read, if the table is in a workbook."""
+    sheets: Sequence[str] | None = None
+    """All sheets of the workbook that can be read."""
 
     def batches(
         self,

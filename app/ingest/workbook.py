@@ -1,103 +1,361 @@
-"""Spreadsheets of Office Open XML (.xlsx): the first visible sheet becomes CSV, by python-calamine.
+"""Spreadsheets of Office Open XML (.xlsx): one visible sheet becomes CSV, by python-calamine.
 
 Calamine loads a sheet as one rectangle, with a copy of each shared text for each of its cells. A file of a few
 kilobytes can refer to a cell a billion cells away, or to one long text a million times. So every part that calamine may
-read is first read here by expat and measured; only these parts are passed on, unchanged.
+read is first read here by expat and measured. Calamine is given a workbook of one sheet, with the measured parts.
 """
 
 from __future__ import annotations
 
 import csv
+import itertools
+import posixpath
 import re
 import tempfile
 import zipfile
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
+import numpy as np
 import python_calamine as calamine
 
-from app.ingest.archives import is_workbook, open_archive, read_member
+from app.ingest.archives import WORKBOOK, is_workbook, open_archive, read_member
+from app.ingest.csv import CsvTable, read_layout
 from app.ingest.errors import MAX_ROWS, BadTable, show, too_many_columns, too_many_rows
-from app.ingest.stream import too_long
+from app.ingest.formats import Dialect
+from app.ingest.rows import Numbers, Rows
+from app.ingest.stream import PLAIN, TableBytes, too_long
+from app.ingest.value_columns import MissingTokens
 from app.ingest.values import spell
+from app.platform.errors import Invalid
 
 MAX_BYTES = 1 << 30
-"""Most bytes of a workbook's parts once decompressed, of its texts in all cells, and of its first sheet as CSV."""
+"""Most bytes of a workbook's parts once decompressed, of its texts in all cells, and of its sheet as CSV."""
 MAX_CELLS = 10_000_000
 """Most cells of a sheet, empty ones between others included: each takes some 70 bytes of memory."""
+MAX_LISTED = 50
+"""Most sheets that an error lists."""
+HEADER_ROWS = 10
+"""Rows below the first one with values that show how wide the table is."""
 _MAX_LIST_BYTES = 1 << 25
 """Most bytes of a part that lists sheets, or styles: an entry takes several times its text in memory."""
-_SHEETS = re.compile(r"xl/worksheets/[^/]+\.xml")
+_LINKS = "xl/_rels/workbook.xml.rels"
 _TEXTS = "xl/sharedStrings.xml"
-_PARTS = re.compile(
-    r"\[Content_Types\]\.xml|_rels/\.rels|xl/workbook\.xml|xl/_rels/workbook\.xml\.rels|xl/styles\.xml"
-)
+_STYLES = "xl/styles.xml"
+_WORKSHEET = "worksheet"
+_KINDS = {"chartsheet": "a chart", "dialogsheet": "a dialog", "xlMacrosheet": "a macro"}
 _CELL = re.compile(r"([A-Z]{1,7})([0-9]{1,9})")
 _DAY = timedelta(days=1)
+_MAX_SHEETS = 10_000
+_PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_ONLY = "sheet"
+"""The name of the sheet in the workbook that calamine reads."""
+_ONLY_PART = "xl/worksheets/sheet1.xml"
+_FRAME = {
+    "[Content_Types].xml": f'<Types xmlns="{_PACKAGE}/content-types"/>',
+    "_rels/.rels": f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r1" '
+    f'Type="{_OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+    _LINKS: f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r1" '
+    f'Type="{_OFFICE}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>',
+}
+_BOOK = (
+    f'<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}"><workbookPr date1904="%d"/><sheets>'
+    f'<sheet name="{_ONLY}" sheetId="1" r:id="r1"/></sheets></workbook>'
+)
+_WRITTEN = Dialect(encoding="utf-8", delimiter="comma")
+"""How a sheet is written out."""
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet of a workbook: its name, the part with its cells, its kind, and whether it is hidden."""
+
+    name: str
+    part: str
+    kind: str
+    hidden: bool
+
+    @property
+    def is_readable(self) -> bool:
+        """True for a visible sheet of cells."""
+        return self.kind == _WORKSHEET and not self.hidden
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The sheet that is read, and the names of all sheets that can be read."""
+
+    sheet: Sheet
+    readable: list[str]
+
+
+class SheetTable(CsvTable):
+    """A sheet as CSV. Lines are the sheet's rows."""
+
+    first_column = 0
+    """Number of columns left of the table."""
+    extra: Sequence[tuple[int, int]] = ()
+    """For each row with line breaks in its cells: its last line in the CSV, and the number of line breaks so far."""
+
+    def batches(self, *args: Any, **named: Any) -> Iterator[Rows]:
+        """Yield the rows, with the numbers of the sheet's rows as lines."""
+        for rows in super().batches(*args, **named):
+            count = rows.count_lines
+            if self.extra and count is not None:
+                yield replace(rows, count_lines=partial(self._count_rows, count))
+            else:
+                yield rows
+
+    def _count_rows(self, count_lines: Any) -> Numbers:
+        lines = count_lines()
+        ends, breaks = np.array([(0, 0), *self.extra]).T
+        at = np.searchsorted(ends, lines, side="left") - 1
+        return np.asarray(lines - breaks[at], dtype=np.int64)
+
+    def cell(self, column: str, line: int) -> str | None:
+        """Return the address of a cell, such as C3; None for an unknown column."""
+        if column not in self.names:
+            return None
+        number, letters = self.first_column + self.names.index(column) + 1, ""
+        while number:
+            number, digit = divmod(number - 1, 26)
+            letters = chr(65 + digit) + letters
+        return f"{letters}{line}"
 
 
 @contextmanager
-def sheet_as_csv(
-    path: Path, limits: Mapping[str, int], workdir: Path, decimal: str
-) -> Iterator[Path]:
-    """Yield a file with the first visible sheet of a workbook, one line for each of its rows.
+def open_sheet(
+    path: Path,
+    limits: Mapping[str, int],
+    workdir: Path,
+    dialect: Dialect,
+    missing: MissingTokens,
+    preferred: str | None = None,
+) -> Iterator[SheetTable]:
+    """Yield the sheet `dialect.sheet` of a workbook as a table; by default the `preferred` one, if it is there, or the
+    first visible one.
 
-    Cells that are numbers are written with the `decimal` mark of the texts beside them.
+    Cells that are numbers are written with the decimal mark of the texts beside them. Errors that are raised while the
+    table is open get the sheet, and the cell.
 
     Raises
     ------
     BadTable
-        The workbook is damaged, encrypted, without a sheet of cells, or larger than the limits allow.
+        The workbook is damaged, encrypted, without such a sheet of cells, or larger than the limits allow.
     """
+    choice: _Choice | None = None
+    table: SheetTable | None = None
     with tempfile.TemporaryDirectory(dir=workdir) as name:
         checked, written = Path(name, "workbook.xlsx"), Path(name, "sheet.csv")
-        _copy_checked(path, checked, limits)
-        _write_csv(rows_of(checked), written, min(limits["bytes"], MAX_BYTES), decimal)
-        checked.unlink()
-        yield written
+        try:
+            with path.open("rb") as file, open_archive(file) as archive:
+                reader = _Checker(archive, limits)
+                choice = _choose(reader.list_sheets(), dialect.sheet, preferred)
+                reader.copy(choice.sheet, checked)
+            most = min(limits["bytes"], MAX_BYTES)
+            opened = _OpenSheet(checked, choice)
+            extra = _write_csv(opened.rows(), written, most, dialect.notation.decimal)
+            checked.unlink()
+            upload = TableBytes(written, PLAIN, most)
+            layout = read_layout(upload, _WRITTEN, limits["columns"])
+            table = SheetTable(upload, layout, missing, dialect.notation)
+            table.sheet, table.sheets = choice.sheet.name, choice.readable
+            table.first_column, table.extra = opened.first_column, extra
+            yield table
+        except Invalid as error:
+            if choice is not None:
+                _place(error, choice, table)
+            raise
 
 
-def _write_csv(rows: Iterator[list[Any]], path: Path, max_bytes: int, decimal: str) -> None:
-    """Write the rows as CSV, blank ones included so that line numbers stay valid. Raises BadTable above `max_bytes`."""
+def _place(error: Invalid, choice: _Choice, table: SheetTable | None) -> None:
+    """Add the sheet to an error, the cells to its single errors, and the sheets that could be read instead."""
+    if not error.errors:
+        return
+    first, detail = error.errors[0], error.detail
+    for each in error.errors:
+        each["sheet"] = choice.sheet.name
+        line, column = each.get("line"), each.get("column")
+        if table is not None and line is not None and column is not None:
+            each["cell"] = table.cell(column, line)
+    if (line := first.get("line")) is not None:
+        where = f"cell {cell}" if (cell := first.get("cell")) else f"row {line}"
+        known = f"line {line}"
+        rest = detail.removeprefix(known) if detail.startswith(known) else f": {detail}"
+        error.detail = f"sheet {show(choice.sheet.name)}, {where}{rest}"
+    else:
+        error.detail = f"sheet {show(choice.sheet.name)}: {detail}"
+    error.args = (error.detail,)
+    _offer(first, choice.readable)
+
+
+def _offer(error: dict[str, Any], readable: Sequence[str]) -> None:
+    """Add the names of the sheets that can be read to an error, if there is a choice."""
+    if len(readable) > 1:
+        error["sheets"] = list(readable[:MAX_LISTED])
+
+
+def _choose(found: Sequence[Sheet], wanted: str | None, preferred: str | None) -> _Choice:
+    """Return the sheet to read. Raises BadTable if the wanted one cannot be read, or if there is none."""
+    readable = [each.name for each in found if each.is_readable]
+    name = wanted
+    if name is None and preferred is not None and len(readable) > 1:
+        name = preferred
+    sheet = _find(found, name) if name is not None else None
+    if sheet is not None and sheet.is_readable:
+        return _Choice(sheet, readable)
+    if not readable:
+        hidden = [each.name for each in found if each.kind == _WORKSHEET]
+        more = f"; {_listed(hidden)} {'is' if len(hidden) == 1 else 'are'} hidden" if hidden else ""
+        raise BadTable(f"the workbook has no visible sheet of cells{more}")
+    if name is None:
+        return _Choice(next(each for each in found if each.is_readable), readable)
+    if sheet is None and wanted is None:
+        detail = (
+            f"the training table is sheet {show(name)}, which this workbook does not have: set sheet to one of "
+            f"{_listed(readable)}"
+        )
+    elif sheet is None:
+        detail = f"there is no sheet {show(name)}; the workbook has {_listed(readable)}"
+    elif sheet.kind == _WORKSHEET:
+        detail = (
+            f"sheet {show(name)} is hidden, and only visible sheets are read; unhide it in the workbook, or choose "
+            f"{_listed(readable, 'or')}"
+        )
+    else:
+        what = _KINDS.get(sheet.kind, "no sheet of cells")
+        detail = f"sheet {show(name)} is {what}, and only sheets of cells are read; choose {_listed(readable, 'or')}"
+    refusal = BadTable(detail)
+    refusal.errors[0]["parameter"] = "sheet"
+    if len(readable) == 1:
+        refusal.suggest("", {"sheet": readable[0]})
+    _offer(refusal.errors[0], readable)
+    raise refusal
+
+
+def _find(found: Sequence[Sheet], name: str) -> Sheet | None:
+    """Return the sheet of this name; the case of letters does not matter, as in a spreadsheet."""
+    exact = next((each for each in found if each.name == name), None)
+    return exact or next((each for each in found if each.name.casefold() == name.casefold()), None)
+
+
+def _listed(names: Sequence[str], word: str = "") -> str:
+    shown = [show(name) for name in names[:MAX_LISTED]]
+    if len(names) > MAX_LISTED:
+        return ", ".join(shown) + f" and {len(names) - MAX_LISTED} more"
+    if word and len(shown) > 1:
+        return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
+    return ", ".join(shown)
+
+
+def _write_csv(
+    rows: Iterator[list[Any]], path: Path, max_bytes: int, decimal: str
+) -> list[tuple[int, int]]:
+    """Write the rows as CSV, blank ones included so that line numbers stay valid. Returns `SheetTable.extra`. Raises
+    BadTable above `max_bytes`.
+    """
+    extra: list[tuple[int, int]] = []
+    breaks = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        for row in rows:
+        for number, row in enumerate(rows, start=1):
             texts = [_text(value, decimal) for value in row]
             if any(texts):
                 writer.writerow(texts)
+                if more := sum(_count_breaks(text) for text in texts):
+                    breaks += more
+                    extra.append((number + breaks, breaks))
             else:
                 file.write("\n")  # keeps the numbers of lines; blank ones do not count
             if file.tell() > max_bytes:
                 raise too_long(max_bytes)
+    return extra
+
+
+def _count_breaks(text: str) -> int:
+    """Return the number of line ends in a text: LF, CR, or CRLF as one."""
+    return text.count("\n") + text.count("\r") - text.count("\r\n")
+
+
+class _OpenSheet:
+    """The rows of the chosen sheet of a checked workbook."""
+
+    def __init__(self, path: Path, choice: _Choice) -> None:
+        self._path = path
+        self._choice = choice
+        self.first_column = 0
+
+    def rows(self) -> Iterator[list[Any]]:
+        """Yield the rows, blank ones above the header included, from the first used column on. Raises BadTable."""
+        rows = rows_of(self._path)
+        start = next(rows, None)
+        if start is None:
+            raise self._empty()
+        self.first_column = start[0]
+        yield from _check_header(rows)
+
+    def _empty(self) -> BadTable:
+        name = self._choice.sheet.name
+        others = [each for each in self._choice.readable if each != name]
+        more = f"; the workbook also has {_listed(others)}" if others else ""
+        refusal = BadTable(f"no cell has a value: a table must have a header and rows{more}")
+        if len(others) == 1:
+            refusal.suggest("", {"sheet": others[0]})
+        return refusal
 
 
 def rows_of(path: Path) -> Iterator[list[Any]]:
-    """Yield the rows of the first visible sheet, blank ones above its header included, from its first used
-    column on.
+    """Yield the number of the first used column in a list of its own, then the rows of the sheet that was copied;
+    nothing for an empty one.
     """
     try:
         with calamine.CalamineWorkbook.from_path(path) as book:
-            names = [
-                sheet.name
-                for sheet in book.sheets_metadata
-                if sheet.typ == calamine.SheetTypeEnum.WorkSheet
-                and sheet.visible == calamine.SheetVisibleEnum.Visible
-            ]
-            if not names:
-                raise BadTable("the workbook has no visible sheet of cells")
-            sheet = book.get_sheet_by_name(names[0])
+            sheet = book.get_sheet_by_name(_ONLY)
             if sheet.start is None:
-                raise BadTable(
-                    f"the sheet {show(names[0])} is empty: it must have a header and rows"
-                )
+                return
+            yield [sheet.start[1]]
             yield from sheet.iter_rows()
     except (calamine.CalamineError, ValueError) as error:
         raise BadTable(f"the workbook is damaged: {error}"[:300]) from error
+
+
+def _check_header(rows: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    """Yield the rows. Raises BadTable if the first one with values has names for fewer than half of the columns, as a
+    title has.
+    """
+    read: list[list[Any]] = []
+    counts: list[tuple[int, int]] = []  # row, number of its values
+    for number, row in enumerate(rows, start=1):
+        read.append(row)
+        if count := sum(_has_value(value) for value in row):
+            counts.append((number, count))
+        if len(counts) > HEADER_ROWS:
+            break
+    if counts:
+        (first, count), widest = counts[0], max(count for _, count in counts)
+        if 2 * count < widest or count == 1 < widest:
+            value = next(value for value in read[first - 1] if _has_value(value))
+            likely = next(number for number, count in counts[1:] if 2 * count >= widest > 1 < count)
+            named = f"only {count} value{'' if count == 1 else 's'} ({show(str(value))}{', …' if count > 1 else ''})"
+            raise BadTable(
+                f"the first row with values must be the header, but it has {named} for {widest} columns: delete the "
+                f"rows above the header, which seems to be row {likely}",
+                line=first,
+            )
+    return itertools.chain(read, rows)
+
+
+def _has_value(value: Any) -> bool:
+    return bool(value.strip()) if isinstance(value, str) else value is not None
 
 
 def _text(value: Any, decimal: str) -> str:
@@ -112,36 +370,59 @@ def _text(value: Any, decimal: str) -> str:
     return text.replace(".", decimal) if isinstance(value, float) else text
 
 
-def _copy_checked(source: Path, target: Path, limits: Mapping[str, int]) -> None:
-    """Copy the parts of a workbook that calamine reads, after reading each completely within the limits."""
-    left = most = min(limits["bytes"], MAX_BYTES)
-    with source.open("rb") as file, open_archive(file) as archive:
-        members = {member.filename: member for member in archive.infolist()}
-        if len(members) != len(archive.infolist()):
+class _Checker:
+    """Reads the parts of a workbook within the limits, each completely, and copies those that calamine needs."""
+
+    def __init__(self, archive: zipfile.ZipFile, limits: Mapping[str, int]) -> None:
+        self._archive = archive
+        self._limits = limits
+        self._from_1904 = False
+        self._left = self._most = min(limits["bytes"], MAX_BYTES)
+        self._members = {member.filename: member for member in archive.infolist()}
+        if len(self._members) != len(archive.infolist()):
             raise BadTable("the workbook is damaged: a part of it is there twice")
         if not is_workbook(archive):
             raise BadTable("a ZIP archive of a table must not be compressed again")
-        sheets = [name for name in members if _SHEETS.fullmatch(name)]
-        texts = [_TEXTS] if _TEXTS in members else []
-        others = [name for name in members if _PARTS.fullmatch(name)]
+
+    def list_sheets(self) -> list[Sheet]:
+        """Return the sheets in the order of the workbook."""
+        listing, links = _SheetList(), _Links()
+        self._read(WORKBOOK, listing)
+        self._from_1904 = listing.from_1904
+        if _LINKS in self._members:
+            self._read(_LINKS, links)
+        return [
+            Sheet(name, *links.found.get(link, ("", "")), hidden)
+            for name, link, hidden in listing.found
+        ]
+
+    def copy(self, sheet: Sheet, target: Path) -> None:
+        """Write a workbook that has only this sheet. Raises BadTable if the sheet is not in the archive."""
+        if sheet.part not in self._members:
+            raise BadTable("the workbook is damaged: the sheet has no part")
         lengths = array("Q")
         with zipfile.ZipFile(target, "w") as copy:
-            for name in (*others, *texts, *sheets):
-                reader = (
-                    _Texts(lengths)
-                    if name == _TEXTS
-                    else _Sheet(limits, lengths)
-                    if name in sheets
-                    else _Part()
-                )
-                with copy.open(name, "w") as written:
-                    for piece in read_member(archive, members[name]):
-                        left -= len(piece)
-                        if left < 0:
-                            raise too_long(most)
-                        reader.feed(piece)
-                        written.write(piece)
-                reader.feed(b"", last=True)
+            for name, text in {**_FRAME, WORKBOOK: _BOOK % self._from_1904}.items():
+                copy.writestr(name, text)
+            readers: tuple[tuple[str, str, _Part], ...] = (
+                (_STYLES, _STYLES, _Part()),
+                (_TEXTS, _TEXTS, _Texts(lengths)),
+                (sheet.part, _ONLY_PART, _Cells(self._limits, lengths)),
+            )
+            for name, copied, reader in readers:
+                if name in self._members:
+                    with copy.open(copied, "w") as written:
+                        self._read(name, reader, written)
+
+    def _read(self, name: str, reader: _Part, written: Any = None) -> None:
+        for piece in read_member(self._archive, self._members[name]):
+            self._left -= len(piece)
+            if self._left < 0:
+                raise too_long(self._most)
+            reader.feed(piece)
+            if written is not None:
+                written.write(piece)
+        reader.feed(b"", last=True)
 
 
 class _Part:
@@ -169,6 +450,46 @@ class _Part:
         raise BadTable("the workbook is damaged: its parts must have no DTD")
 
 
+class _SheetList(_Part):
+    """Records the name, the link and the visibility of each sheet, and whether days are counted from 1904."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str, bool]] = []
+        self.from_1904 = False
+        self._parser.StartElementHandler = self._start
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if _local(name) == "sheet":
+            link = next((attributes[key] for key in attributes if key.endswith(":id")), "")
+            is_hidden = attributes.get("state", "visible") != "visible"
+            self.found.append((attributes.get("name", ""), link, is_hidden))
+            if len(self.found) > _MAX_SHEETS:
+                raise BadTable(
+                    f"a workbook can have at most {_MAX_SHEETS} sheets", code="too_large"
+                )
+        elif _local(name) == "workbookPr":
+            self.from_1904 = attributes.get("date1904") in ("1", "true")
+
+
+class _Links(_Part):
+    """Records the part and the kind of what each link of the workbook leads to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, tuple[str, str]] = {}
+        self._parser.StartElementHandler = self._start
+
+    def _start(self, name: str, attributes: Mapping[str, str]) -> None:
+        if _local(name) == "Relationship":
+            target = attributes.get("Target", "")
+            part = posixpath.normpath(posixpath.join("/xl", target)).lstrip("/")
+            kind = attributes.get("Type", "").rpartition("/")[2]
+            self.found[attributes.get("Id", "")] = (part, kind)
+            if len(self.found) > 2 * _MAX_SHEETS:
+                raise BadTable("the workbook is damaged: it has too many links")
+
+
 class _Texts(_Part):
     """Records the length of each shared text."""
 
@@ -191,7 +512,7 @@ class _Texts(_Part):
             self._lengths[-1] += len(text.encode())
 
 
-class _Sheet(_Part):
+class _Cells(_Part):
     """Counts the cells of a sheet, up to its last row and column, and the total length of their shared texts."""
 
     most = MAX_BYTES
@@ -199,6 +520,7 @@ class _Sheet(_Part):
     def __init__(self, limits: Mapping[str, int], lengths: array[int]) -> None:
         super().__init__()
         self._limits = limits
+        self._max_cells = min(MAX_CELLS, limits.get("cells") or MAX_CELLS)
         self._lengths = lengths
         self._row = self._column = 0
         self._rows = self._columns = self._cells = 0
@@ -215,8 +537,8 @@ class _Sheet(_Part):
             raise too_many_rows(most - 1, setting=MAX_ROWS)
         if self._columns > (most := self._limits["columns"]):
             raise too_many_columns(most, self._columns)
-        if (cells := max(self._cells, self._rows * self._columns)) > MAX_CELLS:
-            raise _too_many(MAX_CELLS, f"{cells}, {self._rows} rows of {self._columns}")
+        if (cells := max(self._cells, self._rows * self._columns)) > self._max_cells:
+            raise _too_many(self._max_cells, f"{cells}, {self._rows} rows of {self._columns}")
         if self._texts > (most := min(self._limits["bytes"], MAX_BYTES)):
             raise too_long(most)
 

@@ -18,7 +18,7 @@ from app.http.schemas import (
     Resource,
     Timestamp,
 )
-from app.ingest.formats import notation_fields
+from app.ingest.formats import passed_on
 from app.models.curve_schemas import Roc, is_none
 from app.models.included import IncludeName
 from app.models.metric_schemas import AnyMetrics
@@ -122,8 +122,9 @@ class Model(ModelSummary):
     features: list[ModelFeature] = Field(description="The features, in the order of the artifact.")
     dialect: dict[str, str] | None = Field(
         default=None,
-        description="How the training table writes numbers and dates: `decimal`, `thousands` and `dates`. CSV "
-        "rows and query parameters to score are read in the same way. Null: the default notation.",
+        description="How the text of the training table is written: `decimal`, `thousands` and `dates`. CSV rows and "
+        "query parameters to score are read in the same way. `encoding`, `delimiter` and `sheet`, if the upload set "
+        "them, apply to tables to score that they fit. Null: the defaults.",
     )
     rows: ModelRows = Field(
         description="Numbers of rows of the dataset, of training and of validation."
@@ -203,7 +204,7 @@ def model_of(
         beats_baselines=beats_baselines(row),
         algorithm=_algorithm_of(row),
         aliases=aliases,
-        dialect=notation_fields(row.table_dialect) or None,
+        dialect=passed_on(row.table_dialect) or None,
         operating_point=point,
         artifact={"sha256": row.artifact_sha256, "bytes": row.artifact_bytes},
         included=None,

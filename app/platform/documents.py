@@ -214,7 +214,7 @@ class LabelValues(TypedDict):
 
 class TableDialect(TypedDict):
     """The tokens for missing values in a model's training table; None: the defaults. It also has the fields of the
-    table's dialect that apply to the tables that the model scores: `app.ingest.formats.notation_fields`.
+    table's dialect that apply to the tables that the model scores: `app.ingest.formats.passed_on`.
     """
 
     missing: list[str] | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from app.datasets.protected import protected_columns_of
 from app.datasets.repository import find_alone
 from app.datasets.service import lock_datasets, missing_features, ready_dataset
 from app.ingest.errors import show
+from app.ingest.formats import XLSX
 from app.jobs import service as jobs
 from app.jobs.kinds import Output, status_of
 from app.models import repository
@@ -33,6 +35,7 @@ from app.scoring.table_rows import (
     bounds_of,
     check_options,
     read_body,
+    read_workbook,
     tidy_name,
 )
 
@@ -315,18 +318,20 @@ def check(
     _check_results(request.model, served.labels, options, probability, reasons, "parameter", "")
     if reasons is not None:
         prepare(reading, owner, served, reasons)
-    bounds = bounds_of(settings, size)
-    reader, source = read_body(
-        upload.read_bytes(),
-        table,
-        served.features,
-        options,
-        served.table_dialect,
-        bounds,
-        unread,
-    )
-    count = sum(batch.size for batch in reader.batches(source))
-    return {"valid": True, "rows": count, "ignored": reader.unread(source.names)[:MAX_IGNORED]}
+    how = (table, served.features, options, served.table_dialect, bounds_of(settings, size), unread)
+    with ExitStack() as stack:
+        if table.content_type == XLSX:
+            reader, source = read_workbook(upload, *how, stack)
+        else:
+            reader, source = read_body(upload.read_bytes(), *how)
+        count = sum(batch.size for batch in reader.batches(source))
+    return {
+        "valid": True,
+        "rows": count,
+        "ignored": reader.unread(source.names)[:MAX_IGNORED],
+        "sheet": source.sheet,
+        "sheets": source.sheets,
+    }
 
 
 def summary(session: Session, owner: str, batch_id: str) -> tuple[BatchScore, BatchSummary]:

@@ -641,6 +641,14 @@ class ScoreTableCheck(Resource):
         description="Up to 100 columns of the rows that are not read, such as the model's label. Null if no rows "
         "were sent.",
     )
+    sheet: str | None = Field(
+        default=None,
+        description="Name of the sheet that was read. Null if no workbook was sent.",
+    )
+    sheets: list[str] | None = Field(
+        default=None,
+        description="Names of the workbook's sheets that can be read. Null if no workbook was sent.",
+    )
 
 
 class BatchSummary(Resource):

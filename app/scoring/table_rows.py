@@ -35,9 +35,11 @@ from app.ingest.formats import (
     CSV,
     NDJSON,
     Dialect,
-    DialectChoice,
+    DialectField,
+    TextDialect,
     merge,
     notation_fields,
+    passed_on,
 )
 from app.ingest.rows import Rows, Source, most_rows
 from app.ingest.values import BOOLEAN, NUMERIC, Notation
@@ -106,13 +108,17 @@ class _MissingFields(JsonRowFields):
     )
 
 
-class RowFields(Dialect, _MissingFields):
+class RowFields(TextDialect, _MissingFields):
     """The fields with options for rows to score, in any format."""
 
     @classmethod
-    def unset(cls, choice: DialectChoice) -> str:
+    def unset(cls, choice: DialectField) -> str:
         """Return the description of a dialect field's value if it is not given."""
-        return "as in the training dataset" if choice.passes_on else choice.unset
+        if not choice.passes_on:
+            return choice.unset
+        if choice.fits:
+            return f"as in the training dataset if that fits the table; otherwise {choice.unset}"
+        return "as in the training dataset"
 
 
 @dataclass(frozen=True)
@@ -157,7 +163,7 @@ class _BatchFields(TextFields):
     )
 
 
-class BatchFields(RowFields, _BatchFields):
+class BatchFields(RowFields, Dialect, _BatchFields):
     """The fields with options for rows that a job scores."""
 
 
@@ -208,6 +214,17 @@ class TableOptions:
         dialect = merge(notation_fields(table_dialect), self.dialect)
         refuse_clash(dialect)
         return Dialect(**dialect)
+
+    def inherited_of(self, table_dialect: TableDialect | None) -> dict[str, str]:
+        """Return the fields of the training table's dialect that apply only to the tables that they fit. Fields of the
+        table itself are left out.
+        """
+        notation = notation_fields(table_dialect)
+        return {
+            name: word
+            for name, word in passed_on(table_dialect).items()
+            if name not in notation and name not in self.dialect
+        }
 
 
 def notation_of(table_dialect: TableDialect | None) -> Notation:
@@ -483,7 +500,38 @@ def read_body(
         return reader, source
     upload = TableBytes(body, table.content_encoding, bounds.bytes)
     most = (bounds.columns, max_rows, None)
-    return reader, streamed_source(upload, table.content_type, dialect, most, missing)
+    inherited = options.inherited_of(table_dialect)
+    return reader, streamed_source(upload, table.content_type, dialect, most, missing, inherited)
+
+
+def read_workbook(
+    path: Path,
+    table: Format,
+    features: FeatureIndex,
+    options: TableOptions,
+    table_dialect: TableDialect | None,
+    bounds: Bounds,
+    unread: Collection[str],
+    stack: ExitStack,
+) -> tuple[RowReader, Source]:
+    """Return the reader of a small workbook, and its source, open until `stack` closes. Raises BadTable for a workbook
+    that is, or claims to be, too large. Files for a moment are written to its folder.
+    """
+    from app.ingest.readers import bounded, open_source
+    from app.ingest.value_columns import MissingTokens
+
+    missing = MissingTokens(options.missing_of(table_dialect))
+    max_rows = bounds.max_rows(len(features.names))
+    limits = {"rows": max_rows, "columns": bounds.columns}
+    given = (table.content_type, table.content_encoding, limits, bounds.bytes, path.parent)
+    payload = {
+        **bounded(path, *given),
+        "workdir": str(path.parent),
+        "dialect": options.dialect_of(table_dialect).dialect,
+        "inherited": options.inherited_of(table_dialect),
+    }
+    reader = RowReader(features, options, missing, max_rows, unread)
+    return reader, open_source(payload, stack, missing)
 
 
 def refuse_for_workers(table: Format) -> None:
@@ -547,7 +595,8 @@ def read_file(
         return reader, source
     upload = TableBytes(path, table.content_encoding, bounds.bytes, look=look)
     most = (bounds.columns, max_rows, None)
-    return reader, streamed_source(upload, table.content_type, dialect, most, missing)
+    inherited = options.inherited_of(table_dialect)
+    return reader, streamed_source(upload, table.content_type, dialect, most, missing, inherited)
 
 
 def _error(column: str, detail: str, code: str) -> dict[str, str]:

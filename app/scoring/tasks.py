@@ -95,11 +95,12 @@ class ScoringModel(TypedDict):
 
 
 class ScoredTable(Bytes):
-    """A table to score. The table of a dataset is `typed`, without tokens for missing values; only a CSV has a
-    `dialect`.
+    """A table to score. The table of a dataset is `typed`, without tokens for missing values; only an uploaded
+    one has a `dialect`, and `inherited` fields of the dialect of the training table, which apply if they fit.
     """
 
     dialect: NotRequired[Json | None]
+    inherited: NotRequired[Json]
     missing: Sequence[str] | None
     typed: bool
     read_options: Json
@@ -207,6 +208,7 @@ def _table(
             "content_type": batch.content_type or "",
             "content_encoding": batch.content_encoding,
             "dialect": dialect.dialect,
+            "inherited": options.inherited_of(model.table_dialect),
             "missing": options.missing_of(model.table_dialect),
             "typed": False,
             "read_options": batch.read_options,

@@ -128,11 +128,12 @@ class CreateBatchScore(TypedDict, total=False):
     id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
     ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
     missing: Annotated[str | Sequence[str] | None, 'For a table: strings that mean a missing value. An empty cell is always missing. Default: as in the training dataset. Several are separated by commas.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
+    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the training dataset if that fits the table; otherwise UTF-8 or UTF-16.']
+    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training dataset if that fits the table; otherwise detected in the header.']
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.']
     thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the training dataset.']
     dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the training dataset.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: as in the training dataset if that fits the table; otherwise the first visible sheet.']
     probability: Annotated[bool | None, '`false` omits the probability.']
     interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside.']
     prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on."]
@@ -184,10 +185,11 @@ def create_batch_score(**fields: Unpack[CreateBatchScore]) -> ApiRequest[types.B
         For a table: strings that mean a missing value. An empty cell is always missing. Default: as in
         the training dataset. Several are separated by commas.
     encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
+        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the
+        training dataset if that fits the table; otherwise UTF-8 or UTF-16.
     delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
+        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training
+        dataset if that fits the table; otherwise detected in the header.
     decimal : Literal["point", "comma"] | str, optional
         Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.
     thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
@@ -196,6 +198,9 @@ def create_batch_score(**fields: Unpack[CreateBatchScore]) -> ApiRequest[types.B
     dates : Literal["day_first", "month_first"] | str, optional
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: as in the training dataset.
+    sheet : str, optional
+        Name of the sheet of an Excel workbook. Default: as in the training dataset if that fits the
+        table; otherwise the first visible sheet.
     probability : bool, optional
         `false` omits the probability.
     interval : bool, optional
@@ -414,6 +419,7 @@ class CreateVersion(TypedDict, total=False):
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the dataset.']
     thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the dataset.']
     dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the dataset.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: as in the dataset.']
     mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by those of the upload. `replace`: only those of the upload. Default: `append`.']
 
 
@@ -454,6 +460,8 @@ def create_version(dataset_id: str, /, **fields: Unpack[CreateVersion]) -> ApiRe
     dates : Literal["day_first", "month_first"] | str, optional
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: as in the dataset.
+    sheet : str, optional
+        Name of the sheet of an Excel workbook. Default: as in the dataset.
     mode : Literal["append", "replace"] | str, optional
         `append`: the rows of the old version, followed by those of the upload. `replace`: only those of
         the upload. Default: `append`.
@@ -1309,6 +1317,7 @@ class OpenUpload(TypedDict, total=False):
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
     thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
     dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
     version_of: Annotated[str | None, 'Id of the dataset that the files are a new version of. It can be combined only with `mode` and the fields of a CSV.']
     mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by those of the upload. `replace`: only those of the upload. Default: `append`.']
 
@@ -1390,6 +1399,8 @@ def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
     dates : Literal["day_first", "month_first"] | str, optional
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: detected from the values, if they are unambiguous.
+    sheet : str, optional
+        Name of the sheet of an Excel workbook. Default: the first visible sheet.
     version_of : str, optional
         Id of the dataset that the files are a new version of. It can be combined only with `mode` and
         the fields of a CSV.
@@ -1736,8 +1747,8 @@ class RankRows(TypedDict, total=False):
     id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
     ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
     missing: Annotated[str | Sequence[str] | None, 'For a table: strings that mean a missing value. An empty cell is always missing. Default: as in the training dataset. Several are separated by commas.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
+    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the training dataset if that fits the table; otherwise UTF-8 or UTF-16.']
+    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training dataset if that fits the table; otherwise detected in the header.']
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.']
     thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the training dataset.']
     dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the training dataset.']
@@ -1772,10 +1783,11 @@ def rank_rows(ref: str, /, **fields: Unpack[RankRows]) -> ApiRequest[types.Ranki
         For a table: strings that mean a missing value. An empty cell is always missing. Default: as in
         the training dataset. Several are separated by commas.
     encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
+        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the
+        training dataset if that fits the table; otherwise UTF-8 or UTF-16.
     delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
+        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training
+        dataset if that fits the table; otherwise detected in the header.
     decimal : Literal["point", "comma"] | str, optional
         Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.
     thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
@@ -3199,6 +3211,7 @@ class ReadTableAgain(TypedDict, total=False):
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
     thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
     dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
 
 
 @keywords(ReadTableAgain)
@@ -3282,8 +3295,10 @@ def read_table_again(dataset_id: str, /, **fields: Unpack[ReadTableAgain]) -> Ap
     dates : Literal["day_first", "month_first"] | str, optional
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: detected from the values, if they are unambiguous.
+    sheet : str, optional
+        Name of the sheet of an Excel workbook. Default: the first visible sheet.
     """
-    return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/read", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"], body=["name", "label", "positive", "weight", "group", "query", "item", "labels", "kind", "categorical", "numeric", "drop", "protected", "missing", "strict", "encoding", "delimiter", "decimal", "thousands", "dates"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
+    return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/read", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"], body=["name", "label", "positive", "weight", "group", "query", "item", "labels", "kind", "categorical", "numeric", "drop", "protected", "missing", "strict", "encoding", "delimiter", "decimal", "thousands", "dates", "sheet"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
 def read_upload(upload_id: str, /) -> ApiRequest[types.Upload]:
     """Read an upload.
@@ -3609,8 +3624,8 @@ class ScoreRows(TypedDict, total=False):
     id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
     ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
     missing: Annotated[str | Sequence[str] | None, 'For a table: strings that mean a missing value. An empty cell is always missing. Default: as in the training dataset. Several are separated by commas.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
+    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the training dataset if that fits the table; otherwise UTF-8 or UTF-16.']
+    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training dataset if that fits the table; otherwise detected in the header.']
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.']
     thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the training dataset.']
     dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the training dataset.']
@@ -3659,10 +3674,11 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
         For a table: strings that mean a missing value. An empty cell is always missing. Default: as in
         the training dataset. Several are separated by commas.
     encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
+        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the
+        training dataset if that fits the table; otherwise UTF-8 or UTF-16.
     delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
+        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training
+        dataset if that fits the table; otherwise detected in the header.
     decimal : Literal["point", "comma"] | str, optional
         Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.
     thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
@@ -3816,6 +3832,7 @@ class UploadDataset(TypedDict, total=False):
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
     thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
     dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
 
 
 @keywords(UploadDataset)
@@ -3899,6 +3916,8 @@ def upload_dataset(**fields: Unpack[UploadDataset]) -> ApiRequest[types.Dataset]
     dates : Literal["day_first", "month_first"] | str, optional
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: detected from the values, if they are unambiguous.
+    sheet : str, optional
+        Name of the sheet of an Excel workbook. Default: the first visible sheet.
     """
     return ApiRequest.of("POST", "/v1/datasets", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
@@ -3912,11 +3931,12 @@ class ValidateBatchScore(TypedDict, total=False):
     id: Annotated[str | None, 'Field or column with the id of each row, which is returned with its score.']
     ignore: Annotated[str | Sequence[str] | None, 'Fields or columns that are not features and should be ignored; `*`: all of them. Several names are separated by commas; put a name that contains a comma in double quotes.']
     missing: Annotated[str | Sequence[str] | None, 'For a table: strings that mean a missing value. An empty cell is always missing. Default: as in the training dataset. Several are separated by commas.']
-    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
-    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
+    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the training dataset if that fits the table; otherwise UTF-8 or UTF-16.']
+    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training dataset if that fits the table; otherwise detected in the header.']
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.']
     thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the training dataset.']
     dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the training dataset.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: as in the training dataset if that fits the table; otherwise the first visible sheet.']
     probability: Annotated[bool | None, '`false` omits the probability.']
     interval: Annotated[bool | None, '`true` adds the Venn–Abers pair: the probabilities if the row itself is counted as a negative and as a positive. It is not a confidence interval: the probability is often outside.']
     prevalence: Annotated[float | None, "Fraction of positives in the population that the rows come from, strictly between 0 and 1. The probability is converted to it by Bayes' rule. Default: the prevalence of the rows that the calibration was fitted on."]
@@ -3955,10 +3975,11 @@ def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[typ
         For a table: strings that mean a missing value. An empty cell is always missing. Default: as in
         the training dataset. Several are separated by commas.
     encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
-        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
-        UTF-16.
+        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: as in the
+        training dataset if that fits the table; otherwise UTF-8 or UTF-16.
     delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
-        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
+        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: as in the training
+        dataset if that fits the table; otherwise detected in the header.
     decimal : Literal["point", "comma"] | str, optional
         Decimal separator of a CSV file: `point` or `comma`. Default: as in the training dataset.
     thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
@@ -3967,6 +3988,9 @@ def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[typ
     dates : Literal["day_first", "month_first"] | str, optional
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: as in the training dataset.
+    sheet : str, optional
+        Name of the sheet of an Excel workbook. Default: as in the training dataset if that fits the
+        table; otherwise the first visible sheet.
     probability : bool, optional
         `false` omits the probability.
     interval : bool, optional
@@ -4252,6 +4276,7 @@ class ValidateReading(TypedDict, total=False):
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
     thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
     dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
 
 
 @keywords(ValidateReading)
@@ -4325,8 +4350,10 @@ def validate_reading(dataset_id: str, /, **fields: Unpack[ValidateReading]) -> A
     dates : Literal["day_first", "month_first"] | str, optional
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: detected from the values, if they are unambiguous.
+    sheet : str, optional
+        Name of the sheet of an Excel workbook. Default: the first visible sheet.
     """
-    return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/read/validate", record_of(types.TableCheck), {**fields}, body=["name", "label", "positive", "weight", "group", "query", "item", "labels", "kind", "categorical", "numeric", "drop", "protected", "missing", "strict", "encoding", "delimiter", "decimal", "thousands", "dates"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
+    return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/read/validate", record_of(types.TableCheck), {**fields}, body=["name", "label", "positive", "weight", "group", "query", "item", "labels", "kind", "categorical", "numeric", "drop", "protected", "missing", "strict", "encoding", "delimiter", "decimal", "thousands", "dates", "sheet"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
 def validate_retry(job_id: str, /) -> ApiRequest[types.Valid]:
     """Check a retry.
@@ -4388,6 +4415,7 @@ class ValidateTable(TypedDict, total=False):
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
     thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
     dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
 
 
 @keywords(ValidateTable)
@@ -4459,6 +4487,8 @@ def validate_table(**fields: Unpack[ValidateTable]) -> ApiRequest[types.TableChe
     dates : Literal["day_first", "month_first"] | str, optional
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: detected from the values, if they are unambiguous.
+    sheet : str, optional
+        Name of the sheet of an Excel workbook. Default: the first visible sheet.
     """
     return ApiRequest.of("POST", "/v1/datasets/validate", record_of(types.TableCheck), {**fields}, joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
@@ -4470,6 +4500,7 @@ class ValidateVersion(TypedDict, total=False):
     decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: as in the dataset.']
     thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: as in the dataset.']
     dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: as in the dataset.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: as in the dataset.']
     mode: Annotated[Literal["append", "replace"] | str | None, '`append`: the rows of the old version, followed by those of the upload. `replace`: only those of the upload. Default: `append`.']
 
 
@@ -4498,6 +4529,8 @@ def validate_version(dataset_id: str, /, **fields: Unpack[ValidateVersion]) -> A
     dates : Literal["day_first", "month_first"] | str, optional
         How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
         and 03.04.2026. Default: as in the dataset.
+    sheet : str, optional
+        Name of the sheet of an Excel workbook. Default: as in the dataset.
     mode : Literal["append", "replace"] | str, optional
         `append`: the rows of the old version, followed by those of the upload. `replace`: only those of
         the upload. Default: `append`.

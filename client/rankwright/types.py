@@ -1246,7 +1246,9 @@ class Dataset(Record):
     labels: list[Label] | None
     """The labels of a dataset of kind `multilabel`; otherwise null."""
     dialect: dict[str, str] | None
-    """How the text of the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`."""
+    """How the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`, `sheet`. For a
+    workbook of several sheets, `sheet` is the one that was read.
+    """
     columns: list[Column]
     """Profiles of the columns. Empty until the table has been read."""
     errors: list[TableFault]
@@ -3198,8 +3200,9 @@ class Model(Record):
     features: list[ModelFeature]
     """The features, in the order of the artifact."""
     dialect: dict[str, str] | None = None
-    """How the training table writes numbers and dates: `decimal`, `thousands` and `dates`. CSV rows and
-    query parameters to score are read in the same way. Null: the default notation.
+    """How the text of the training table is written: `decimal`, `thousands` and `dates`. CSV rows and
+    query parameters to score are read in the same way. `encoding`, `delimiter` and `sheet`, if the
+    upload set them, apply to tables to score that they fit. Null: the defaults.
     """
     rows: ModelRows
     """Numbers of rows of the dataset, of training and of validation."""
@@ -3864,7 +3867,7 @@ class PointsCutoff(Record):
     """Fraction of the positive validation rows that are flagged. Null without validation."""
 
 class Preview(Record):
-    """The first rows of a ready dataset."""
+    """The first rows of a table."""
 
     columns: list[str]
     """Names of the columns."""
@@ -4674,6 +4677,10 @@ class ScoreTableCheck(Record):
     """Up to 100 columns of the rows that are not read, such as the model's label. Null if no rows were
     sent.
     """
+    sheet: str | None = None
+    """Name of the sheet that was read. Null if no workbook was sent."""
+    sheets: list[str] | None = None
+    """Names of the workbook's sheets that can be read. Null if no workbook was sent."""
 
 class Scorecard(Record):
     """The model as a scorecard."""
@@ -4933,6 +4940,12 @@ class TableCheck(Record):
     """Profiles of the columns."""
     warnings: list[TableWarning]
     """How values would be changed because they cannot be used as they are, and what columns may mean."""
+    sheet: str | None
+    """Name of the sheet that was read. Null if the table is not a workbook."""
+    sheets: list[str] | None
+    """Names of the workbook's sheets that can be read, in its order. Null if the table is not a workbook."""
+    preview: Preview
+    """The first rows, as they would be stored."""
 
 class TableFault(Record):
     """An error in a table, with its location."""
@@ -4945,6 +4958,12 @@ class TableFault(Record):
     """Line number, from 1. Null if the error has no line."""
     column: str | None = None
     """Name of the column. Null if the error has no column."""
+    sheet: str | None = None
+    """Name of the sheet. Null if the table is not in a workbook."""
+    cell: str | None = None
+    """Address of the cell in the sheet, such as C3. Null if the error has no cell."""
+    sheets: list[str] | None = None
+    """Names of the workbook's sheets that can be read, if there are several: one for `sheet`."""
     suggestion: dict[str, str] | None = None
     """Upload fields that may correct the error, with a value for each: for example the likely label or
     positive value. Null if there is no suggestion.

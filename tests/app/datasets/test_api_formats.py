@@ -13,11 +13,12 @@ import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xlsxwriter
 
 from app.ingest.formats import CSV, JSON_ARRAY, NDJSON, PARQUET, XLSX
-from tests.app.ingest.test_workbooks import book, cell
+from tests.app.ingest.test_workbooks import Cells, book, cell, sheets
 from tests.app.live_service import Service
-from tests.app.refusals import refused
+from tests.app.refusals import everything, refused
 
 ROWS = [{"a": float(i), "left": "yes" if i % 3 else "no"} for i in range(12)]
 TEXT = "a,left\n" + "".join(f"{row['a']},{row['left']}\n" for row in ROWS)
@@ -172,3 +173,117 @@ def test_a_nested_column_s_refusal_names_drop(service: Service, client: httpx.Cl
     answer = client.post("/v1/datasets", params={"label": "left", **error["suggestion"]}, **asked)
     service.work()
     assert client.get(answer.headers["Location"]).json()["status"] == "ready"
+
+
+SECOND: Cells = [["x", "y"], [1, 2]]
+
+
+@pytest.fixture
+def two_sheets(tmp_path: Path) -> bytes:
+    """Return a workbook whose table is the second sheet, beside a hidden one and a title above a header."""
+    loans: Cells = [["a", "left"], *([row["a"], row["left"]] for row in ROWS)]
+    titled: Cells = [["Loans, May"], [], *loans]
+    made: dict[str, Cells | None] = {"notes": SECOND, "loans": loans, "May": titled, "old": loans}
+    return sheets(tmp_path / "two", made, hidden=["old"]).read_bytes()
+
+
+def test_a_workbook_is_checked_without_being_stored(
+    service: Service, client: httpx.Client, two_sheets: bytes
+) -> None:
+    before = everything(service)
+
+    def check(sheet: str | None, **more: Any) -> httpx.Response:
+        params = {"label": "left"} | ({} if sheet is None else {"sheet": sheet})
+        asked = {"params": params, "headers": {"Content-Type": XLSX}, "content": two_sheets} | more
+        return client.post("/v1/datasets/validate", **asked)
+
+    found = check("loans").json()
+    assert (found["sheet"], found["sheets"]) == ("loans", ["notes", "loans", "May"])
+    assert (found["rows"], found["positives"]) == (12, 8)
+    assert found["preview"]["columns"] == ["a", "left"]
+    assert found["preview"]["data"][:2] == [[0.0, "no"], [1.0, "yes"]]
+    for sheet, parameter in (("Q3", "sheet"), ("old", "sheet"), ("May", None), (None, None)):
+        code = "invalid_table" if sheet else "unknown_column"  # the first sheet has no label
+        problem = refused(check(sheet), 422, code)
+        assert problem["errors"][0]["sheets"] == ["notes", "loans", "May"]
+        assert problem["errors"][0].get("parameter") == parameter
+    assert "sheet 'notes'" in check(None).json()["detail"]
+    for name in ("", "x" * 256):
+        problem = refused(check(name), 422, "invalid")
+        assert problem["errors"][0]["parameter"] == "sheet"
+    text = check("loans", headers={"Content-Type": CSV}, content=TEXT)
+    assert refused(text, 422, "invalid")["errors"][0]["parameter"] == "sheet"
+    assert (
+        check(
+            "loans", params={"label": "left", "sheet": "loans"}, content=two_sheets[:-50]
+        ).status_code
+        == 422
+    )
+    plain = client.post("/v1/datasets/validate", headers={"Content-Type": CSV}, content=TEXT).json()
+    assert (plain["sheet"], plain["sheets"]) == (None, None)
+    assert plain["preview"]["data"][0] == [0.0, "no"]
+    assert everything(service) == before
+
+
+def test_a_workbook_to_check_is_refused_at_its_size(service: Service, client: httpx.Client) -> None:
+    path, headers = "/v1/datasets/validate", {"Content-Type": XLSX}
+    made = io.BytesIO()
+    with xlsxwriter.Workbook(made, {"in_memory": True}) as large:
+        sheet = large.add_worksheet("loans")
+        for row in range(2000):
+            sheet.write_row(row, 0, [row, "x" * 30])
+    with service.setting(max_score_bytes=100_000):
+        problem = refused(
+            client.post(path, headers=headers, content=made.getvalue()), 422, "too_large"
+        )
+    assert "'loans'" in problem["detail"]
+    with service.setting(max_body_bytes=1000):
+        refused(client.post(path, headers=headers, content=made.getvalue()), 413, "too_large")
+    assert (
+        client.post(path, headers=headers, content=made.getvalue()).status_code == 422
+    )  # one value
+
+
+def test_a_dataset_says_which_sheet_it_is(
+    service: Service, client: httpx.Client, two_sheets: bytes, workbook: bytes
+) -> None:
+    headers = {"Content-Type": XLSX}
+
+    def read(path: str, body: bytes, **params: str) -> dict[str, Any]:
+        answer = client.post(path, params=params, headers=headers, content=body)
+        assert answer.status_code == 202, answer.text
+        service.work()
+        found: dict[str, Any] = client.get(answer.headers["Location"]).json()
+        return found
+
+    wrong = read("/v1/datasets", two_sheets, label="left", sheet="Q3")
+    assert wrong["status"] == "invalid"
+    assert wrong["errors"][0]["sheets"] == ["notes", "loans", "May"]
+    again = client.post(f"/v1/datasets/{wrong['id']}/read", json={"sheet": "loans"})
+    assert again.status_code == 202, again.text
+    service.work()
+    first = client.get(again.headers["Location"]).json()
+    assert (first["status"], first["dialect"]) == ("ready", {"sheet": "loans"})
+    alone = read("/v1/datasets", workbook, label="left")
+    assert alone["dialect"] is None  # there was no choice
+    # A version has the sheet of its parent, unless it says otherwise.
+    versions = f"/v1/datasets/{first['id']}/versions"
+    assert read(versions, two_sheets)["rows"] == 24
+    assert read(versions, two_sheets, mode="replace")["dialect"] == {"sheet": "loans"}
+    other = read(versions, workbook, mode="replace")
+    assert other["errors"][0]["suggestion"] == {"sheet": "rows"}
+    assert read(versions, workbook, mode="replace", sheet="rows")["status"] == "ready"
+    as_text = client.post(
+        versions, params={"mode": "replace"}, headers={"Content-Type": CSV}, content=TEXT
+    )
+    service.work()
+    assert client.get(as_text.headers["Location"]).json()["status"] == "ready"
+
+
+def test_other_files_of_office_are_refused_in_words(client: httpx.Client) -> None:
+    magic = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
+    locked = magic + "EncryptedPackage".encode("utf-16-le") + bytes(600)
+    for body, said in ((magic, ".xls"), (locked, "password")):
+        for kind in (XLSX, CSV, "application/vnd.ms-excel"):
+            answer = client.post("/v1/datasets", files={"file": ("t.xls", body, kind)})
+            assert said in refused(answer, 415, "unsupported_media_type")["detail"]

@@ -291,6 +291,9 @@ def test_parts_of_other_types(service: Service, client: httpx.Client, sentences:
             "part": 2,
             "column": "a",
             "line": None,
+            "sheet": None,
+            "cell": None,
+            "sheets": None,
             "suggestion": None,
             "values": None,
         }

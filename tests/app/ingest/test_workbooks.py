@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import xlsxwriter
 
 from app.ingest import archives, workbook
-from app.ingest.detection import find_format
+from app.ingest.detection import find_foreign, find_format
 from app.ingest.errors import BadTable, Errors
 from app.ingest.formats import ARROW, ARROW_FILE, CSV, JSON_ARRAY, NDJSON, PARQUET, XLSX
-from app.ingest.readers import open_source
+from app.ingest.readers import bounded, open_source
+from app.ingest.rows import Source
 from app.ingest.value_columns import MissingTokens
 from tests.sentences import Sentences
 
@@ -134,7 +137,7 @@ def test_a_small_workbook_takes_no_more_than_it_may(
     path = book(tmp_path / "bomb.xlsx", rows, texts)
     assert path.stat().st_size < 20_000
 
-    def untouched(_: Path) -> None:
+    def untouched(*_: object) -> None:
         raise AssertionError("it was handed on")
 
     monkeypatch.setattr(workbook, "rows_of", untouched)
@@ -149,23 +152,225 @@ def test_what_is_no_workbook_is_refused(tmp_path: Path) -> None:
     for parts, said in (
         ({"xl/worksheets/sheet1.xml": doctype}, "DTD"),
         ({"xl/worksheets/sheet1.xml": "<worksheet"}, "damaged"),
-        ({"xl/worksheets/sheet1.xml": f"<worksheet {MAIN}/>"}, "empty"),
+        ({"xl/worksheets/sheet1.xml": f"<worksheet {MAIN}/>"}, "no cell has a value"),
         ({"xl/workbook.xml": f"<workbook {MAIN}/>"}, "no visible sheet"),
         ({"xl/workbook.xml": "no XML"}, "damaged"),
     ):
         book(path, ROWS, TEXTS, **parts)
         with pytest.raises(BadTable, match=said):
             read(path)
-    whole = book(path, ROWS, TEXTS).read_bytes()
+    whole, intact = book(path, ROWS, TEXTS).read_bytes(), read(path)[1]
     for cut in range(40, len(whole), len(whole) // 40):
         path.write_bytes(whole[:cut] + whole[cut + 9 :])
-        with pytest.raises(BadTable):
-            read(path, XLSX)
+        try:
+            rows = read(path, XLSX)[1]
+        except BadTable:
+            continue
+        assert rows == intact  # the damage is in a part that is not read
     book(path, ROWS, TEXTS)
     with zipfile.ZipFile(path, "a") as file, pytest.warns(UserWarning, match="Duplicate"):
         file.writestr("xl/styles.xml", PARTS["xl/styles.xml"])
     with pytest.raises(BadTable, match="twice"):
         read(path)
+
+
+Cells = list[list[Any]]
+LOANS: Cells = [["amount", "default"], [100.5, "no"], ["23,5", "yes"]]
+
+
+def sheets(path: Path, tables: Mapping[str, Cells | None], hidden: Iterable[str] = ()) -> Path:
+    """Write a workbook with these sheets; None is a chart."""
+    with xlsxwriter.Workbook(path) as made:
+        for name, rows in tables.items():
+            if rows is None:
+                chart = made.add_chart({"type": "line"})
+                chart.add_series({"values": "=loans!$A$2:$A$3"})
+                made.add_chartsheet(name).set_chart(chart)
+                continue
+            sheet = made.add_worksheet(name)
+            for number, row in enumerate(rows):
+                sheet.write_row(number, 0, row)
+            if name in hidden:
+                sheet.hide()
+    return path
+
+
+def read_sheet(
+    path: Path, sheet: str | None = None, inherited: Mapping[str, str] | None = None, **limits: int
+) -> tuple[Source, list[dict[str, Any]]]:
+    """Return the source of a sheet, and its rows as text."""
+    payload = {
+        "path": str(path),
+        "content_type": XLSX,
+        "content_encoding": None,
+        "limits": {**LIMITS, **limits},
+        "workdir": str(path.parent),
+        "dialect": None if sheet is None else {"sheet": sheet},
+        "inherited": inherited,
+    }
+    with ExitStack() as stack:
+        source = open_source(payload, stack, MissingTokens(None))
+        return source, [
+            row for batch in source.batches(Errors()) for row in batch.batch.to_pylist()
+        ]
+
+
+def test_a_sheet_is_read_by_its_name(tmp_path: Path) -> None:
+    path = sheets(
+        tmp_path / "t.xlsx",
+        {"notes": [["x", "y"], [1, 2]], "curve": None, "loans": LOANS, "old": LOANS},
+        hidden=["old"],
+    )
+    source, rows = read_sheet(path, "loans")
+    assert (source.sheet, source.sheets) == ("loans", ["notes", "loans"])
+    assert rows == [{"amount": "100.5", "default": "no"}, {"amount": "23,5", "default": "yes"}]
+    assert read_sheet(path, "LOANS")[1] == rows  # a spreadsheet ignores case, too
+    assert read_sheet(path)[0].sheet == "notes"
+    assert read_sheet(path, inherited={"sheet": "loans"})[1] == rows
+    assert read_sheet(path, "notes", {"sheet": "loans"})[0].sheet == "notes"
+    alone = sheets(tmp_path / "alone.xlsx", {"Q3": LOANS, "old": LOANS}, hidden=["old"])
+    source, found = read_sheet(alone, inherited={"sheet": "loans"})
+    assert (source.sheet, source.sheets, found) == ("Q3", ["Q3"], rows)
+    assert [each.name for each in tmp_path.iterdir() if each.is_dir()] == []
+
+
+def test_a_workbook_of_many_sheets_costs_one(tmp_path: Path) -> None:
+    many = {"loans": LOANS, "large": [["x", "y"], *([[1, 2]] * 600)]}
+    path = sheets(tmp_path / "t.xlsx", many)
+    assert len(read_sheet(path, cells=50)[1]) == 2
+    with pytest.raises(BadTable, match="at most 50 cells") as caught:
+        read_sheet(path, "large", cells=50)
+    assert (caught.value.code, caught.value.errors[0]["sheet"]) == ("too_large", "large")
+
+
+def test_a_sheet_that_cannot_be_read_is_refused(tmp_path: Path, sentences: Sentences) -> None:
+    title: Cells = [["Loans 2026"], [], ["amount", "term", "default"], [1, 2, "no"]]
+    path = sheets(
+        tmp_path / "t.xlsx",
+        {"notes": [], "curve": None, "loans": LOANS, "titled": title, "old": LOANS},
+        hidden=["old"],
+    )
+    readable = ["notes", "loans", "titled"]
+    for wanted, inherited in (
+        *((name, None) for name in ("Q3", "old", "curve", "notes", "titled")),
+        (None, {"sheet": "credits"}),
+    ):
+        with sentences.raises(BadTable) as caught:
+            read_sheet(path, wanted, inherited)
+        error = caught.value.errors[0]
+        assert error["sheets"] == readable
+        assert (error.get("parameter") == "sheet") == (wanted not in ("notes", "titled"))
+        assert error.get("line") == (1 if wanted == "titled" else None)
+    for name, tables, hidden, suggestion in (
+        ("empty", {"notes": [], "loans": LOANS}, [], {"sheet": "loans"}),
+        ("single", {"loans": LOANS}, [], {"sheet": "loans"}),
+        ("chart", {"curve": None, "loans": LOANS}, ["loans"], None),
+    ):
+        path = sheets(tmp_path / f"{name}.xlsx", tables, hidden)
+        with sentences.raises(BadTable) as caught:
+            read_sheet(path, "Q3" if name == "single" else None)
+        assert caught.value.errors[0].get("suggestion") == suggestion
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_title"),
+    [
+        ([["a", "b"], [1, 2]], False),
+        ([["", "a", "b"], [0, 1, 2], [1, 2, 3]], False),  # a row index has no name
+        ([["a"], [1], [2]], False),
+        ([["title"], ["a", "b"], [1, 2]], True),
+        ([["title", "", "", "as of May"], ["a", "b", "c", "d", "e"], [1, 2, 3, 4, 5]], True),
+        ([[], ["title"], [], ["a", "b"]], True),
+        ([["a", "b", "c"], [1, "", ""], ["", "", ""], ["", 2, ""]], False),
+    ],
+)
+def test_a_title_above_the_header_is_refused(tmp_path: Path, rows: Cells, is_title: bool) -> None:
+    path = sheets(tmp_path / "t.xlsx", {"loans": rows})
+    if not is_title:
+        read_sheet(path)
+        return
+    with pytest.raises(BadTable, match="must be the header"):
+        read_sheet(path)
+
+
+def test_errors_in_a_sheet_name_its_cells(tmp_path: Path) -> None:
+    rows = [["", "note", "amount"], ["", "two\nlines\r\nor three", 1.0], [], ["", "x", 2.0]]
+    path = sheets(tmp_path / "t.xlsx", {"loans": rows, "notes": []})
+    payload: dict[str, Any] = {"path": str(path), "content_type": XLSX, "content_encoding": None}
+    payload |= {"limits": LIMITS, "workdir": str(tmp_path)}
+
+    def refuse() -> None:
+        errors = Errors()
+        with ExitStack() as stack:
+            source = open_source(payload, stack, MissingTokens(None))
+            for batch in source.batches(errors):
+                assert batch.lines is not None
+                assert batch.lines.tolist() == [2, 4]
+                batch.report(errors, "amount", np.array([False, True]), lambda _: "too small")
+            raise errors.summarise()
+
+    with pytest.raises(BadTable) as caught:
+        refuse()
+    assert caught.value.detail == "sheet 'loans', cell C4, column 'amount': too small"
+    assert caught.value.errors == [
+        {"line": 4, "column": "amount", "detail": "too small", "sheet": "loans", "cell": "C4"}
+        | {"sheets": ["loans", "notes"]}
+    ]
+
+
+def test_a_workbook_that_lies_about_its_parts_is_measured(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    intact = read(book(path, ROWS, TEXTS))[1]
+    large = (
+        f"<worksheet {MAIN}><sheetData><row>{cell('XFD1048576', 1)}</row></sheetData></worksheet>"
+    )
+    link = '<Relationship Id="r1" Type="{}/worksheet" Target="{}"/>'
+    for target in ("sharedStrings.xml", "/xl/styles.xml", "../xl/media/x.xml"):
+        links = link.format(OFFICE, target) + link.format(OFFICE, "worksheets/sheet1.xml")
+        for order in (links, link.format(OFFICE, "worksheets/sheet1.xml") + links):
+            part = target.removeprefix("../").removeprefix("/")
+            part = part if part.startswith("xl/") else f"xl/{part}"
+            text = f'<Relationships xmlns="{PACKAGE}/relationships">{order}</Relationships>'
+            book(path, ROWS, TEXTS, **{"xl/_rels/workbook.xml.rels": text, part: large})
+            with suppress(BadTable):
+                assert read(path)[1] == intact
+    links = f'<Relationships xmlns="{PACKAGE}/relationships">{link.format(OFFICE, "none.xml")}</Relationships>'
+    book(path, ROWS, TEXTS, **{"xl/_rels/workbook.xml.rels": links})
+    with pytest.raises(BadTable, match="damaged"):
+        read(path)
+
+
+def test_days_may_be_counted_from_1904(tmp_path: Path) -> None:
+    path = book(
+        tmp_path / "t.xlsx",
+        ROWS,
+        TEXTS,
+        **{
+            "xl/workbook.xml": PARTS["xl/workbook.xml"].replace(
+                "<sheets>", '<workbookPr date1904="1"/><sheets>'
+            )
+        },
+    )
+    assert read(path)[1][0]["day"] == "2030-03-24"
+
+
+def test_other_files_of_office_are_recognized(tmp_path: Path, sentences: Sentences) -> None:
+    path = tmp_path / "t.xls"
+    magic = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(512)
+    for text in (b"", "EncryptedPackage".encode("utf-16-le")):
+        path.write_bytes(magic + text + bytes(512))
+        sentences(find_foreign(path))
+    path.write_bytes(b"a,b\n1,2\n")
+    assert find_foreign(path) is None
+
+
+def test_a_workbook_is_bounded_before_it_is_checked(tmp_path: Path) -> None:
+    path = sheets(tmp_path / "t.xlsx", {"loans": LOANS})
+    limits = bounded(path, XLSX, None, {"columns": 10, "rows": 9_000_000}, 1 << 20, tmp_path)[
+        "limits"
+    ]
+    assert limits["cells"] * 100 < 1 << 20
+    assert limits["rows"] < 9_000_000
 
 
 TABLE = b"number,text\n1,x\n2.5,\n"
