@@ -97,6 +97,7 @@ async def _show(
     rounding, _ = await attempt(of.rounding(on=cast(Any, on), **cast(Any, scale)), 409, 422, 429)
     fields = _fields_of(found)
     values = fields if given is None else {**fields, **given}
+    edited = _edited(found, fields, values)
     status = 422 if faults or wrong else problem["status"] if problem else 200
     return show_tab(
         page,
@@ -106,7 +107,9 @@ async def _show(
         status,
         found=found,
         values=values,
-        edited=_edited(found, fields, values),
+        edited=edited,
+        unfolded=_unfolded(edited, faults or {}),
+        warnings=[_warnings(each) for each in found.features],
         faults=faults or {},
         problem=problem or wrong,
         labels=SCALE,
@@ -180,6 +183,26 @@ def _edited(found: ModelBins, before: Fields, now: Mapping[str, str]) -> list[bo
     """Return whether the fields of each feature differ from the bins of the model."""
     names = {name for name, value in before.items() if now.get(name, value).strip() != value}
     return [any(name.split(".")[1] == str(j) for name in names) for j in range(len(found.features))]
+
+
+def _unfolded(edited: Sequence[bool], faults: Mapping[str, str]) -> list[bool]:
+    """Return whether the bins of each feature are shown at first: those of edited features and of wrong fields, or of
+    the first feature, which has the highest IV.
+    """
+    wrong = {name.split(".")[1] for name in faults}
+    shown_first = [each or str(j) in wrong for j, each in enumerate(edited)]
+    return shown_first if any(shown_first) else [j == 0 for j in range(len(edited))]
+
+
+def _warnings(of: BinnedFeature) -> list[str]:
+    """Return what a person should look at in the bins of a feature."""
+    found = []
+    if (of.held_out_iv or of.iv).sparse:
+        found.append("sparse bins")
+    woes = [each.train.woe for each in of.bins if each.of == "values"]
+    if woes not in (sorted(woes), sorted(woes, reverse=True)):
+        found.append("WOE not monotone")
+    return found
 
 
 def _merge(found: ModelBins, given: Fields, asked: str) -> None:

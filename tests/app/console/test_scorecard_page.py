@@ -7,6 +7,7 @@ from collections.abc import Callable
 from html import unescape
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.app.console.plain_browser import PlainBrowser, alert
@@ -47,6 +48,13 @@ def fields_of(page: str) -> dict[str, str]:
     return {name: unescape(value) for name, value in found}
 
 
+def unfolded(page: str) -> list[int]:
+    """Return the numbers of the features whose bins are shown."""
+    folds = re.findall(r'<details class="[^"]*"( open)?>\s*<summary><h3>', page)
+    assert folds
+    return [j for j, shown in enumerate(folds) if shown]
+
+
 def test_it_shows_the_values_of_the_api(world: World) -> None:
     browser = PlainBrowser(world.service)
     page = browser.read(f"{world.page}?points=500")
@@ -69,6 +77,7 @@ def test_merging_edits_the_fields_and_trains_nothing(world: World) -> None:
         j = name.split(".")[1]
         if name.startswith("edges") and ";" in value:
             answer = browser.post(world.page, **fields, merge=f"{j}.0")
+            assert unfolded(answer.text) == [int(j)]
             assert fields_of(answer.text)[name] == value.partition(";")[2].strip()
         if name == f"group.{j}.0":
             answer = browser.post(world.page, **fields, merge=f"{j}.0")
@@ -109,12 +118,14 @@ def test_a_refit_trains_with_the_edited_bins(world: World) -> None:
 def test_bad_values_are_shown_beside_their_fields(world: World) -> None:
     browser = PlainBrowser(world.service)
     fields = fields_of(browser.read(world.page))
+    assert unfolded(browser.read(world.page)) == [0]
     edges = next(name for name in fields if name.startswith("edges"))
     group = next(name for name in fields if name.startswith("group"))
     for name, value in ((edges, "3; x"), (edges, "nan"), (group, "a"), (group, "")):
         answer = browser.post(world.page, **fields | {name: value}, refit="yes")
         assert answer.status_code == 422
         assert f'aria-describedby="e-{name}"' in answer.text
+        assert unfolded(answer.text) == [int(name.split(".")[1])]
     answer = browser.post(world.page, **fields | {edges: "5; 3"}, refit="yes")
     assert answer.status_code == 422
     assert "5" in alert(answer.text)
@@ -154,13 +165,57 @@ def test_other_models_have_no_workshop(world: World) -> None:
     PlainBrowser(world.service).read(f"/console/models/{other}/bins", 404)
 
 
+def many_features(rows: int = 400, features: int = 20) -> str:
+    """Return a CSV with so many numeric features, the first of which have information."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, features))
+    bad = X[:, :4].sum(axis=1) + rng.normal(size=rows) > 1.0
+    lines = [",".join([*(f"x{j}" for j in range(features)), "bad"])]
+    for row, label in zip(X.tolist(), bad.tolist(), strict=True):
+        lines.append(",".join([*(f"{value:.3f}" for value in row), "yes" if label else "no"]))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def long_page(world: World) -> str:
+    """The workshop of a scorecard of twenty features."""
+    dataset = world.service.upload(world.api, many_features(), label="bad", positive="yes")
+    job = world.service.train(world.api, dataset, algorithm={"name": "scorecard"}, name="long")
+    return f"/console/models/{job['output']['id']}/bins"
+
+
 @pytest.mark.parametrize(("width", "dark"), [(390, False), (1440, True)])
 def test_it_fits_the_window(
-    world: World, visit: Callable[..., Any], width: int, dark: bool
+    world: World, long_page: str, visit: Callable[..., Any], width: int, dark: bool
 ) -> None:
     window = visit(world.service, width=width, dark=dark)
     page = window.sign_in(world.service.key())
-    page.goto(world.service.url + world.page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    page.locator('button[name="merge"]').first.click()
-    assert page.locator(".badge", has_text="edited").count() >= 1
+    window.open(long_page)
+    window.check()
+    assert page.evaluate("document.documentElement.scrollHeight") < (
+        3_200 if width > 1000 else 5_500
+    )
+    page.locator('button[name="merge"]:visible').first.click()
+    assert page.locator("details.feature[open] .badge", has_text="edited").is_visible()
+
+
+def test_a_fold_opens_by_link_and_by_keyboard(
+    world: World, long_page: str, visit: Callable[..., Any]
+) -> None:
+    window = visit(world.service, script=False)
+    page = window.sign_in(world.service.key())
+    window.open(long_page)
+    page.locator('a[href="#feature-7"]').click()
+    page.locator("#edges\\.7").fill("-1; 0; 1")
+    summary = page.locator("details.feature > summary").nth(5)
+    summary.focus()
+    page.keyboard.press("Enter")
+    page.locator("#edges\\.5").fill("0; 1")
+    merge = page.locator('button[name="merge"]:visible').first
+    assert merge.get_attribute("formaction")
+    merge.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelectorAll('details.feature .badge').length > 1")
+    assert page.locator("#edges\\.7").input_value() == "-1; 0; 1"
+    assert page.locator("#edges\\.7").is_visible()
+    assert page.locator("#edges\\.5").is_visible()
