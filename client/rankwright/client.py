@@ -1131,6 +1131,42 @@ class _BatchScoresOperations(_Collection):
         """
         return self._make(BatchScore, AsyncBatchScore, (yield from ask(api.read_batch_score(id))))
 
+    @operation
+    @keywords_of(api.validate_batch_score)
+    def check(
+        self,
+        model: Any,
+        table: Table,
+        /,
+        *,
+        media_type: str | None = None,
+        **fields: Unpack[api.ValidateBatchScore],
+    ) -> Steps[types.ScoreTableCheck]:
+        """Check rows as `Client.score_batch` would, without scoring them.
+
+        Parameters
+        ----------
+        model : Model or str
+            The model, its id or its reference.
+        table : Dataset, or anything that `Client.upload` takes
+            The rows, as for `Client.score_batch`.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+
+        Returns
+        -------
+        types.ScoreTableCheck
+            The number of rows, and the columns that are ignored.
+
+        Raises
+        ------
+        Invalid
+            The model cannot score the rows.
+        """
+        fields["model"] = _ref(model)
+        request = api.validate_batch_score(**fields)
+        return (yield from ask(_with_rows(request, table, media_type, fields)))
+
 
 class BatchScores(_BatchScoresOperations, Blocking):
     """Your batch scores, tables that jobs score: list and read them. It is `client.batch_scores`.
@@ -1556,20 +1592,7 @@ class _ClientOperations(ApiObject):
             Scoring failed.
         """
         fields["model"] = _ref(model)
-        request = api.create_batch_score(**fields)
-        if isinstance(table, (Dataset, AsyncDataset)):
-            keep = fields.get("keep")
-            columns = keep.split(",") if isinstance(keep, str) else keep
-            said = {name: value for name, value in request.query.items() if name != "ignore"}
-            request.set_json(
-                {**said, "dataset_id": table.id, **({"keep": [*columns]} if columns else {})}
-            )
-            request.query = {}
-        else:
-            body = body_of(table, media_type)
-            if body.media_type == MEDIA_TYPES[".json"]:  # of which this address reads a dataset
-                body = replace(body, media_type=NDJSON)  # the bytes tell an array
-            with_table(request, body, _progress(progress, body.kind == "file"))
+        request = _with_rows(api.create_batch_score(**fields), table, media_type, fields, progress)
         made = yield from ask(request)
         return (yield from self._ended(self._make(BatchScore, AsyncBatchScore, made), wait))
 
@@ -1646,6 +1669,29 @@ class _ClientOperations(ApiObject):
         path = f"/health/{segment(what)}"
         request = ApiRequest("GET", path, read=record_of(types.Health), repeatable=False)
         return (yield from ask(request))
+
+
+def _with_rows(
+    request: ApiRequest[S],
+    table: Table,
+    media_type: str | None,
+    fields: Mapping[str, Any],
+    progress: Progress | bool | None = None,
+) -> ApiRequest[S]:
+    """Return a request for the scores of a table with its rows, or with the id of a dataset."""
+    if isinstance(table, (Dataset, AsyncDataset)):
+        keep = fields.get("keep")
+        columns = keep.split(",") if isinstance(keep, str) else keep
+        said = {name: value for name, value in request.query.items() if name != "ignore"}
+        request.set_json(
+            {**said, "dataset_id": table.id, **({"keep": [*columns]} if columns else {})}
+        )
+        request.query = {}
+        return request
+    body = body_of(table, media_type)
+    if body.media_type == MEDIA_TYPES[".json"]:  # of which this address reads a dataset
+        body = replace(body, media_type=NDJSON)  # the bytes tell an array
+    return with_table(request, body, _progress(progress, body.kind == "file"))
 
 
 def _progress(given: Progress | bool | None, is_file: bool) -> Progress | None:

@@ -52,6 +52,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "list_datasets": ("datasets.list", ()),
     "validate_table": ("datasets.check", ([{"a": 1}],)),
     "validate_job": ("jobs.check", ("ds_1",)),
+    "validate_batch_score": ("batch_scores.check", ("m", [{"a": 1}])),
     "upload_dataset": ("upload", ([{"a": 1}],)),
     "delete_dataset": ("dataset.delete", ()),
     "read_dataset": ("datasets.get", ("ds_1",)),
@@ -154,7 +155,7 @@ NO_PART = {
     "metrics",  # for Prometheus
     # The client checks what is written by hand or comes from elsewhere: tables and jobs.
     *(f"validate_{of}" for of in ("reading", "version", "retry", "calibration", "evaluation")),
-    *(f"validate_{of}" for of in ("comparison", "batch_score", "key", "rotation", "comment")),
+    *(f"validate_{of}" for of in ("comparison", "key", "rotation", "comment")),
 }
 PAGED = {"limit", "after"}
 DOWNLOADED = {"format", "max_points", "band", "on", "width", "kind"}
