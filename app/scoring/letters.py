@@ -18,6 +18,7 @@ from app.platform.sql import Reading, Session
 from app.scoring import reasons
 from app.scoring.json_rows import JsonRows
 from app.scoring.reasons import Reasoner, ReasonOptions, spell_value
+from app.scoring.schemas import RowIdValue
 from app.scoring.scorecard import LOG_ODDS
 from app.scoring.service import Served
 
@@ -40,9 +41,7 @@ class LetterReason(Resource):
 class Letter(Resource):
     """The letter of a row."""
 
-    id: str | None = Field(
-        description="Id of the row. Null unless the request names a field of ids."
-    )
+    id: RowIdValue
     score: float = Field(description="Score of the row.")
     reasons: list[LetterReason] = Field(description="The reasons, the largest contribution first.")
     text: str = Field(

@@ -13,6 +13,7 @@ from app.http.schemas import ModelId, Resource
 from app.platform.documents import HeldOutBins
 from app.platform.errors import Invalid, shown
 from app.scoring.json_rows import JsonRows
+from app.scoring.schemas import RowIdValue
 from app.scoring.scorecard import Scale, Scorecard, make_scorecard
 from app.scoring.service import Served
 
@@ -34,9 +35,7 @@ class FeaturePoints(Resource):
 class RowPoints(Resource):
     """The points of a row: `base_points` and those of its features add up to `points`."""
 
-    id: str | None = Field(
-        description="Id of the row. Null unless the request names a field of ids."
-    )
+    id: RowIdValue
     score: float = Field(description="Score of the model: the log odds of a positive.")
     points: float = Field(description="Points of the row.")
     rounded: int = Field(

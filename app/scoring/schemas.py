@@ -191,8 +191,8 @@ NoProbability = Annotated[
 ]
 
 
-_ID = Annotated[
-    float | bool | str | None,
+RowIdValue = Annotated[
+    int | float | bool | str | None,
     WithJsonSchema(
         {
             "type": ["string", "number", "boolean", "null"],
@@ -201,7 +201,7 @@ _ID = Annotated[
     ),
 ]
 _IDS = Annotated[
-    list[_ID] | None,
+    list[RowIdValue] | None,
     Field(
         description="Id of each row. Present only if `id` was requested. In a table, this is the column `id`.",
         examples=[["c1", "c2"]],
@@ -276,7 +276,7 @@ class Score(Resource):
     """The score of one row, its position on the validation curve, and the probability that it is positive."""
 
     model_id: ModelId = Field(examples=[_MODEL_ID])
-    id: _ID = None
+    id: RowIdValue = None
     score: float = Field(
         examples=[1.3721],
         description="Score of the row. A higher score means that the row is more likely to be positive.",
@@ -371,7 +371,7 @@ class LabelScore(Resource):
     """The scores of one row by a model with several labels."""
 
     model_id: ModelId = Field(examples=[_MODEL_ID])
-    id: _ID = None
+    id: RowIdValue = None
     scores: dict[str, float] = Field(
         examples=[{"sports": 1.3, "politics": -0.2}], description="Score of each label, by name."
     )
@@ -414,7 +414,7 @@ class Ranking(Resource):
 class Explanation(Resource):
     """One score as a sum: `offset` plus all contributions."""
 
-    id: _ID = None
+    id: RowIdValue = None
     score: float = Field(description="Score of the row.")
     fpr: float | None = Field(
         description="Fraction of the validation negatives with at least this score. Null without a validation "

@@ -192,6 +192,13 @@ def test_ids_come_back(client: httpx.Client, model: str) -> None:
     rows = [{"amount": 3.0, "purpose": "car", "no": "a7"}]
     answer = client.post(f"{model}/points", json={"rows": rows, "id": "no"}).json()
     assert answer["rows"][0]["id"] == "a7"
+    for kind in ("points", "letters"):
+        for value in (7, 2**53 + 1, -1.5, True, None, ""):
+            rows[0]["no"] = value
+            answer = client.post(f"{model}/{kind}", json={"rows": rows, "id": "no"})
+            assert answer.status_code == 200
+            (found,) = answer.json()["rows" if kind == "points" else "letters"]
+            assert (type(found["id"]), found["id"]) == (type(value), value)
 
 
 @pytest.mark.parametrize("scale", SCALES)
