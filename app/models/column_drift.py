@@ -119,9 +119,12 @@ def count_bins(profile: ColumnProfile) -> int:
 
 def bin_numbers(profile: ColumnProfile, values: Floats) -> Bins:
     """Return the bin of each number, intp of shape (n,); NaN is missing."""
-    edges = np.asarray(profile["edges"])
-    found: Bins = np.where(np.isnan(values), len(edges) + 1, np.searchsorted(edges, values))
-    return found
+    edges = profile["edges"] or ()
+    found = np.zeros(len(values), dtype=np.uint8)
+    for edge in edges:  # as numpy.searchsorted, several times as fast for ten bins
+        found += values > edge
+    found[np.isnan(values)] = len(edges) + 1
+    return found.astype(np.intp)
 
 
 def bin_words(

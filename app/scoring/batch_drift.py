@@ -1,7 +1,8 @@
 """The drift of a batch of scored rows, without labels: their scores and their columns against validation and training.
 
-The rows come block by block. A sample of evenly spaced rows is kept, as bins of their columns, so memory is bounded and
-the cost of a long table is that of a short one. The counts of flagged rows are those of all rows.
+The rows come block by block. A sample of evenly spaced rows is kept, so memory is bounded and the cost of a long table
+is that of a short one. Which rows are in it depends only on their number, not on the blocks. The counts of flagged rows
+are those of all rows.
 
 **Verdict.** `shifted` if the scores, or a column that matters to the model, have a significant and at least moderate
 PSI. Tests of a batch are at 1 % for all of them together, because batches recur. `stable` if the interval of the PSI of
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NotRequired
+from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
 
 import numpy as np
 from typing_extensions import TypedDict
@@ -28,6 +29,7 @@ from app.models.column_drift import (
     importance_shares,
     matters_to_model,
     name_columns,
+    outside_range,
     say_column,
     say_scores,
     say_untested,
@@ -117,51 +119,44 @@ class DriftMonitor:
         self._profiles = [] if profile is None else profile["columns"]
         index = {name: i for i, name in enumerate(served.features.names)}
         self._positions = [index[each["name"]] for each in self._profiles]
+        self._numbers = [i for i, each in enumerate(self._profiles) if each["common"] is None]
+        self._words = [i for i, each in enumerate(self._profiles) if each["common"] is not None]
         self._most = max(2, min(_MOST_ROWS, _MAX_CELLS // max(1, len(self._profiles))))
-        self._every, self._rows, self._held = 1, 0, 0
-        self._bins: list[np.ndarray[Any, np.dtype[np.uint8]]] = []
-        self._scores: list[Floats] = []
-        self._outside: dict[str, list[tuple[int, int]]] = {}
+        self._every, self._rows = 1, 0
+        self._parts: list[_SampledPart] = []
         self._flagged = 0
 
     def add(self, batch: Batch, scores: Floats | None) -> None:
         """Add a batch of rows and their scores; None if there are several per row, which are not compared."""
         if (threshold := self._reference.get("threshold")) is not None and scores is not None:
             self._flagged += int(np.count_nonzero(scores >= threshold))
-        while self._held + batch.size // self._every > self._most:  # before rows are binned in vain
-            self._halve()
-        rows = np.arange(-self._rows % self._every, batch.size, self._every)
-        self._rows += batch.size
-        bins = np.empty((len(rows), len(self._profiles)), dtype=np.uint8)
-        for number in range(len(self._profiles)):
-            bins[:, number] = self._bin(number, batch, rows)
-        self._bins.append(bins)
-        self._scores.append(np.empty(0) if scores is None else scores[rows])
-        self._held += len(rows)
+        rows = self._rows + batch.size
+        if -(-rows // self._every) > self._most:
+            while -(-rows // self._every) > self._most:
+                self._every *= 2
+            self._parts = [part.thinned(self._every) for part in self._parts]
+        kept = slice(-self._rows % self._every, None, self._every)
+        n_kept = len(range(batch.size)[kept])
+        # Numbers are binned at the end: most of the first rows will have been dropped by then.
+        numbers = np.empty((len(self._numbers), n_kept))
+        for row, number in enumerate(self._numbers):
+            values = batch.features.get(self._positions[number])
+            numbers[row] = np.nan if values is None else values[kept]
+        words = np.empty((len(self._words), n_kept), dtype=np.uint8)
+        for row, number in enumerate(self._words):
+            words[row] = self._bin_words(number, batch, kept, n_kept)
+        own = np.empty(0) if scores is None else scores[kept]
+        self._parts.append(_SampledPart(self._rows + kept.start, self._every, numbers, words, own))
+        self._rows = rows
 
-    def _bin(self, number: int, batch: Batch, rows: Bins) -> Bins:
-        """Return the bins of some rows in a column."""
+    def _bin_words(self, number: int, batch: Batch, kept: slice, n_kept: int) -> Bins:
+        """Return the bins of the kept rows in a categorical column; an absent column is missing."""
         profile, position = self._profiles[number], self._positions[number]
         texts = batch.texts.get(position)
-        if profile["common"] is not None and texts is not None:
-            return _bin_texts(profile, texts, rows, self._served.features.categories[position])
-        values = batch.features.get(position)
-        if values is None or profile["common"] is not None:  # an absent column is missing
-            return bin_words(profile, [None], None).repeat(len(rows))
-        some = values[rows]
-        if profile["low"] is not None and profile["high"] is not None:
-            outside = np.count_nonzero((some < profile["low"]) | (some > profile["high"]))
-            present = len(some) - np.count_nonzero(np.isnan(some))
-            self._outside.setdefault(profile["name"], []).append((int(outside), int(present)))
-        return bin_numbers(profile, some)
-
-    def _halve(self) -> None:
-        """Keep every other row of the sample."""
-        self._every *= 2
-        if self._bins:
-            bins, scores = np.concatenate(self._bins), np.concatenate(self._scores)
-            self._bins, self._scores = [bins[::2]], [scores[::2]]
-            self._held = len(self._bins[0])
+        if texts is None:
+            return bin_words(profile, [None], None).repeat(n_kept)
+        rows = np.arange(batch.size)[kept]
+        return _bin_texts(profile, texts, rows, self._served.features.categories[position])
 
     def describe(self) -> Json:
         """Return the drift of all rows that were added."""
@@ -169,14 +164,14 @@ class DriftMonitor:
         known = reference["scores"]
         if not isinstance(known, str):
             level = known["level"]
-        bins = np.concatenate(self._bins) if self._bins else np.empty((0, 0), dtype=np.uint8)
+        n_sampled = sum(part.size for part in self._parts)
         found: Json = {
             "verdict": None,
             "summary": "",
             "level": level,
             "alpha": ALPHA,
             "rows": self._rows,
-            "sampled_rows": len(bins),
+            "sampled_rows": n_sampled,
             "scores": None,
             "no_scores": known if isinstance(known, str) else None,
             "flagged": None,
@@ -184,14 +179,14 @@ class DriftMonitor:
             "n_features": 0,
             "reason": None,
         }
-        if len(bins) < MIN_ROWS:
+        if n_sampled < MIN_ROWS:
             summary = f"Not compared: {TOO_FEW}."
             return found | {"verdict": INSUFFICIENT, "reason": TOO_FEW, "summary": summary}
         if (curve := self._served.curve) is not None and not isinstance(known, str):
-            scores = np.concatenate(self._scores)
+            scores = np.concatenate([part.scores for part in self._parts])
             found["scores"] = self._compare_scores(scores, curve, known)
             found["flagged"] = self._compare_flagged(curve, known)
-        features = self._compare_columns(bins, level)
+        features = self._compare_columns(level)
         if found["scores"] is None and not features:
             reason = NO_PROFILE if reference["profile"] is None else found["no_scores"]
             return found | {"reason": reason, "summary": f"Not compared: {reason}."}
@@ -247,24 +242,61 @@ class DriftMonitor:
             "p_value": moved.p_value,
         }
 
-    def _compare_columns(
-        self, bins: np.ndarray[Any, np.dtype[np.uint8]], level: float
-    ) -> list[Json]:
+    def _compare_columns(self, level: float) -> list[Json]:
         profile, importance = self._reference["profile"], self._reference["importance"]
         if profile is None:
             return []
+        numbers, words = (
+            np.concatenate(of_parts, axis=1)
+            for of_parts in zip(*((part.numbers, part.words) for part in self._parts), strict=True)
+        )
+        places = {number: row for row, number in enumerate(self._numbers)}
+        places |= {number: row for row, number in enumerate(self._words)}
         rows, found = SampledRows(grouped=profile["grouped"]), []
         for number, column in enumerate(profile["columns"]):
-            counts = self._outside.get(column["name"], ())
-            present = sum(each[1] for each in counts)
-            outside = sum(each[0] for each in counts) / present if present else None
-            own = bins[:, number].astype(np.intp)
+            outside, place = None, places[number]
+            if column["common"] is None:
+                values = numbers[place]
+                bins, outside = bin_numbers(column, values), outside_range(column, values)
+            else:
+                bins = words[place].astype(np.intp)
             test = compare_column(
-                column, profile, own, rows, level, worth=self._worth, outside=outside
+                column, profile, bins, rows, level, worth=self._worth, outside=outside
             )
             name = column["name"]
             found.append({"name": name, "importance": importance.get(name)} | test)
         return found
+
+
+class _SampledPart(NamedTuple):
+    """The rows of one block in the sample: row `first` of the table, and every `every`-th one after it."""
+
+    first: int
+    every: int
+    numbers: Floats
+    """Values of the numeric columns, (n_numeric, n_rows)."""
+    words: np.ndarray[Any, np.dtype[np.uint8]]
+    """Bins of the categorical columns, (n_categorical, n_rows)."""
+    scores: Floats
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return int(self.numbers.shape[1])
+
+    def thinned(self, every: int) -> _SampledPart:
+        """Return the rows whose number is a multiple of `every`, itself a multiple of the present distance."""
+        step = every // self.every
+        kept = slice(-(self.first // self.every) % step, None, step)
+        first = self.first + kept.start * self.every
+        # Copies: a view would keep all rows in memory.
+        return _SampledPart(
+            first,
+            every,
+            self.numbers[:, kept].copy(),
+            self.words[:, kept].copy(),
+            self.scores[kept].copy(),
+        )
 
 
 def _bin_texts(

@@ -117,28 +117,53 @@ def order_matters(
 
 def _are_alike(parts: Sequence[Bins], n_bins: int, ordered: bool) -> bool:
     """Return True if neighbouring rows are significantly correlated within the parts of a series."""
-    centred = [
-        _contrasts(_indicators(part, n_bins, most=part.size)[0], ordered)
-        for part in parts
-        if part.size > _NEAR
-    ]
-    if not centred:
+    used = [part for part in parts if part.size > _NEAR]
+    if not used:
         return False
-    squares = np.sum([np.einsum("ij,ij->i", each, each) for each in centred], axis=0)
-    products = np.sum(
-        [
-            [np.einsum("ij,ij->i", each[:, lag:], each[:, :-lag]) for lag in range(1, _NEAR + 1)]
-            for each in centred
-        ],
-        axis=0,
-    )
+    moments = [_lagged_moments(part, n_bins, ordered) for part in used]
+    squares, products = (np.sum(of_parts, axis=0) for of_parts in zip(*moments, strict=True))
     varies = squares > 0.0
     if not varies.any():
         return False
-    rows = sum(each.shape[1] for each in centred)
+    rows = sum(part.size for part in used)
     correlations = products[:, varies] / squares[varies] * math.sqrt(rows)
     together = correlations.sum(axis=0) / math.sqrt(_NEAR)
     return bool(max(correlations[0].max(), together.max()) > _EVIDENT)
+
+
+def _lagged_moments(bins: Bins, n_bins: int, ordered: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the sums of squares of `_contrasts` of a series, (n_contrasts,), and of products with each of the lags 1
+    to `_NEAR`, (n_lags, n_contrasts).
+
+    They follow from the counts of pairs of bins at each lag, which are cheaper than the contrasts.
+    """
+    n, shape = bins.size, (n_bins, n_bins)
+    pairs = np.array(
+        [
+            np.bincount(bins[lag:] * n_bins + bins[: n - lag], minlength=n_bins**2).reshape(shape)
+            for lag in range(_NEAR + 1)
+        ]
+    )
+    later, earlier = _totals(pairs.sum(axis=2), ordered), _totals(pairs.sum(axis=1), ordered)
+    if ordered and n_bins > 1:
+        below = pairs.cumsum(axis=1).cumsum(axis=2)[:, :-1, :-1]
+        # The rank, the sum of the contrasts of edges, has the product of each two of them.
+        products = np.column_stack((below.diagonal(axis1=1, axis2=2), below.sum(axis=(1, 2))))
+    else:
+        products = pairs.diagonal(axis1=1, axis2=2)
+    mean, rows = later[0] / n, n - np.arange(_NEAR + 1.0)[:, np.newaxis]
+    centred = products - mean * (later + earlier) + rows * mean**2
+    constant = n * products[0] == later[0] ** 2  # exact: whole numbers
+    centred[:, constant] = 0.0
+    return centred[0], centred[1:]
+
+
+def _totals(counts: NDArray[np.intp], ordered: bool) -> NDArray[np.intp]:
+    """Return the sums of `_contrasts` before they are centred, from the counts of bins, (n_lags, n_bins)."""
+    if not ordered or counts.shape[1] == 1:
+        return counts
+    below = counts.cumsum(axis=1)[:, :-1]
+    return np.column_stack((below, below.sum(axis=1)))
 
 
 def _indicators(bins: Bins, n_bins: int, most: int = MAX_CELLS) -> tuple[FloatArray, int]:

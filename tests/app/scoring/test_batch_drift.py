@@ -113,3 +113,35 @@ def test_rows_without_drift_rarely_alarm(how: str, rows: int, tmp_path: Path) ->
             found = model.compare(population.draw(rows, ties=how == "ties"))
             alarms += found["verdict"] == "shifted"
     assert alarms <= 3  # of 60 at 1 %: more has a probability of 0.3 %
+
+
+def sliced(part: dict[str, np.ndarray], size: int) -> list[dict[str, np.ndarray]]:
+    """Return the rows in blocks of at most `size`."""
+    starts = range(0, len(part["score"]), size)
+    return [{name: each[k : k + size] for name, each in part.items()} for k in starts]
+
+
+@pytest.mark.parametrize("rows", [700, 8192, 8193, 40_000])
+def test_the_blocks_in_which_rows_come_do_not_matter(rows: int, tmp_path: Path) -> None:
+    population = Population(11)
+    model = Monitored(tmp_path, population, 2000)
+    drawn = population.draw(rows, shift=0.1)
+    whole = model.compare(drawn)
+    assert whole["rows"] == rows
+    assert whole["sampled_rows"] == {700: 700, 8192: 8192, 8193: 4097, 40_000: 5000}[rows]
+    for size in (97, 1000, 8192, 30_000):
+        assert model.compare(*sliced(drawn, size)) == whole
+
+
+def test_an_absent_column_is_missing(tmp_path: Path) -> None:
+    population = Population(12)
+    model = Monitored(tmp_path, population, 2000)
+    drawn = population.draw(200)
+    monitor = DriftMonitor(model.reference, model.served)
+    monitor.add(Batch(200, {1: drawn["children"]}, [], {}), drawn["score"])
+    found = monitor.describe()
+    columns = {each["name"]: each for each in found["features"]}
+    assert columns["income"]["missing"] == columns["region"]["missing"] == {"before": 0, "after": 1}
+    assert columns["income"]["out_of_range"] is None
+    assert columns["children"]["missing"]["after"] < 0.2
+    assert found["verdict"] == "shifted"

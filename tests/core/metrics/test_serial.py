@@ -178,6 +178,17 @@ def test_a_table_that_is_sorted_by_its_label_is_no_series() -> None:
     assert not within
 
 
+def test_categories_that_persist_are_a_series() -> None:
+    rng = np.random.default_rng(8)
+    for n_bins in (2, 7):
+        drawn = rng.integers(0, n_bins, 400)
+        kept = np.maximum.accumulate(np.where(rng.random(400) < 0.5, np.arange(400), 0))
+        for bins, series in ((drawn, False), (drawn[kept], True)):
+            assert order_matters(bins, n_bins, ordered=False) is series
+            assert order_matters(bins, n_bins + 2, ordered=True) is series  # with empty bins
+    assert not order_matters(np.zeros(400, dtype=np.intp), 1, ordered=True)
+
+
 def test_a_series_is_checked() -> None:
     fine = sample_of(np.arange(30.0))
     for series in ([[1.0]], [math.nan], ["a"]):
