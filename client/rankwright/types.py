@@ -2722,8 +2722,8 @@ class LeastCost(Record):
 class Letter(Record):
     """The letter of a row."""
 
-    id: str | None
-    """Id of the row. Null unless the request names a field of ids."""
+    id: str | float | bool | None
+    """Id of the row, if `id` was requested."""
     score: float
     """Score of the row."""
     reasons: list[LetterReason]
@@ -4525,8 +4525,8 @@ class RoundingEffect(Record):
 class RowPoints(Record):
     """The points of a row: `base_points` and those of its features add up to `points`."""
 
-    id: str | None
-    """Id of the row. Null unless the request names a field of ids."""
+    id: str | float | bool | None
+    """Id of the row, if `id` was requested."""
     score: float
     """Score of the model: the log odds of a positive."""
     points: float
