@@ -97,6 +97,9 @@ NOW = "now"
 
 
 class _Collection(ApiObject):
+    # Python would otherwise iterate by asking for the ids 0, 1, 2, … without end. Lists are fetched by `list()`.
+    __iter__ = None
+
     def __init__(self, transport: Any) -> None:
         self._transport = transport
 

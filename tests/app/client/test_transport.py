@@ -896,3 +896,10 @@ def test_what_takes_long_does_not_hold_up_the_event_loop() -> None:
         return bool(await http.do(Compute(lambda: begun.wait(20))))
 
     assert asyncio.run(ask())
+
+
+@pytest.mark.parametrize("name", ["datasets", "jobs", "models", "evaluations", "batch_scores"])
+def test_a_collection_is_not_iterable(name: str) -> None:
+    """Python would look for the entries 0, 1, 2, …, without end."""
+    with pytest.raises(TypeError, match="not iterable"):
+        iter(getattr(Client("http://nowhere"), name))
