@@ -36,7 +36,7 @@ from app.console.upload_fields import (
     said_of,
     upload_fields,
 )
-from app.console.uploads import send_form
+from app.console.uploads import send_form, send_table
 from app.console.words import place_faults
 from app.http.dependencies import context_of
 
@@ -105,6 +105,17 @@ async def upload(page: PageDep) -> Response:
     return page.go(f"/console/datasets/{dataset_id}")
 
 
+@router.post("/check")
+@needs("train")
+async def check(page: PageDep) -> Response:
+    """Check the table of the plain form without storing it, and show what was found, or the errors."""
+    try:
+        found = await send_table(page, "POST", at("/v1/datasets", "validate"))
+    except ProblemError as error:
+        return _show_form(page, page.filled(), error)
+    return _show_form(page, page.filled(), checked=found)
+
+
 @router.post("/sample")
 async def upload_sample(page: PageDep) -> Response:
     """Create a dataset from the sample table, and show it."""
@@ -119,18 +130,30 @@ async def upload_sample(page: PageDep) -> Response:
     return page.go(f"/console/datasets/{made.id}")
 
 
-def _show_form(page: Page, given: Mapping[str, str], error: ProblemError | None = None) -> Response:
-    """Return the upload form with the entered values; with an error also its messages."""
-    shown = for_templates(page.request.app)
+def _show_form(
+    page: Page,
+    given: Mapping[str, str],
+    error: ProblemError | None = None,
+    checked: dict[str, Any] | None = None,
+) -> Response:
+    """Return the upload form with the entered values; with an error also its messages, or with what a check found."""
+    of_book = checked or next((each for each in _errors_of(error) if each.get("sheets")), {})
+    shown = for_templates(page.request.app, of_book.get("sheets") or ())
     return page.show(
         "dataset_new.html",
         200 if error is None else error.status,
         given=given,
         error=None if error is None else error.problem,
         faults=place_faults(None if error is None else error.problem, form_fields(shown["fields"])),
+        checked=checked,
+        shown_columns=PREVIEWED,
         **shown,
         most=context_of(page.request).settings.max_body_bytes,
     )
+
+
+def _errors_of(error: ProblemError | None) -> list[dict[str, Any]]:
+    return [] if error is None else error.problem.get("errors") or []
 
 
 @router.get("/{dataset_id}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -114,6 +114,12 @@ WORDS: Mapping[str, Words] = {
         "How to treat values that do not fit the column type, and rows without a label.",
         {"false": "treat as missing, with a warning", "true": "reject the table"},
     ),
+    "sheet": Words(
+        "Sheet",
+        "For an Excel workbook with several sheets: the name of the sheet with the table. If empty, the service "
+        "reads the first visible sheet; for a table to score, the sheet of the training table if the workbook has it.",
+        unset="first visible sheet",
+    ),
     "encoding": Words(
         "CSV encoding",
         "Choose another encoding if characters such as ä or é look wrong.",
@@ -157,6 +163,7 @@ WORDS: Mapping[str, Words] = {
 }
 MAIN_FIELDS = ("name", "label", "positive")
 ROLE_FIELDS = ("group", "weight", "query")
+SHEET = "sheet"
 
 
 def describe_form(app: FastAPI, path: str) -> Mapping[str, Any]:
@@ -194,11 +201,17 @@ def form_fields(fields: Mapping[str, UploadField]) -> dict[str, FieldLabel]:
     return {name: FieldLabel(name, each.title) for name, each in fields.items()}
 
 
-def for_templates(app: FastAPI) -> dict[str, Any]:
-    """Return the template variables of a page that has the fields of an upload."""
+def for_templates(app: FastAPI, sheets: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the template variables of a page that has the fields of an upload. With the names of several `sheets` of a
+    workbook, the sheet is chosen among the main fields.
+    """
     fields = upload_fields(app)
-    others = [name for name in fields if name not in (*MAIN_FIELDS, *ROLE_FIELDS)]
-    return {"fields": fields, "main": MAIN_FIELDS, "roles": ROLE_FIELDS, "others": others}
+    main: tuple[str, ...] = MAIN_FIELDS
+    if len(sheets) > 1:
+        main = (*main, SHEET)
+        fields[SHEET] = fields[SHEET]._replace(choices={name: name for name in sheets})
+    others = [name for name in fields if name not in (*main, *ROLE_FIELDS)]
+    return {"fields": fields, "main": main, "roles": ROLE_FIELDS, "others": others}
 
 
 def said_of(dataset: Dataset, names: Iterable[str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -73,9 +74,14 @@ def _pass_on(page: Page, method: str, path: ApiPath) -> Response:
 
 
 async def send_form(page: Page, method: str, path: ApiPath) -> str:
-    """Stream a plain form with a table to the API; returns the id of the new resource.
+    """Stream a plain form with a table to the API; returns the id of the new resource. Raises ProblemError."""
+    made: str = (await send_table(page, method, path))["id"]
+    return made
 
-    Empty fields are left out. Raises ProblemError.
+
+async def send_table(page: Page, method: str, path: ApiPath) -> dict[str, Any]:
+    """Stream a plain form with a table to the API; returns the JSON of the response. Empty fields are left out. Raises
+    ProblemError.
     """
     if page.table is None:
         raise refusal(422, "Invalid request", "the form must contain a file")
@@ -86,5 +92,5 @@ async def send_form(page: Page, method: str, path: ApiPath) -> str:
         headers["content-length"] = length
     content = page.table.passed_on(boundary)
     answer = await page.api.send(method, path, content, headers)
-    made: str = answer.json()["id"]
-    return made
+    found: dict[str, Any] = answer.json()
+    return found

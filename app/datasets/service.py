@@ -50,8 +50,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 MAX_NAMED = 10
-CHECKED_ROWS = 10
+CHECKED_ROWS = 5
 """Rows of a checked table that are shown."""
+_READ_ROWS = 1 << 14
 COPIES = ("together", "groups", "few_kinds", "time")
 """Where equal rows of a table stand in a split: on one side, or on both sides for this reason."""
 
@@ -195,14 +196,19 @@ def preview(fetch: Fetch, dataset: Dataset, limit: int) -> dict[str, Any]:
 
 
 def _first_rows(
-    path: Path, described: Sequence[Json], labels: Sequence[Json], limit: int
+    path: Path, described: Sequence[Json], labels: Sequence[Json], limit: int, after: int = 0
 ) -> dict[str, Any]:
-    """Return the first rows of a typed table, from the descriptions of its columns and its labels."""
+    """Return the first rows of a typed table (`after` so many), from the descriptions of its columns and its labels."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        batch = next(file.iter_batches(batch_size=limit), None)
         names = file.schema_arrow.names
+        batch = None
+        for read in file.iter_batches(batch_size=min(after + limit, _READ_ROWS)):
+            if after < read.num_rows:
+                batch = read.slice(after, limit)
+                break
+            after -= read.num_rows
     columns = [] if batch is None else [_plain(column) for column in batch.columns]
     dates = {
         each["name"] for each in described if each["role"] == "feature" and each["type"] == DATETIME
@@ -360,7 +366,13 @@ def check_table(
                 "positive": result["positive"],
             }
         ]
-        preview = _first_rows(workdir / result["file"], result["columns"], labels, CHECKED_ROWS)
+        preview = _first_rows(
+            workdir / result["file"],
+            result["columns"],
+            labels,
+            CHECKED_ROWS,
+            after=0 if parent is None else parent["rows"] or 0,
+        )
     finally:
         shutil.rmtree(workdir)
     return {

@@ -1,5 +1,5 @@
 // Tables to score: their columns are checked before they are sent, and what does not fit the model is one message.
-import { check as check_head, fields_of, head_of, make, join_names } from "./table_head.js";
+import { check as check_head, choose_sheet, fields_of, head_of, make, join_names } from "./table_head.js";
 
 const MANY = 100;  // the service names no more columns than that
 
@@ -38,7 +38,7 @@ function watch(form) {
     for (const each of buttons) each.disabled = true;
     let found = null, head = null;
     try {
-      head = chosen && await head_of(chosen);
+      head = chosen && await head_of(chosen, Number(form.dataset.most));
       found = head && await check_head(form, fields_of(form, head.file));
     } catch { /* the upload tells what is wrong with the file or the connection */ }
     for (const each of buttons) each.disabled = false;
@@ -52,7 +52,8 @@ function watch(form) {
     const unknown = named("unknown_feature"), missing = named("absent_feature"), not_there = named("unknown_column");
     const wrong = Map.groupBy(errors.filter((each) => each.column && (each.line || each.code === "unsupported_type")), (each) => each.column);
     if (!unknown.length && !missing.length && !not_there.length && !wrong.size) return false;
-    const parts = [];
+    const parts = [], of_book = errors.find((each) => each.sheets);
+    if (of_book) parts.push(make("p", {}, make("label", {}, "Sheet ", choose_sheet(form, of_book.sheets, of_book.sheet))));
     if (unknown.length) {
       const many = unknown.length >= MANY;
       parts.push(make("p", {}, make("strong", {}, `${columns(unknown, many)} not used by the model: `), names(unknown)));

@@ -1,6 +1,6 @@
 // A new table before its upload: columns, types and problems, as the service finds them in its first rows. And the step
 // that asks which values of the label are positive, which is also on the page of a dataset.
-import { check, fields_of, fill_in, head_of, join_names, make, names_of, size } from "./table_head.js";
+import { check, choose_sheet, fields_of, fill_in, head_of, join_names, make, names_of, of_one_piece, size, unchecked } from "./table_head.js";
 
 for (const form of document.querySelectorAll("form[data-upload]")) if (form.querySelector("[data-preview]")) prepare(form);
 const steps = (root) => { for (const form of root.querySelectorAll("form[data-label-form]")) watch(form, null); };
@@ -22,25 +22,34 @@ function prepare(form) {
     head = null;
     if (!field("name").value || is_guess("name")) guess("name", file.name.replace(/\.(gz|zst)$/i, "").replace(/\.[a-z]+$/i, ""));
     field("name").dispatchEvent(new Event("change", { bubbles: true }));  // so that it is asked who has this name
-    if (is_guess("label")) field("label").value = "";
-    delete part("label-step").dataset.of;
-    const found = await head_of(file);
+    field("sheet").value = "";
+    forget();
+    const found = await head_of(file, Number(form.dataset.most));
     if (file !== field("file").files[0]) return;  // another was chosen meanwhile
     head = found;
-    columns = [];
-    part("columns").replaceChildren();
-    part("hint").hidden = part("columns-found").hidden = true;
+    part("sheet-choice").hidden = true;
     part("preview").hidden = false;
     if (head) await read(); else show_nothing();
   });
+  form.addEventListener("change", ({ target }) => { if (target.name === "sheet") forget(); });
   form.addEventListener("change", ({ target }) => { if (head && target.name && !["file", "name", "positive"].includes(target.name)) read(); });
   form.addEventListener("label-counted", ({ detail }) => ask(form, { name: detail.column, values: detail.values, where: "by the service" }));
+
+  function forget() {  // what is known of another table
+    if (is_guess("label")) field("label").value = "";
+    delete part("label-step").dataset.of;
+    columns = [];
+    part("columns").replaceChildren();
+    part("hint").hidden = part("columns-found").hidden = part("rows-found").hidden = true;
+  }
 
   const is_guess = (name) => field(name).dataset.guessed === field(name).value;
   const guess = (name, value) => { field(name).value = field(name).dataset.guessed = value; };
 
-  function show_nothing() {
-    part("summary").textContent = `${file.name}, ${size(file.size)}. This format has no preview. Enter the label column below. After the upload you can choose the positive values on the dataset page.`;
+  function show_nothing(too_large = of_one_piece(file)) {
+    const why = too_large && !unchecked(file) ? "The file is too large for a preview." : "This format has no preview.";
+    part("hint").hidden = part("columns-found").hidden = part("rows-found").hidden = true;
+    part("summary").textContent = `${file.name}, ${size(file.size)}. ${why} Enter the label column below. After the upload you can choose the positive values on the dataset page.`;
     ask(form, null);
   }
 
@@ -53,14 +62,19 @@ function prepare(form) {
     try { found = await check(form, body); } catch { found = { ok: false, answer: { title: "The file could not be checked", detail: "The connection was lost." } }; }
     if (mine !== turn) return;  // there is a newer question
     const { ok, answer } = found, rows = head.whole ? "all rows" : `the first ${size(head.file.size)}`;
-    if (answer.status === 415) { show_nothing(); return; }
+    if (answer.status === 415) { show_nothing(false); return; }
+    if (head.whole && answer.code === "too_large") { show_nothing(true); return; }
     const errors = answer.errors ?? [], suggestion = errors.find((each) => each.suggestion)?.suggestion ?? {};
     const name = ["label", "positive"].find((each) => suggestion[each] && !tried[each]);
     if (name) { await read({ ...tried, [name]: suggestion[name] }); return; }
+    const book = ok ? answer : errors.find((each) => each.sheets) ?? {};
+    if (book.sheets?.length > 1) choose_sheet(form, book.sheets, book.sheet ?? field("sheet").value, part("sheet-choice").querySelector("select"));
+    part("sheet-choice").hidden = !(book.sheets?.length > 1);
     part("summary").textContent = `${file.name}, ${size(file.size)}. ${ok ? `${answer.columns.length} columns. Types are from ${head.whole ? "all" : "the first"} ${answer.rows.toLocaleString("en")} rows.` : `There are problems in ${rows}:`}`;
     if (!ok) {
       form.dispatchEvent(new CustomEvent("head-refused", { detail: [answer, part("hint")] }));
       part("hint").hidden = false;
+      part("rows-found").hidden = true;
       ask(form, null);
       return;
     }
@@ -77,7 +91,10 @@ function prepare(form) {
       part("columns").replaceChildren(...columns.slice(0, MAX_SHOWN).map(row_of));
       document.getElementById("columns").replaceChildren(...columns.map(({ name }) => make("option", { value: name })));
     }
-    part("columns-found").hidden = false;
+    part("columns-found").hidden = part("rows-found").hidden = false;
+    part("rows-found").querySelector(".scroll").tabIndex = 0;  // it may scroll now
+    part("first-columns").replaceChildren(...answer.preview.columns.slice(0, MAX_SHOWN).map((name) => make("th", {}, name)));
+    part("first-rows").replaceChildren(...answer.preview.data.map((row) => make("tr", {}, ...row.slice(0, MAX_SHOWN).map(cell_of))));
     const codes = new Map(answer.warnings.map((each) => [each.column, each.code]));
     for (const [at, row] of [...part("columns").rows].entries()) fill(row, columns[at], codes.get(columns[at].name));
     const warnings = answer.warnings.filter((each) => !SEEN.includes(each.code));
@@ -105,6 +122,8 @@ function prepare(form) {
     row.cells[3].querySelector("span").textContent = column.seems_protected && !is_role ? "suggested by its name" : "";
     row.cells[4].textContent = column.min == null ? top.join(", ") : `${spelled(column.min)} to ${spelled(column.max)}`;
   }
+
+  const cell_of = (value) => make("td", { class: "cell" }, value === null ? make("span", { class: "note" }, "missing") : String(value));
 
   function use_of({ name, role }) {
     if (role in USES && role !== "feature" && role !== MARKED) return role;

@@ -3,10 +3,15 @@
 const HEAD_BYTES = 1 << 16;  // of a longer file, only so many are checked
 const NEWLINE = 10, RETURN = 13, QUOTE = 34, BRACKET = 91;
 
-// Whole rows from the start of a table: { file, whole }. Null: the format can only be read as a whole, or there are no whole rows in it.
-export async function head_of(file) {
+// Formats that the service can check only as a whole; Parquet it does not check.
+export const of_one_piece = (file) => /\.(arrows?|feather|zst|xlsx|xlsm|zip)$/i.test(file.name);
+export const unchecked = (file) => /\.parquet(\.gz|\.zst)?$/i.test(file.name);
+
+// Whole rows from the start of a table, or all of it if it can be checked only as a whole: { file, whole }. Null: it is not checked, or too large for that.
+export async function head_of(file, most) {
   const name = file.name.replace(/\.gz$/i, "");
-  if (!file.size || /\.(parquet|arrows?|feather|zst|xlsx|xlsm|zip)$/i.test(name)) return null;
+  if (!file.size || unchecked(file)) return null;
+  if (of_one_piece(file)) return file.size <= most ? { file, whole: true } : null;
   let stream = file.slice(0, HEAD_BYTES).stream();
   if (name !== file.name) stream = stream.pipeThrough(new DecompressionStream("gzip"));
   const [bytes, ended] = await gather(stream);
@@ -74,13 +79,30 @@ const quote = (name) => /[",\s]/.test(name) ? `"${name.replaceAll('"', '""')}"` 
 export const join_names = (names) => names.map(quote).join(",");
 export const names_of = (text) => [...text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,]*))\s*(?:,|$)/g)].map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain.trim()).filter(Boolean);
 
-// A button that fills in what the service suggests.
+// A select of the sheets of a workbook, which fills in the field of the sheet.
+export function choose_sheet(form, sheets, chosen, select = make("select", {})) {
+  const field = form.elements.namedItem("sheet");
+  if (select.options.length !== sheets.length || sheets.some((name, at) => select.options[at].value !== name)) {
+    select.replaceChildren(...sheets.map((name) => make("option", { value: name }, name)));
+  }
+  select.selectedIndex = sheets.indexOf(chosen);
+  select.onchange = () => { field.value = select.value; field.dispatchEvent(new Event("change", { bubbles: true })); };
+  return select;
+}
+
+// A button that fills in what the service suggests. The fields are unfolded, and the first one is focused.
 export function fill_in(form, suggestion) {
   const said = Object.entries(suggestion).filter(([name]) => form.elements.namedItem(name));
   const button = make("button", { type: "button" }, `Fill in ${said.map(([name, value]) => `${name} = ${value}`).join(", ")}`);
   button.addEventListener("click", () => {
-    for (const [name, value] of said) form.elements.namedItem(name).value = value;
-    form.elements.namedItem(said[0][0]).dispatchEvent(new Event("change", { bubbles: true }));
+    for (const [name, value] of said) {
+      const field = form.elements.namedItem(name), fold = field.closest("details");
+      if (fold) fold.open = true;
+      field.value = value;
+    }
+    const first = form.elements.namedItem(said[0][0]);
+    first.focus();
+    first.dispatchEvent(new Event("change", { bubbles: true }));
   });
   return button;
 }

@@ -1,5 +1,5 @@
 // Uploads of tables: a progress bar, and what the API says of a refusal. new_table.js shows what is in a new table.
-import { fields_of, fill_in, make, size } from "./table_head.js";
+import { choose_sheet, fields_of, fill_in, make, size } from "./table_head.js";
 
 const busy = document.getElementById("busy");
 for (const form of document.querySelectorAll("form[data-upload]")) prepare(form);
@@ -90,11 +90,14 @@ function prepare(form) {
     const errors = answer.errors || [];
     const found = [make("p", {}, make("strong", {}, `${answer.title}. `), at_fields || answer.detail || "")];
     if (errors.some((each) => each.line !== undefined || each.column !== undefined)) {
-      const rows = errors.map((each) => make("tr", {}, make("td", { class: "n" }, each.line ?? "–"), make("td", {}, each.column ?? "–"), make("td", {}, each.detail)));
-      found.push(make("table", {}, make("thead", {}, make("tr", {}, make("th", { class: "n" }, "Line"), make("th", {}, "Column"), make("th", {}, "Error"))), make("tbody", {}, ...rows)));
+      const of_sheet = errors.some((each) => each.sheet), place = (each) => each.cell ?? (of_sheet && each.line ? `row ${each.line}` : each.line) ?? "–";
+      const rows = errors.map((each) => make("tr", {}, make("td", { class: "n" }, place(each)), make("td", {}, each.column ?? "–"), make("td", {}, each.detail)));
+      found.push(make("table", {}, make("thead", {}, make("tr", {}, make("th", { class: "n" }, of_sheet ? "Cell" : "Line"), make("th", {}, "Column"), make("th", {}, "Error"))), make("tbody", {}, ...rows)));
     } else if (errors.length > 1 && !at_fields) {
       found.push(make("ul", {}, ...errors.slice(0, 20).map((each) => make("li", {}, each.detail))));
     }
+    const of_book = errors.find((each) => each.sheets);
+    if (of_book && !part("sheet-choice")) found.push(make("p", {}, make("label", {}, "Sheet ", choose_sheet(form, of_book.sheets, of_book.sheet))));
     const suggestion = errors.find((each) => each.suggestion)?.suggestion;
     if (suggestion && !(suggestion.positive && errors.some((each) => each.values?.length))) found.push(make("p", {}, fill_in(form, suggestion)));
     return found;
@@ -123,7 +126,7 @@ function prepare(form) {
   }
 
   function praise(answer) {
-    const words = [`${answer.rows.toLocaleString("en")} rows`];
+    const words = [`${answer.sheets?.length > 1 ? `sheet “${answer.sheet}”, ` : ""}${answer.rows.toLocaleString("en")} rows`];
     if (!answer.columns) {  // rows to score
       const unread = answer.ignored?.length ? ` Ignored columns: ${answer.ignored.join(", ")}.` : "";
       show([{ detail: `The file is valid: ${words[0]}.${unread} Nothing was stored.` }], "done");
@@ -162,10 +165,10 @@ function prepare(form) {
 
 // --- files that are no table, refused before a byte is sent ---------------------------------------
 
-const SAVE = "Save the sheet as CSV and choose that file.", UNPACK = "Unpack it and choose the table inside.";
+const SAVE = "Save the sheet as CSV and choose that file.", SAVE_AS = "Save it as .xlsx without a password, or save the sheet as CSV, and choose that file.", UNPACK = "Unpack it and choose the table inside.";
 const FOREIGN = [  // the first bytes, as Latin letters; what the service says of them is in app/ingest/csv.py
   ["PK\x05\x06", "is an empty ZIP archive", SAVE],
-  ["\xd0\xcf\x11\xe0", "is a spreadsheet or another document of an old Office format", SAVE],
+  ["\xd0\xcf\x11\xe0", "is protected with a password or has an old Office format (.xls)", SAVE_AS],
   ["%PDF", "is a PDF", "Save the table as CSV and choose that file."],
   ["\x89PNG", "is a picture", "Save the table as CSV and choose that file."],
   ["\xff\xd8\xff", "is a picture", "Save the table as CSV and choose that file."],
@@ -179,7 +182,7 @@ const MAX_HEADER = 1 << 18;  // a longer file has more than a header
 async function find_foreign(file) {  // what is wrong with it, and what to do; null: it may be a table
   if (!file) return null;
   if (!file.size) return `“${file.name}” is empty. Choose a file with a header line and rows.`;
-  if (/\.(xls|xlsb|ods|numbers)$/i.test(file.name)) return `“${file.name}” is a spreadsheet. ${SAVE}`;
+  if (/\.(xls|xlsb|ods|numbers)$/i.test(file.name)) return `“${file.name}” is a spreadsheet of another format than .xlsx. ${SAVE_AS}`;
   let head, lines;
   try { head = String.fromCharCode(...new Uint8Array(await file.slice(0, 8).arrayBuffer())); } catch { return `“${file.name}” cannot be read. Choose it again.`; }
   const found = FOREIGN.find(([first]) => head.startsWith(first));

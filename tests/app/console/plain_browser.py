@@ -49,10 +49,13 @@ class PlainBrowser:
         return answer.text
 
     def post(
-        self, path: str, file: tuple[str, str] | None = None, /, **fields: Any
+        self, path: str, file: tuple[str, str | bytes] | None = None, /, **fields: Any
     ) -> httpx.Response:
-        """Send a form, with a file of this name and text if there is one."""
-        files = None if file is None else {"file": (file[0], file[1].encode())}
+        """Send a form, with a file of this name and content if there is one."""
+        files = None
+        if file is not None:
+            name, content = file
+            files = {"file": (name, content.encode() if isinstance(content, str) else content)}
         return self.client.post(path, data={"csrf": self.csrf, **fields}, files=files)
 
     def ask(

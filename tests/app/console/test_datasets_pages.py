@@ -6,6 +6,7 @@ import gzip
 import re
 from collections.abc import Callable
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from markupsafe import escape
 from playwright.sync_api import expect
 
 from tests.app.console.plain_browser import PlainBrowser, alert
+from tests.app.ingest.test_workbooks import Cells, sheets
 from tests.app.live_service import STRANGER, Service, table
 from tests.sentences import Sentences
 
@@ -310,10 +312,10 @@ def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
     page.on("request", lambda asked: sent.append(f"{asked.method} {asked.url}"))
     sheet, table_ = "Save the sheet as CSV and choose that file.", "Save the table as CSV"
     cases = [
-        ("people.XLSB", b"a,b\n1,2\n", "is a spreadsheet", sheet),
+        ("people.XLSB", b"a,b\n1,2\n", "is a spreadsheet", "Save it as .xlsx"),
         ("people.csv", b"PK\x05\x06" + b"\0" * 18, "is an empty ZIP archive", sheet),
-        ("people.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a spreadsheet", sheet),
-        ("people.csv", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a spreadsheet or", sheet),
+        ("people.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is a spreadsheet", "as .xlsx"),
+        ("people.xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "is protected", "password"),
         ("people.csv", b"", "is empty", "Choose a file with a header line and rows."),
         ("people", b"%PDF-1.7\n", "is a PDF", table_),
         ("people.txt", b"\x89PNG\r\n\x1a\n", "is a picture", table_),
@@ -340,7 +342,7 @@ def test_a_file_that_is_no_table_is_refused_before_a_byte_is_sent(
     window.check()
     # The service says the same of what comes another way.
     client = service.client(service.key())
-    for name, content, what, _ in cases[1:2] + cases[3:8]:
+    for name, content, what, _ in cases[1:2] + cases[4:8]:
         files = {"file": (name, content, "text/csv")}
         answer = client.post("/v1/datasets/validate?label=b&name=x", files=files)
         assert answer.status_code == 422
@@ -491,14 +493,117 @@ def test_of_a_long_table_the_service_checks_the_head(
         page.get_by_role("region", name="Which rows are positive?").wait_for()
     assert len(sent) == 5
     assert max(sent) < 70_000
-    for name in ("people.parquet", "people.xlsx", "people.csv.zst"):
-        page.set_input_files("#file", {"name": name, "mimeType": "x/x", "buffer": b"PAR1" * 99})
-        expect(summary).to_contain_text(f"{name}, 396 B. This format has no preview")
+    parquet = {"name": "people.parquet", "mimeType": "x/x", "buffer": b"PAR1" * 99}
+    page.set_input_files("#file", parquet)
+    expect(summary).to_contain_text("people.parquet, 396 B. This format has no preview")
+    large = {"name": "people.xlsx", "mimeType": "x/x", "buffer": b"PK\3\4" * 30_000}
+    page.set_input_files("#file", large)
+    expect(summary).to_contain_text("people.xlsx, 120.0 kB. The file is too large for a preview.")
     array = f"[{','.join(lines.splitlines())}]".encode()
     page.set_input_files("#file", {"name": "a.json", "mimeType": "x/x", "buffer": array})
     expect(summary).to_contain_text("This format has no preview")
     window.check()
     assert len(sent) == 5
+
+
+def two_sheets(tmp_path: Path, notes: Cells) -> dict[str, Any]:
+    """Return a workbook whose second sheet has the table of YES_AND_NO, as a browser's file."""
+    rows: Cells = [line.split(",") for line in YES_AND_NO.splitlines()]
+    path = sheets(tmp_path / "loans.xlsx", {"Notizen": notes, "Kredite": rows})
+    return {"name": "loans.xlsx", "mimeType": "x/x", "buffer": path.read_bytes()}
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+def test_the_sheet_of_a_workbook_is_chosen_in_the_preview(
+    service: Service, visit: Callable[..., Any], tmp_path: Path, width: int, dark: bool
+) -> None:
+    window = visit(service, width=width, dark=dark)
+    window.expect("status of 422")
+    page = window.sign_in(service.key())
+    window.open("/console/datasets/new")
+    # The first sheet is no table.
+    page.set_input_files("#file", two_sheets(tmp_path, [["Stand: Mai"], [], ["a", "b", "c"]]))
+    preview = page.get_by_role("region", name="Preview")
+    choice = preview.get_by_label("Sheet")
+    expect(choice.locator("option")).to_have_text(["Notizen", "Kredite"])
+    expect(preview.get_by_role("status")).to_contain_text("must be the header")
+    window.check()
+    choice.select_option("Kredite")
+    expect(
+        page.get_by_role("region", name="Columns of the file").get_by_role("row", name="customer")
+    ).to_be_visible()
+    first = page.get_by_role("region", name="First rows of the table").get_by_role("row")
+    expect(first).to_have_count(6)
+    expect(first.nth(1)).to_have_text(re.compile(r"0\s*c0\s*ja"))
+    assert page.locator("#f-sheet").input_value() == "Kredite"
+    window.check()
+    page.get_by_role("checkbox", name="ja").check()
+    page.get_by_role("button", name="Check only").click()
+    expect(page.locator("[data-outcome]")).to_contain_text(
+        "sheet “Kredite”, 210 rows, 30 positives"
+    )
+    page.get_by_role("button", name="Upload", exact=True).click()
+    page.get_by_text("A worker is reading the table").wait_for()
+    service.work()
+    made = service.client(service.key()).get(f"/v1/datasets/{page.url.rpartition('/')[2]}").json()
+    assert (made["rows"], made["dialect"]) == (210, {"sheet": "Kredite"})
+    # Both sheets are tables: the first is shown, and the label of one is not kept for the other.
+    window.open("/console/datasets/new")
+    page.set_input_files("#file", two_sheets(tmp_path, [["x", "y"], [1, 0], [2, 1], [3, 1]]))
+    expect(choice).to_have_value("Notizen")
+    expect(page.locator("#f-label")).to_have_value("y")
+    choice.select_option("Kredite")
+    expect(page.locator("#f-label")).to_have_value("gone")
+    # Another file has its own sheets.
+    page.set_input_files(
+        "#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": YES_AND_NO.encode()}
+    )
+    expect(choice).to_be_hidden()
+    expect(page.locator("#f-sheet")).to_have_value("")
+    window.check()
+
+
+def test_a_workbook_is_checked_by_a_plain_form(
+    service: Service, ours: PlainBrowser, tmp_path: Path
+) -> None:
+    path, file = "/console/datasets/check", two_sheets(tmp_path, [])
+    sent = ("loans.xlsx", file["buffer"])
+    before = service.client(service.key()).get("/v1/datasets").json()["data"]
+    answer = ours.post(path, sent, name="loans", label="gone")
+    assert answer.status_code == 422
+    assert "no cell has a value" in answer.text
+    options = re.findall(
+        r'<option value="(\w+)">', answer.text[answer.text.index('id="f-sheet"') :]
+    )
+    assert options[:2] == ["Notizen", "Kredite"]
+    answer = ours.post(path, sent, name="loans", label="gone", sheet="Kredite")
+    assert answer.status_code == 200
+    for words in ("sheet “Kredite”, 210 rows", "customer", "First rows", "c4", 'value="gone"'):
+        assert words in answer.text
+    assert '<option value="Kredite" selected>' in answer.text
+    assert "Choose the file again" in answer.text
+    answer = ours.post(path, ("a.csv", YES_AND_NO), label="gone", sheet="Kredite")
+    assert answer.status_code == 422
+    assert "sheet can be set only for" in unescape(answer.text) or "“Sheet”" in answer.text
+    assert service.client(service.key()).get("/v1/datasets").json()["data"] == before
+
+
+def test_a_suggestion_opens_and_focuses_the_field_it_fills(
+    service: Service, visit: Callable[..., Any]
+) -> None:
+    window = visit(service, width=390)
+    window.expect("status of 422")
+    page = window.sign_in(service.key())
+    window.open("/console/datasets/new")
+    body = YES_AND_NO.replace("customer", "Straße").encode("cp1252")
+    page.set_input_files("#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": body})
+    field = page.locator("#f-encoding")
+    expect(field).to_be_hidden()
+    page.get_by_role("button", name="Fill in encoding = ").click()
+    expect(field).to_be_focused()
+    expect(field).to_be_in_viewport()
+    expect(page.get_by_role("row", name="Straße").first).to_be_visible()
+    window.check()
 
 
 YES_AND_NO = "age,customer,gone\n" + "".join(

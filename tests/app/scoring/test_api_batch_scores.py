@@ -48,6 +48,8 @@ PATH = "/v1/batch-scores"
 ROWS = [row | {"id": f"p{k}"} for k, row in enumerate(draw(150, seed=2))]
 ROWS[1]["id"], ROWS[2]["id"] = "=1+1", None
 WITH_ID = ("id", *FEATURES)
+NO_BOOK = {"sheet": None, "sheets": None}
+"""What a check says of a table that is not in a workbook."""
 
 
 @pytest.fixture(scope="module")
@@ -303,7 +305,7 @@ def test_checks_and_replays(shared: Service, client: httpx.Client, model_id: str
     }
     path = f"{PATH}/validate"
     found = client.post(path, content=as_csv(ROWS), **sent)
-    assert found.json() == {"valid": True, "rows": len(ROWS), "ignored": []}
+    assert found.json() == {"valid": True, "rows": len(ROWS), "ignored": [], **NO_BOOK}
     refused(client.post(path, content=as_csv(ROWS, WITH_ID), **sent), 422, "unknown_feature")
     refused(client.post(path, content=b"x" * 60_000, **sent), 413, "too_large")
     parquet = sent | {"headers": headers(PARQUET)}
@@ -423,7 +425,7 @@ def test_the_label_of_the_model_is_let_through_and_unknown_columns_are_not(
 ) -> None:
     body = as_csv(ROWS, (*FEATURES, LABEL))
     checked = ask(client, body, model="churn", at="/validate")
-    assert checked.json() == {"valid": True, "rows": len(ROWS), "ignored": [LABEL]}
+    assert checked.json() == {"valid": True, "rows": len(ROWS), "ignored": [LABEL], **NO_BOOK}
     batch = scored(shared, client, ask(client, body, model="churn"))
     table = result(client, batch)
     assert LABEL not in table.column_names
@@ -450,7 +452,12 @@ def test_what_the_dataset_of_the_model_has_beside_its_features_is_let_through(
     shared.train(owner, dataset_id, name="houses")
     table = as_csv(rows, (*names, "age")[1:], comma=False)  # in another order
     checked = ask(client, table, model="houses", at="/validate")
-    assert checked.json() == {"valid": True, "rows": 70, "ignored": ["house", "size", LABEL]}
+    assert checked.json() == {
+        "valid": True,
+        "rows": 70,
+        "ignored": ["house", "size", LABEL],
+        **NO_BOOK,
+    }
     batch = scored(shared, client, ask(client, table, model="houses"))
     assert summary(client, batch)["ignored"] == ["house", "size", LABEL]
     assert "house" not in result(client, batch).column_names
