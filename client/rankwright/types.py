@@ -2753,7 +2753,9 @@ class LettersAnswer(Record):
     model_id: str
     """Id of the model."""
     revision: int | None
-    """Revision of the reason codes. Null if the name has none: the paragraphs are then generic."""
+    """Revision of the reason codes. Null in a preview, and if the name has none. The paragraphs are
+    generic without codes.
+    """
     reference_score: float
     """Score of the reference."""
     letters: list[Letter]
