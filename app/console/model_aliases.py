@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter
@@ -119,19 +121,51 @@ async def _show_change(
     preview, refused = await attempt(_preview(page, model, alias, keep, to), 404, 409, 422)
     if preview is None:
         return await _show_aliases(page, model.id, 422, refused)
+    change = AliasChangeForm(alias, reason, keep=keep, to=to)
+    return show_preview(page, model, preview, change, status, problem)
+
+
+class SavedCutoff(NamedTuple):
+    """A cutoff that is to be saved to an alias: the address that its form is sent to, the hidden fields, the memo, and
+    the address of the panel with this cutoff.
+    """
+
+    action: str
+    fields: Mapping[str, str]
+    memo: Mapping[str, Any]
+    back: str
+    approved_by: str = ""
+
+
+@dataclass(frozen=True)
+class AliasChangeForm:
+    """The entered values of the page that shows a change before it is made: an alias that is pointed at the model of
+    the page and keeps `keep`, gets a cutoff, is restored to the revision `to`, or is deleted.
+    """
+
+    alias: str
+    reason: str = ""
+    keep: str = ""
+    to: str = ""
+    removal: bool = False
+    saving: SavedCutoff | None = None
+
+
+def show_preview(
+    page: Page,
+    model: Model,
+    preview: AliasPreview,
+    change: AliasChangeForm,
+    status: int = 200,
+    problem: Json | None = None,
+) -> Response:
+    """Return the page with what an alias serves now and after a change, and the form that makes the change; with the
+    API's problem after an error.
+    """
+    tab = "decide" if change.saving else "history"
+    template = "model_alias_change.html"
     return show_tab(
-        page,
-        model,
-        "model_alias_change.html",
-        "history",
-        status,
-        alias=alias,
-        preview=preview,
-        keep=keep,
-        to=to,
-        removal=False,
-        problem=problem,
-        reason=reason,
+        page, model, template, tab, status, preview=preview, problem=problem, **vars(change)
     )
 
 
@@ -257,20 +291,8 @@ async def _show_removal(
     preview, refused = await attempt(_preview_now(page, model, alias), 404, 409, 422)
     if preview is None:
         return await _show_aliases(page, model.id, 404, refused)
-    return show_tab(
-        page,
-        model,
-        "model_alias_change.html",
-        "history",
-        status,
-        alias=alias,
-        preview=preview,
-        keep="",
-        to="",
-        removal=True,
-        problem=problem,
-        reason=reason,
-    )
+    change = AliasChangeForm(alias, reason, removal=True)
+    return show_preview(page, model, preview, change, status, problem)
 
 
 async def _preview_now(page: Page, model: Model, alias: str) -> AliasPreview:

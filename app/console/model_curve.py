@@ -16,6 +16,7 @@ from rankwright.client import AsyncModels
 from rankwright.errors import ProblemError
 from rankwright.plots import Axis, Band, Window
 from rankwright.types import (
+    Alias,
     AliasSummary,
     Calibration,
     Cutoff,
@@ -297,10 +298,6 @@ class SaveForm:
     alias: str
     keep: str
     error: str
-    changed: bool
-    """Somebody else changed the alias after the page was opened."""
-    reason: str = ""
-    approved_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -342,7 +339,7 @@ class Panel:
     aliases: Sequence[AliasSummary] | None
     """Those of the model's name that a cutoff can be saved to; None if the key may not save."""
     save: SaveForm | None
-    saved: AliasSummary | None
+    saved: Alias | None
     """The alias that a cutoff has just been saved to."""
     capacity: ClassVar = CAPACITY
 
@@ -386,10 +383,14 @@ async def make_panel(
     errors = term_errors(found.terms_problem, terms)
     saved_as = page.asked("saved")
     saved_to = [
-        each
+        each.alias
         for each in aliases
         if each.model_id == found.model.id and each.cutoff and each.cutoff.threshold is not None
     ]
+    saved_alias = None
+    if saved_as in saved_to:  # with its history, to undo the change
+        asked = page.client.models.read_alias(found.model.name, saved_as)
+        saved_alias, _ = await attempt(asked, 404)
     return Panel(
         cutoffs=cutoffs,
         table=_table(cutoffs, metrics, start),
@@ -422,7 +423,7 @@ async def make_panel(
         ),
         aliases=aliases if may_save else None,
         save=save,
-        saved=next((each for each in saved_to if each.alias == saved_as), None),
+        saved=saved_alias,
     )
 
 

@@ -10,12 +10,13 @@ from urllib.parse import urlencode
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
 from rankwright.operations import Page as ApiPage
-from rankwright.types import ListedModel, Metrics, ModelParts
+from rankwright.types import ListedModel, Metrics, Model, ModelParts
 from starlette.responses import Response
 
 from app.console.api import alias_segment, at, refusal
 from app.console.jobs import again_address
 from app.console.lists import describe_filters, read_list
+from app.console.model_aliases import AliasChangeForm, SavedCutoff, show_preview
 from app.console.model_curve import (
     COST_COLUMNS,
     CURVE_POINTS,
@@ -26,6 +27,7 @@ from app.console.model_curve import (
     SaveForm,
     ShownModel,
     make_panel,
+    number_terms,
     read_parts,
     read_query,
     read_terms,
@@ -124,60 +126,93 @@ async def read_model(page: PageDep, ref: str) -> Response:
 
 @router.post("/{ref}")
 async def save_cutoff(page: PageDep, ref: str) -> Response:
-    """Save a cutoff to an alias, and show the cutoff; or show the panel again, with the error of the alias.
+    """Show what saving a cutoff to an alias changes, and ask for a reason; save it if the form says `confirmed`. Or
+    show the panel again, with the error of the alias.
 
-    `threshold` is the cutoff, empty if it flags nothing. `keep` says what later versions keep. `revision.` with the
-    alias's name is the revision on the page. The query is the panel's query.
+    `threshold` is the cutoff, empty if it flags nothing. `keep` says what later versions keep. `revision` is the
+    revision on the page that was confirmed. The query is the panel's query.
     """
     form = await page.form()
     alias, keep = str(form.get("alias", "")).strip(), str(form.get("keep", ""))
-    threshold = str(form.get("threshold", "")).strip()
+    threshold, why = str(form.get("threshold", "")).strip(), str(form.get("why", ""))
     model = await page.client.models[ref].read()
-    query = replace(
-        read_query(page), cutoff=threshold or NOTHING, why=str(form.get("why", "")), errors={}
-    )
-    kept = {
-        name: page.asked(name) for name in ("on", "review", "rows", "scale", *TERMS, *COST_COLUMNS)
-    }
-    nothing = "This cutoff flags no rows. Choose a cutoff that flags some rows."
-    error = "" if threshold else nothing
-    status, changed = 422, False
-    if not error:
-        asked: Json = {"threshold": threshold}  # sent unchanged: the API reports the error
-        try:
-            segment = alias_segment(alias)
-            point = await page.client.models[model.id].operating_point(**asked)
-            guarantee = {"threshold": float(threshold)}
-            share = cast(float, point.flagged.value)
-            if keep == "flagged" and not 0.0 < share < 1.0:
-                some = "all" if share else "none"
-                rule = (
-                    f"This cutoff flags {some} of the validation rows. Keep the threshold instead."
+    query = replace(read_query(page), cutoff=threshold or NOTHING, why=why, errors={})
+    names = ("on", "review", "rows", "scale", *TERMS, *COST_COLUMNS)
+    kept = {name: value for name in names if (value := page.asked(name))}
+    memo = _memo(form, {name: page.asked(name) for name in names}, model.dialect)
+    models, here = page.client.models, model_page(model.id)
+    status, problem = 200, None
+    try:
+        if not threshold:
+            nothing = "This cutoff flags no rows. Choose a cutoff that flags some rows."
+            raise refusal(422, "Invalid request", nothing)
+        segment = alias_segment(alias)
+        guarantee = await _guarantee(page, model, threshold, keep)
+        await _check_terms(page, model, threshold)
+        if form.get("confirmed"):
+            revision = str(form.get("revision", "")) or None
+            try:
+                await models.set_alias(
+                    model.name, segment, model.id, guarantee=guarantee, memo=memo, revision=revision
                 )
-                raise refusal(422, "Invalid request", rule)
-            if keep == "flagged":
-                guarantee = {"flagged": share}
-            revision = str(form.get(f"revision.{alias}", "")) or None
-            memo = _memo(form, kept, model.dialect)
-            await page.client.models.set_alias(
-                model.name, segment, model.id, guarantee=guarantee, memo=memo, revision=revision
-            )
-        except ProblemError as refused:
-            if refused.status not in (404, 412, 422):
-                raise
-            status, error, changed = refused.status, refused.detail, refused.status == 412
-        else:
-            shown = {name: value for name, value in kept.items() if value}
-            shown |= {"alias": alias, "saved": alias}
-            return page.go(f"{model_page(model.id)}?{urlencode(shown)}#curve")
-    return await _show_decide(
-        page,
-        model.id,
-        query,
-        status,
-        SaveForm(
-            alias, keep, error, changed=changed, **{name: str(form.get(name, "")) for name in WHO}
-        ),
+            except ProblemError as error:
+                changed = error.status in (412, 428)
+                if not changed and error.problem.get("code") != "reason_required":
+                    raise
+                status, problem = error.status, CHANGED if changed else error.problem
+            else:
+                query_of = urlencode({**kept, "alias": alias, "saved": alias})
+                return page.go(f"{here}?{query_of}#curve")
+        preview = await models.preview_alias(model.name, segment, model.id, guarantee=guarantee)
+    except ProblemError as refused:
+        if refused.status not in (404, 412, 422):
+            raise
+        entered = SaveForm(alias, keep, refused.detail)
+        return await _show_decide(page, model.id, query, refused.status, entered)
+    fields = {"alias": alias, "keep": keep, "threshold": threshold, "why": why, "confirmed": "yes"}
+    chosen = urlencode({**kept, "cutoff": threshold})
+    saving = SavedCutoff(
+        f"{page.outside(here)}?{urlencode(kept)}",
+        fields,
+        {**memo, **dict.fromkeys(WHO)},
+        f"{page.outside(here)}?{chosen}#curve",
+        memo["approved_by"] or "",
+    )
+    change = AliasChangeForm(alias, memo["reason"] or "", saving=saving)
+    return show_preview(page, model, preview, change, status, problem)
+
+
+CHANGED = {
+    "title": "Not saved",
+    "detail": "Somebody changed this alias after you opened the page. The table shows what it serves now.",
+}
+"""The error if an alias was changed between the page and its form."""
+
+
+async def _guarantee(page: Page, model: Model, threshold: str, keep: str) -> dict[str, float]:
+    """Return the guarantee of an alias that keeps a threshold, or the share of the rows that it flags. Raises
+    ProblemError.
+    """
+    asked: Json = {"threshold": threshold}  # sent unchanged: the API reports the error
+    point = await page.client.models[model.id].operating_point(**asked)
+    share = cast(float, point.flagged.value)
+    if keep != "flagged":
+        return {"threshold": float(threshold)}
+    if not 0.0 < share < 1.0:
+        some = "all" if share else "none"
+        rule = f"This cutoff flags {some} of the validation rows. Keep the threshold instead."
+        raise refusal(422, "Invalid request", rule)
+    return {"flagged": share}
+
+
+async def _check_terms(page: Page, model: Model, threshold: str) -> None:
+    """Raise ProblemError for a review capacity or costs that could not be saved with a cutoff."""
+    if wrong := [each for name, each in read_query(page).errors.items() if name != "cutoff"]:
+        raise refusal(422, "Invalid request", wrong[0])
+    entered = {name: page.asked(name) for name in TERMS}
+    terms = number_terms(entered, model.dialect)
+    await page.client.models[model.id].operating_point(
+        **cast(Any, {"threshold": threshold}), **terms
     )
 
 

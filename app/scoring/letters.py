@@ -55,7 +55,8 @@ class LettersAnswer(Resource):
 
     model_id: ModelId
     revision: int | None = Field(
-        description="Revision of the reason codes. Null if the name has none: the paragraphs are then generic."
+        description="Revision of the reason codes. Null in a preview, and if the name has none. The paragraphs are "
+        "generic without codes."
     )
     reference_score: float = Field(description="Score of the reference.")
     letters: list[Letter] = Field(description="The letters, in the order of the rows.")
@@ -80,13 +81,29 @@ class LetterWriter:
 
 
 def prepare(
-    reading: Reading, owner: str, served: Served, options: ReasonOptions, pdo: float
+    reading: Reading,
+    owner: str,
+    served: Served,
+    options: ReasonOptions,
+    pdo: float,
+    given: Sequence[StoredReasonEntry] | None = None,
 ) -> LetterWriter:
-    """Return the writer of a request's letters. Raises Invalid if the model does not support the reasons."""
-    reasoner = reasons.prepare(reading, owner, served, options)
+    """Return the writer of a request's letters, by reason codes that are `given` or by the stored ones. Raises Invalid
+    if the model does not support the reasons, or for codes that do not fit its features.
+    """
+
+    def check(session: Session) -> None:
+        model = models.find(session, owner, served.model_id)
+        reason_codes.check(given or [], model.features, f"{model.name}:{model.version}")
+
+    if given is not None:
+        reading(check)
+    reasoner = reasons.prepare(reading, owner, served, options, given)
 
     def read_entries(session: Session) -> tuple[str, Sequence[StoredReasonEntry]]:
         model = models.find(session, owner, served.model_id)
+        if given is not None:
+            return model.algorithm, given
         revision = reasoner.described[
             "dictionary"
         ]  # the codes of the reasons, if they change meanwhile

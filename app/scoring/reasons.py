@@ -392,13 +392,24 @@ class LoadedModel(Protocol):
         """The threshold of the alias in the request; None without an alias or a guarantee."""
 
 
-def prepare(reading: Reading, owner: str, served: LoadedModel, options: ReasonOptions) -> Reasoner:
+def prepare(
+    reading: Reading,
+    owner: str,
+    served: LoadedModel,
+    options: ReasonOptions,
+    entries: Sequence[StoredReasonEntry] | None = None,
+) -> Reasoner:
     """Return the object that computes the reasons for a request's rows. Raises Invalid if the model does not support
     the requested reasons.
+
+    `entries` are reason codes in place of the stored ones.
     """
     is_sum = _is_sum(served)
     sources, layout = reading(_read_sources, owner, served.model_id, is_sum=is_sum)
-    if layout is None:
+    if entries is not None:
+        sources = sources._replace(revision=None, entries=entries)
+        layout = _lay_out(entries, served.features, served.features.types)
+    elif layout is None:
         layout = _lay_out(sources.entries, served.features, served.features.types)
         _LAYOUTS.put((served.model_id, sources.revision), layout)
     return make_reasoner(served, options, sources, MAX_ROWS, layout=layout, is_sum=is_sum)

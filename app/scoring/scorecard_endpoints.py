@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import orjson
 from fastapi import APIRouter, Query
+from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +16,7 @@ from app.access.authentication import GuardedRoute, needs, require_json
 from app.http.dependencies import CallerDep, ContextDep
 from app.models import service as models
 from app.models.curve_schemas import DataPart
+from app.models.reason_code_schemas import ReasonCodesRequest
 from app.platform.documents import HeldOutBins
 from app.platform.sql import Session
 from app.scoring import bins, dependence, json_rows, letters, points, turns
@@ -27,11 +29,32 @@ from app.scoring.json_rows import IdAndIgnored
 from app.scoring.letters import LettersAnswer
 from app.scoring.points import PointsAnswer, PointsCutoff, RoundingEffect
 from app.scoring.reasons import MAX_REASONS, RAISES, ReasonOptions
-from app.scoring.schemas import ROWS_BODY
+from app.scoring.schemas import ROWS_BODY, Cell
 from app.scoring.scorecard import BaseOdds, BaseScore, Pdo, Scale
 from app.scoring.table_rows import bounds_of
 
+MAX_PREVIEWED = 100
+"""Rows of a preview of letters."""
+
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+
+ReasonsInLetter = Annotated[
+    int, Query(alias="reasons", ge=1, le=MAX_REASONS, description="Maximum number of reasons.")
+]
+LetterReference = Annotated[
+    Literal["negative", "average"],
+    Query(
+        description="Row that the reasons compare with: the average negative or the average training row."
+    ),
+]
+
+
+class LettersPreviewRequest(ReasonCodesRequest):
+    """Reason codes that are not stored, and rows."""
+
+    rows: Annotated[list[dict[str, Cell]], Field(min_length=1, max_length=MAX_PREVIEWED)] = Field(
+        description="The rows. Each maps feature names to values."
+    )
 
 
 @router.get("/{ref}/bins", summary="Read the bins of a scorecard")
@@ -217,16 +240,8 @@ async def write_letters(
     cache: ModelsDep,
     caller: CallerDep,
     fields: BesideDep,
-    reasons_: Annotated[
-        int,
-        Query(alias="reasons", ge=1, le=MAX_REASONS, description="Maximum number of reasons."),
-    ] = 4,
-    reference: Annotated[
-        Literal["negative", "average"],
-        Query(
-            description="Row that the reasons compare with: the average negative or the average training row."
-        ),
-    ] = "negative",
+    reasons_: ReasonsInLetter = 4,
+    reference: LetterReference = "negative",
     pdo: Pdo = 20,
 ) -> Response:
     """Return an adverse-action letter for each of up to 1,000 rows: its largest reasons for a high score, each as the
@@ -248,3 +263,39 @@ async def write_letters(
     content = await turns.run(context, caller.owner, math.inf, work)
     headers = {"Preference-Applied": "handling=lenient"} if lenient else None
     return Response(content, media_type="application/json", headers=headers)
+
+
+@router.post(
+    "/{ref}/letters/preview",
+    summary="Preview the letters of rows",
+    tags=["scoring"],
+)
+@needs("score")
+async def preview_letters(
+    *,
+    ref: str,
+    body: LettersPreviewRequest,
+    context: ContextDep,
+    cache: ModelsDep,
+    caller: CallerDep,
+    reasons_: ReasonsInLetter = 4,
+    reference: LetterReference = "negative",
+    pdo: Pdo = 20,
+) -> LettersAnswer:
+    """Return the letters of rows as `…/letters` would if the name had these reason codes. Nothing is stored. Returns
+    the same errors as `…/letters` and as replacing the reason codes; features are those of this version.
+    """
+    served = await turns.find_model(cache, caller.owner, ref)
+    entries = [entry.as_stored() for entry in body.entries]
+
+    def work() -> LettersAnswer:
+        options = ReasonOptions(reasons_, reference, RAISES)
+        writer = letters.prepare(
+            context.db.reading, caller.owner, served, options, pdo, given=entries
+        )
+        rows = json_rows.of_objects(
+            served.features, body.rows, IdAndIgnored(), MAX_PREVIEWED, lenient=False
+        )
+        return writer.write(rows)
+
+    return await turns.run(context, caller.owner, math.inf, work)

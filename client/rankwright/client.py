@@ -914,8 +914,8 @@ class _ModelsOperations(_Collection):
         name : str
             Name of the model.
         entries : sequence of mapping
-            Each entry has "code", "text" and "columns", and may have "direction", "min", "max", "categories" and
-            "missing".
+            Each entry has "code", "text" and "columns", and may have "direction", "min", "max", "categories",
+            "missing" and "letter".
         revision : int, str or None
             Replace the dictionary only if it has this revision. None only creates it. Default: its current revision.
 

@@ -1217,6 +1217,31 @@ class _ModelOperations(ApiObject):
         request.set_json({"rows": list(rows)})
         return (yield from ask(request))
 
+    @operation
+    @keywords_of(api.preview_letters)
+    def preview_letters(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        entries: Sequence[Mapping[str, Any]],
+        **fields: Unpack[api.PreviewLetters],
+    ) -> Steps[types.LettersAnswer]:
+        """Return the letters that rows would get with other reason codes, which are not stored.
+
+        Parameters
+        ----------
+        rows : sequence of mapping
+            Each mapping is one row: features by name.
+        entries : sequence of mapping
+            The reason codes, as for `client.models.set_reason_codes`.
+
+        Returns
+        -------
+        types.LettersAnswer
+            One letter per row.
+        """
+        request = api.preview_letters(self.ref, list(entries), list(rows), **fields)
+        return (yield from ask(request))
+
     roc = bound(api.read_roc)
     operating_point = bound(api.read_operating_point)
     operating_points = bound(api.read_operating_points)

@@ -114,6 +114,7 @@ def requests_of(
         ("POST", "/v1/models/{ref}/explain"): ROWS,
         ("POST", "/v1/models/{ref}/points"): ROWS,
         ("POST", "/v1/models/{ref}/letters"): ROWS,
+        ("POST", "/v1/models/{ref}/letters/preview"): {"json": {"rows": [ROW], "entries": []}},
         ("POST", "/v1/models/{ref}/invocations"): {"json": {"instances": [ROW]}},
         ("POST", "/v1/models/{ref}:predict"): {"json": {"instances": [ROW]}},
         ("POST", "/oip/v2/models/{ref}/infer"): TENSOR,

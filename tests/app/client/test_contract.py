@@ -128,6 +128,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read_rounding": ("model.rounding", ()),
     "score_points": ("model.points", ([{"a": 1}],)),
     "write_letters": ("model.letters", ([{"a": 1}],)),
+    "preview_letters": ("model.preview_letters", ([{"a": 1}], [])),
     "read_baselines": ("model.baselines", ()),
     "explain_rows": ("model.explain", ([{"a": 1}],)),
     "read_metric_estimates": ("model.metric_estimates", ("auc",)),

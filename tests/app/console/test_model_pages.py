@@ -311,6 +311,11 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     window = visit(world.service, script=script)
     window.expect("412|422")
     window.sign_in(world.service.key())
+
+    def saves(alias: str) -> Any:
+        """The button of the page that shows what changes."""
+        return page.get_by_role("button", name=f"Save to {alias}", exact=True)
+
     terms = "cost_false_positive=1&cost_false_negative=6"
     curve = world.ask("operating-points", first, points=300)["points"]
     threshold = next(cutoff["threshold"] for cutoff in curve if cutoff["flagged"]["value"] > 0.25)
@@ -345,9 +350,14 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     # A good one is saved, and the page opens at it, in the same words as its verdict.
     alias.fill("live")
     page.get_by_label("Later versions keep").select_option("this threshold")
+    button.click()
     page.get_by_label("Reason", exact=True).fill("Few <b>reviewers</b>")
     page.get_by_label("Approved by").fill("Board")
-    button.click()
+    assert page.get_by_text("A false positive costs 1.00, a false negative 6.00").count() == 1
+    assert world.api.get(address).status_code == 404
+    if script:
+        window.check()
+    saves("live").click()
     page.get_by_text(f"Saved. {name}@live flags scores of {threshold:.6g} or more.").wait_for()
     assert shown() == before
     kept = world.api.get(address).json()
@@ -384,16 +394,25 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
     stale.expect("412")
     stale.sign_in(world.service.key())
     other = stale.open(f"/console/models/{second}")
+    other.get_by_label("Alias", exact=True).fill("live")
+    other.get_by_role("button", name="Save cutoff").click()
+    other.get_by_label("Reason", exact=True).fill("Newer")
     page.get_by_role("button", name="Save cutoff").click()
+    saves("live").click()
     page.get_by_text("Later versions flag at most").wait_for()
     found = world.api.get(address).json()
     assert found["guarantee"]["flagged"] == cutoff["flagged"]["value"]
     assert found["cutoff"]["threshold"] == threshold
     # Who has seen an earlier one is told, and nothing is changed.
-    other.get_by_label("Alias", exact=True).fill("live")
-    other.get_by_role("button", name="Save cutoff").click()
+    other.get_by_role("button", name="Save to live").click()
     other.get_by_text("Somebody changed this alias after you opened the page").wait_for()
+    assert other.get_by_label("Reason", exact=True).input_value() == "Newer"
     assert world.api.get(address).json() == found
+    # Undo takes the change back with one click.
+    page.get_by_role("button", name="Undo", exact=True).click()
+    page.wait_for_url("**/history#aliases")
+    assert world.api.get(address).json()["guarantee"]["threshold"] == threshold
+    found = world.api.get(address).json()
     # Of two aliases, each has its cut; one that lies between two scores flags the same rows.
     lower = curve[-2]["threshold"] + 1e-9
     body = {"model_id": first, "guarantee": {"threshold": lower}}

@@ -173,3 +173,78 @@ def test_an_alarm_is_acknowledged_and_shown(world: World, ours: PlainBrowser) ->
     assert reader.post(f"{page}/acknowledgement", reason="a").status_code == 403
     assert ours.post(f"{page}/acknowledgement/withdraw").status_code == 303
     assert f"{page}#acknowledge" in ours.get("/console").text
+
+
+def test_saving_a_cutoff_shows_what_changes_first(world: World, ours: PlainBrowser) -> None:
+    page = f"/console/models/{world.first}"
+    address = "/v1/models/churn/aliases/guarded"
+    body = {"model_id": world.first, "guarantee": {"flagged": 0.2}}
+    assert world.api.put(address, json=body).status_code == 201
+    locked = world.api.put(
+        f"{address}/protection", json={"protected": True}, headers={"If-Match": '"1"'}
+    )
+    assert locked.is_success, locked.text
+    before = world.api.get(address).json()
+    entered = {"alias": "guarded", "threshold": "0.25", "keep": "threshold"}
+    shown = ours.post(f"{page}?review=10&rows=100", **entered)
+    assert shown.status_code == 200
+    preview = world.api.post(
+        f"{address}/preview", json={"model_id": world.first, "guarantee": {"threshold": 0.25}}
+    ).json()
+    for side in ("before", "after"):
+        assert f"{100 * preview[side]['point']['flagged']['value']:.1f} %" in shown.text
+        assert f"{preview[side]['cutoff']['threshold']:.6g}" in shown.text
+    assert "10 of 100 rows" in shown.text
+    assert world.api.get(address).json() == before
+    sent = fields_of(shown, "review=10&amp;rows=100")
+    refused = ours.post(f"{page}?review=10&rows=100", **sent, reason=" ", approved_by="Board")
+    assert refused.status_code == 422
+    assert 'role="alert"' in refused.text
+    assert 'value="Board"' in refused.text
+    assert world.api.get(address).json() == before
+    saved = ours.post(f"{page}?review=10&rows=100", **sent, reason=NASTY, approved_by="Board")
+    assert saved.status_code == 303, saved.text
+    now = world.api.get(address).json()
+    assert (now["revision"], now["cutoff"]["threshold"]) == (3, 0.25)
+    assert (now["memo"]["reason"], now["memo"]["approved_by"]) == (NASTY, "Board")
+    assert now["memo"]["review"] == 10
+    again = ours.post(f"{page}?review=10&rows=100", **sent, reason="Late")
+    assert again.status_code == 412
+    assert "Late" in again.text
+    panel = ours.get(saved.headers["location"])
+    undo = fields_of(panel, "/aliases/guarded/restore")
+    assert ours.post(f"{page}/aliases/guarded/restore", **undo).status_code == 303
+    assert world.api.get(address).json()["guarantee"] == before["guarantee"]
+    # a new alias is undone by its deletion
+    fresh = fields_of(ours.post(page, **entered | {"alias": "fresh"}), f"{page[-8:]}[?]")
+    made = ours.post(page, **fresh)
+    assert made.status_code == 303
+    undo = fields_of(ours.get(made.headers["location"]), "/aliases/fresh/remove")
+    assert ours.post(f"{page}/aliases/fresh/remove", **undo).status_code == 303
+    assert world.api.get("/v1/models/churn/aliases/fresh").status_code == 404
+
+
+def test_a_wrong_cutoff_is_not_previewed(world: World, ours: PlainBrowser) -> None:
+    page = f"/console/models/{world.first}"
+    entered = {"alias": "next", "threshold": "0.25", "keep": "threshold"}
+    for query, other in (
+        ("", {"threshold": ""}),
+        ("", {"threshold": "x"}),
+        ("", {"threshold": "nan"}),
+        ("", {"alias": ""}),
+        ("", {"alias": "A!"}),
+        ("", {"threshold": "-1e9", "keep": "flagged"}),
+        ("?review=10", {}),
+        ("?review=x&rows=10", {}),
+        ("?cost_false_positive=1", {}),
+        ("?cost_false_positive=x&cost_false_negative=1", {}),
+        ("?cost_false_positive=1&cost_false_negative=1&prevalence=2", {}),
+    ):
+        for confirmed in ({}, {"confirmed": "yes"}):
+            answer = ours.post(f"{page}{query}", **entered | other, **confirmed)
+            assert answer.status_code == 422, (query, other)
+            assert 'role="alert"' in answer.text
+    assert world.api.get("/v1/models/churn/aliases/next").status_code == 404
+    reader = PlainBrowser(world.service, scopes=["read"])
+    assert reader.post(page, **entered, confirmed="yes").status_code == 403
+    assert PlainBrowser(world.service, owner="stranger").post(page, **entered).status_code == 404

@@ -22,7 +22,10 @@ PAIRS = b"better,worse\na,b\nb,c\n"
 # They write nothing.
 READING = {
     f"POST /v1/models/{{ref}}/{verb}" for verb in ("score", "rank", "explain", "points", "letters")
-} | {"POST /v1/models/{name}/aliases/{alias}/preview"}
+} | {
+    "POST /v1/models/{name}/aliases/{alias}/preview",
+    "POST /v1/models/{ref}/letters/preview",
+}
 
 
 @pytest.fixture

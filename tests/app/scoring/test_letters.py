@@ -148,6 +148,58 @@ def test_bad_requests_and_strangers(service: Service, client: httpx.Client, mode
     refused(reader.post(f"{model}/letters", json={"rows": ROWS}), 403, "forbidden")
 
 
+def test_a_preview_is_what_the_stored_codes_would_write(
+    service: Service, client: httpx.Client, model: str
+) -> None:
+    letter = "Your {feature} of {value} cost you {points_lost} points."
+    codes = [entry("R1", "amount", letter), entry("R2", "purpose", direction="raises")]
+    asked = {"rows": ROWS, "entries": codes}
+    shown = client.post(f"{model}/letters/preview?pdo=40&reasons=2", json=asked).json()
+    assert shown.pop("revision") is None
+    assert client.get(CODES).status_code == 404
+    assert put(client, *codes).status_code == 201
+    stored = client.post(f"{model}/letters?pdo=40&reasons=2", json={"rows": ROWS}).json()
+    assert stored.pop("revision") == 1
+    assert shown == stored
+    without = client.post(f"{model}/letters/preview", json={"rows": ROWS, "entries": []}).json()
+    assert all(each["code"] is None for each in without["letters"][0]["reasons"])
+    again = client.post(f"{model}/letters", json={"rows": ROWS}).json()
+    assert again["letters"][0]["reasons"][0]["code"] is not None
+
+
+def test_wrong_previews_are_refused(
+    service: Service, client: httpx.Client, model: str, sentences: Sentences
+) -> None:
+    address = f"{model}/letters/preview"
+    good = {"rows": ROWS, "entries": [entry("R1", "amount")]}
+    for pointer, wrong in (
+        ("/rows", {"rows": []}),
+        ("/rows", {"rows": ROWS[:1] * 101}),
+        ("/rows", {"rows": None}),
+        ("/rows/0", {"rows": [1]}),
+        ("/rows/0", {"rows": [{"amount": 1.0, "other": 1}]}),
+        ("/rows/0/amount", {"rows": [{"amount": "x", "purpose": "car"}]}),
+        ("/rows/0/amount", {"rows": [{"amount": [1], "purpose": "car"}]}),
+        ("/entries", {"entries": None}),
+        ("/entries/0/columns/0", {"entries": [entry("R1", "none")]}),
+        ("/entries/0/letter", {"entries": [entry("R1", "amount", "{who}")]}),
+        ("/entries/0/code", {"entries": [entry("", "amount")]}),
+        ("/more", {"more": 1}),
+    ):
+        answer = client.post(address, json=good | wrong)
+        assert answer.status_code == 422, wrong
+        errors = answer.json().get("errors", [])
+        assert any(each["pointer"].startswith(pointer) for each in errors), answer.text
+        sentences(answer.json()["detail"])
+    for query in ("reasons=0", "reference=cutoff", "pdo=0"):
+        assert client.post(f"{address}?{query}", json=good).status_code == 422
+    assert client.post(address, content=b"{").status_code in (400, 415, 422)
+    stranger = service.client(service.key("stranger"))
+    refused(stranger.post(address, json=good), 404, "not_found")
+    reader = service.client(service.key(scopes=("read",)))
+    refused(reader.post(address, json=good), 403, "forbidden")
+
+
 def test_values_are_no_templates() -> None:
     values = dict.fromkeys(("feature", "value", "points_lost", "text", "code"), "{code} <b>")
     assert fill("a {value}{{", values) == "a {code} <b>{"
