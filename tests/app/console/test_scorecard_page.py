@@ -162,5 +162,6 @@ def test_it_fits_the_window(
     page = window.sign_in(world.service.key())
     page.goto(world.service.url + world.page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    window.check()
     page.locator('button[name="merge"]').first.click()
     assert page.locator(".badge", has_text="edited").count() >= 1
