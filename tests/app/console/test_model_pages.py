@@ -1294,6 +1294,21 @@ def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Brows
     assert not [page for page in [*pages, drawing] if re.search(r"\b17[6-9]\d{7}", page)]
 
 
+def test_a_table_may_say_nothing_of_thousands(world: World, ours: Browser) -> None:
+    """Decimal commas alone, or an encoding alone, are said of most tables."""
+    rows = "".join(f"{i % 7},5;{i % 11};{'ja' if i % 3 else 'nein'}\n" for i in range(120))
+    text = "x;y;late\n" + rows
+    for said, example, entered in (
+        ({"decimal": "comma"}, "for example 1234,56.", "3,5"),
+        ({"encoding": "latin-1", "categorical": "x"}, "for example 1234.56.", "3,5"),
+    ):
+        params = {"label": "late", "positive": "ja", "delimiter": "semicolon", **said}
+        job = world.service.train(world.api, world.service.upload(world.api, text, **params))
+        address = f"/console/models/{job['output']['id']}/score"
+        assert example in html.unescape(ours.read(address))
+        assert ours.post(address, f0=entered, f1="4").status_code == 200
+
+
 def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentences) -> None:
     page = world.page
     for alias in ("!", "", " ", "?", "…"):
