@@ -190,7 +190,6 @@ def test_it_fits_the_window(
 ) -> None:
     window = visit(world.service, width=width, dark=dark)
     page = window.sign_in(world.service.key())
-<<<<<<< HEAD
     window.open(long_page)
     window.check()
     assert page.evaluate("document.documentElement.scrollHeight") < (
@@ -220,10 +219,3 @@ def test_a_fold_opens_by_link_and_by_keyboard(
     assert page.locator("#edges\\.7").input_value() == "-1; 0; 1"
     assert page.locator("#edges\\.7").is_visible()
     assert page.locator("#edges\\.5").is_visible()
-=======
-    page.goto(world.service.url + world.page)
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    window.check()
-    page.locator('button[name="merge"]').first.click()
-    assert page.locator(".badge", has_text="edited").count() >= 1
->>>>>>> jr2
