@@ -46,7 +46,9 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
         sections.append(Section("Cutoff", list(_cutoffs(facts))))
     if (evaluated := _evaluation(facts, "stable")) is not None and evaluated.drift is not None:
         drift: Json = evaluated.drift
-        if (served := facts.calibration) and is_recalibrated(evaluated.metrics, served.version):
+        if (served := facts.calibration) and is_recalibrated(
+            evaluated.metrics, served.version, facts.calibration_fits
+        ):
             drift = after_recalibration(evaluated.drift)
         sections.append(Section("Changes since validation", list(_drift(evaluated, drift))))
     if (evaluated := _evaluation(facts, "groups")) is not None:

@@ -260,6 +260,24 @@ def test_a_recalibration_handles_the_findings_on_probabilities(
     # The evaluation itself stays as it was.
     assert client.get(f"/v1/evaluations/{tested}").json()["drift"] == drift
 
+    def restore(version: int, now: int) -> None:
+        answer = client.post(
+            f"/v1/models/{model}/calibration/restore",
+            json={"version": version},
+            headers={"If-Match": f'"{now}"'},
+        )
+        assert answer.status_code == 200
+
+    for version, now, is_tested in ((1, 2, True), (2, 3, False), (3, 4, True), (4, 5, False)):
+        restore(version, now)
+        probabilities = checks(client, model)["probabilities"]
+        assert (probabilities["evaluation_id"] == tested) is is_tested
+        assert (probabilities["passed"] is False) is is_tested
+        drifted, live = overview()
+        assert drifted == ([tested] if is_tested else [])
+        assert live["next_step"] == ("recalibrate" if is_tested else "evaluate")
+        assert (live["recalibrated_at"] is None) is is_tested
+
     evaluated(service, client, model, with_fewer_negatives(6_000, 7))
     _, live = overview()
     assert live["recalibrated_at"] is None
