@@ -35,7 +35,7 @@ from app.models import calibrations, threshold_groups
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.column_drift import matters_to_model
-from app.models.simple import is_baseline, linear_model
+from app.models.simple import is_additive, is_baseline, linear_model
 from app.models.threshold_groups import GroupsInput
 from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, Model, ModelBaselines, ModelCalibration
@@ -192,10 +192,16 @@ def _beats_baselines(session: Session, model: Model) -> ModelCheck:
     found = model.beats_baselines
     if found is None:
         return ModelCheck("beats_baselines", None, "The model was not compared with baselines.")
-    rivals = _baselines_in_words(session.get(ModelBaselines, model.id))
-    words = f"No significant improvement over {rivals}. A baseline is easier to explain."
+    compared = session.get(ModelBaselines, model.id)
+    rivals = _baselines_in_words(compared)
     if found:
         words = f"The model ranks significantly better than {rivals}."
+    else:
+        fitted = [] if compared is None else [x for x in compared.baselines if not x["failed"]]
+        some = "at least one of " if len(fitted) > 1 else ""
+        words = f"No significant improvement over {some}{rivals}."
+        if not is_additive(model):
+            words += " A baseline is easier to explain."
     return ModelCheck("beats_baselines", found, words, evidence="validation")
 
 
