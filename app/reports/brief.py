@@ -7,7 +7,7 @@ from typing import Any
 
 from app.evaluation.drift import after_recalibration, is_recalibrated
 from app.evaluation.groups import groups_of
-from app.measures import CHECKS, rows_used, time_effect
+from app.measures import CHECKS, positives_over_time, rows_used, time_effect
 from app.platform.documents import ProxyAuc, StoredMemo
 from app.platform.tables import Evaluation, Model
 from app.platform.text import validation_in_words
@@ -115,6 +115,9 @@ def _data(facts: Facts) -> Paragraph:
         for each in (facts.baselines.baselines if facts.baselines else ())
         if (found := each.get("random_split"))
     )
+    newest = facts.metrics.get("validation")
+    if "time_column" in model.validation and newest and (train := facts.metrics.get("train")):
+        of_time += f" {positives_over_time(train, newest)}".rstrip()
     words = (
         f"Data: {name}. {counts}. Features: {len(model.features)}. Algorithm: {model.algorithm}. "
         f"Validation: {validation_in_words(model.validation)}.{of_time}"
