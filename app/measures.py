@@ -179,6 +179,28 @@ def rows_used(rows: Json, method: str) -> str:
     return ": ".join([f"{total:,} {unit}", *([", ".join(parts)] if parts else [])])
 
 
+def positives_over_time(train: Json, newest: Json) -> str:
+    """Return a sentence on the fractions of positives among the newest rows and among the earlier ones, from the
+    numbers of positives and negatives of both; empty if they do not differ significantly (two-sided normal test at 5 %,
+    rows without weights).
+    """
+    (early, rows), (late, new_rows) = (
+        (each["positives"], each["positives"] + each["negatives"]) for each in (train, newest)
+    )
+    if not rows or not new_rows:
+        return ""
+    pooled = (early + late) / (rows + new_rows)
+    variance = pooled * (1.0 - pooled) * (1.0 / rows + 1.0 / new_rows)
+    difference = late / new_rows - early / rows
+    if difference**2 <= 1.96**2 * variance:
+        return ""
+    return (
+        f"The fraction of positives has {'risen' if difference > 0 else 'fallen'} significantly: {late / new_rows:.1%} "
+        f"of the newest rows are positive, and {early / rows:.1%} of the earlier ones. If this continues, the "
+        "probabilities of later rows will be wrong."
+    )
+
+
 _WIDE = 0.05
 """Range of the AUCs of random splits from which on a single split is called imprecise."""
 
@@ -200,13 +222,13 @@ def time_effect(algorithm: str, found: Json) -> str:
     if found["p_value"] <= 0.05:
         lower = newest["value"] < found["value"]
         words = (
-            f"There is a significant effect of time ({p_value}): {algorithm} has an AUC of {here} on the newest rows, "
+            f"There is a significant effect of time on the AUC ({p_value}): {algorithm} has {here} on the newest rows, "
             f"{'less' if lower else 'more'} than on any of {several}. Validation on random rows would be too "
             f"{'optimistic' if lower else 'pessimistic'}."
         )
     else:
         words = (
-            f"No significant effect of time ({p_value}): {algorithm} has an AUC of {here} on the newest rows, within "
+            f"No significant effect of time on the AUC ({p_value}): {algorithm} has {here} on the newest rows, within "
             f"the range of {several}."
         )
     if found["high"] - found["low"] > _WIDE:

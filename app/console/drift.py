@@ -143,6 +143,12 @@ async def _recalibrated(page: Page, found: Evaluation) -> str | None:
     served, _ = await attempt(page.client.models[found.model_id].read_calibration(), 404)
     if served is None or served.version <= tested:
         return None
+    fits: dict[int, int] = {}
+    for each in reversed(served.history):
+        restored = None if each.restores is None else fits.get(each.restores)
+        fits[each.version] = restored or each.version
+    if fits.get(tested) == fits.get(served.version):  # the recalibration was undone
+        return None
     return (
         f"The probabilities are from before the recalibration of {served.created_at[:10]}. Evaluate again to test the "
         "new ones."

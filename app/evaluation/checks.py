@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field
@@ -34,7 +35,7 @@ from app.models import calibrations, threshold_groups
 from app.models import repository as model_rows
 from app.models import service as models
 from app.models.column_drift import matters_to_model
-from app.models.simple import is_baseline, linear_model
+from app.models.simple import is_additive, is_baseline, linear_model
 from app.models.threshold_groups import GroupsInput
 from app.platform.sql import Json, Session
 from app.platform.tables import Evaluation, Model, ModelBaselines, ModelCalibration
@@ -137,11 +138,13 @@ def check_model(
     model = models.find(session, owner, ref)
     evaluated = repository.list_of_model(session, owner, model.id, LAST)
     new = [each for each in evaluated if each.drift is not None and seen_of(each) == "new"]
+    fits = model_rows.calibration_fits(session, [model.id]).get(model.id, {})
+    served = calibrations.find_served(session, model)
     checks = [
         _ranks(session, model),
         _beats_baselines(session, model),
-        _probabilities(session, model, new),
-        check_stable(new[0] if new else None, calibrations.find_served(session, model)),
+        _probabilities(model, served, new, fits),
+        check_stable(new[0] if new else None, served, fits),
         _groups(session, model, evaluated, favourable),
     ]
     return model, [_with_acknowledgement(each, evaluated) for each in checks]
@@ -189,10 +192,16 @@ def _beats_baselines(session: Session, model: Model) -> ModelCheck:
     found = model.beats_baselines
     if found is None:
         return ModelCheck("beats_baselines", None, "The model was not compared with baselines.")
-    rivals = _baselines_in_words(session.get(ModelBaselines, model.id))
-    words = f"No significant improvement over {rivals}. A baseline is easier to explain."
+    compared = session.get(ModelBaselines, model.id)
+    rivals = _baselines_in_words(compared)
     if found:
         words = f"The model ranks significantly better than {rivals}."
+    else:
+        fitted = [] if compared is None else [x for x in compared.baselines if not x["failed"]]
+        some = "at least one of " if len(fitted) > 1 else ""
+        words = f"No significant improvement over {some}{rivals}."
+        if not is_additive(model):
+            words += " A baseline is easier to explain."
     return ModelCheck("beats_baselines", found, words, evidence="validation")
 
 
@@ -213,22 +222,26 @@ def _baselines_in_words(compared: ModelBaselines | None) -> str:
     return told + (f"; {' and '.join(failed)} could not be trained" if failed else "")
 
 
-def _probabilities(session: Session, model: Model, new: Sequence[Evaluation]) -> ModelCheck:
+def _probabilities(
+    model: Model,
+    served: ModelCalibration | None,
+    new: Sequence[Evaluation],
+    fits: Mapping[int, int],
+) -> ModelCheck:
     """Return the check of the served probabilities, on the newest evaluation that tested them, else at
-    their own fit.
+    their own fit. `fits` has the version in which each version of the calibration was fitted.
     """
-    served = calibrations.find_served(session, model)
     if served is None:
         return ModelCheck(
             "probabilities",
             None,
             f"The model has no probabilities: {calibrations.why_none(model)}.",
         )
-    # Evaluations before a recalibration tested other probabilities.
+    # Evaluations before a recalibration tested other probabilities, unless it was undone.
     for evaluation in new:
         found = (evaluation.metrics or {}).get("calibration") or {}
         tests = (evaluation.drift or {}).get("probabilities")
-        if found.get("version") == served.version and tests:
+        if tests and fits.get(found.get("version", 0)) == fits.get(served.version):
             errors = [test for test in tests if test["changed"]]
             where = f"On {_named(evaluation)}"
             return check_reliability(found, errors, where, "evaluation", evaluation.id)
@@ -312,15 +325,20 @@ def _factors_of_reliability(found: Mapping[str, Any]) -> Iterator[float | None]:
     yield information_needed(LOG_ODDS_MARGIN, found["level"], degrees) / information
 
 
-def check_stable(newest: Evaluation | None, served: ModelCalibration | None = None) -> ModelCheck:
+def check_stable(
+    newest: Evaluation | None,
+    served: ModelCalibration | None = None,
+    fits: Mapping[int, int] = MappingProxyType({}),
+) -> ModelCheck:
     """Return the check that neither ranking nor data have changed since the validation, by the newest evaluation on new
-    rows. Whether the probabilities are right is another check. `served` is the model's calibration.
+    rows. Whether the probabilities are right is another check. `served` is the model's calibration, and `fits` has the
+    version in which each version was fitted.
     """
     if newest is None:
         return ModelCheck("stable", None, "The model was not evaluated on newer rows.")
     drift: Json = without_probabilities(newest.drift or {})
     note = ""
-    if served is not None and is_recalibrated(newest.metrics, served.version):
+    if served is not None and is_recalibrated(newest.metrics, served.version, fits):
         drift = after_recalibration(drift)
         when = datetime.fromtimestamp(served.created_at, UTC).strftime("%Y-%m-%d")
         note = f" (The probabilities were recalibrated after this evaluation, on {when}.)"

@@ -257,12 +257,15 @@ def _verdict(drift: Json) -> Json:
     }
 
 
-def is_recalibrated(metrics: Json | None, version: int | None) -> bool:
+def is_recalibrated(metrics: Json | None, version: int | None, fits: Mapping[int, int]) -> bool:
     """Return True if the metrics of an evaluation are of an earlier calibration than the one with this version, which
-    the model has now.
+    the model has now, and the probabilities differ: `fits` has the version in which each version was fitted, so an
+    undone recalibration does not count.
     """
     tested = ((metrics or {}).get("calibration") or {}).get("version")
-    return tested is not None and version is not None and tested < version
+    if tested is None or version is None or tested >= version:
+        return False
+    return fits.get(tested) != fits.get(version)
 
 
 def without_probabilities(drift: Json) -> Json:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import ColumnElement, Subquery, case, func, insert, null, select, tuple_
 from sqlalchemy.orm import Session, aliased, joinedload, selectinload
 
+from app.models import repository as model_rows
 from app.platform.sql import Json, db_now
 from app.platform.tables import (
     Acknowledgement,
@@ -95,7 +96,7 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
     """Return up to `limit` of the owner's models whose newest ready evaluation found a change, those that nobody has
     acknowledged first, and then the last evaluated first; without deleted models. Each has the
     members of `operations.overview.DriftedModel`, and the stored `drift` if the model was recalibrated after the
-    evaluation, otherwise None.
+    evaluation and this was not undone, otherwise None.
     """
     tested = Evaluation.metrics[("calibration", "version")].as_integer()
     recalibrated = Model.calibration_version > tested
@@ -111,6 +112,8 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
             Evaluation.created_at,
             Evaluation.drift["summary"].as_string().label("summary"),
             case((recalibrated, Evaluation.drift), else_=null()).label("drift"),
+            tested.label("tested"),
+            Model.calibration_version.label("served"),
             Acknowledgement.reason,
             Acknowledgement.author,
             Acknowledgement.at,
@@ -125,9 +128,16 @@ def find_drifted(session: Session, owner: str, limit: int) -> list[Json]:
         )
         .limit(limit)
     )
+    rows = session.execute(statement).mappings().all()
+    later = {row["model_id"] for row in rows if row["drift"] is not None}
+    fits = model_rows.calibration_fits(session, later)
     found = []
-    for row in session.execute(statement).mappings():
+    for row in rows:
         drifted = dict(row)
+        of_model = fits.get(row["model_id"], {})
+        versions = [drifted.pop(name) for name in ("tested", "served")]
+        if len({of_model.get(version) for version in versions}) == 1:  # the same, or undone
+            drifted["drift"] = None
         seen = {name: drifted.pop(name) for name in ("reason", "author", "at")}
         found.append({**drifted, "acknowledgement": None if seen["at"] is None else seen})
     return found

@@ -286,7 +286,9 @@ class AliasSummary(Resource):
     protected: bool = Field(
         description="True if every change of the alias, and of the calibration of its model, needs a reason."
     )
-    updated_at: Timestamp = Field(description="Time of the last change.")
+    updated_at: Timestamp = Field(
+        description="Time of the last change, apart from changes of the protection."
+    )
 
 
 class DeletedAlias(AliasSummary):

@@ -295,17 +295,25 @@ def protect(
     author: str | None,
     if_revision: int | None,
 ) -> AliasState:
-    """Set or lift the protection of an alias, as a new revision. To lift it needs a reason. Returns the alias."""
+    """Set or lift the protection of an alias, as a new revision. To lift it needs a reason. Returns the alias.
+
+    The reason, the author and the time are those of the revision alone. The alias keeps the reason and the approval of
+    its cutoff, and who decided it when, and the revision has the evidence of the one before.
+    """
     current = _find(session, owner, name, alias, lock=True)
     check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
     _check_reason(current, reason, "/reason")
     model = repository.find(session, owner, current.model_id)
     assert model is not None  # a model with an alias cannot be deleted
+    before = repository.last_alias_revision(session, owner, name, alias)
+    decided = current.memo, current.author, current.updated_at
     current.protected = protected
     current.revision += 1
     current.memo = _memo_to_store(current.memo, {"reason": reason})
     current.author = author
-    _record(session, current, model, AliasChange.PROTECTION)
+    _record(session, current, model, AliasChange.PROTECTION, evidence_of=before)
+    current.memo, current.author, current.updated_at = decided
+    session.flush()
     describe(session, f"{name}@{alias}: {'protected' if protected else 'protection lifted'}")
     return get_alias(session, owner, name, alias)
 
@@ -390,17 +398,17 @@ def _record(
     *,
     restores: ModelAliasHistory | None = None,
     evidence: CollectedEvidence | None = None,
+    evidence_of: ModelAliasHistory | None = None,
 ) -> None:
     """Store the new state of a locked alias, and add it to the history with its evidence: what was collected, or that
-    of the restored revision.
+    of the restored revision or of another.
     """
-    more: dict[str, Any] = {}
-    if restores is not None:
-        more = {
-            "restores": restores.revision,
-            "evidence": restores.evidence,
-            "evidence_key": restores.evidence_key,
-            "evidence_bytes": restores.evidence_bytes,
+    more: dict[str, Any] = {} if restores is None else {"restores": restores.revision}
+    if (source := restores or evidence_of) is not None:
+        more |= {
+            "evidence": source.evidence,
+            "evidence_key": source.evidence_key,
+            "evidence_bytes": source.evidence_bytes,
         }
     elif evidence is not None:
         blob = catalogue.commit(session, evidence.archive)

@@ -261,6 +261,22 @@ def list_calibrations(session: Session, model_id: str, limit: int) -> Sequence[M
     return session.scalars(statement).all()
 
 
+def calibration_fits(session: Session, model_ids: Collection[str]) -> dict[str, dict[int, int]]:
+    """Return, by model id, the version in which each version of the calibration was fitted: an earlier one for a
+    version that restores it, otherwise itself. The caller must have checked the owner.
+    """
+    statement = (
+        select(ModelCalibration.model_id, ModelCalibration.version, ModelCalibration.restores)
+        .where(ModelCalibration.model_id.in_(model_ids))
+        .order_by(ModelCalibration.version)
+    )
+    fits: dict[str, dict[int, int]] = {}
+    for row in session.execute(statement):
+        of_model = fits.setdefault(row.model_id, {})
+        of_model[row.version] = of_model.get(row.restores, row.version)
+    return fits
+
+
 def last_calibrated(session: Session, model_ids: Collection[str]) -> dict[str, float]:
     """Return the time of each model's newest calibration, by model id. The caller must have checked the owner."""
     newest = func.max(ModelCalibration.created_at).label("at")

@@ -42,6 +42,17 @@ def is_baseline(model: Model) -> bool:
     return found is not None and found[0] in BASELINES and linear_model(model) is not None
 
 
+def is_additive(model: Model) -> bool:
+    """Return True if a model is a sum of curves or bins, one for each feature, which is as easy to explain as a
+    baseline.
+    """
+    found = _member(model)
+    if found is None:
+        return False
+    name, parameters = found
+    return name == "scorecard" or (name == "additive" and parameters.get("n_pairs") == 0)
+
+
 def beats_baselines(model: Model) -> bool | None:
     """Return whether a model is significantly better than the baselines; None without baselines, and if it is of the
     same kind as one of them.

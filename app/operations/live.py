@@ -78,12 +78,14 @@ def list_live(
         if each.drift is not None and seen_of(each) == "new"
     }
     calibrated = model_rows.last_calibrated(session, ids)
+    fits = model_rows.calibration_fits(session, ids)
     live = []
     for alias, model in found:
         evaluation, drift, recalibrated_at = checked.get(model.id), None, None
         if evaluation is not None:
             drift = evaluation.drift or {}
-            if is_recalibrated(evaluation.metrics, model.calibration_version):
+            of_model = fits.get(model.id, {})
+            if is_recalibrated(evaluation.metrics, model.calibration_version, of_model):
                 drift, recalibrated_at = after_recalibration(drift), calibrated.get(model.id)
         outdated_here = (alias.name, alias.alias) in outdated
         live.append(

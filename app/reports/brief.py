@@ -7,7 +7,7 @@ from typing import Any
 
 from app.evaluation.drift import after_recalibration, is_recalibrated
 from app.evaluation.groups import groups_of
-from app.measures import CHECKS, rows_used, time_effect
+from app.measures import CHECKS, positives_over_time, rows_used, time_effect
 from app.platform.documents import ProxyAuc, StoredMemo
 from app.platform.tables import Evaluation, Model
 from app.platform.text import validation_in_words
@@ -46,7 +46,9 @@ def brief(facts: Facts, purpose: Sequence[Block], limits: Sequence[str]) -> list
         sections.append(Section("Cutoff", list(_cutoffs(facts))))
     if (evaluated := _evaluation(facts, "stable")) is not None and evaluated.drift is not None:
         drift: Json = evaluated.drift
-        if (served := facts.calibration) and is_recalibrated(evaluated.metrics, served.version):
+        if (served := facts.calibration) and is_recalibrated(
+            evaluated.metrics, served.version, facts.calibration_fits
+        ):
             drift = after_recalibration(evaluated.drift)
         sections.append(Section("Changes since validation", list(_drift(evaluated, drift))))
     if (evaluated := _evaluation(facts, "groups")) is not None:
@@ -113,6 +115,9 @@ def _data(facts: Facts) -> Paragraph:
         for each in (facts.baselines.baselines if facts.baselines else ())
         if (found := each.get("random_split"))
     )
+    newest = facts.metrics.get("validation")
+    if "time_column" in model.validation and newest and (train := facts.metrics.get("train")):
+        of_time += f" {positives_over_time(train, newest)}".rstrip()
     words = (
         f"Data: {name}. {counts}. Features: {len(model.features)}. Algorithm: {model.algorithm}. "
         f"Validation: {validation_in_words(model.validation)}.{of_time}"

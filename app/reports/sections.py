@@ -322,7 +322,7 @@ def _baselines_in_words(found: ModelBaselines, model: Model) -> Iterator[str]:
     if model.beats_baselines:
         yield f"By {measure}, the model is significantly better than every baseline (adjusted p below {level:.2g})."
     else:
-        yield f"By {measure}, there is no significant improvement over the baselines. A simpler model may do as well."
+        yield f"By {measure}, there is no significant improvement over at least one baseline, which may be enough."
 
 
 def _baseline_rows(found: ModelBaselines) -> Iterator[list[str]]:
@@ -630,7 +630,7 @@ def _cautions(facts: Facts) -> Iterator[str]:
                 "intervals, not on the values."
             )
     if facts.model.beats_baselines is False and linear_model(facts.model) is None:
-        yield "No significant improvement over the baselines on the same rows."
+        yield "No significant improvement over at least one of the baselines on the same rows."
     train = facts.metrics.get("train")
     if facts.part == "validation" and train and "auc" in train:
         gap = train["auc"]["value"] - metrics["auc"]["value"]

@@ -91,6 +91,7 @@ class Facts:
     out_of_fold: ModelOutOfFold | None
     calibration: ModelCalibration | None
     calibrations: Sequence[ModelCalibration]
+    calibration_fits: Mapping[int, int]
     """All versions, the latest first."""
     groups: GroupsAtThreshold | None
     """The groups of protected columns on the validation rows, at the threshold in use, else at the default one."""
@@ -185,6 +186,7 @@ def gather(session: Session, owner: str, ref: str) -> Callable[[], Facts]:
         out_of_fold=session.get(ModelOutOfFold, model.id),
         calibration=calibrations.find_served(session, model),
         calibrations=model_rows.list_calibrations(session, model.id, models.HISTORY_SHOWN),
+        calibration_fits=model_rows.calibration_fits(session, [model.id]).get(model.id, {}),
         written_at=time.time(),
     )
     groups = None

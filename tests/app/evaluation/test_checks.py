@@ -156,6 +156,26 @@ def test_a_level_that_moves_from_one_window_to_the_next_is_found(
     assert told["evidence"] == "later_rows"
 
 
+def test_a_baseline_is_not_easier_to_explain_than_a_scorecard(
+    start: Callable[..., Service],
+) -> None:
+    service = start()
+    client = service.client(service.key())
+    dataset = service.upload(client, table(600))
+    words = {}
+    for name, algorithm in {
+        "card": {"name": "scorecard"},
+        "curves": {"name": "additive", "n_pairs": 0, "max_rounds": 20},
+        "trees": {"name": "logitboost", "n_rounds": 5},
+    }.items():
+        job = service.train(client, dataset, name=name, algorithm=algorithm, baselines=True)
+        check = checks(client, job["output"]["id"])["beats_baselines"]
+        assert check["passed"] is False  # the classes differ by a linear score
+        words[name] = check["words"]
+    assert [name for name, each in words.items() if "easier to explain" in each] == ["trees"]
+    assert all("at least one of the baselines" in each for each in words.values())
+
+
 def test_a_recalibration_makes_earlier_evaluations_tell_nothing_of_probabilities(
     start: Callable[..., Service],
 ) -> None:
@@ -259,6 +279,24 @@ def test_a_recalibration_handles_the_findings_on_probabilities(
     assert live["recalibrated_at"] is not None
     # The evaluation itself stays as it was.
     assert client.get(f"/v1/evaluations/{tested}").json()["drift"] == drift
+
+    def restore(version: int, now: int) -> None:
+        answer = client.post(
+            f"/v1/models/{model}/calibration/restore",
+            json={"version": version},
+            headers={"If-Match": f'"{now}"'},
+        )
+        assert answer.status_code == 200
+
+    for version, now, is_tested in ((1, 2, True), (2, 3, False), (3, 4, True), (4, 5, False)):
+        restore(version, now)
+        probabilities = checks(client, model)["probabilities"]
+        assert (probabilities["evaluation_id"] == tested) is is_tested
+        assert (probabilities["passed"] is False) is is_tested
+        drifted, live = overview()
+        assert drifted == ([tested] if is_tested else [])
+        assert live["next_step"] == ("recalibrate" if is_tested else "evaluate")
+        assert (live["recalibrated_at"] is None) is is_tested
 
     evaluated(service, client, model, with_fewer_negatives(6_000, 7))
     _, live = overview()

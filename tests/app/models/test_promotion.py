@@ -132,7 +132,7 @@ def test_a_protected_alias_needs_a_reason(service_on_both: Service, sentences: S
     client = service.client(service.key())
     trainer = service.client(service.key(scopes=["read", "train"]))
     first, second = train(service, client)
-    put(client, first)
+    decided = put(client, first, memo={"reason": "First", "approved_by": "Board"}).json()
     protection = f"{ADDRESS}/protection"
     protect = {"protected": True, "reason": "Used for credit decisions"}
     assert trainer.put(protection, json=protect, headers=tag(1)).status_code == 403
@@ -141,6 +141,12 @@ def test_a_protected_alias_needs_a_reason(service_on_both: Service, sentences: S
     done = client.put(protection, json=protect, headers=tag(1))
     assert (done.status_code, done.json()["protected"], done.json()["revision"]) == (200, True, 2)
     assert summary(client) == "churn@live: protected"
+    # The cutoff keeps its reason and approval; those of the protection are in the history.
+    for member in ("memo", "author", "updated_at"):
+        assert done.json()[member] == client.get(ADDRESS).json()[member] == decided[member]
+    revisions = client.get(f"{ADDRESS}/revisions").json()["data"]
+    assert [each["memo"]["reason"] for each in revisions] == [protect["reason"], "First"]
+    assert revisions[0]["evidence"] == revisions[1]["evidence"] != []
     without = refused(put(trainer, second, 2), 422, "reason_required", "protected", "reason")
     sentences(without["detail"])
     assert without["errors"][0]["pointer"] == "/memo/reason"

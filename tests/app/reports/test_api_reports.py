@@ -244,3 +244,22 @@ def test_without_validation_and_without_data(small: Service, writer: httpx.Clien
     assert "path" not in page.tags
     assert "no, deleted" in " ".join(page.words)
     assert writer.get(f"{address}?format=markdown").status_code == 200
+
+
+@pytest.mark.parametrize("rising", [False, True])
+def test_a_rising_rate_of_positives_is_reported(service: Service, rising: bool) -> None:
+    rng = np.random.default_rng(3)
+    lines = ["day,amount,left"]
+    for at in range(800):
+        positive = rng.random() < (0.1 + 0.4 * at / 800 if rising else 0.3)
+        day = np.datetime64("2023-01-01") + np.timedelta64(at, "D")
+        lines.append(f"{day},{rng.normal() + positive:.4f},{'yes' if positive else 'no'}")
+    client = service.client(service.key())
+    dataset = service.upload(client, "\n".join([*lines, ""]))
+    validation = {"method": "holdout", "time_column": "day"}
+    job = service.train(client, dataset, validation=validation, baselines=True)
+    answer = client.get(
+        f"/v1/models/{job['output']['id']}/report", headers={"Accept": "text/markdown"}
+    )
+    assert "effect of time on the AUC" in answer.text
+    assert ("fraction of positives has risen" in answer.text) is rising
