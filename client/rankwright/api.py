@@ -1468,6 +1468,41 @@ def preview_dataset(dataset_id: str, /, **fields: Unpack[PreviewDataset]) -> Api
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}/preview", record_of(types.Preview), {**fields})
 
+class PreviewLetters(TypedDict, total=False):
+    """Keywords of `preview_letters`."""
+
+    reasons: Annotated[int | None, 'Maximum number of reasons.']
+    reference: Annotated[Literal["negative", "average"] | str | None, 'Row that the reasons compare with: the average negative or the average training row.']
+    pdo: Annotated[float | None, 'Number of points that double the odds of a negative.']
+
+
+@keywords(PreviewLetters)
+def preview_letters(ref: str, /, entries: Sequence[Mapping[str, Any]], rows: Sequence[Mapping[str, Any]], **fields: Unpack[PreviewLetters]) -> ApiRequest[types.LettersAnswer]:
+    """Preview the letters of rows.
+
+    Return the letters of rows as `…/letters` would if the name had these reason codes. Nothing is stored. Returns
+    the same errors as `…/letters` and as replacing the reason codes; features are those of this version.
+
+    Scope: `score`.
+
+    Parameters
+    ----------
+    ref : str
+        The model: id, name (its latest version), name:version or name@alias.
+    entries : Sequence[Mapping[str, Any]]
+        The reason codes. The first entry that matches a feature, its value and its direction is used. A
+        feature without a matching entry gets a generic text such as `income is 52000`.
+    rows : Sequence[Mapping[str, Any]]
+        The rows. Each maps feature names to values.
+    reasons : int, optional
+        Maximum number of reasons.
+    reference : Literal["negative", "average"] | str, optional
+        Row that the reasons compare with: the average negative or the average training row.
+    pdo : float, optional
+        Number of points that double the odds of a negative.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/letters/preview", record_of(types.LettersAnswer), {"entries": entries, "rows": rows, **fields}, body=["entries", "rows"])
+
 def profile_dataset(dataset_id: str, /) -> ApiRequest[types.DatasetProfile]:
     """Read the profile of a dataset.
 
