@@ -453,7 +453,7 @@ def scatter(
     """Draw the drift of columns (PSI) against their importance; lines mark the bands. The columns with the largest
     products of both have labels.
     """
-    width, height, left, top, bottom = 560.0, 320.0, 62.0, 12.0, 262.0
+    width, height, left, top, bottom = 560.0, 320.0, 62.0, 24.0, 262.0
     x = Scale(0.0, max(0.05, *(each.psi for each in columns), 1.2 * bands[1]), left, width - 14)
     y = Scale(0.0, 1.08 * max(0.01, *(each.importance for each in columns)), bottom, top)
     if x.high > 2.0:  # one far column would push all others together
@@ -473,7 +473,7 @@ def scatter(
             parts.append(text(at + side[1], up + 4, _shortened(each.name, 20), side[0]))
     most = ", at most 2" if x.high == 2.0 else ""
     parts.append(text((left + width) / 2, bottom + 42, f"PSI{most}", "middle"))
-    parts.append(text(left, top - 2, "importance", "start"))
+    parts.append(text(left, top - 8, "importance", "start"))
     return picture(width, height, title, *parts)
 
 

@@ -1,4 +1,4 @@
-"""Acknowledgements: a person has seen that an evaluation found a change, and says why nothing else is done.
+"""Acknowledgements: a person has seen that an evaluation found a change, with the reason for taking no further action.
 
 An acknowledgement belongs to one evaluation, so the next one raises the alarm again.
 """

@@ -659,7 +659,7 @@ SEEN_WORDS = (
 
 
 class AcknowledgementRequest(Body):
-    """Why the change that an evaluation found needs nothing else."""
+    """The reason for taking no further action on a change that an evaluation found."""
 
     reason: ReasonText = Field(
         description="Reason, of up to 2,000 characters.",
@@ -737,7 +737,7 @@ class Evaluation(Resource):
         "independent of these rows; a warning says which."
     )
     acknowledgement: Acknowledgement | None = Field(
-        description="Who has seen the change that the evaluation found, when, and why nothing else is done. Null if "
+        description="Who has seen the change that the evaluation found, when, and the reason for taking no further action. Null if "
         "nobody has."
     )
     error: dict[str, Any] | None = Field(

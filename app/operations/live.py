@@ -53,7 +53,7 @@ class LiveAlias(Resource):
         description="Time of the last recalibration, if it was after that evaluation; otherwise null."
     )
     acknowledgement: Acknowledgement | None = Field(
-        description="Who has seen that change, when, and why nothing else is done. Null if nobody has, or if there is "
+        description="Who has seen that change, when, and the reason for taking no further action. Null if nobody has, or if there is "
         "no change."
     )
     next_step: Annotated[str, one_of(get_args(NextStep))] | None = Field(

@@ -1280,7 +1280,7 @@ class EvaluationCurve(Base):
 
 
 class Acknowledgement(Base):
-    """A person has seen that an evaluation found a change, and says why nothing else is done."""
+    """A person has seen that an evaluation found a change, with the reason for taking no further action."""
 
     __tablename__ = "evaluation_acknowledgements"
 

@@ -25,7 +25,7 @@ class Acknowledgement(Record):
     """A person has seen that an evaluation found a change. It holds until a new evaluation."""
 
     reason: str
-    """Why nothing else is done."""
+    """The reason for taking no further action."""
     author: str | None
     """Name of the key that acknowledged it."""
     at: str
@@ -1786,8 +1786,8 @@ class Evaluation(Record):
     independent of these rows; a warning says which.
     """
     acknowledgement: Acknowledgement | None
-    """Who has seen the change that the evaluation found, when, and why nothing else is done. Null if
-    nobody has.
+    """Who has seen the change that the evaluation found, when, and the reason for taking no further
+    action. Null if nobody has.
     """
     error: dict[str, Any] | None
     """The problem, if the job failed; otherwise null."""
@@ -2951,8 +2951,8 @@ class LiveAlias(Record):
     recalibrated_at: str | None
     """Time of the last recalibration, if it was after that evaluation; otherwise null."""
     acknowledgement: Acknowledgement | None
-    """Who has seen that change, when, and why nothing else is done. Null if nobody has, or if there is no
-    change.
+    """Who has seen that change, when, and the reason for taking no further action. Null if nobody has, or
+    if there is no change.
     """
     next_step: Literal['evaluate', 'recalibrate', 'retrain', 'compare'] | None
     """`evaluate`: there is no evaluation on new rows, or none since the recalibration. `recalibrate`: only
