@@ -258,9 +258,9 @@ async def read_evaluation_operating_point(
 def put_acknowledgement(
     *, evaluation_id: str, body: AcknowledgementRequest, context: ContextDep, caller: CallerDep
 ) -> Acknowledgement:
-    """State that you have seen the change that the evaluation found, and give the reason for taking no further action. Lists of alarms then
-    show who, when and why, and no next step, until a new evaluation of the model. It replaces an earlier
-    acknowledgement. Returns 409 `not_ready` until the evaluation is ready.
+    """State that you have seen the change that the evaluation found, and give the reason for taking no further
+    action. Lists of alarms then show who, when and why, and no next step, until a new evaluation of the model. It
+    replaces an earlier acknowledgement. Returns 409 `not_ready` until the evaluation is ready.
     """
     row = context.db.writing(
         acknowledgements.acknowledge, caller.owner, evaluation_id, body.reason, caller.name

@@ -737,8 +737,8 @@ class Evaluation(Resource):
         "independent of these rows; a warning says which."
     )
     acknowledgement: Acknowledgement | None = Field(
-        description="Who has seen the change that the evaluation found, when, and the reason for taking no further action. Null if "
-        "nobody has."
+        description="Who has seen the change that the evaluation found, when, and the reason for taking no further "
+        "action. Null if nobody has."
     )
     error: dict[str, Any] | None = Field(
         description="The problem, if the job failed; otherwise null."

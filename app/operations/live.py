@@ -53,8 +53,8 @@ class LiveAlias(Resource):
         description="Time of the last recalibration, if it was after that evaluation; otherwise null."
     )
     acknowledgement: Acknowledgement | None = Field(
-        description="Who has seen that change, when, and the reason for taking no further action. Null if nobody has, or if there is "
-        "no change."
+        description="Who has seen that change, when, and the reason for taking no further action. Null if "
+        "nobody has, or if there is no change."
     )
     next_step: Annotated[str, one_of(get_args(NextStep))] | None = Field(
         description="`evaluate`: there is no evaluation on new rows, or none since the recalibration. "

@@ -1525,9 +1525,9 @@ def profile_dataset(dataset_id: str, /) -> ApiRequest[types.DatasetProfile]:
 def put_acknowledgement(evaluation_id: str, /, reason: str) -> ApiRequest[types.Acknowledgement]:
     """Acknowledge an evaluation.
 
-    State that you have seen the change that the evaluation found, and give the reason for taking no further action. Lists of alarms then
-    show who, when and why, and no next step, until a new evaluation of the model. It replaces an earlier
-    acknowledgement. Returns 409 `not_ready` until the evaluation is ready.
+    State that you have seen the change that the evaluation found, and give the reason for taking no further
+    action. Lists of alarms then show who, when and why, and no next step, until a new evaluation of the model. It
+    replaces an earlier acknowledgement. Returns 409 `not_ready` until the evaluation is ready.
 
     Scope: `train`.
 
