@@ -218,8 +218,8 @@ def _baselines_in_words(compared: ModelBaselines | None) -> str:
             each["algorithm"] + (f" (on {rows:,} of {of_rows:,} rows)" if is_sample else "")
         )
     failed = [each["algorithm"] for each in compared.baselines if each["failed"]]
-    told = f"the baseline{'s' if len(names) > 1 else ''} {' and '.join(names)}"
-    return told + (f"; {' and '.join(failed)} could not be trained" if failed else "")
+    listed = f"the baseline{'s' if len(names) > 1 else ''} {' and '.join(names)}"
+    return listed + (f"; {' and '.join(failed)} could not be trained" if failed else "")
 
 
 def _probabilities(
