@@ -34,6 +34,7 @@ from app.console.upload_fields import (
     form_fields,
     joined,
     said_of,
+    sheets_of,
     upload_fields,
 )
 from app.console.uploads import send_form, send_table
@@ -137,23 +138,19 @@ def _show_form(
     checked: dict[str, Any] | None = None,
 ) -> Response:
     """Return the upload form with the entered values; with an error also its messages, or with what a check found."""
-    of_book = checked or next((each for each in _errors_of(error) if each.get("sheets")), {})
-    shown = for_templates(page.request.app, of_book.get("sheets") or ())
+    problem = None if error is None else error.problem
+    shown = for_templates(page.request.app, sheets_of(problem, checked))
     return page.show(
         "dataset_new.html",
         200 if error is None else error.status,
         given=given,
-        error=None if error is None else error.problem,
-        faults=place_faults(None if error is None else error.problem, form_fields(shown["fields"])),
+        error=problem,
+        faults=place_faults(problem, form_fields(shown["fields"])),
         checked=checked,
         shown_columns=PREVIEWED,
         **shown,
         most=context_of(page.request).settings.max_body_bytes,
     )
-
-
-def _errors_of(error: ProblemError | None) -> list[dict[str, Any]]:
-    return [] if error is None else error.problem.get("errors") or []
 
 
 @router.get("/{dataset_id}")

@@ -21,8 +21,15 @@ from app.console.drift import VERDICTS, view_batch_drift
 from app.console.lists import read_list
 from app.console.row_score import cutoffs_of_aliases
 from app.console.session import ConsoleRoute, Page, PageDep
-from app.console.upload_fields import UploadField, describe_form, form_fields, upload_fields
-from app.console.uploads import send_form
+from app.console.upload_fields import (
+    UploadField,
+    describe_form,
+    form_fields,
+    sheets_of,
+    upload_fields,
+    with_sheets,
+)
+from app.console.uploads import send_form, send_table
 from app.console.words import FieldLabel, place_faults
 from app.http.dependencies import context_of
 from app.http.forms import Fields, number_or_text
@@ -56,9 +63,10 @@ async def _list(
     given: Mapping[str, object] | None = None,
     *,
     of_rows: bool = False,
+    checked: dict[str, Any] | None = None,
 ) -> Response:
-    """Return the page of batch scores with its forms: the entered values `given` and the API's error if one was
-    refused; `of_rows` if that was the form with a table.
+    """Return the page of batch scores with its forms: the entered values `given`, and the API's error if one was
+    refused or what a check found; `of_rows` if that was the form with a table.
     """
     listed = await read_list(page, "/console/batch-scores", page.client.batch_scores.page)
     offered: dict[str, Any] = {"cutoffs": {}}
@@ -72,7 +80,7 @@ async def _list(
             ),
             "cutoffs": await _cutoffs(page, named),
         }
-    written = _table_fields(page)
+    written = with_sheets(_table_fields(page), sheets_of(error, checked))
     labels = {name: FieldLabel(name, label) for name, label in LABELS.items()}
     return page.show(
         "batch_scores.html",
@@ -83,6 +91,7 @@ async def _list(
         given=given or page.query,
         of_rows=of_rows,
         labels=LABELS,
+        checked=checked,
         faults=place_faults(error, labels | form_fields(written)),
         fields=written,
         written=list(written),
@@ -94,7 +103,11 @@ async def _list(
 def _table_fields(page: Page) -> dict[str, UploadField]:
     """Return the fields of an upload that also apply to a table to score: its dialect."""
     taken = describe_form(page.request.app, "/v1/batch-scores")
-    return {name: each for name, each in upload_fields(page.request.app).items() if name in taken}
+    return {
+        name: each._replace(unset="as in the training table")
+        for name, each in upload_fields(page.request.app).items()
+        if name in taken
+    }
 
 
 async def _cutoffs(page: Page, named: str) -> dict[str, float | None]:
@@ -150,6 +163,19 @@ async def score_rows(page: PageDep) -> Response:
             raise
         return await _list(page, error.problem, page.filled(), of_rows=True)
     return page.go(f"/console/batch-scores/{made}")
+
+
+@router.post("/rows/check")
+@needs("score")
+async def check_rows(page: PageDep) -> Response:
+    """Check the table of the plain form without storing it, and show what was found, or the errors."""
+    try:
+        found = await send_table(page, "POST", at("/v1/batch-scores", "validate"))
+    except ProblemError as error:
+        if error.status == 403:
+            raise
+        return await _list(page, error.problem, page.filled(), of_rows=True)
+    return await _list(page, None, page.filled(), of_rows=True, checked=found)
 
 
 @router.get("/{batch_id}")

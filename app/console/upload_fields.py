@@ -201,15 +201,27 @@ def form_fields(fields: Mapping[str, UploadField]) -> dict[str, FieldLabel]:
     return {name: FieldLabel(name, each.title) for name, each in fields.items()}
 
 
+def with_sheets(fields: Mapping[str, UploadField], sheets: Sequence[str]) -> dict[str, UploadField]:
+    """Return the fields; with the names of several `sheets` of a workbook, the sheet is one of them."""
+    found = dict(fields)
+    if len(sheets) > 1:
+        found[SHEET] = found[SHEET]._replace(choices={name: name for name in sheets})
+    return found
+
+
+def sheets_of(error: Mapping[str, Any] | None, checked: Mapping[str, Any] | None) -> list[str]:
+    """Return the names of a workbook's sheets, from the API's error or its response to a check; else none."""
+    errors = (error or {}).get("errors") or []
+    of_book = checked or next((each for each in errors if each.get("sheets")), {})
+    return of_book.get("sheets") or []
+
+
 def for_templates(app: FastAPI, sheets: Sequence[str] = ()) -> dict[str, Any]:
     """Return the template variables of a page that has the fields of an upload. With the names of several `sheets` of a
     workbook, the sheet is chosen among the main fields.
     """
-    fields = upload_fields(app)
-    main: tuple[str, ...] = MAIN_FIELDS
-    if len(sheets) > 1:
-        main = (*main, SHEET)
-        fields[SHEET] = fields[SHEET]._replace(choices={name: name for name in sheets})
+    fields = with_sheets(upload_fields(app), sheets)
+    main = (*MAIN_FIELDS, SHEET) if len(sheets) > 1 else MAIN_FIELDS
     others = [name for name in fields if name not in (*main, *ROLE_FIELDS)]
     return {"fields": fields, "main": main, "roles": ROLE_FIELDS, "others": others}
 

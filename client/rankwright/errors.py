@@ -309,9 +309,19 @@ def describe_errors(errors: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _describe(error: Mapping[str, Any]) -> str:
+    line = "line"  # of a file; the lines of a sheet are its rows
+    if error.get("sheet") is not None:
+        line = "cell" if error.get("cell") is not None else "row"
     where = [
-        f"{name} {error[name]}"
-        for name in ("part", "line", "column", "pointer", "parameter")
+        f"{shown} {error[name]}"
+        for shown, name in (
+            ("part", "part"),
+            ("sheet", "sheet"),
+            (line, "cell" if line == "cell" else "line"),
+            ("column", "column"),
+            ("pointer", "pointer"),
+            ("parameter", "parameter"),
+        )
         if error.get(name) is not None
     ]
     detail = str(error.get("detail", ""))

@@ -61,7 +61,7 @@ function prepare(form) {
     let found;
     try { found = await check(form, body); } catch { found = { ok: false, answer: { title: "The file could not be checked", detail: "The connection was lost." } }; }
     if (mine !== turn) return;  // there is a newer question
-    const { ok, answer } = found, rows = head.whole ? "all rows" : `the first ${size(head.file.size)}`;
+    const { ok, answer } = found, rows = head.whole ? "the file" : `the first ${size(head.file.size)}`;
     if (answer.status === 415) { show_nothing(false); return; }
     if (head.whole && answer.code === "too_large") { show_nothing(true); return; }
     const errors = answer.errors ?? [], suggestion = errors.find((each) => each.suggestion)?.suggestion ?? {};

@@ -81,11 +81,10 @@ export const names_of = (text) => [...text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,
 
 // A select of the sheets of a workbook, which fills in the field of the sheet.
 export function choose_sheet(form, sheets, chosen, select = make("select", {})) {
-  const field = form.elements.namedItem("sheet");
-  if (select.options.length !== sheets.length || sheets.some((name, at) => select.options[at].value !== name)) {
-    select.replaceChildren(...sheets.map((name) => make("option", { value: name }, name)));
-  }
-  select.selectedIndex = sheets.indexOf(chosen);
+  const field = form.elements.namedItem("sheet"), is_known = sheets.includes(chosen);
+  const none = is_known ? [] : [make("option", { value: "", disabled: "" }, "choose one")];
+  select.replaceChildren(...none, ...sheets.map((name) => make("option", { value: name }, name)));
+  select.value = is_known ? chosen : "";
   select.onchange = () => { field.value = select.value; field.dispatchEvent(new Event("change", { bubbles: true })); };
   return select;
 }

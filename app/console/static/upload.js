@@ -89,8 +89,9 @@ function prepare(form) {
   function describe(answer, at_fields) {
     const errors = answer.errors || [];
     const found = [make("p", {}, make("strong", {}, `${answer.title}. `), at_fields || answer.detail || "")];
-    if (errors.some((each) => each.line !== undefined || each.column !== undefined)) {
-      const of_sheet = errors.some((each) => each.sheet), place = (each) => each.cell ?? (of_sheet && each.line ? `row ${each.line}` : each.line) ?? "–";
+    const of_sheet = errors.some((each) => each.sheet);  // the detail of a single one has its place
+    if (!(of_sheet && errors.length === 1) && errors.some((each) => each.line !== undefined || each.column !== undefined)) {
+      const place = (each) => each.cell ?? (of_sheet && each.line ? `row ${each.line}` : each.line) ?? "–";
       const rows = errors.map((each) => make("tr", {}, make("td", { class: "n" }, place(each)), make("td", {}, each.column ?? "–"), make("td", {}, each.detail)));
       found.push(make("table", {}, make("thead", {}, make("tr", {}, make("th", { class: "n" }, of_sheet ? "Cell" : "Line"), make("th", {}, "Column"), make("th", {}, "Error"))), make("tbody", {}, ...rows)));
     } else if (errors.length > 1 && !at_fields) {

@@ -15,6 +15,7 @@ import pytest
 from typer.testing import Result
 
 from tests.app.cli.conftest import told
+from tests.app.ingest.test_workbooks import Cells, sheets
 from tests.sentences import Sentences
 
 Run = Callable[..., Result]
@@ -247,6 +248,32 @@ def test_a_refusal_is_short_and_says_what_to_type(run: Run, tmp_path: Path) -> N
     assert refused[-1].split() == ["rankwright", "upload", str(path), "--decimal", "comma"]
     assert id_of(run("upload", path, "--decimal", "comma").stdout)
     assert ".csv, .tsv, .txt," in run("upload", path.rename(tmp_path / "a.xls"), code=2).stderr
+
+
+def test_the_sheet_of_a_workbook_is_an_option(run: Run, tmp_path: Path) -> None:
+    rows: Cells = [["amount", "left"], *([f"{k},5", k % 2] for k in range(30))]
+    path = sheets(tmp_path / "loans.xlsx", {"notes": [["x", "y"], [1, 2]], "loans": rows})
+    given = ["upload", path, "--label", "left"]
+    refused = run(*given, "--sheet", "Q3", code=2).stderr
+    assert "the workbook has 'notes', 'loans'" in refused
+    refused = run(*given, "--sheet", "loans", code=2).stderr
+    assert "sheet loans, cell A2, column amount: '0,5'" in refused
+    assert "--sheet loans" in refused.splitlines()[-1]
+    assert id_of(run(*given, "--sheet", "loans", "--decimal", "comma").stdout)
+    run(
+        "train",
+        "loans",
+        "--name",
+        "risk",
+        "--set",
+        "n_rounds=5",
+        "--no-baselines",
+        "--holdout",
+        "0.25",
+    )
+    # The sheet and the decimal separator are those of the training table.
+    scored = run("score", "risk", path).stdout
+    assert len(scored.splitlines()) == 31
 
 
 def test_a_table_is_read_again(run: Run, people: Path) -> None:

@@ -441,8 +441,8 @@ def test_the_preview_says_what_the_service_will_do(
         page.locator("details", has=field).evaluate_all(
             "folds => folds.forEach((each) => each.open = true)"
         )
-        field.fill(value)
         page.get_by_role("checkbox", name="ja").check()
+        field.fill(value)
         page.get_by_role("button", name="Check only").click()
         said = page.locator(f"#e-f-{name}")
         expect(said).to_contain_text(words)

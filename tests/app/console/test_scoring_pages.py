@@ -8,6 +8,7 @@ import io
 import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from markupsafe import escape
 from playwright.sync_api import Page, expect
 
 from tests.app.console.plain_browser import PlainBrowser
+from tests.app.ingest.test_workbooks import sheets
 from tests.app.live_service import Service
 from tests.long_form import long_form
 
@@ -236,6 +238,39 @@ def test_columns_that_do_not_fit_are_one_message_and_one_click(
     with world.service.at_work():
         page.get_by_role("heading", name="Top 30 rows").wait_for()
     assert "Top 30 of 200 rows" in page.inner_text("main")
+
+
+def test_the_sheet_of_a_workbook_to_score_is_chosen(
+    world: World, visit: Callable[..., Any], tmp_path: Path
+) -> None:
+    csv_text = customers(60, 1, left=False).replace(NASTY, "Chur").replace('"Genf, Stadt"', "Genf")
+    lines = [line.split(",") for line in csv_text.splitlines()]
+    path = sheets(tmp_path / "q.xlsx", {"Notizen": [["x", "y"], [1, 2]], "Quartal": lines})
+    body = path.read_bytes()
+    window = visit(world.service, width=390)
+    window.expect("status of 422")
+    page = window.sign_in(world.secret)
+    window.open("/console/batch-scores?model=churn")
+    page.set_input_files("#file", {"name": "q.xlsx", "mimeType": "x/x", "buffer": body})
+    page.get_by_role("button", name="Check only").click()
+    outcome = page.locator("[data-outcome]")
+    outcome.get_by_text("The table does not fit the model.").wait_for()
+    window.check()
+    outcome.get_by_label("Sheet").select_option("Quartal")
+    page.get_by_role("button", name="Check only").click()
+    expect(outcome).to_contain_text("The file is valid: sheet “Quartal”")
+    window.check()
+    # The same without a script.
+    plain = PlainBrowser(world.service)
+    address, sent = "/console/batch-scores/rows/check", ("q.xlsx", body)
+    answer = plain.post(address, sent, model="churn")
+    assert answer.status_code == 422
+    assert '<option value="Quartal">' in answer.text
+    answer = plain.post(address, sent, model="churn", sheet="Quartal")
+    assert answer.status_code == 200
+    assert "The file is valid: sheet “Quartal”" in answer.text
+    assert plain.post(address, sent, model="churn", sheet="Q4").status_code == 422
+    assert plain.post(address, model="churn").status_code == 422
 
 
 def test_of_a_long_file_the_head_is_checked(world: World, visit: Callable[..., Any]) -> None:
