@@ -41,7 +41,7 @@ async def read_score(page: PageDep, ref: str) -> Response:
     """Show the form that scores a row, filled with a row of the dataset if it still exists."""
     model = await page.client.models[ref].read()
     return await _show_score(
-        page, model, await _example(page, model), await cutoffs_of_aliases(page, model)
+        page, model, await example_row(page, model), await cutoffs_of_aliases(page, model)
     )
 
 
@@ -51,10 +51,10 @@ async def score_row(page: PageDep, ref: str) -> Response:
     form = await page.form()
     model = await page.client.models[ref].read()
     asked = {name: str(form.get(name, "")) for name in ("label", "compare")}
-    entered, cutoffs = _entered(form, model.features), await cutoffs_of_aliases(page, model)
+    entered, cutoffs = entered_fields(form, model.features), await cutoffs_of_aliases(page, model)
     status, problem, answer = 200, None, None
     try:
-        row = _row(form, model)
+        row = read_row(form, model)
         answer = await _answer(page, model, row, asked["label"] or None, asked["compare"], cutoffs)
     except ProblemError as error:
         if error.status != 422:
@@ -87,10 +87,6 @@ async def _show_score(
 ) -> Response:
     """Return the part of the page with the form of one row; with the scored row `answer`, or the API's problem."""
     numbered = list(enumerate(model.features))
-    at_fault = {
-        _name_of(str(each.get("pointer", ""))): each["detail"]
-        for each in (problem or {}).get("errors") or []
-    }
     return await show_part(
         page,
         model,
@@ -101,12 +97,21 @@ async def _show_score(
         field_groups=[numbered[at : at + GROUP_SIZE] for at in range(0, len(numbered), GROUP_SIZE)],
         references=_references(model, cutoffs),
         problem=problem,
-        at_fault={
-            each.name: at_fault[each.name] for each in model.features if each.name in at_fault
-        },
+        at_fault=faults_of_row(problem, model.features),
         answer=answer,
         asked=asked or {"label": "", "compare": ""},
     )
+
+
+def faults_of_row(
+    problem: Mapping[str, Any] | None, features: Sequence[ModelFeature]
+) -> dict[str, str]:
+    """Return the API's errors of a row by feature."""
+    found = {
+        _name_of(str(each.get("pointer", ""))): each["detail"]
+        for each in (problem or {}).get("errors") or []
+    }
+    return {each.name: found[each.name] for each in features if each.name in found}
 
 
 def _name_of(pointer: str) -> str:
@@ -127,7 +132,7 @@ def _references(model: Model, cutoffs: Mapping[str, float | None]) -> dict[str, 
     return found | of_cutoffs
 
 
-async def _example(page: Page, model: Model) -> dict[str, str]:
+async def example_row(page: Page, model: Model) -> dict[str, str]:
     """Return the first row of the model's dataset as texts by feature; empty if the dataset was deleted or the key may
     not read it.
     """
@@ -155,13 +160,14 @@ def _field(value: object, *, comma: bool = False) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _entered(form: Fields, features: Sequence[ModelFeature]) -> dict[str, str]:
+def entered_fields(form: Fields, features: Sequence[ModelFeature]) -> dict[str, str]:
+    """Return the entered texts by feature; a row that was entered as JSON under the empty name."""
     if "row" in form:
         return {"": str(form["row"])}
     return {each.name: str(form.get(f"f{i}", "")) for i, each in enumerate(features)}
 
 
-def _row(form: Fields, model: Model) -> Json:
+def read_row(form: Fields, model: Model) -> Json:
     """Return the entered row as JSON for the API. Text that is not a number stays text, so that the API reports the
     error.
     """
@@ -180,7 +186,7 @@ def _row(form: Fields, model: Model) -> Json:
                 "the row must be a JSON object with a value for each feature",
             )
         return row
-    entered = _entered(form, model.features)
+    entered = entered_fields(form, model.features)
     return {
         each.name: _value(entered[each.name].strip(), each.type, model.dialect)
         for each in model.features

@@ -73,6 +73,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         models.cutoff,
         models.checks,
         models.scorecard,
+        models.bins,
         models.gains,
         models.metrics,
         models.profile,

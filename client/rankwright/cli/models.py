@@ -336,6 +336,46 @@ def _attribute_in_words(one: types.ScorecardAttribute) -> str:
     return f"above {one.low}" if one.high is None else f"above {one.low} to {one.high}"
 
 
+@takes(api.ReadBins)
+def bins(
+    model: Model,
+    *,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+    **fields: Any,
+) -> None:
+    """Show the bins of a scorecard: rows, event rate, weight of evidence (WOE) and points, and the information value
+    (IV) of each feature, on held-out rows if there are any.
+    """
+    with service(url, key, as_json=as_json) as client:
+        found = client.models[model].bins(**fields)
+    if as_json:
+        out.print_json(data=found.to_json())
+        return
+    lines: list[Sequence[str]] = [("feature", "IV", "bin", "rows", "events", "WOE", "points")]
+    for each in found.features:
+        iv = each.held_out_iv or each.iv
+        first = each.name, f"{iv.adjusted:.3f} ({iv.low:.3f} to {iv.high:.3f})"
+        for one in each.bins:
+            counts = one.held_out or one.train
+            events = "–" if counts.event_rate is None else f"{100.0 * counts.event_rate:.1f} %"
+            numbers = f"{counts.rows:,}", events, f"{counts.woe:+.3f}", f"{one.points:+.1f}"
+            lines.append((*first, _bin_in_words(one), *numbers))
+            first = "", ""
+    out.print(_columns(lines), markup=False)
+
+
+def _bin_in_words(one: types.ScorecardBin) -> str:
+    if one.of == "categories":
+        return ", ".join(one.categories or [])
+    if one.of in ("missing", "special"):
+        return "no value" if one.of == "missing" else f"equal to {one.low}"
+    if one.low is None:
+        return "any" if one.high is None else f"up to {one.high}"
+    return f"above {one.low}" if one.high is None else f"above {one.low} to {one.high}"
+
+
 @takes(api.ReadGains)
 def gains(
     model: Model,

@@ -18,7 +18,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture(scope="module")
 def trained(run_shared: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Two models of one table, `oak` and `sum`; returns what runs commands."""
+    """Three models of one table, `oak`, `sum` and `card`; returns what runs commands."""
     rng = np.random.default_rng(0)
     lines = ["age,member,noise,left"]
     for age, noise in rng.normal(size=(300, 2)).round(3).tolist():
@@ -32,6 +32,7 @@ def trained(run_shared: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     train = ("train", dataset, "--no-baselines", "--holdout", "0.25", "--algorithm")
     run(*train, "treerank", "--name", "oak")
     run(*train, "rankboost", "--name", "sum", "--set", "n_rounds=20")
+    run(*train, "scorecard", "--name", "card")
     return run
 
 
@@ -129,6 +130,22 @@ def test_the_checks_of_a_model(trained: Run) -> None:
     for each in found:
         assert each["name"] in shown
     assert {None: "not known", True: "yes", False: "no"}[found[0]["passed"]] in shown
+
+
+def test_the_bins_of_a_scorecard(trained: Run) -> None:
+    found = json.loads(trained("bins", "card", "--pdo", 40, "--json").stdout)
+    lines = trained("bins", "card", "--pdo", 40).stdout.splitlines()
+    assert lines[0].split() == ["feature", "IV", "bin", "rows", "events", "WOE", "points"]
+    shown = iter(lines[1:])
+    for feature in found["features"]:
+        for number, each in enumerate(feature["bins"]):
+            words = next(shown).split()
+            assert (words[0] == feature["name"]) == (number == 0)
+            assert words[-1] == f"{each['points']:+.1f}"
+    assert next(shown, None) is None
+    assert told(trained("bins", "sum", "--json", code=3))["code"] == "no_scorecard"
+    assert told(trained("bins", "elm", "--json", code=3))["code"] == "not_found"
+    assert trained("bins", "card", "--pdo", 0, code=2).output
 
 
 def test_the_top_of_a_list(trained: Run) -> None:

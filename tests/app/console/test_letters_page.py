@@ -1,0 +1,183 @@
+"""The editor of reason codes and letters: the preview stores nothing, and what is saved is what the API has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import pytest
+
+from tests.app.console.plain_browser import PlainBrowser, alert
+from tests.app.live_service import Service
+from tests.app.scoring.test_scorecard import people
+
+CODES = "/v1/models/card/reason-codes"
+NASTY = "<script>alert('x')</script>"
+
+
+class World:
+    """A service with a scorecard."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        self.api = service.client(service.key())
+        dataset = service.upload(self.api, people(400), label="bad", positive="yes")
+        made = service.train(self.api, dataset, algorithm={"name": "scorecard"}, name="card")
+        self.model: str = made["output"]["id"]
+        self.page = f"/console/models/{self.model}/letters"
+        features = self.api.get(f"/v1/models/{self.model}").json()["features"]
+        values = {"amount": "17.5", "purpose": "car"}
+        self.row = {f"f{i}": values[each["name"]] for i, each in enumerate(features)}
+
+
+@pytest.fixture(scope="module")
+def world(start: Callable[..., Service]) -> World:
+    return World(start())
+
+
+@pytest.fixture(autouse=True)
+def no_codes(world: World) -> None:
+    """Each test begins with two codes, one of which has conditions."""
+    known = world.api.get(CODES)
+    headers = {"If-Match": known.headers["ETag"]} if known.is_success else {}
+    entries = [
+        {"code": "R1", "text": "Amount", "columns": ["amount"], "min": 1.5, "letter": "{value}!"},
+        {"code": "R2", "text": "Purpose", "columns": ["purpose"], "direction": "raises"},
+    ]
+    put = world.api.put(CODES, json={"entries": entries}, headers=headers)
+    assert put.is_success, put.text
+
+
+def fields_of(page: str) -> dict[str, str]:
+    """Return the values of the fields that edit codes, without those of the customer."""
+    found = dict(re.findall(r'<input type="hidden" name="(revision|draft)" value="([^"]*)"', page))
+    found |= dict(re.findall(r'<input id="([a-z]+\.[^"]+)"[^>]*value="([^"]*)"', page))
+    areas = re.findall(r'<textarea id="([a-z]+\.[^"]+)"[^>]*>(.*?)</textarea>', page, re.DOTALL)
+    return {name: unescape(value) for name, value in (found | dict(areas)).items()}
+
+
+def test_a_preview_stores_nothing_and_a_save_does(world: World) -> None:
+    browser = PlainBrowser(world.service)
+    before = world.api.get(CODES).json()
+    fields = fields_of(browser.read(world.page)) | world.row
+    assert (fields["text.0"], fields["letter.0"]) == ("Amount", "{value}!")
+    edited = fields | {"letter.0": f"Your {{feature}} of {{value}}:\r\n{NASTY}"}
+    shown = browser.post(world.page, **edited, action="preview")
+    assert shown.status_code == 200
+    assert "Your amount of 17.5:" in shown.text
+    assert NASTY not in shown.text
+    assert world.api.get(CODES).json() == before
+    assert fields_of(shown.text)["letter.0"].replace("\r", "") == edited["letter.0"].replace(
+        "\r", ""
+    )
+    saved = browser.post(world.page, **edited, action="save")
+    assert saved.status_code == 303, saved.text
+    now = world.api.get(CODES).json()
+    assert now["revision"] == before["revision"] + 1
+    assert now["entries"][0] == before["entries"][0] | {
+        "letter": f"Your {{feature}} of {{value}}:\n{NASTY}"
+    }
+    assert now["entries"][1] == before["entries"][1] | {"letter": None}
+    # an older page changes nothing
+    stale = browser.post(world.page, **edited | {"text.1": "Why"}, action="save")
+    assert stale.status_code == 412
+    assert alert(stale.text)
+    assert fields_of(stale.text)["text.1"] == "Why"
+    assert world.api.get(CODES).json() == now
+
+
+def test_codes_are_added_and_removed(world: World) -> None:
+    browser = PlainBrowser(world.service)
+    fields = fields_of(browser.read(world.page)) | world.row
+    new = {
+        "new.code": "R3",
+        "new.text": "Other purpose",
+        "new.columns": "purpose",
+        "new.direction": "lowers",
+        "new.letter": "",
+    }
+    saved = browser.post(world.page, **fields | new | {"remove.1": "yes"}, action="save")
+    assert saved.status_code == 303, saved.text
+    entries = world.api.get(CODES).json()["entries"]
+    assert [each["code"] for each in entries] == ["R1", "R3"]
+    assert (entries[1]["columns"], entries[1]["direction"]) == (["purpose"], "lowers")
+
+
+def test_wrong_values_are_shown_beside_their_fields(world: World) -> None:
+    browser = PlainBrowser(world.service)
+    before = world.api.get(CODES).json()
+    fields = fields_of(browser.read(world.page)) | world.row
+    new = {"new.code": "R3", "new.text": "Third", "new.columns": "purpose"}
+    for name, wrong in (
+        ("letter.0", {"letter.0": "{who}"}),
+        ("letter.1", {"letter.1": "x" * 2001}),
+        ("text.0", {"text.0": ""}),
+        ("text.0", {"text.0": "x" * 501}),
+        ("new.code", new | {"new.code": ""}),
+        ("new.text", new | {"new.text": ""}),
+        ("new.columns", {"new.code": "R3", "new.text": "Third"}),
+        ("new.columns", new | {"new.columns": "none"}),
+        ("new.letter", new | {"new.letter": "{"}),
+        ("new.text", new | {"new.code": "R1"}),
+    ):
+        for action in ("preview", "save"):
+            answer = browser.post(world.page, **fields | wrong, action=action)
+            assert answer.status_code == 422, (name, action)
+            assert f'aria-describedby="e-{name}"' in answer.text, (name, action)
+            assert alert(answer.text)
+    for wrong in ({"new.direction": "up", **new}, {"revision": "x"}, {"revision": "99"}):
+        assert browser.post(world.page, **fields | wrong, action="save").status_code == 422
+    amount = next(name for name, value in world.row.items() if value == "17.5")
+    answer = browser.post(world.page, **fields | {amount: "many"}, action="preview")
+    assert answer.status_code == 422
+    assert f'aria-describedby="e-{amount}"' in answer.text
+    assert world.api.get(CODES).json() == before
+
+
+def test_a_proposal_has_a_code_for_each_feature(world: World) -> None:
+    made = world.service.train(
+        world.api,
+        world.api.get("/v1/datasets").json()["data"][0]["id"],
+        algorithm={"name": "scorecard"},
+        name="fresh",
+    )
+    page = f"/console/models/{made['output']['id']}/letters"
+    browser = PlainBrowser(world.service)
+    assert "letters?draft=yes" in browser.read(page)
+    fields = fields_of(browser.read(f"{page}?draft=yes")) | world.row
+    shown = browser.post(page, **fields, action="preview")
+    assert shown.status_code == 200
+    assert world.api.get("/v1/models/fresh/reason-codes").status_code == 404
+    assert browser.post(page, **fields_of(shown.text), action="save").status_code == 303
+    entries = world.api.get("/v1/models/fresh/reason-codes").json()["entries"]
+    assert [each["columns"] for each in entries] == [["amount"], ["purpose"]]
+    # Somebody else was first.
+    assert browser.post(page, **fields, action="save").status_code == 412
+
+
+def test_who_may_do_what(world: World) -> None:
+    reader = PlainBrowser(world.service, scopes=["read"])
+    page = reader.read(world.page)
+    assert "{value}!" in page
+    assert 'name="action"' not in page
+    assert reader.post(world.page, action="save").status_code == 403
+    trainer = PlainBrowser(world.service, scopes=["read", "train"])
+    fields = fields_of(trainer.read(world.page))
+    assert 'value="preview"' not in trainer.read(world.page)
+    assert trainer.post(world.page, **fields, action="save").status_code == 303
+    stranger = PlainBrowser(world.service, owner="stranger")
+    stranger.read(world.page, 404)
+    assert stranger.post(world.page, action="save").status_code == 404
+
+
+@pytest.mark.parametrize(("width", "dark"), [(390, True), (1440, False)])
+def test_it_is_accessible(world: World, visit: Callable[..., Any], width: int, dark: bool) -> None:
+    window = visit(world.service, width=width, dark=dark)
+    page = window.sign_in(world.service.key())
+    window.open(world.page)
+    page.get_by_label("Letter of R1").fill("Because of {value}.")
+    page.get_by_role("button", name="Preview the letter").click()
+    page.get_by_text("Letter with these codes").wait_for()
+    window.check()
