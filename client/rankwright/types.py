@@ -77,7 +77,7 @@ class Alias(Record):
     protected: bool
     """True if every change of the alias, and of the calibration of its model, needs a reason."""
     updated_at: str
-    """Time of the last change."""
+    """Time of the last change, apart from changes of the protection."""
     history: list[AliasStep]
     """The revisions of the alias, the newest first."""
 
@@ -199,7 +199,7 @@ class AliasSummary(Record):
     protected: bool
     """True if every change of the alias, and of the calibration of its model, needs a reason."""
     updated_at: str
-    """Time of the last change."""
+    """Time of the last change, apart from changes of the protection."""
 
 class AreaDrift(Record):
     """Change of one metric between the model's validation and this dataset, as two independent samples."""
@@ -1349,7 +1349,7 @@ class DeletedAlias(Record):
     protected: bool
     """True if every change of the alias, and of the calibration of its model, needs a reason."""
     updated_at: str
-    """Time of the last change."""
+    """Time of the last change, apart from changes of the protection."""
 
 class DependenceAxis(Record):
     """A feature and its grid values."""
