@@ -426,7 +426,9 @@ def step_function(ends: Sequence[float], heights: Sequence[float], title: str) -
     least, most = min(0.0, *heights), max(0.0, *heights)
     y = Scale(least - 0.05 * (most - least), most + 0.05 * (most - least), bottom, top)
     parts = [_horizontal(y, tick, left, width - 8) for tick in y.ticks(4)]
-    parts += [_vertical(x, tick, top, bottom) for tick in x.ticks(4)]
+    # Around a single end, ticks of the axis would be numbers that mean nothing.
+    ticks = x.ticks(4) if len(set(ends)) > 1 else ends[:1]
+    parts += [_vertical(x, tick, top, bottom) for tick in ticks]
     parts.append(line(left, y(0.0), width - 8, y(0.0), "zero"))
     places = [x.low, *ends, x.high]
     run = [

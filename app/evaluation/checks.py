@@ -587,14 +587,14 @@ def check_alike(
     if lacking:
         shown = "; ".join(lacking[:_SHOWN]) + ("; …" if len(lacking) > _SHOWN else "")
         words = (
-            f"{where}: insufficient data. No difference is statistically significant, but some groups have too few "
-            f"rows: {shown}."
+            f"{where}: insufficient data. No difference in AUC, TPR, FPR or calibration is statistically "
+            f"significant, but some groups have too few rows: {shown}."
         )
         return _of_groups(None, words, evaluation)
     more = _more_rows(rows, factors)
     words = (
-        f"{where}: insufficient data. No difference is statistically significant, but relevant differences in "
-        f"{', '.join(dict.fromkeys(wide))} cannot be ruled out.{_say_more(more)}"
+        f"{where}: insufficient data. No difference in AUC, TPR, FPR or calibration is statistically significant, but "
+        f"relevant differences in {', '.join(dict.fromkeys(wide))} cannot be ruled out.{_say_more(more)}"
     )
     return _of_groups(None, words, evaluation, more)
 

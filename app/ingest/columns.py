@@ -1102,7 +1102,7 @@ def _what_is_wrong(value: object, boolean: bool, hint: str, notation: Notation) 
     wrong = f"{show(text)} is not a number"
     if notation.thousands:
         words = fields_of(notation)
-        if re.search(notation.mark, text):
+        if re.search(notation.mark, text) and re.search("[0-9]", text):
             return (
                 f"{wrong} with thousands={words['thousands']} and decimal={words['decimal']}: thousands "
                 "separators must be between groups of three digits, before the decimal separator"

@@ -153,6 +153,31 @@ class CollectedEvidence:
     archive: BlobWriter
 
 
+def check_change(
+    session: Session,
+    owner: str,
+    name: str,
+    alias: str,
+    ref: str,
+    *,
+    memo: Mapping[str, Any] | Literal["keep"] | None,
+    if_revision: int | None,
+    must_be_new: bool,
+) -> None:
+    """Raise the errors of `set_alias` that can be found without a lock and without computing anything, before the
+    evidence is computed, which takes longer than all the rest.
+    """
+    check_name("alias", alias)
+    find_target(session, owner, name, ref)
+    current = repository.find_alias(session, owner, name, alias)
+    if current is None and if_revision is None:
+        return
+    check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
+    assert current is not None
+    given = memo if isinstance(memo, Mapping) else {}
+    _check_reason(current, given.get("reason"), "/memo/reason")
+
+
 def set_alias(
     session: Session,
     owner: str,

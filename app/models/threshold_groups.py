@@ -164,7 +164,7 @@ def say_column(column: str, found: metrics.ThresholdGroups, favourable: Side) ->
     if wanted is True:
         least = min(one.ratio.interval.low for one in side.groups if one.ratio.interval)
         return (
-            f"{column}: the share {named} of each group is at least four fifths of the highest "
+            f"{column}: the share {named} of each group is at least four fifths of that of the reference group "
             f"({reference}); lowest ratio at least {least:.2f}"
         )
     shown = "; ".join(

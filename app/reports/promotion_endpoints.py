@@ -57,6 +57,16 @@ async def put_alias(
     if_revision, must_be_new = revision_of(if_match), must_be_new_of(if_none_match)
 
     def work() -> tuple[aliases.AliasState, bool]:
+        context.db.reading(
+            aliases.check_change,
+            caller.owner,
+            name,
+            alias,
+            body.model_id,
+            memo=body.new_memo(),
+            if_revision=if_revision,
+            must_be_new=must_be_new,
+        )
         found = context.db.reading(read_evidence, caller.owner, name, alias, body.model_id)
         with ExitStack() as stack:
             evidence = None

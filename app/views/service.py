@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
-from app.platform.errors import NotFound, TooMany, invalid, shown
+from app.platform.errors import Invalid, NotFound, TooMany, invalid, shown
 from app.platform.sql import Page, Session
 from app.platform.tables import SavedView
 from app.views import repository
@@ -27,8 +27,15 @@ def save(
 ) -> tuple[SavedView, bool]:
     """Save a view, or replace the one of this name; returns it, and whether it is new.
 
-    Raises Invalid for a text that is no query, and TooMany if the owner has `MAX_VIEWS` views.
+    Raises Invalid for a text that is no query and for a name that nobody could see or address, and TooMany if the
+    owner has `MAX_VIEWS` views.
     """
+    if not name.strip(" .\u00a0\u200b\u200c\u200d\u2060\ufeff"):
+        raise Invalid(
+            f"name must have a visible character other than a dot, got {shown(name)}",
+            code="invalid",
+            errors=[{"parameter": "name", "detail": "name must have a visible character"}],
+        )
     try:
         parse_qsl(
             query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=MAX_FIELDS

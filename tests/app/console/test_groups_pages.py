@@ -87,3 +87,12 @@ def test_the_pages_without_scripts(
         assert "e-groups-threshold" in page
         assert "<table" not in page
         ours.read(f"/console/{path}/groups?threshold=none")
+    # Without a significant difference, the page names the metrics that were tested, and no other.
+    found = client.get(f"/v1/evaluations/{evaluation}").json()
+    page = ours.read(f"/console/evaluations/{evaluation}")
+    for of in found["protected"]:
+        names = [{"auc": "AUC", "pauc": "partial AUC"}.get(each["of"]) for each in of["tests"]]
+        said = page.partition(f"<h2>By {of['column']}</h2>")[2].partition("<details")[0]
+        differs = any(each["differs"] for each in of["tests"])
+        assert all(name in said for name in names if name) or differs
+        assert "significant difference between" not in said

@@ -196,6 +196,20 @@ def test_how_it_is_written_is_suggested(
         read(tmp_path, body, dialect=suggestion)
 
 
+def test_words_among_german_numbers_are_not_about_separators(tmp_path: Path) -> None:
+    dialect = {"decimal": "comma", "thousands": "point"}
+    numbers = b"1.000,5;0\n2,5;1\n" * 20
+    (warning,) = read(tmp_path, b"a;y\n" + numbers + b"k. A.;1\n", dialect=dialect).result[
+        "warnings"
+    ]
+    assert "k. A." in warning["detail"]
+    assert "thousands" not in warning["detail"]
+    (warning,) = read(tmp_path, b"a;y\n" + numbers + b"1.00;1\n", dialect=dialect).result[
+        "warnings"
+    ]
+    assert "thousands=point" in warning["detail"]
+
+
 def test_missing_label(tmp_path: Path, sentences: Sentences) -> None:
     table = read(tmp_path, "a,y\n1,0\n2,\n3,1\n4,NA\n")
     assert table.columns == {"a": [1.0, 3.0], "y": [0, 1]}

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 import httpx
+import pytest
 
 from app.access import repository as access_rows
 from app.operations.sweeping import sweep
@@ -174,6 +175,27 @@ def test_a_protected_alias_needs_a_reason(service_on_both: Service, sentences: S
     lifted = client.put(protection, json={"protected": False, "reason": "x"}, headers=tag(6))
     assert lifted.json()["protected"] is False
     assert put(trainer, first, 7).status_code == 200
+
+
+def test_a_refused_move_computes_no_evidence(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = service.client(service.key())
+    first, second = train(service, client)
+    put(client, first)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("the evidence takes longer than all the rest")
+
+    monkeypatch.setattr("app.reports.promotion_endpoints.read_evidence", fail)
+    address = ADDRESS.replace("/live", "/LIVE")
+    assert client.put(address, json={"model_id": first}).status_code == 422
+    assert client.put(ADDRESS, json={"model_id": second}).status_code == 428
+    assert put(client, second, 7).status_code == 412
+    assert put(client, "churn:9", 1).status_code == 404
+    protect = {"protected": True}
+    assert client.put(f"{ADDRESS}/protection", json=protect, headers=tag(1)).status_code == 200
+    refused(put(client, second, 2), 422, "reason_required")
 
 
 def test_a_preview_says_what_changes(service: Service) -> None:

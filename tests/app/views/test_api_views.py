@@ -63,6 +63,9 @@ def test_views_belong_to_their_owner(service: Service, client: httpx.Client) -> 
         ("keys", "x", {"query": ""}),
         ("models", "x" * 101, {"query": ""}),
         ("models", "a\nb", {"query": ""}),
+        ("models", " ", {"query": ""}),
+        ("models", "\u200b\u00a0", {"query": ""}),
+        ("models", "...", {"query": ""}),
         ("models", "x", {}),
         ("models", "x", {"query": 5}),
         ("models", "x", {"query": "a=ü"}),
@@ -87,6 +90,8 @@ def test_what_is_refused(
     sentences(answer.json()["detail"])
     assert everything(service) == before
     assert client.get("/v1/views", params={"list": "keys"}).status_code == 422
+    # Clients remove such a part of an address, so nobody could delete the view.
+    assert client.put("/v1/views/models/%2E%2E", json={"query": ""}).status_code == 422
 
 
 def test_an_owner_has_at_most_so_many(client: httpx.Client) -> None:
