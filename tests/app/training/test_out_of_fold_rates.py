@@ -130,9 +130,11 @@ def test_scores_of_new_rows_without_drift_rarely_differ(n: int, positives: int) 
             scores = found.scores[:rows]
             samples = all_scores(found.curve, positives / n, effective), sample_of(scores)
             test = compare_scores("all", samples, scores, 0.95, of_folds=True)
+            tests += 1
+            if test["p_value"] is None:  # rows that seem to be a series, by chance
+                continue
             small.append(test["p_value"] < 0.05)
             alarms += test["p_value"] < 0.01 and test["psi"]["value"] >= 0.1
-            tests += 1
     assert np.mean(small) < 0.1
     assert alarms / tests <= 0.02
 
