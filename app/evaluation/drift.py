@@ -48,7 +48,12 @@ from app.models.column_drift import (
 from app.models.curves import curve_of, read_curve, write_curve
 from app.models.metrics import lists_of
 from app.models.row_order import RowOrder, SampledRows, ScoreSeries
-from app.models.score_drift import all_scores, compare_scores
+from app.models.score_drift import (
+    all_scores,
+    compare_scores,
+    is_cross_validated,
+    untested_scores,
+)
 from app.models.service import VALIDATION
 from app.platform.documents import (
     CalibrationShape,
@@ -74,12 +79,13 @@ class Remembered(TypedDict):
     class.
 
     `prevalence` is the fraction of positives with its interval, `importance` has each feature's fraction of the
-    importance, and `profile` the distributions of the features.
+    importance, and `profile` the distributions of the features. `of_folds`: the curve is of out-of-fold scores.
     """
 
     level: float
     areas: list[Json]
     curve: NotRequired[str]
+    of_folds: NotRequired[bool]
     effective: NotRequired[list[float]]
     prevalence: NotRequired[Json]
     importance: NotRequired[dict[str, float]]
@@ -118,13 +124,10 @@ def remember_validation(
     totals = (found[0].positive_weight, found[0].negative_weight)
     remembered["effective"] = effective
     remembered["prevalence"] = _prevalence(totals, effective, level)
-    if model.validation.get("method") == "cross_validation":
-        return remembered, [
-            "scores were not compared, because the cross-validation scores come from the rankers of the folds, not "
-            "from this ranker"
-        ]
+    if (untested := untested_scores(session, model)) is not None:
+        return remembered, [f"scores were not compared: {untested}"]
     write_curve(workdir / _CURVE_FILE, curve_of(row))
-    return remembered | {"curve": _CURVE_FILE}, []
+    return remembered | {"curve": _CURVE_FILE, "of_folds": is_cross_validated(model)}, []
 
 
 def _prevalence(totals: Sequence[float], effective: Sequence[float], level: float) -> Json:
@@ -198,7 +201,15 @@ def measure_drift(
         curve = read_curve(workdir / before["curve"])
         series = scored.series(table["path"], orders[-1])
         positives = before["prevalence"]["value"], scored.totals[0] / sum(scored.totals)
-        shifts = _shifts(curve, positives, before["effective"], scored, series, level)
+        shifts = _shifts(
+            curve,
+            positives,
+            before["effective"],
+            scored,
+            series,
+            level,
+            of_folds=before.get("of_folds", False),
+        )
     if scored is not None and "prevalence" in before:
         here = _prevalence(scored.totals, scored.effective, level)
         prevalence = _change({"of": "prevalence", **before["prevalence"]}, here, level)
@@ -436,13 +447,21 @@ def _shifts(
     scored: BipartiteMeasure,
     series: ScoreSeries,
     level: float,
+    *,
+    of_folds: bool,
 ) -> list[Json]:
     """Return the tests of the scores of each class, and of all scores. Whether the validation rows were grouped is not
     stored: they are assumed to be grouped as these are.
     """
     from core.metrics.comparison import ScoreSample
 
-    compare = partial(compare_scores, level=level, by_time=series.by_time, grouped=series.grouped)
+    compare = partial(
+        compare_scores,
+        level=level,
+        by_time=series.by_time,
+        grouped=series.grouped,
+        of_folds=of_folds,
+    )
     curves, found, worths = (kept, scored.curve), [], []
     for number, (of, shares) in enumerate((("positives", "tpr"), ("negatives", "fpr"))):
         worths.append(min(1.0, scored.effective[number] / scored.rows[number]))

@@ -430,7 +430,8 @@ def _bound(
 ) -> schemas.WindowBound:
     """Return the bound from the rows of one part; `epsilon` and `value` are None if it cannot be computed."""
     risk = core_bounds.step_risk(curve_of(curve), *window)
-    reasons = [_WEIGHTED] if _is_weighted(sample) else []
+    several = is_approximate(model, part)  # effective rows are then fewer without weights, too
+    reasons = [_WEIGHTED] if not several and _is_weighted(sample) else []
     dimension = None
     if part == "train":
         dimension, why_not = _vc_dimension(model)
@@ -438,7 +439,7 @@ def _bound(
         name, source = "theorem_9", "Narasimhan & Agarwal, arXiv:1605.04337, Theorem 9"
     else:
         name, source = "held_out", "Dvoretzky, Kiefer & Wolfowitz 1956; Massart 1990"
-        if is_approximate(model, part):
+        if several:
             reasons.append(
                 "several rankers scored these rows, and none of them is the served model"
             )

@@ -23,9 +23,22 @@ if TYPE_CHECKING:
     from core.metrics.comparison import ScoreSample, ScoreShift
 
 OF_FOLDS = (
-    "the cross-validation scores come from the rankers of the folds, not from this ranker, so they are comparable only "
-    "approximately"
+    "the cross-validation scores come from the rankers of the folds, and without repeats they do not show how much "
+    "scores differ from one ranker to another"
 )
+OF_OLD_FOLDS = (
+    "the model was cross-validated with release 0.3.0, which did not store how much scores differ from one ranker to "
+    "another: train the model again"
+)
+TIED_FOLDS = (
+    "many rows have equal scores, and equal scores of the cross-validation's rankers lie at other values, so the "
+    "distributions differ without drift"
+)
+MOST_TIED = 0.001
+"""The fraction of pairs of rows with equal scores up to which out-of-fold scores are tested; that of 1,000 equally
+frequent scores."""
+UNTESTED_FOLDS = (OF_FOLDS, OF_OLD_FOLDS, TIED_FOLDS)
+"""Reasons that are no fault of the rows: a verdict needs only the columns."""
 SEVERAL_SCORES = "the model has several scores per row"
 NO_SCORES = "the model has no validation scores of rows with a label"
 
@@ -34,13 +47,15 @@ class ScoreReference(TypedDict):
     """The validation scores of a model, without their curve.
 
     `prevalence` is the fraction of positives, `effective` the effective number of rows of each class, and `worth` the
-    number of independent rows that one row counts as. `approximate`: why the scores are not tested; None if they are.
+    number of independent rows that one row counts as. `of_folds`: the scores are out-of-fold scores. `approximate`: why
+    these are not tested; None if they are.
     """
 
     level: float
     prevalence: float
     effective: list[float]
     worth: float
+    of_folds: bool
     approximate: str | None
 
 
@@ -53,14 +68,32 @@ def find_score_reference(session: Session, model: Model) -> ScoreReference | str
         return NO_SCORES
     row, _ = found
     effective = [row.positive_effective, row.negative_effective]
-    of_folds = model.validation.get("method") == "cross_validation"
     return {
         "level": row.level,
         "prevalence": row.positive_weight / (row.positive_weight + row.negative_weight),
         "effective": effective,
         "worth": min(1.0, sum(effective) / (row.positives + row.negatives)),
-        "approximate": OF_FOLDS if of_folds else None,
+        "of_folds": is_cross_validated(model),
+        "approximate": untested_scores(session, model),
     }
+
+
+def is_cross_validated(model: Model) -> bool:
+    """Return True if the validation scores are out-of-fold scores."""
+    return model.validation.get("method") == "cross_validation"
+
+
+def untested_scores(session: Session, model: Model) -> str | None:
+    """Return why the model's validation scores cannot be tested against new ones; None if they can.
+
+    Out-of-fold scores are on the scale of the served ranker. If the cross-validation was repeated, the effective
+    numbers of rows allow for the variance between rankers (`core.metrics.splits`).
+    """
+    if not is_cross_validated(model):
+        return None
+    if model.validation.get("repeats", 1) == 1:
+        return OF_FOLDS
+    return None if repository.find_profile(session, model.id) is not None else OF_OLD_FOLDS
 
 
 def all_scores(curve: RocCurve, prevalence: float, effective: Sequence[float]) -> ScoreSample:
@@ -94,12 +127,14 @@ def compare_scores(
     by_time: bool = False,
     grouped: bool = False,
     stratum: npt.NDArray[np.generic] | None = None,
+    of_folds: bool = False,
     untested: str | None = None,
 ) -> Json:
     """Return the test of scores, those of a class or `all`: distance, PSI and bins.
 
     `scores` are the later ones in their order, which is that of time if `by_time`. `stratum` are the values within
-    which neighbouring scores are compared. `untested`: why there is to be no test.
+    which neighbouring scores are compared. `of_folds`: the earlier scores are out-of-fold scores. `untested`: why there
+    is to be no test.
     """
     from core.metrics.comparison import score_shift
 
@@ -108,8 +143,16 @@ def compare_scores(
     found: Json = {"of": of, **shift._asdict(), "bins": bins, "reason": None}
     if untested is not None:
         return found | no_test(shift.distance, untested)
+    if of_folds and _tied_pairs(scores) > MOST_TIED:
+        return found | no_test(shift.distance, TIED_FOLDS)
     if shift.psi is None:
         return found | no_test(shift.distance, TOO_SHORT)
     if not by_time and not grouped and scores_alike(scores, stratum):
         return found | no_test(shift.distance, NO_TIME)
     return found | {"psi": shift.psi._asdict()}
+
+
+def _tied_pairs(scores: Floats) -> float:
+    """Return the fraction of pairs of scores that are equal."""
+    counts = np.unique(scores, return_counts=True)[1].astype(np.float64)
+    return float((counts * (counts - 1.0)).sum() / max(1.0, len(scores) * (len(scores) - 1.0)))

@@ -883,7 +883,11 @@ class ModelComment(Owned):
 
 
 class ModelMetrics(Base):
-    """AUC of a model on one part (`validation` or `train`), with its interval. Effective rows are Kish's."""
+    """AUC of a model on one part (`validation` or `train`), with its interval.
+
+    Effective rows are Kish's; of a repeated cross-validation they are fewer, by the variance between its repeats. Those
+    of release 0.3.0 are always Kish's.
+    """
 
     __tablename__ = "model_metrics"
 

@@ -38,7 +38,7 @@ from app.models.operating_points import find_objective_curves, objective_point
 from app.models.repository import find_profile
 from app.models.row_order import SampledRows
 from app.models.score_drift import (
-    OF_FOLDS,
+    UNTESTED_FOLDS,
     ScoreReference,
     all_scores,
     compare_scores,
@@ -216,9 +216,14 @@ class DriftMonitor:
         profile = self._reference["profile"]
         grouped = profile is not None and profile["grouped"]
         samples = before, sample_of(scores, self._worth)
-        untested = known["approximate"]
         return compare_scores(
-            "all", samples, scores, known["level"], grouped=grouped, untested=untested
+            "all",
+            samples,
+            scores,
+            known["level"],
+            grouped=grouped,
+            of_folds=known["of_folds"],
+            untested=known["approximate"],
         )
 
     def _compare_flagged(self, curve: RocCurve, known: ScoreReference) -> Json | None:
@@ -345,7 +350,7 @@ def _judge(scores: Json | None, features: Sequence[Json]) -> str:
     weighty = [each for each in features if matters_to_model(each)]
     if any(each["changed"] for each in (*weighty, *filter(None, [scores]))):
         return SHIFTED
-    is_tested = scores is not None and not _is_approximate(scores)
+    is_tested = scores is not None and scores["reason"] not in UNTESTED_FOLDS
     if is_tested and not _excludes_large(scores):
         return INSUFFICIENT
     weights = [1.0 if each["importance"] is None else each["importance"] for each in features]
@@ -356,10 +361,6 @@ def _judge(scores: Json | None, features: Sequence[Json]) -> str:
     if whole > 0.0 and excluded < ENOUGH * whole:
         return INSUFFICIENT
     return STABLE
-
-
-def _is_approximate(scores: Json) -> bool:
-    return bool(scores["reason"] == OF_FOLDS)
 
 
 def _excludes_large(test: Json | None) -> bool:

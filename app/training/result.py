@@ -496,12 +496,15 @@ def evaluate_out_of_fold(
         LEVEL,
         group=None if held_out.group is None else held_out.group[once],
     )
+    positive, negative = effective_rows(gathered, counts.totals)
     curve = counts.curve
     if not once.all():
         curve = core_metrics.roc_curve(held_out.y, gathered.aligned, held_out.weight)
     write_curve(workdir / CURVE_FILE, curve.thin(MAX_POINTS))
     metrics: RocMetrics = {
         **metrics_of(counts, CURVE_FILE, None),
+        "positive_effective": positive,
+        "negative_effective": negative,
         "auc": interval_of(area),
         "partial_aucs": [
             {"fpr_min": fpr_min, "fpr_max": fpr_max, **interval_of(area)}
@@ -517,6 +520,34 @@ def evaluate_out_of_fold(
         if of_lists is not None:
             metrics["lists"] = of_lists
     return metrics
+
+
+def effective_rows(
+    gathered: OutOfFoldRows, totals: core_metrics.ClassTotals
+) -> tuple[float, float]:
+    """Return the effective numbers of positives and negatives: fewer than those of given rankers, by the variance
+    between the repeats.
+    """
+    from core.metrics.splits import rate_inflation
+
+    held_out, folds = gathered.held_out, gathered.folds
+
+    def divided(of_class: npt.NDArray[np.bool_], effective: float) -> float:
+        return effective / rate_inflation(
+            gathered.aligned[of_class],
+            folds.row[of_class],
+            folds.repeat[of_class],
+            float(folds.fold.max()),
+            effective,
+            sample_weight=_taken(held_out.weight, of_class),
+            group=None if held_out.group is None else held_out.group[of_class],
+        )
+
+    positive = held_out.y == 1
+    return (
+        divided(positive, totals.positive_effective),
+        divided(~positive, totals.negative_effective),
+    )
 
 
 def _calibrate_out_of_fold(

@@ -17,7 +17,7 @@ from app.evaluation.comparisons import COMPARISONS
 from app.evaluation.evaluations import EVALUATIONS
 from app.jobs import service as jobs
 from app.jobs.kinds import status_of
-from app.models import calibrations
+from app.models import calibrations, repository
 from app.models import metrics as model_metrics
 from app.models import service as models
 from app.platform.errors import Conflict, Invalid, NotFound
@@ -289,6 +289,22 @@ def test_drift_from_a_validation_by_folds_leaves_the_scores_out(
     assert [area["of"] for area in found.drift["areas"]] == ["auc", "pauc"]
     assert found.drift["scores"] == []
     sentences(found.warnings[0])
+
+
+def test_drift_from_repeated_folds_tests_the_scores(bench: Workbench) -> None:
+    validation = {"method": "cross_validation", "folds": 3, "repeats": 3}
+    algorithm = {"name": "logistic"}
+    model = train(
+        bench, People(300, 0).upload(bench), "churn", validation=validation, algorithm=algorithm
+    )
+    found = evaluate(bench, "churn", People(200, 1).upload(bench))
+    assert found.drift is not None
+    assert found.warnings == []
+    assert [test["of"] for test in found.drift["scores"]] == ["positives", "negatives", "all"]
+    assert all(test["p_value"] > 0.001 for test in found.drift["scores"])
+    row, _ = bench.db.reading(repository.find_metrics, model.id, "validation")
+    assert row.positive_effective <= row.positives
+    assert row.negative_effective <= row.negatives
 
 
 def test_net_benefit_and_the_distance_of_an_evaluation(bench: Workbench) -> None:

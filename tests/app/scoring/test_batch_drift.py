@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.models.column_drift import profile_table
-from app.models.score_drift import OF_FOLDS, ScoreReference
+from app.models.score_drift import TIED_FOLDS, ScoreReference
 from app.scoring.batch_drift import DriftMonitor, DriftReference
 from app.scoring.features import FeatureIndex
 from app.scoring.service import Served
@@ -76,7 +76,8 @@ class Monitored:
             "prevalence": float(masses[positive].sum() / masses.sum()),
             "effective": [float(positive.sum()), float((~positive).sum())],
             "worth": 1.0,
-            "approximate": OF_FOLDS if of_folds else None,
+            "of_folds": of_folds,
+            "approximate": None,
         }
         self.reference: DriftReference = {
             "profile": profile,
@@ -145,3 +146,13 @@ def test_an_absent_column_is_missing(tmp_path: Path) -> None:
     assert columns["income"]["out_of_range"] is None
     assert columns["children"]["missing"]["after"] < 0.2
     assert found["verdict"] == "shifted"
+
+
+def test_tied_scores_of_folds_are_not_tested(tmp_path: Path) -> None:
+    population = Population(13)
+    model = Monitored(tmp_path, population, 2000, ties=True, of_folds=True)
+    found = model.compare(population.draw(2000, ties=True))
+    assert found["scores"]["reason"] == TIED_FOLDS
+    assert found["scores"]["p_value"] is None
+    assert 0.0 <= found["scores"]["distance"] <= 1.0
+    assert found["verdict"] == "stable"  # by the columns
