@@ -582,10 +582,19 @@ def test_a_workbook_is_checked_by_a_plain_form(
         assert words in answer.text
     assert '<option value="Kredite" selected>' in answer.text
     assert "Choose the file again" in answer.text
+    # An invalid table is listed by its cells.
+    wrong: Cells = [["a", "left"], *([f"{k},5", k % 2] for k in range(20))]
+    body = sheets(tmp_path / "wrong.xlsx", {"Kredite": wrong}).read_bytes()
+    page = ours.post("/console/datasets", ("w.xlsx", body), label="left").headers["location"]
+    service.work()
+    text = ours.get(page).text
+    assert "Cell" in text
+    assert re.search(r">\s*A2\s*<", text)
     answer = ours.post(path, ("a.csv", YES_AND_NO), label="gone", sheet="Kredite")
     assert answer.status_code == 422
     assert "sheet can be set only for" in unescape(answer.text) or "“Sheet”" in answer.text
-    assert service.client(service.key()).get("/v1/datasets").json()["data"] == before
+    after = service.client(service.key()).get("/v1/datasets").json()["data"]
+    assert [each["id"] for each in after[1:]] == [each["id"] for each in before]
 
 
 def test_a_suggestion_opens_and_focuses_the_field_it_fills(
