@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
+import zipfile
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from markupsafe import escape
 from playwright.sync_api import expect
@@ -504,6 +507,18 @@ def test_of_a_long_table_the_service_checks_the_head(
     expect(summary).to_contain_text("This format has no preview")
     window.check()
     assert len(sent) == 5
+    # Small files of other formats are checked as a whole.
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("people.csv", text[: text.index("yes", 60_000) + 4])
+    arrow = io.BytesIO()
+    columns = pa.table({"age": [1, 2, 3], "note": ["a", "b", "a"], "left": [0, 1, 0]})
+    with pa.ipc.new_stream(arrow, columns.schema) as writer:
+        writer.write_table(columns)
+    for name, file in (("people.zip", packed), ("people.arrows", arrow)):
+        page.set_input_files("#file", {"name": name, "mimeType": "x/x", "buffer": file.getvalue()})
+        expect(summary).to_contain_text(re.compile(rf"{name}, .*3 columns\. Types are from all"))
+    window.check()
 
 
 def two_sheets(tmp_path: Path, notes: Cells) -> dict[str, Any]:
