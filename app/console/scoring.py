@@ -103,8 +103,11 @@ async def _list(
 def _table_fields(page: Page) -> dict[str, UploadField]:
     """Return the fields of an upload that also apply to a table to score: its dialect."""
     taken = describe_form(page.request.app, "/v1/batch-scores")
+    # These apply only to a table that they fit.
+    unset = dict.fromkeys(("encoding", "delimiter"), "as in the training table, or detected")
+    unset["sheet"] = "as in the training table, or the first"
     return {
-        name: each._replace(unset="as in the training table")
+        name: each._replace(unset=unset.get(name, "as in the training table"))
         for name, each in upload_fields(page.request.app).items()
         if name in taken
     }

@@ -231,7 +231,8 @@ class Problem(BaseModel):
     errors: list[dict[str, Any]] | None = Field(
         default=None,
         description="The individual errors. Each has a `detail` and a location: `pointer` (JSON Pointer into the "
-        "body), `parameter`, `header`, or `line` and `column` of an uploaded table.",
+        "body), `parameter`, `header`, or `line` and `column` of an uploaded table, with `sheet` and `cell` in "
+        "a workbook.",
         examples=[
             [
                 {

@@ -24,6 +24,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
 from app.platform.settings import Settings
+from tests.app.ingest.test_workbooks import Cells, sheets
 from tests.app.live_service import Service, table
 from tests.long_form import long_form
 from tests.sentences import Sentences
@@ -264,6 +265,22 @@ def test_the_same_by_calls_that_are_awaited(service: Service, csv: Path) -> None
         numbers, auc, rows = asyncio.run(tour())
     assert numbers == list(range(1, len(numbers) + 1))
     assert (0.5 < auc <= 1, rows) == (True, 120)
+
+
+def test_the_sheet_of_a_workbook_is_a_field(
+    client: rankwright.Client, tmp_path: Path, csv: Path
+) -> None:
+    rows: Cells = [line.split(",") for line in csv.read_text().splitlines()]
+    path = sheets(tmp_path / "book.xlsx", {"notes": [["x", "y"], [1, 2]], "people": rows})
+    found = client.datasets.check(path, sheet="people", label="left")
+    assert (found.sheet, found.sheets, found.rows) == ("people", ["notes", "people"], len(rows) - 1)
+    assert found.preview.columns == rows[0]
+    assert len(found.preview.data) == 5
+    with pytest.raises(Invalid) as refused:
+        client.datasets.check(path, sheet="loans", label="left")
+    assert refused.value.errors[0]["sheets"] == ["notes", "people"]
+    data = client.upload(path, sheet="people", label="left")
+    assert data.dialect == {"sheet": "people"}
 
 
 def test_what_the_service_refuses_is_an_error_that_names_it(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
+import zipfile
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from markupsafe import escape
 from playwright.sync_api import expect
@@ -504,6 +507,18 @@ def test_of_a_long_table_the_service_checks_the_head(
     expect(summary).to_contain_text("This format has no preview")
     window.check()
     assert len(sent) == 5
+    # Small files of other formats are checked as a whole.
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("people.csv", text[: text.index("yes", 60_000) + 4])
+    arrow = io.BytesIO()
+    columns = pa.table({"age": [1, 2, 3], "note": ["a", "b", "a"], "left": [0, 1, 0]})
+    with pa.ipc.new_stream(arrow, columns.schema) as writer:
+        writer.write_table(columns)
+    for name, file in (("people.zip", packed), ("people.arrows", arrow)):
+        page.set_input_files("#file", {"name": name, "mimeType": "x/x", "buffer": file.getvalue()})
+        expect(summary).to_contain_text(re.compile(rf"{name}, .*3 columns\. Types are from all"))
+    window.check()
 
 
 def two_sheets(tmp_path: Path, notes: Cells) -> dict[str, Any]:
@@ -582,10 +597,19 @@ def test_a_workbook_is_checked_by_a_plain_form(
         assert words in answer.text
     assert '<option value="Kredite" selected>' in answer.text
     assert "Choose the file again" in answer.text
+    # An invalid table is listed by its cells.
+    wrong: Cells = [["a", "left"], *([f"{k},5", k % 2] for k in range(20))]
+    body = sheets(tmp_path / "wrong.xlsx", {"Kredite": wrong}).read_bytes()
+    page = ours.post("/console/datasets", ("w.xlsx", body), label="left").headers["location"]
+    service.work()
+    text = ours.get(page).text
+    assert "Cell" in text
+    assert re.search(r">\s*A2\s*<", text)
     answer = ours.post(path, ("a.csv", YES_AND_NO), label="gone", sheet="Kredite")
     assert answer.status_code == 422
     assert "sheet can be set only for" in unescape(answer.text) or "“Sheet”" in answer.text
-    assert service.client(service.key()).get("/v1/datasets").json()["data"] == before
+    after = service.client(service.key()).get("/v1/datasets").json()["data"]
+    assert [each["id"] for each in after[1:]] == [each["id"] for each in before]
 
 
 def test_a_suggestion_opens_and_focuses_the_field_it_fills(

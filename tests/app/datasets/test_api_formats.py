@@ -268,6 +268,11 @@ def test_a_dataset_says_which_sheet_it_is(
     assert alone["dialect"] is None  # there was no choice
     # A version has the sheet of its parent, unless it says otherwise.
     versions = f"/v1/datasets/{first['id']}/versions"
+    appended = client.post(f"{versions}/validate", headers=headers, content=two_sheets).json()
+    assert (appended["rows"], appended["sheet"]) == (24, "loans")
+    more = {"headers": {"Content-Type": CSV}, "content": "a,left\n100,yes\n101,no\n"}
+    appended = client.post(f"{versions}/validate", **more).json()  # type: ignore[arg-type]
+    assert appended["preview"]["data"] == [[100.0, "yes"], [101.0, "no"]]  # not those of the parent
     assert read(versions, two_sheets)["rows"] == 24
     assert read(versions, two_sheets, mode="replace")["dialect"] == {"sheet": "loans"}
     other = read(versions, workbook, mode="replace")

@@ -20,14 +20,17 @@ from app.access.repository import stored_bytes
 from app.datasets import parts
 from app.datasets.description import Format
 from app.ingest import parts as ingest_parts
+from app.ingest.formats import XLSX
 from app.operations.repository import prune_uploads
 from app.platform.errors import Conflict, Invalid
+from tests.app.ingest.test_workbooks import Cells, sheets
 from tests.app.live_service import OWNER, STRANGER, Service, table
 from tests.app.refusals import CSV, refused
 from tests.sentences import Sentences
 from tests.servers import eventually
 
 PARQUET = {"Content-Type": "application/vnd.apache.parquet"}
+BOOK = {"Content-Type": XLSX}
 FIELDS = {"name": "people", "label": "left", "positive": "yes"}
 
 
@@ -298,6 +301,25 @@ def test_parts_of_other_types(service: Service, client: httpx.Client, sentences:
             "values": None,
         }
     ]
+
+
+def test_parts_may_be_workbooks(service: Service, client: httpx.Client, tmp_path: Path) -> None:
+    rows: Cells = [[k + 0.5, "yes" if k % 3 else "no"] for k in range(30)]
+    notes: Cells = [["x", "y"], [1, 2]]
+
+    def book(some: Cells, sheet: str = "loans") -> bytes:
+        made: dict[str, Cells | None] = {"notes": notes, sheet: [["a", "left"], *some]}
+        return sheets(tmp_path / "part.xlsx", made).read_bytes()
+
+    fields = {"label": "left", "positive": "yes", "sheet": "loans"}
+    dataset_id = sent(client, [book(rows[:10]), book(rows[10:])], BOOK, **fields)
+    service.work()
+    found = client.get(f"/v1/datasets/{dataset_id}").json()
+    assert (found["status"], found["rows"], found["dialect"]) == ("ready", 30, {"sheet": "loans"})
+    dataset_id = sent(client, [book(rows[:10]), book(rows[10:], "May")], BOOK, **fields)
+    service.work()
+    (error,) = client.get(f"/v1/datasets/{dataset_id}").json()["errors"]
+    assert (error["part"], error["sheets"]) == (2, ["notes", "May"])
 
 
 def test_what_is_refused(service: Service, client: httpx.Client) -> None:

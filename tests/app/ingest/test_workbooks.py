@@ -235,7 +235,7 @@ def test_a_sheet_is_read_by_its_name(tmp_path: Path) -> None:
 
 
 def test_a_workbook_of_many_sheets_costs_one(tmp_path: Path) -> None:
-    many = {"loans": LOANS, "large": [["x", "y"], *([[1, 2]] * 600)]}
+    many: dict[str, Cells | None] = {"loans": LOANS, "large": [["x", "y"], *([[1, 2]] * 600)]}
     path = sheets(tmp_path / "t.xlsx", many)
     assert len(read_sheet(path, cells=50)[1]) == 2
     with pytest.raises(BadTable, match="at most 50 cells") as caught:
@@ -245,11 +245,8 @@ def test_a_workbook_of_many_sheets_costs_one(tmp_path: Path) -> None:
 
 def test_a_sheet_that_cannot_be_read_is_refused(tmp_path: Path, sentences: Sentences) -> None:
     title: Cells = [["Loans 2026"], [], ["amount", "term", "default"], [1, 2, "no"]]
-    path = sheets(
-        tmp_path / "t.xlsx",
-        {"notes": [], "curve": None, "loans": LOANS, "titled": title, "old": LOANS},
-        hidden=["old"],
-    )
+    made: dict[str, Cells | None] = {"notes": [], "curve": None, "loans": LOANS}
+    path = sheets(tmp_path / "t.xlsx", {**made, "titled": title, "old": LOANS}, hidden=["old"])
     readable = ["notes", "loans", "titled"]
     for wanted, inherited in (
         *((name, None) for name in ("Q3", "old", "curve", "notes", "titled")),
@@ -294,7 +291,7 @@ def test_a_title_above_the_header_is_refused(tmp_path: Path, rows: Cells, is_tit
 
 
 def test_errors_in_a_sheet_name_its_cells(tmp_path: Path) -> None:
-    rows = [["", "note", "amount"], ["", "two\nlines\r\nor three", 1.0], [], ["", "x", 2.0]]
+    rows: Cells = [["", "note", "amount"], ["", "two\nlines\r\nor three", 1.0], [], ["", "x", 2.0]]
     path = sheets(tmp_path / "t.xlsx", {"loans": rows, "notes": []})
     payload: dict[str, Any] = {"path": str(path), "content_type": XLSX, "content_encoding": None}
     payload |= {"limits": LIMITS, "workdir": str(tmp_path)}
