@@ -34,6 +34,8 @@ PLACEHOLDERS = {
 DIRECTIONS = {"raises": "raises the score", "lowers": "lowers the score", "": "either"}
 NEW = ("code", "text", "letter", "direction")
 """The fields of a code that is added, beside its features."""
+TITLES = (("code", "Code"), ("text", "Text"), ("columns", "Features"), ("letter", "Letter"))
+"""The labels of these fields."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,15 @@ class Draft:
             entries.append({**each, "text": edited.text, "letter": edited.letter or None})
         if any(self.new[name] for name in ("code", "text", "letter")) or self.new_columns:
             at = f"entries/{len(entries)}"
-            names = {"code": "Code", "text": "Text", "columns": "Features", "letter": "Letter"}
-            labels |= {
-                f"{at}/{name}": FieldLabel(f"new.{name}", title) for name, title in names.items()
-            }
-            added = {name: value for name, value in self.new.items() if value or name in names}
-            added["letter"] = self.new["letter"] or None  # type: ignore[assignment]  # as JSON
-            entries.append({**added, "columns": list(self.new_columns)})
+            labels |= {f"{at}/{name}": FieldLabel(f"new.{name}", title) for name, title in TITLES}
+            entries.append(
+                {
+                    **self.new,
+                    "columns": list(self.new_columns),
+                    "direction": self.new["direction"] or None,
+                    "letter": self.new["letter"] or None,
+                }
+            )
         return entries, labels
 
 

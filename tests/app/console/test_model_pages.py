@@ -1538,7 +1538,8 @@ def test_a_memo_has_the_costs_that_were_meant(loans: tuple[Service, str]) -> Non
     service, model = loans
     ours, api = Browser(service), service.client(service.key())
     address = f"/console/models/{model}?cost_false_positive=1.234,5&cost_false_negative=0,6"
-    saved = ours.post(address, threshold="0.1", alias="live", keep="threshold", why="address")
+    asked = {"threshold": "0.1", "alias": "live", "keep": "threshold", "why": "address"}
+    saved = ours.post(address, **asked, confirmed="yes")
     assert saved.status_code == 303, saved.text
     memo = api.get("/v1/models/kredite/aliases/live").json()["memo"]
     assert (memo["cost_false_positive"], memo["cost_false_negative"]) == (1234.5, 0.6)

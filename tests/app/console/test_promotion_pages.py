@@ -215,6 +215,12 @@ def test_saving_a_cutoff_shows_what_changes_first(world: World, ours: PlainBrows
     undo = fields_of(panel, "/aliases/guarded/restore")
     assert ours.post(f"{page}/aliases/guarded/restore", **undo).status_code == 303
     assert world.api.get(address).json()["guarantee"] == before["guarantee"]
+    # somebody creates the alias between the two pages
+    raced = fields_of(ours.post(page, **entered | {"alias": "raced"}), f"{page[-8:]}[?]")
+    made = world.api.put("/v1/models/churn/aliases/raced", json=body)
+    assert made.status_code == 201
+    assert ours.post(page, **raced).status_code in (412, 428)
+    assert world.api.get("/v1/models/churn/aliases/raced").json()["revision"] == 1
     # a new alias is undone by its deletion
     fresh = fields_of(ours.post(page, **entered | {"alias": "fresh"}), f"{page[-8:]}[?]")
     made = ours.post(page, **fresh)
