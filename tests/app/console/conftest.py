@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from tests.app.live_service import Service
 from tests.long_form import LONG_FORM
@@ -107,6 +107,9 @@ def browser() -> Iterator[Browser]:
         if os.environ.get("CI"):
             pytest.fail("there is no Chromium: `make browser` installs it")
         pytest.skip("there is no Chromium: `make browser` installs it")
+    expect.set_options(
+        timeout=60_000
+    )  # as for actions: beside other work a page takes longer than five seconds
     # Stopped at the module's end: its event loop would be in the way of other tests' own.
     with sync_playwright() as playwright:
         # As root, as CI runs, Chromium has no sandbox; it opens nothing but the tests' own service.
