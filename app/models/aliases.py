@@ -29,6 +29,7 @@ from app.platform.errors import (
 )
 from app.platform.sql import Page, Session
 from app.platform.tables import AliasChange, Model, ModelAlias, ModelAliasHistory
+from app.platform.text import is_blank
 from core import metrics as core_metrics
 
 
@@ -352,7 +353,7 @@ def forget_model(session: Session, owner: str, model_id: str) -> None:
 
 def _check_reason(current: ModelAlias, reason: str | None, pointer: str | None) -> None:
     """Raise Invalid if the alias is protected and there is no reason. Without a pointer, the reason is a parameter."""
-    if current.protected and not reason:
+    if current.protected and is_blank(reason or ""):
         position = {"parameter": "reason"} if pointer is None else {"pointer": pointer}
         raise reason_required(f"{current.name}@{current.alias}", position)
 

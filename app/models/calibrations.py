@@ -32,6 +32,7 @@ from app.platform.documents import (
 from app.platform.errors import Conflict, NotFound, invalid
 from app.platform.sql import Base, Session, db_now
 from app.platform.tables import DatasetKind, Model, ModelCalibration
+from app.platform.text import is_blank
 from core import probability as core_probability
 
 if TYPE_CHECKING:
@@ -453,5 +454,5 @@ def restore(
 
 def check_reason(session: Session, owner: str, model: Model, reason: str | None) -> None:
     """Raise Invalid if a protected alias points to the model and there is no reason to change its probabilities."""
-    if not reason and (alias := protecting(session, owner, model.id)) is not None:
+    if is_blank(reason or "") and (alias := protecting(session, owner, model.id)) is not None:
         raise reason_required(alias, {"pointer": "/reason"})

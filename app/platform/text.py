@@ -16,6 +16,17 @@ def plain_letters(text: str) -> str:
     return "".join(letter for letter in plain if not unicodedata.combining(letter))
 
 
+def is_blank(text: str) -> bool:
+    """Return True if nobody can see a text: it has no letter, digit, punctuation mark or symbol.
+
+    Examples
+    --------
+    >>> is_blank(" \\u200b"), is_blank("R1")
+    (True, False)
+    """
+    return not any(unicodedata.category(each)[0] in "LNPS" for each in text)
+
+
 def plain_words(name: str) -> list[str]:
     """Return the words of a column's name in plain letters. An upper-case letter after a lower-case one begins a word.
 

@@ -2,7 +2,7 @@
 
 A ranker that is no better than logistic regression is not worth using, and a curve alone does not show that. But nobody
 wants to wait for a baseline, so baselines are fitted after the requested fits. They may take a tenth of the time of
-those fits, or half a second if that is more; with `auto`, the rest of its budget, at most a tenth of it. If all rows
+those fits, or two seconds if that is more; with `auto`, the rest of its budget, at most a tenth of it. If all rows
 would take longer, a baseline is trained on a sample, whose size is stored with the model. Its duration is measured on
 few rows first, then on more.
 """
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 TIME_FRACTION = 0.1
 """Of the seconds that a job's fits took (of `auto`: of its budget), what its baselines may take."""
 
-MIN_SECONDS = 0.5
+MIN_SECONDS = 2.0
 """Seconds that baselines may take however short the fits were."""
 
 RESERVED_FRACTION = 0.03

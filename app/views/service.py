@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl
 from app.platform.errors import Invalid, NotFound, TooMany, invalid, shown
 from app.platform.sql import Page, Session
 from app.platform.tables import SavedView
+from app.platform.text import is_blank
 from app.views import repository
 
 MAX_VIEWS = 100
@@ -30,7 +31,7 @@ def save(
     Raises Invalid for a text that is no query and for a name that nobody could see or address, and TooMany if the
     owner has `MAX_VIEWS` views.
     """
-    if not name.strip(" .\u00a0\u200b\u200c\u200d\u2060\ufeff"):
+    if is_blank(name.replace(".", "")):
         raise Invalid(
             f"name must have a visible character other than a dot, got {shown(name)}",
             code="invalid",

@@ -151,7 +151,7 @@ def test_a_protected_alias_needs_a_reason(service_on_both: Service, sentences: S
     without = refused(put(trainer, second, 2), 422, "reason_required", "protected", "reason")
     sentences(without["detail"])
     assert without["errors"][0]["pointer"] == "/memo/reason"
-    for memo in (None, {"approved_by": "Board"}):
+    for memo in (None, {"approved_by": "Board"}, {"reason": "\u200b\u2060"}):
         assert put(trainer, second, 2, memo=memo).json()["code"] == "reason_required"
     deletion = trainer.delete(ADDRESS, headers=tag(2))
     assert deletion.json()["errors"][0]["parameter"] == "reason"
