@@ -116,6 +116,20 @@ def test_rows_without_drift_rarely_alarm(how: str, rows: int, tmp_path: Path) ->
     assert alarms <= 3  # of 60 at 1 %: more has a probability of 0.3 %
 
 
+@pytest.mark.parametrize(
+    ("rows", "shift", "verdict"),
+    [(500, 0.6, "shifted"), (5000, 0.5, "shifted"), (500, 0.1, "stable"), (5000, 0.2, "stable")],
+)
+def test_shifts_that_are_found(rows: int, shift: float, verdict: str, tmp_path: Path) -> None:
+    """Of the income, in standard deviations. A PSI below 0.1 is no verdict, however significant."""
+    population = Population(14)
+    model = Monitored(tmp_path, population, 5000)
+    found = model.compare(population.draw(rows, shift=shift))
+    assert found["verdict"] == verdict
+    if verdict == "shifted":
+        assert found["features"][0]["name"] == "income"
+
+
 def sliced(part: dict[str, np.ndarray], size: int) -> list[dict[str, np.ndarray]]:
     """Return the rows in blocks of at most `size`."""
     starts = range(0, len(part["score"]), size)

@@ -123,7 +123,7 @@ def test_intervals_of_rates_cover_those_of_new_rows(n: int, positives: int, ties
 def test_scores_of_new_rows_without_drift_rarely_differ(n: int, positives: int) -> None:
     rng, alarms, tests = np.random.default_rng(n + positives), 0, 0
     small = []
-    for _ in range(500 if LONG_FORM else 40):
+    for _ in range(200 if LONG_FORM else 40):
         found = cross_validate(rng, n, positives)
         effective = found.totals.positive_effective, found.totals.negative_effective
         for rows in (300, NEW):
