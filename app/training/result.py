@@ -96,6 +96,7 @@ from app.training.splits import Fold, SplitData
 from core import metrics as core_metrics
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.intervals import area_warnings
+from core.metrics.splits import rate_inflation
 from core.metrics.window import WHOLE
 
 if TYPE_CHECKING:
@@ -528,8 +529,6 @@ def effective_rows(
     """Return the effective numbers of positives and negatives: fewer than those of given rankers, by the variance
     between the repeats.
     """
-    from core.metrics.splits import rate_inflation
-
     held_out, folds = gathered.held_out, gathered.folds
 
     def divided(of_class: npt.NDArray[np.bool_], effective: float) -> float:

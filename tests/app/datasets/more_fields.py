@@ -16,7 +16,7 @@ from app.ingest import fields as types
 from app.ingest import formats
 
 
-class Dialect(formats.Dialect):
+class TextDialect(formats.TextDialect):
     """Lines of a CSV may be comments."""
 
     comments: Annotated[
@@ -24,7 +24,11 @@ class Dialect(formats.Dialect):
     ] = Field(default=None, description="Of a CSV: what a comment begins with.")
 
 
-vars(formats)["Dialect"] = Dialect
+class Dialect(formats.Dialect, TextDialect):
+    """Of a workbook, too."""
+
+
+vars(formats).update(TextDialect=TextDialect, Dialect=Dialect)
 
 from app.datasets import fields  # noqa: E402 - its classes are made of the one above
 
