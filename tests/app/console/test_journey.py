@@ -615,7 +615,7 @@ class Day:
         expect(alarm.locator(".badge")).to_have_text("changed")
         self.look()
         at.follow(self.link("Acknowledge", alarm))
-        at.write(page.get_by_label("Why nothing else is done"), "Known: higher incomes.")
+        at.write(page.locator("#acknowledge").get_by_role("textbox"), "Known: higher incomes.")
         at.follow(self.button("Acknowledge"))
         at.wait(page.get_by_text("Acknowledged by Risk team").first)
         found = self.api.evaluations.get(self.evaluation).data
