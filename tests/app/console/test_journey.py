@@ -327,6 +327,9 @@ class Day:
 
     def compare_bins(self, found: Any) -> None:
         """The points of each bin on the page are those of the API."""
+        folded = self.page.locator("summary").filter(has_text="Points table")
+        if folded.count():
+            self.at.unfold(folded)
         table = self.page.locator("table").filter(
             has=self.page.get_by_role("columnheader", name="Rounded")
         )
@@ -367,9 +370,14 @@ class Day:
         self.wait_for_groups()
         self.look()
         at.write(page.get_by_label("Alias", exact=True), "produktion")
+        save = page.get_by_role("button", name=re.compile("^Save cutoff"))
+        if save.inner_text().endswith("…"):  # the reason is asked for on the page of what changes
+            at.follow(save)
+            self.look()
+            save = self.button("Save to produktion")
         at.write(page.get_by_label("Reason", exact=True), "Fifty files a day.")
         at.write(page.get_by_label("Approved by"), "Head of risk")
-        at.follow(self.button("Save cutoff"))
+        at.follow(save)
         at.wait(page.get_by_text("Saved. kredite@produktion flags scores of"))
         self.wait_for_groups()
         self.look()
@@ -607,7 +615,7 @@ class Day:
         expect(alarm.locator(".badge")).to_have_text("changed")
         self.look()
         at.follow(self.link("Acknowledge", alarm))
-        at.write(page.get_by_label("Why nothing else is done"), "Known: higher incomes.")
+        at.write(page.locator("#acknowledge").get_by_role("textbox"), "Known: higher incomes.")
         at.follow(self.button("Acknowledge"))
         at.wait(page.get_by_text("Acknowledged by Risk team").first)
         found = self.api.evaluations.get(self.evaluation).data
