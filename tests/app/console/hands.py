@@ -154,9 +154,13 @@ IS_OPEN = "(each) => each.parentElement.open"
 
 HAS_FOCUS = "(each) => each.isConnected ? each === document.activeElement : null"
 
-# In the middle of the element stands the element, or what belongs to it.
+# At least a line of the element is in the window (a browser scrolls no further than to the caret of a text area), and
+# nothing else covers the middle of what is in it.
 IN_SIGHT = """(each) => {
-  const { left, right, top, bottom } = each.getBoundingClientRect();
+  const box = each.getBoundingClientRect();
+  const left = Math.max(box.left, 0), right = Math.min(box.right, innerWidth);
+  const top = Math.max(box.top, 0), bottom = Math.min(box.bottom, innerHeight);
+  if (right <= left || bottom - top < Math.min(box.height, 20)) return false;
   const there = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
   return there !== null && (each.contains(there) || there.contains(each));
 }"""
