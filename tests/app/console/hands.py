@@ -160,7 +160,7 @@ IN_SIGHT = """(each) => {
   const box = each.getBoundingClientRect();
   const left = Math.max(box.left, 0), right = Math.min(box.right, innerWidth);
   const top = Math.max(box.top, 0), bottom = Math.min(box.bottom, innerHeight);
-  if (right <= left || bottom - top < Math.min(box.height, 20)) return false;
+  if (right < left || bottom - top < Math.min(box.height, 20) - 1) return false;
   const there = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
   return there !== null && (each.contains(there) || there.contains(each));
 }"""
