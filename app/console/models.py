@@ -227,7 +227,8 @@ def _memo(form: Fields, asked: Mapping[str, str | None], dialect: Mapping[str, s
         name: number_or_text(asked[name] or "", dialect if name in TERMS else None)
         for name in ("review", "rows", *TERMS)
     }
-    memo = {**said, **numbers}
+    amount = asked["amount"] if numbers["cost_false_negative"] else None
+    memo = {**said, **numbers, "amount": amount}
     return {name: None if value in (None, "") else value for name, value in memo.items()}
 
 

@@ -102,6 +102,12 @@ class DecisionMemo(Body):
         description="Cost of a false negative, in the unit of `cost_false_positive`. Set both or neither.",
         examples=[20],
     )
+    amount: Text | None = Field(
+        default=None,
+        description="Column of the amounts that multiply `cost_false_negative`, as in `GET …/operating-point`. Needs "
+        "both costs.",
+        examples=["loan_amount"],
+    )
     prevalence: _Share | None = Field(
         default=None, description="Expected fraction of positives among future rows."
     )
@@ -113,6 +119,8 @@ class DecisionMemo(Body):
             given = [name for name in (one, other) if getattr(self, name) is not None]
             if len(given) == 1:
                 raise ValueError(f"{one} and {other} must be given together, got only {given[0]}")
+        if self.amount is not None and self.cost_false_negative is None:
+            raise ValueError("amount needs cost_false_positive and cost_false_negative")
         if self.review is not None and self.rows is not None and self.review > self.rows:
             raise ValueError(f"review must be at most rows = {self.rows:g}, got {self.review:g}")
         return self

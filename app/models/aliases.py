@@ -365,6 +365,7 @@ _NO_MEMO: StoredMemo = {
     "rows": None,
     "cost_false_positive": None,
     "cost_false_negative": None,
+    "amount": None,
     "prevalence": None,
 }
 _OF_ONE_REVISION = ("reason", "approved_by")
@@ -375,16 +376,20 @@ def _memo_to_store(
     before: StoredMemo | None, given: Mapping[str, Any] | Literal["keep"] | None
 ) -> StoredMemo | None:
     """Return the memo of a new revision: capacity, costs and prevalence stay as they are unless they are given; reason
-    and approval are those of this revision. None removes it.
+    and approval are those of this revision, and the amounts those of its costs. None removes it.
     """
     if given is None:
         return None
     memo: dict[str, Any] = {**_NO_MEMO, **(before or {})}
     memo |= dict.fromkeys(_OF_ONE_REVISION)
-    memo |= {} if given == "keep" else given
+    if given != "keep":
+        memo |= {"amount": None} if "cost_false_negative" in given else {}
+        memo |= given
     for pair in _PAIRS:  # one of them may have been removed
         if any(memo[name] is None for name in pair):
             memo |= dict.fromkeys(pair)
+    if memo["cost_false_negative"] is None:
+        memo["amount"] = None
     return None if not any(value is not None for value in memo.values()) else cast(StoredMemo, memo)
 
 

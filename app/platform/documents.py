@@ -705,6 +705,8 @@ class StoredMemo(TypedDict):
     """Cost of a false positive."""
     cost_false_negative: float | None
     """Cost of a false negative, in the same unit."""
+    amount: NotRequired[str | None]
+    """Column of the amounts that multiply the cost of a false negative. Null if all false negatives cost the same."""
     prevalence: float | None
     """Expected fraction of positives among future rows."""
 

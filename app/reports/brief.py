@@ -166,8 +166,13 @@ def _decision(cutoff: NamedPoint) -> Iterator[str]:
     if memo["cost_false_positive"] is not None:
         yield (
             f"A false positive costs {memo['cost_false_positive']:g}, a false negative "
-            f"{memo['cost_false_negative']:g}."
+            f"{memo['cost_false_negative']:g}{_times(memo.get('amount'))}."
         )
+
+
+def _times(amount: str | None) -> str:
+    """Say that a cost is multiplied by the amounts in a column."""
+    return "" if amount is None else f" times {amount}"
 
 
 def _capacity(memo: StoredMemo, flagged: float, tpr: float, prevalence: float) -> Iterator[str]:

@@ -12,6 +12,7 @@ from tests.app.live_service import Service, table
 ACTIONS = {
     # Tables
     "/console/datasets": "Client.upload",
+    "/console/datasets/check": "Datasets.check",
     "/console/datasets/sample": "Client.upload",
     "/console/datasets/{dataset_id}/versions": "Dataset.add_version",
     "/console/datasets/{dataset_id}/read": "Dataset.read_again",
@@ -38,10 +39,12 @@ ACTIONS = {
     "/console/models/{ref}/comments": "Model.add_comment",
     "/console/models/{ref}/comments/{comment_id}/delete": "Model.delete_comment",
     "/console/models/{ref}/score": "Model.score_row",
+    "/console/models/{ref}/letters": "Models.set_reason_codes",
     "/console/models/{ref}/delete": "Model.delete",
     # Results
     "/console/batch-scores": "Client.score_batch",
     "/console/batch-scores/rows": "Client.score_batch",
+    "/console/batch-scores/rows/check": "BatchScores.check",
     "/console/batch-scores/{batch_id}/delete": "BatchScore.delete",
     "/console/uploads/batch-scores": "Client.score_batch",
     "/console/uploads/batch-scores/validate": "BatchScores.check",

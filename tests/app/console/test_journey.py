@@ -370,19 +370,17 @@ class Day:
         self.wait_for_groups()
         self.look()
         at.write(page.get_by_label("Alias", exact=True), "produktion")
-        save = page.get_by_role("button", name=re.compile("^Save cutoff"))
-        if save.inner_text().endswith("…"):  # the reason is asked for on the page of what changes
-            at.follow(save)
-            self.look()
-            save = self.button("Save to produktion")
+        at.follow(self.button("Save cutoff…"))
+        self.look()
         at.write(page.get_by_label("Reason", exact=True), "Fifty files a day.")
         at.write(page.get_by_label("Approved by"), "Head of risk")
-        at.follow(save)
+        at.follow(self.button("Save to produktion"))
         at.wait(page.get_by_text("Saved. kredite@produktion flags scores of"))
         self.wait_for_groups()
         self.look()
         alias = self.api.models.read_alias("kredite", "produktion")
         assert (alias.model_id, alias.cutoff.threshold) == (self.second, self.threshold)
+        assert alias.memo.amount == "betrag"
         assert alias.memo.reason == "Fifty files a day."
         assert (alias.memo.review, alias.memo.rows) == (50, 300)
 

@@ -82,6 +82,7 @@ def test_each_revision_keeps_who_moved_it_and_why(
         "rows": 5000,
         "cost_false_positive": 0,
         "cost_false_negative": 20.5,
+        "amount": "loan_amount",
         "prevalence": 0.05,
     }
     first = put(versions[0], guarantee={"flagged": 0.04}, memo=memo).json()
@@ -97,6 +98,13 @@ def test_each_revision_keeps_who_moved_it_and_why(
     assert (before["memo"], before["author"]) == (stored, "test")
     part = put(versions[0], memo={"reason": "Back", "prevalence": None}).json()["memo"]
     assert part == standing | {"reason": "Back", "prevalence": None}
+    costs = {"cost_false_positive": 1, "cost_false_negative": 2}
+    assert put(versions[0], memo=costs).json()["memo"]["amount"] is None  # it was of other costs
+    again = put(
+        versions[0],
+        memo={"cost_false_positive": 0, "cost_false_negative": 20.5, "amount": "loan_amount"},
+    )
+    assert again.json()["memo"]["amount"] == "loan_amount"
     half = put(versions[0], memo={"review": None}).json()["memo"]
     assert (half["review"], half["rows"], half["cost_false_positive"]) == (None, None, 0)
     assert put(versions[0], memo=None).json()["memo"] is None
@@ -108,6 +116,8 @@ def test_each_revision_keeps_who_moved_it_and_why(
         ({"review": 10}, ("review", "rows", "together")),
         ({"cost_false_negative": 1}, ("cost_false_positive", "cost_false_negative", "together")),
         ({"review": 11, "rows": 10}, ("review must be at most rows = 10", "11")),
+        ({"amount": "loan_amount"}, ("amount", "cost_false_negative")),
+        ({"amount": ""}, ("amount",)),
         ({"review": 0, "rows": 10}, ("review",)),
         ({"cost_false_positive": -1, "cost_false_negative": 1}, ("cost_false_positive",)),
         ({"prevalence": 1.5}, ("prevalence",)),
