@@ -128,7 +128,7 @@ def asked_of(job: Job, app: FastAPI, *, defaults: bool) -> Json:
         name: shown[name]
         for name, schema in request.items()
         if name not in (*PLACED, *NOT_RECORDED)
-        and shown.get(name) is not None
+        and shown.get(name) not in (None, [])
         and (defaults or shown[name] != schema.get("default"))
     }
 
@@ -176,6 +176,8 @@ class Field:
         if "default" not in self.schema:
             return ""
         value = self.schema["default"]
+        if value == []:
+            return ""
         return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 

@@ -415,10 +415,14 @@ def _in_words(session: Session, owner: str, alias: ModelAlias) -> str:
 
 
 def _describe(session: Session, alias: ModelAlias, before: str | None, after: str) -> None:
-    """State the change of an alias in the audit log: `live: credit v3 (threshold −0.483) → v4 (threshold −0.21)`."""
+    """State the change of an alias and its reason in the audit log:
+    `live: credit v3 (threshold −0.483) → v4 (threshold −0.21). Reason: Four reviewers since May.`
+    """
     if before is not None and before != "deleted":
         after = after.removeprefix(f"{alias.name} ")
-    describe(session, f"{alias.alias}: {before or 'new'} → {after}")
+    reason = alias.memo["reason"] if alias.memo else None
+    because = f". Reason: {reason}" if reason else ""
+    describe(session, f"{alias.alias}: {before or 'new'} → {after}{because}")
 
 
 def _record(

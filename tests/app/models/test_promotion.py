@@ -65,11 +65,11 @@ def test_a_change_is_kept_logged_in_words_and_undone(service_on_both: Service) -
     made = put(client, first, guarantee={"flagged": 0.2}, memo=memo)
     assert made.status_code == 201, made.text
     one = minus(made.json()["cutoff"]["threshold"])
-    assert summary(client) == f"live: new → churn v1 (threshold {one})"
+    assert summary(client) == f"live: new → churn v1 (threshold {one}). Reason: Pilot"
     moved = put(client, second, 1, memo={"reason": "Retrained"})
     two = minus(moved.json()["cutoff"]["threshold"])
     assert one != two
-    assert summary(client) == f"live: churn v1 (threshold {one}) → v2 (threshold {two})"
+    assert summary(client) == f"live: churn v1 (threshold {one}) → v2 (threshold {two}). Reason: Retrained"
     undone = restore(client, 1, 2)
     assert (undone.status_code, undone.headers["ETag"]) == (200, '"3"')
     assert summary(client) == (
@@ -103,7 +103,7 @@ def test_a_deletion_is_a_revision_and_is_undone(service_on_both: Service) -> Non
     was = client.get(ADDRESS).json()
     gone = client.delete(ADDRESS, headers=tag(1), params={"reason": "Unused"})
     assert gone.status_code == 204
-    assert (summary(client) or "").endswith("→ deleted")
+    assert (summary(client) or "").endswith("→ deleted. Reason: Unused")
     (deleted,) = client.get("/v1/models/churn/deleted-aliases").json()["data"]
     assert (deleted["alias"], deleted["revision"], deleted["model_id"]) == ("live", 2, first)
     assert deleted["memo"]["reason"] == "Unused"
