@@ -229,7 +229,7 @@ def set_alias(
     current.memo = _memo_to_store(current.memo, memo)
     current.author = author
     _record(session, current, model, AliasChange.SET, evidence=evidence)
-    _describe(session, current, before, words_of(name, model.version, cutoff))
+    _describe(session, current, before, words_of(name, model.version, cutoff), given.get("reason"))
     return get_alias(session, owner, name, alias), created
 
 
@@ -278,7 +278,7 @@ def restore(
     current.author = author
     _record(session, current, model, AliasChange.RESTORED, restores=target)
     after = words_of(name, model.version, target.cutoff)
-    _describe(session, current, before, f"{after}, as in revision {revision}")
+    _describe(session, current, before, f"{after}, as in revision {revision}", reason)
     return get_alias(session, owner, name, alias)
 
 
@@ -306,7 +306,7 @@ def remove_alias(
     current.memo = _memo_to_store(current.memo, {"reason": reason})
     current.author = author
     _record(session, current, model, AliasChange.DELETED)
-    _describe(session, current, before, "deleted")
+    _describe(session, current, before, "deleted", reason)
     repository.remove(session, current)
 
 
@@ -414,13 +414,14 @@ def _in_words(session: Session, owner: str, alias: ModelAlias) -> str:
     return words_of(alias.name, model.version, alias.cutoff)
 
 
-def _describe(session: Session, alias: ModelAlias, before: str | None, after: str) -> None:
+def _describe(
+    session: Session, alias: ModelAlias, before: str | None, after: str, reason: str | None
+) -> None:
     """State the change of an alias and its reason in the audit log:
     `live: credit v3 (threshold −0.483) → v4 (threshold −0.21). Reason: Four reviewers since May.`
     """
     if before is not None and before != "deleted":
         after = after.removeprefix(f"{alias.name} ")
-    reason = alias.memo["reason"] if alias.memo else None
     because = f". Reason: {reason}" if reason else ""
     describe(session, f"{alias.alias}: {before or 'new'} → {after}{because}")
 

@@ -562,8 +562,8 @@ class _ModelsOperations(_Collection):
             the rows, and `{"threshold": 1.74}` uses a fixed threshold. None removes it; "keep" leaves it as it is.
         memo : mapping, optional
             Notes that are stored with this revision: "reason", "approved_by", "review", "rows", "cost_false_positive",
-            "cost_false_negative", "amount", "prevalence". A protected alias needs a "reason". Capacity, costs and prevalence that
-            are not given stay as they are.
+            "cost_false_negative", "amount", "prevalence". A protected alias needs a "reason". Capacity, costs and
+            prevalence that are not given stay as they are.
         revision : int, str or None
             Move the alias only if it has this revision. None only creates it. Default: its current revision.
 

@@ -369,6 +369,7 @@ def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], scr
         "rows": None,
         "cost_false_positive": 1,
         "cost_false_negative": 6,
+        "amount": None,
         "prevalence": None,
     }
     report = page.get_by_role("link", name="Open the report")

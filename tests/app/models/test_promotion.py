@@ -69,7 +69,10 @@ def test_a_change_is_kept_logged_in_words_and_undone(service_on_both: Service) -
     moved = put(client, second, 1, memo={"reason": "Retrained"})
     two = minus(moved.json()["cutoff"]["threshold"])
     assert one != two
-    assert summary(client) == f"live: churn v1 (threshold {one}) → v2 (threshold {two}). Reason: Retrained"
+    assert (
+        summary(client)
+        == f"live: churn v1 (threshold {one}) → v2 (threshold {two}). Reason: Retrained"
+    )
     undone = restore(client, 1, 2)
     assert (undone.status_code, undone.headers["ETag"]) == (200, '"3"')
     assert summary(client) == (
