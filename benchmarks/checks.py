@@ -249,8 +249,7 @@ def print_groups(n_trials: int) -> None:
             if differs:
                 checks.append(ModelCheck("groups", False, ""))
             else:
-                metrics = {"positives": int(y.sum()), "negatives": int((~y).sum())}
-                checks.append(check_alike([grouping], _evaluation(metrics=metrics), ""))
+                checks.append(check_alike([grouping], "", LEVEL, len(y), _evaluation()))
         print(f"| {label} | {_verdicts(checks, before)} |", flush=True)
 
 

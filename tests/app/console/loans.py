@@ -29,7 +29,7 @@ def loans(
         income = 2400 * np.exp(0.35 * wealth)
         amount = float(rng.gamma(3.0, 4000.0)) + 500
         months = int(rng.choice([12, 24, 36, 48, 60, 72]))
-        purpose = rng.choice(list(PURPOSES), p=shares / shares.sum())
+        purpose = str(rng.choice(list(PURPOSES), p=shares / shares.sum()))
         risk = PURPOSES[purpose] + amount / 9000 + months / 25 - 1.3 * (wealth - shift)
         cells = [
             f"K{seed}-{n:05d}",

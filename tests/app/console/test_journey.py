@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import rankwright
 from playwright.sync_api import Locator, Page, expect
+from rankwright import types
 from rankwright.types import EvaluationThresholdGroups, ModelThresholdGroups
 
 from app.access import service as keys
@@ -224,6 +225,7 @@ class Day:
         model = self.api.models.get(self.first)
         verdict = self.region("Verdict")
         metrics = model.read_metrics()
+        assert isinstance(metrics, types.Metrics)
         for words in (
             f"AUC {spelled(metrics.auc.value)}",
             f"({spelled(metrics.auc.low)} to {spelled(metrics.auc.high)})",
@@ -357,7 +359,11 @@ class Day:
             at.follow(self.button("Apply"))
         at.wait(page.locator('[data-metric="cost"]'))
         # Of all thresholds that flag so few rows, none costs less.
-        self.costs = {"cost_false_positive": 900, "cost_false_negative": 0.45, "amount": "betrag"}
+        self.costs: dict[str, Any] = {
+            "cost_false_positive": 900,
+            "cost_false_negative": 0.45,
+            "amount": "betrag",
+        }
         along = model.operating_points(points=300, flagged=50 / 300, **self.costs)
         assert along.of_flagged is not None
         self.threshold = along.points[along.of_flagged].threshold
@@ -582,6 +588,7 @@ class Day:
         found = evaluation.data
         assert (found.dataset_id, found.seen, found.drift.changed) == (self.quarter, "new", True)
         tiles = " ".join(" ".join(page.locator(".tile").all_inner_texts()).split())
+        assert isinstance(found.metrics, types.EvaluatedCurve)
         for words in (
             f"AUC {spelled(found.metrics.auc.value)}",
             f"Gini {spelled(found.metrics.gini.value)}",

@@ -1507,7 +1507,11 @@ def test_costs_by_amount_without_a_script(loans: tuple[Service, str]) -> None:
     """Entered as in the table, and shown as the API has them."""
     service, model = loans
     ours, api = Browser(service), service.client(service.key())
-    asked = {"cost_false_positive": 1234.5, "cost_false_negative": 0.6, "total_rows": 200}
+    asked: dict[str, Any] = {
+        "cost_false_positive": 1234.5,
+        "cost_false_negative": 0.6,
+        "total_rows": 200,
+    }
     asked |= {name: LOAN_COSTS[name] for name in ("amount", "rule", "rule_flags")}
     found = api.get(f"/v1/models/{model}/operating-point", params=asked).raise_for_status().json()
     page = ours.get(f"/console/models/{model}", **LOAN_COSTS)
@@ -1579,7 +1583,7 @@ def test_costs_by_amount_in_a_browser(
     page.get_by_label("It flags the value").press("Enter")
     expect(page.locator("[data-costs-note]")).to_contain_text("The rule heute flags")
     expect(total).to_be_visible()
-    asked = {"cost_false_positive": 1234.5, "cost_false_negative": 0.6}
+    asked: dict[str, Any] = {"cost_false_positive": 1234.5, "cost_false_negative": 0.6}
     asked |= {name: LOAN_COSTS[name] for name in ("amount", "rule", "rule_flags")}
     api = service.client(service.key())
     found = api.get(f"/v1/models/{model}/operating-point", params=asked).json()

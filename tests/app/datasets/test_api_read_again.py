@@ -216,7 +216,7 @@ def test_versions(service: Service, client: httpx.Client) -> None:
     service.work()
     made = reread(service, client, replaced["id"], positive="no")
     assert (made["rows"], made["series_id"], made["positive"]) == (120, first, "no")
-    rows = {"content": table(seed=2), "headers": CSV}
+    rows: dict[str, Any] = {"content": table(seed=2), "headers": CSV}
     stale = client.post(f"/v1/datasets/{replaced['id']}/versions", **rows)
     refused(stale, 409, "not_the_newest_version", made["id"])
     more = client.post(f"/v1/datasets/{made['id']}/versions", **rows).json()

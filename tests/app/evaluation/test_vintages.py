@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,10 @@ from tests.app.workbench import Workbench
 from tests.long_form import LONG_FORM
 
 
-def seconds(*parts: int) -> float:
-    return datetime(*cast(Any, parts), tzinfo=UTC).timestamp()
+def seconds(
+    year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0
+) -> float:
+    return datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
 
 
 def rows_of(y: Any, weight: Any = None, group: Any = None) -> Table:

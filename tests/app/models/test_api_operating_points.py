@@ -59,8 +59,10 @@ def test_the_best_ks_cutoff_is_that_of_all_thresholds(reader: httpx.Client, addr
     best = max(curve["points"], key=lambda point: point["tpr"] - point["fpr"])
     assert metrics["ks"] == best["tpr"] - best["fpr"]
     costs = {"cost_false_positive": 1.0, "cost_false_negative": 7.0}
-    for terms in ({}, costs, costs | {"prevalence": 0.01}, {"flagged": 0.013}, {"points": 1000}):
-        found = reader.get(f"{address}/operating-points", params={"points": 10} | terms).json()
+    asked: tuple[dict[str, float], ...]
+    asked = ({}, costs, costs | {"prevalence": 0.01}, {"flagged": 0.013}, {"points": 1000})
+    for terms in asked:
+        found = reader.get(f"{address}/operating-points", params={"points": 10, **terms}).json()
         cutoff = found["points"][found["of_ks"]]
         assert cutoff["threshold"] == metrics["ks_threshold"]
         assert cutoff["tpr"]["value"] - cutoff["fpr"]["value"] == metrics["ks"]

@@ -17,7 +17,11 @@ from tests.sentences import Sentences
 
 GERMAN_CREDIT = Path(__file__).parents[3] / "examples" / "data" / "german-credit.csv"
 FALSE_POSITIVE, LOSS, ROWS = 300.0, 0.6, 250
-COSTS = {"cost_false_positive": FALSE_POSITIVE, "cost_false_negative": LOSS, "amount": "amount"}
+COSTS: dict[str, Any] = {
+    "cost_false_positive": FALSE_POSITIVE,
+    "cost_false_negative": LOSS,
+    "amount": "amount",
+}
 
 
 class World:
@@ -176,7 +180,7 @@ def test_an_amount_of_one_changes_nothing(
     asked = costs | ({} if prevalence is None else {"prevalence": prevalence})
     path = f"/v1/models/{model}/operating-points"
     plain, by_row = (
-        world.client.get(path, params=asked | more).json() for more in ({}, {"amount": "one"})
+        world.client.get(path, params={**asked, **more}).json() for more in ({}, {"amount": "one"})
     )
     assert plain["least_cost"] == by_row["least_cost"]
     for one, other in zip(plain["points"], by_row["points"], strict=True):

@@ -33,7 +33,7 @@ def model(request: pytest.FixtureRequest, shared: Service) -> tuple[httpx.Client
 
 def ask(model: tuple[httpx.Client, str], **asked: Any) -> httpx.Response:
     client, address = model
-    terms = {"reasons": 20, "direction": "both"} | asked
+    terms: dict[str, Any] = {"reasons": 20, "direction": "both", **asked}
     return client.post(f"{address}/score", params=terms, json={"rows": [ROW]})
 
 
@@ -80,7 +80,7 @@ def test_a_code_of_several_columns_leaves_out_the_protected_one(
 
 def test_a_batch_leaves_them_out_too(shared: Service, model: tuple[httpx.Client, str]) -> None:
     client, address = model
-    terms = {"reasons": 4, "direction": "both", "exclude_protected": "true"}
+    terms: dict[str, Any] = {"reasons": 4, "direction": "both", "exclude_protected": "true"}
     answer = client.post(
         "/v1/batch-scores",
         params=terms | {"model": address.rpartition("/")[2]},
