@@ -1,16 +1,25 @@
 """Name the tests of what has changed: `make check` runs them.
 
 Changed are the files that differ from the commit that is shared with BASE (`origin/main`, or HEAD where there is none),
-and files that git does not know yet. Of a module, the tests are those of its room (tests/core/metrics of
-core/metrics/area.py) and of each room with a module that imports it by name. A changed test file is run itself; a
-changed file of what tests share (tests/harness.py) is run by `make test` only.
+and files that git does not know yet. A changed test file is run itself; a changed file that tests share
+(tests/harness.py) is run by `make test` only. Of a module, the tests are:
+
+- the test files that use it, directly or through the tests' own helpers, or that use a module of the same package that
+  uses it (a test of `core.metrics.fairness` for a change of `core.metrics.curve`);
+- the test files beside the mirrored path that are named after it (tests/core/metrics/test_ks.py of core/metrics/ks.py);
+- of a module of `app`, which tests reach by HTTP, and of `workers` and the client, the folder of its tests; of a module
+  of `core` that such a module uses, the files of that folder that are named after it.
+
+A name that a package exports for another module is a use of the module that defines it.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path, PurePath
 
 ROOT = Path(__file__).parents[1]
@@ -20,6 +29,7 @@ PACKAGES = {
     "migrations": "migrations",
     "workers": "workers",
     "client/rankwright": "rankwright",
+    "tests": "tests",
 }
 """The folder of each package, and its name."""
 
@@ -47,28 +57,135 @@ def module_of(path: PurePath) -> str | None:
     return None
 
 
-def rooms_of(module: str) -> Iterator[Path]:
-    """Name the folders of the tests of a module, or files where its room has no folder."""
+@cache
+def modules() -> dict[str, Path]:
+    """Return the file of each module."""
+    return {
+        str(module_of(path.relative_to(ROOT))): path
+        for folder in PACKAGES
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    }
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    """Return the syntax tree of a module."""
+    return ast.parse(modules()[module].read_text())
+
+
+def source_of(module: str, node: ast.ImportFrom) -> str:
+    """Return the absolute name of what `from … import` imports from."""
+    if not node.level:
+        return node.module or ""
+    parts = module.split(".")
+    above = len(parts) - node.level + (modules()[module].name == "__init__.py")
+    return ".".join([*parts[:above], *filter(None, [node.module])])
+
+
+@cache
+def exports(package: str) -> dict[str, str]:
+    """Return the module that each name comes from that a package exports for another of its modules."""
+    found: dict[str, str] = {}
+    if package in modules() and modules()[package].name == "__init__.py":
+        for node in ast.walk(tree_of(package)):
+            if isinstance(node, ast.ImportFrom):
+                source = source_of(package, node)
+                if source.startswith(f"{package}."):
+                    found |= {each.asname or each.name: source for each in node.names}
+    return found
+
+
+def definition(module: str, name: str) -> str | None:
+    """Return the project's module that defines a name of a module, or that has this name; None for other projects'."""
+    if f"{module}.{name}" in modules():
+        return f"{module}.{name}"
+    if module not in modules():
+        return None
+    source = exports(module).get(name)
+    return module if source is None else definition(source, name)
+
+
+def dotted(node: ast.expr) -> str:
+    """Return a name with dots as written; empty for other expressions."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and (before := dotted(node.value)):
+        return f"{before}.{node.attr}"
+    return ""
+
+
+@cache
+def uses(module: str) -> frozenset[str]:
+    """Return the project's modules whose names a module uses."""
+    found: set[str] = set()
+    known: dict[str, str] = {}  # local names of modules
+    attributes: list[ast.Attribute] = []
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Attribute):
+            attributes.append(node)
+        elif isinstance(node, ast.Import):
+            for each in node.names:
+                known[each.asname or each.name] = each.name
+        elif isinstance(node, ast.ImportFrom):
+            source = source_of(module, node)
+            for each in node.names:
+                where = definition(source, each.name)
+                if where == f"{source}.{each.name}":
+                    known[each.asname or each.name] = where
+                elif where is not None:
+                    found.add(where)
+    for attribute in attributes:
+        if (of := known.get(dotted(attribute.value))) is not None:
+            where = definition(of, attribute.attr)
+            found |= set() if where is None else {where}
+    return frozenset(
+        found | {each for each in known.values() if each in modules() and not exports(each)}
+    )
+
+
+def users_of(module: str) -> set[str]:
+    """Return the modules that use a module."""
+    return {each for each in modules() if each != module and module in uses(each)}
+
+
+def tests_through_helpers(module: str) -> Iterator[Path]:
+    """Yield the test files that use a module, directly or through helpers of the tests."""
+    seen, waiting = set[str](), {module}
+    while waiting:
+        users = {each for each in users_of(waiting.pop()) if each.startswith("tests.")} - seen
+        seen |= users
+        waiting |= {each for each in users if not is_test(each)}
+    yield from (modules()[each] for each in sorted(seen) if is_test(each))
+
+
+def is_test(module: str) -> bool:
+    """Whether a module has tests, and not what tests share."""
+    return module.rpartition(".")[2].startswith("test_")
+
+
+def folder_of(module: str) -> Path | None:
+    """Return the folder, or the file, of the tests that reach a module through the service or the command line."""
     package, _, rest = module.partition(".")
-    room = rest.partition(".")[0]
+    part = rest.partition(".")[0]
     if package == "rankwright":
-        yield ROOT / "tests/app" / ("cli" if room == "cli" else "client")
-    elif package == "workers":
-        yield ROOT / "tests/workers"
-    elif package == "migrations":
-        yield ROOT / "tests/app/platform/test_migrations.py"
-    elif (folder := ROOT / "tests" / package / room).is_dir() and room:
-        yield folder
-    else:
-        yield from sorted((ROOT / "tests" / package).glob(f"test_*{room.removesuffix('s')}*.py"))
+        return ROOT / "tests/app" / ("cli" if part == "cli" else "client")
+    if package == "workers":
+        return ROOT / "tests/workers"
+    if package == "migrations":
+        return ROOT / "tests/app/platform/test_migrations.py"
+    folder = ROOT / "tests" / package / part
+    return folder if package == "app" and part and folder.is_dir() else None
+
+
+def named_after(module: str, folder: Path) -> list[Path]:
+    """Return the test files of a folder that are named after a module."""
+    name = module.rpartition(".")[2].strip("_").removesuffix("s")
+    return sorted(folder.glob(f"test_{name}*.py")) + sorted(folder.glob(f"test_*_{name}*.py"))
 
 
 def tests_of(paths: Iterable[PurePath]) -> list[Path]:
     """Return the folders and files of the tests of changed files."""
-    import grimp
-
     found: dict[Path, None] = {}
-    graph = grimp.build_graph(*PACKAGES.values())
     for path in paths:
         if path.parts[0] == "tests":
             if path.name.startswith("test_") and (ROOT / path).is_file():
@@ -77,11 +194,19 @@ def tests_of(paths: Iterable[PurePath]) -> list[Path]:
         module = module_of(path)
         if module is None:
             continue
-        importers = set[str]()
-        if module in graph.modules:
-            importers = graph.find_modules_that_directly_import(module)
-        for each in (module, *sorted(importers)):
-            found |= dict.fromkeys(rooms_of(each))
+        if (folder := folder_of(module)) is not None:
+            found[folder] = None
+        elif (beside := ROOT / "tests" / path.parent).is_dir():
+            found |= dict.fromkeys(named_after(module, beside))
+        if path.name == "__init__.py" and module.startswith("core"):
+            found |= dict.fromkeys(sorted((ROOT / "tests").glob("test_public_*.py")))
+        users = users_of(module)
+        package = module.partition(".")[0]
+        for each in [module, *sorted(users)]:
+            if each.partition(".")[0] == package:
+                found |= dict.fromkeys(tests_through_helpers(each))
+            elif (folder := folder_of(each)) is not None and folder.is_dir():
+                found |= dict.fromkeys(named_after(module, folder))
     return [path for path in found if not any(parent in found for parent in path.parents)]
 
 
