@@ -164,15 +164,19 @@ function ask(form, column) {
   const fits = (form.elements.namedItem("kind").value || "bipartite") === "bipartite" && n >= 2 && n <= MAX_VALUES;
   step.hidden = !fits;
   field.closest("div").hidden = fits;
-  step.querySelector("[data-label-values]").replaceChildren();
-  if (!fits) return;
+  const list = step.querySelector("[data-label-values]");
+  if (!fits) { list.replaceChildren(); return; }
   if (step.dataset.of !== column.name) { if (step.dataset.of !== undefined) field.value = ""; step.dataset.of = column.name; }
   const ordered = column.values.toSorted((a, b) => b.count - a.count), rows = ordered.reduce((sum, each) => sum + each.count, 0);
   const certain = column.certain && ordered.find((each) => each.positive).value;
   const rarer = !certain && n === 2 && ordered[0].count !== ordered[1].count ? ordered[1].value : null;
   const wanted = new Set([field.value, ...names_of(field.value)]);
   if (certain && !ordered.some(({ value }) => wanted.has(value))) wanted.add(certain);
-  step.querySelector("[data-label-values]").replaceChildren(...ordered.map(({ value, count }, at) => {
+  // A check that finds the same values leaves them as they are, with the focus of the keyboard.
+  const boxes = [...list.querySelectorAll("input")], found = JSON.stringify([column, certain]);
+  if (boxes.length === ordered.length && list.dataset.found === found && boxes.every((box) => box.checked === wanted.has(box.dataset.value))) return;
+  list.dataset.found = found;
+  list.replaceChildren(...ordered.map(({ value, count }, at) => {
     const box = make("input", { type: "checkbox", id: `v-${at}`, "data-value": value, "data-count": count });
     box.checked = wanted.has(value);
     const mark = value === rarer ? [" ", make("span", { class: "badge" }, "rarer")] : [];
