@@ -136,7 +136,7 @@ CHANGED = {
 
 
 async def _read_draft(page: Page, model: Model, form: Fields | None, *, is_drafted: bool) -> Draft:
-    """Return the codes with the values of the form: those of its revision, or the newest ones without a form."""
+    """Return the reason codes of the form's revision with the entered texts; without a form, the newest revision."""
     revision = str(form.get("revision", "")) if form else ""
     if revision and not (revision.isascii() and revision.isdigit() and len(revision) < 10):
         rule = f"revision must be a revision of the reason codes, got {revision[:100]!r}"

@@ -323,8 +323,8 @@ def protect(
 ) -> AliasState:
     """Set or lift the protection of an alias, as a new revision. To lift it needs a reason. Returns the alias.
 
-    The reason, the author and the time are those of the revision alone. The alias keeps the reason and the approval of
-    its cutoff, and who decided it when, and the revision has the evidence of the one before.
+    The given reason, the author and the time are stored with this revision only. The alias keeps the reason, the
+    approval, the author and the time of its cutoff, and the revision keeps the evidence of the previous one.
     """
     current = _find(session, owner, name, alias, lock=True)
     check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)

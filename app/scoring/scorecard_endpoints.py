@@ -283,7 +283,7 @@ async def preview_letters(
     pdo: Pdo = 20,
 ) -> LettersAnswer:
     """Return the letters of rows as `…/letters` would if the name had these reason codes. Nothing is stored. Returns
-    the same errors as `…/letters` and as replacing the reason codes; features are those of this version.
+    the same errors as `…/letters` and as replacing the reason codes. Features of other versions are unknown.
     """
     served = await turns.find_model(cache, caller.owner, ref)
     entries = [entry.as_stored() for entry in body.entries]

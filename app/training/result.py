@@ -526,8 +526,8 @@ def evaluate_out_of_fold(
 def effective_rows(
     gathered: OutOfFoldRows, totals: core_metrics.ClassTotals
 ) -> tuple[float, float]:
-    """Return the effective numbers of positives and negatives: fewer than those of given rankers, by the variance
-    between the repeats.
+    """Return the effective numbers of positives and negatives, reduced by the variance between the rankers of the
+    repeats.
     """
     held_out, folds = gathered.held_out, gathered.folds
 

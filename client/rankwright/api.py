@@ -1481,7 +1481,7 @@ def preview_letters(ref: str, /, entries: Sequence[Mapping[str, Any]], rows: Seq
     """Preview the letters of rows.
 
     Return the letters of rows as `…/letters` would if the name had these reason codes. Nothing is stored. Returns
-    the same errors as `…/letters` and as replacing the reason codes; features are those of this version.
+    the same errors as `…/letters` and as replacing the reason codes. Features of other versions are unknown.
 
     Scope: `score`.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.app.console.conftest import Visit
+from tests.servers import eventually
 
 
 class Mouse:
@@ -131,20 +131,23 @@ class NoScript(Mouse):
         select = within.locator("select").and_(within.get_by_label(name, exact=True))
         # An entry that cannot be chosen yet says why, until the page is loaded again.
         entries = select.locator("option:not([disabled])").filter(has_text=part)
-        self.load_until(lambda: entries.count() > 0, f"{name}: {part}")
+        self.load_until(lambda: entries.count() > 0)
         entry = entries.first.get_attribute("value") or ""
         select.select_option([*select.evaluate(CHOSEN), entry])
 
     def wait(self, what: Locator) -> None:
-        self.load_until(what.is_visible, str(what))
+        self.load_until(what.is_visible)
 
-    def load_until(self, there: Callable[[], bool], what: str) -> None:
+    def load_until(self, there: Callable[[], bool]) -> None:
         """Load the page again until what is asked for is there."""
-        until = time.monotonic() + 60
-        while not there():
-            assert time.monotonic() < until, f"{what} did not come"
-            time.sleep(0.2)
+
+        def loaded() -> bool:
+            if there():
+                return True
             self.page.reload()
+            return False
+
+        eventually(loaded, seconds=60, every=0.1)
 
 
 # What is chosen in a select of several; one that takes one value is given the new one alone.
