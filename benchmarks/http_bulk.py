@@ -5,8 +5,11 @@ clock.
 
 One uvicorn process with default settings serves a warm model of stumps on 20 features. One keep-alive connection from
 another process sends the same body again and again, and takes the answer in the format named second. CPU is user and
-system time of the server process, by Linux's clock ticks; formats take turns, and the figures are of the best turn.
-Below, the same work in this process without HTTP, stage by stage.
+system time of the server process, by Linux's clock ticks; formats take turns, and the best turn counts.
+
+The limit is an ASGI function that reads the same body, discards it and answers nothing, on uvicorn as it comes, in a
+process of its own; its turns alternate with those of the service. Below, the same work in this process without HTTP,
+stage by stage.
 """
 
 from __future__ import annotations
@@ -18,13 +21,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import httpx
 import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.csv
+import uvicorn
+from starlette.types import Receive, Scope, Send
 
 from app.access import service as keys
 from app.datasets import service as datasets
@@ -137,39 +144,67 @@ def train(settings: Settings, rounds: int, n_rows: int) -> tuple[str, str, Serve
     return served.model_id, secret, served
 
 
+class Cost(NamedTuple):
+    """Seconds of a request: the server's CPU time, and elapsed time."""
+
+    cpu: float
+    wall: float
+
+
+class Server(NamedTuple):
+    """A server process, and a client of it."""
+
+    pid: int
+    client: httpx.Client
+
+    def measure(self, address: str, body: bytes, headers: dict[str, str], seconds: float) -> Cost:
+        """Return the cost of a request, repeated until the server has used so much CPU time."""
+        for _ in range(2):
+            self.client.post(address, content=body, headers=headers).raise_for_status()
+        begun, before, requests, spent = time.perf_counter(), cpu_seconds([self.pid]), 0, 0.0
+        while spent < seconds:  # of many ticks of the clock
+            self.client.post(address, content=body, headers=headers).raise_for_status()
+            requests, spent = requests + 1, cpu_seconds([self.pid]) - before
+        return Cost(spent / requests, (time.perf_counter() - begun) / requests)
+
+
+async def discard(scope: Scope, receive: Receive, send: Send) -> None:
+    """Read the body, and answer nothing."""
+    while (await receive()).get("more_body", False):
+        pass
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body"})
+
+
 def over_http(
-    port: int,
-    server: int,
+    service: Server,
+    limit: Server,
     model_id: str,
     secret: str,
     sent: dict[str, tuple[str, str, bytes]],
     seconds: float,
 ) -> None:
-    """Print rows a second of each format."""
+    """Print rows a second of each format, beside those of the limit."""
     headers = {"Authorization": f"Bearer {secret}"}
-    best: dict[str, tuple[float, float, int]] = {}
-    with httpx.Client(base_url=f"http://{HOST}:{port}", headers=headers, timeout=60) as client:
-        for _ in range(TURNS):
-            for name, (kind, answer, body) in sent.items():
-                address, asked = f"/v1/models/{model_id}/score", {}
-                if name == TENSOR_DOOR:
-                    address = f"/oip/v2/models/{model_id}/infer"
-                    asked["Inference-Header-Content-Length"] = str(TENSOR_HEAD)
-                asked |= {"Content-Type": kind, "Accept": answer}
-                for _ in range(2):
-                    client.post(address, content=body, headers=asked).raise_for_status()
-                begun, before, requests, spent = time.perf_counter(), cpu_seconds([server]), 0, 0.0
-                while spent < seconds:  # of many ticks of the clock
-                    client.post(address, content=body, headers=asked).raise_for_status()
-                    requests, spent = requests + 1, cpu_seconds([server]) - before
-                cpu, wall = spent / requests, (time.perf_counter() - begun) / requests
-                if name not in best or cpu < best[name][0]:
-                    best[name] = cpu, wall, len(body)
-    print("| sent, and answered | MB | M rows/s of CPU | M rows/s |")
-    print("|---|---|---|---|")
-    for name, (cpu, wall, size) in best.items():
-        rows = ROWS_OF[name]
-        print(f"| {name} | {size / 1e6:.1f} | {rows / cpu / 1e6:.2f} | {rows / wall / 1e6:.2f} |")
+    costs: dict[str, list[tuple[Cost, Cost]]] = {name: [] for name in sent}
+    for _ in range(TURNS):
+        for name, (kind, answer, body) in sent.items():
+            address, asked = f"/v1/models/{model_id}/score", dict(headers)
+            if name == TENSOR_DOOR:
+                address = f"/oip/v2/models/{model_id}/infer"
+                asked["Inference-Header-Content-Length"] = str(TENSOR_HEAD)
+            asked |= {"Content-Type": kind, "Accept": answer}
+            terms = (address, body, asked, seconds)
+            costs[name].append((service.measure(*terms), limit.measure(*terms)))
+    print("| sent, and answered | MB | M rows/s of CPU | the limit | share | M rows/s |")
+    print("|---|---|---|---|---|---|")
+    for name, pairs in costs.items():
+        ours, least = (min(turns) for turns in zip(*pairs, strict=True))
+        rows, share = ROWS_OF[name] / 1e6, least.cpu / ours.cpu
+        print(
+            f"| {name} | {len(sent[name][2]) / 1e6:.1f} | {rows / ours.cpu:.2f} | "
+            f"{rows / least.cpu:.2f} | {share:.0%} | {rows / ours.wall:.2f} |"
+        )
 
 
 ROWS_OF: dict[str, int] = {}
@@ -224,7 +259,11 @@ def main() -> None:
     parser.add_argument("--trained-on", type=at_least_one, default=TRAINED_ON, help="rows")
     parser.add_argument("--seconds", type=float, default=1.0, help="CPU time of a turn")
     parser.add_argument("--rounds", type=at_least_one, default=100)
+    parser.add_argument("--discard", type=int, metavar="PORT", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.discard:
+        uvicorn.run(discard, host=HOST, port=args.discard, log_level="error", access_log=False)
+        return
     sent = bodies(args.rows)
     parts = {"JSON rows": 3, "NDJSON": 3, "JSON columns, 17 digits": 2}
     ROWS_OF.update({name: args.rows // parts.get(name, 1) for name in sent})
@@ -232,16 +271,22 @@ def main() -> None:
         settings = Settings(state_dir=Path(folder))
         migrate.upgrade(settings.sqlalchemy_url)
         model_id, secret, served = train(settings, args.rounds, args.trained_on)
-        port = free_port()
-        command = [sys.executable, "-m", "benchmarks.http_score", "--serve", folder, str(port)]
-        with (Path(folder) / "server.log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
-        try:
-            wait_for(port, process)
-            over_http(port, process.pid, model_id, secret, sent, args.seconds)
-        finally:
-            process.terminate()
-            process.wait()
+        with ExitStack() as stack:
+            log = stack.enter_context((Path(folder) / "server.log").open("wb"))
+
+            def start(module: str, *options: str) -> Server:
+                port = free_port()
+                command = [sys.executable, "-m", module, *options, str(port)]
+                process = subprocess.Popen(command, stdout=log, stderr=log)
+                stack.callback(process.wait)
+                stack.callback(process.terminate)
+                wait_for(port, process)
+                client = httpx.Client(base_url=f"http://{HOST}:{port}", timeout=60)
+                return Server(process.pid, stack.enter_context(client))
+
+            service = start("benchmarks.http_score", "--serve", folder)
+            limit = start("benchmarks.http_bulk", "--discard")
+            over_http(service, limit, model_id, secret, sent, args.seconds)
         within(served, sent)
 
 
