@@ -58,6 +58,7 @@ MAX_SURPLUS = 100_000
 """Values that a row may have beyond its columns before reading stops: each takes memory before the row is refused."""
 _EXACT_CELLS = 400_000
 _MAX_DIGITS = 300
+_SCANNED = 1 << 16  # bytes that are scanned at once: the masks fit the CPU's cache
 BLOCK_BYTES = 1 << 21
 COLUMN_BYTES = 1 << 15  # of a block, so that the batches of a wide table are not a handful of rows
 _MAX_BLOCK_BYTES = 1 << 23
@@ -665,7 +666,7 @@ def _may_have_leading_zeros(text: bytes, delimiter: str) -> bool:
     signs = np.frombuffer(text, np.uint8)
     around = np.zeros(256, dtype=np.bool_)
     around[list(b'\r\n" \t' + delimiter.encode())] = True
-    found = np.flatnonzero(signs[:-1] == ord("0"))
+    found = _find_zeros(signs, delimiter)
     found = found[(found == 0) | around[signs[found - 1]]]
     found = found[_are_digits(signs[found + 1])] + 1
     for _ in range(_MAX_DIGITS):  # of a number the digits end at a delimiter, of a date at a point
@@ -679,6 +680,21 @@ def _may_have_leading_zeros(text: bytes, delimiter: str) -> bool:
             return True
         found = found[_are_digits(last)]
     return True
+
+
+def _find_zeros(signs: npt.NDArray[np.uint8], delimiter: str) -> npt.NDArray[np.intp]:
+    """Return the positions of the zeros with which a value may begin, if another digit may follow; they include zeros
+    that follow a sign or come before a letter.
+    """
+    found = [np.flatnonzero(signs[:-1][:1] == ord("0"))]
+    for start in range(0, len(signs) - 2, _SCANNED):
+        part = signs[start : start + _SCANNED + 2]
+        before, zeros = part[:-2], part[1:-1] == ord("0")
+        zeros &= part[2:] >= ord("0")
+        zeros &= (before < ord(".")) | (before == ord(delimiter))
+        if zeros.any():
+            found.append(np.flatnonzero(zeros) + (start + 1))
+    return np.concatenate(found)
 
 
 def _are_digits(signs: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
