@@ -24,6 +24,7 @@ from app.datasets import service as datasets
 from app.datasets.description import Format, check_format
 from app.datasets.schemas import Dataset
 from app.http import idempotency
+from app.http.bodies import announced_length
 from app.http.dependencies import (
     CallerDep,
     Context,
@@ -131,8 +132,7 @@ async def receive(
     """
     context, owner = context_of(request), request.scope["caller"].owner
     with context.uploads.hold(owner) as permit:
-        length = request.headers.get("content-length", "")
-        known = int(length) if length.isascii() and length.isdigit() else 0
+        known = announced_length(request) or 0
         # An upload that is too large for any owner is refused as too large while it is read.
         permit.size = known if known <= context.settings.max_upload_bytes else 0
         admission = _AdmissionCheck(context, owner, permit)
@@ -225,8 +225,7 @@ async def spool(request: Request, permit: Permit, body: AsyncIterator[bytes], pa
     quota.
     """
     context, owner = context_of(request), request.scope["caller"].owner
-    length = request.headers.get("content-length", "")
-    known = int(length) if length.isascii() and length.isdigit() else 0
+    known = announced_length(request) or 0
     await run_in_threadpool(resources.check, context.settings, known)
     file = await run_in_threadpool(SpoolFile, path)
     try:
@@ -277,10 +276,9 @@ def stated(request: Request) -> tuple[Format | None, int | None]:
     """
     if _is_form(request):
         return None, None
-    length = request.headers.get("content-length", "")
     said = _stated_format(request)
     known = None if said.content_type == ZIP_ARCHIVE else said
-    return known, int(length) if length.isascii() and length.isdigit() else None
+    return known, announced_length(request)
 
 
 def query_fields(request: Request) -> dict[str, str]:

@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.routing import BaseRoute, Route
 
+from app.http.protocol import SINK, BodySink
 from app.platform.settings import Settings
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -64,6 +67,33 @@ class BodyLimits:
         return next(
             (limit for pattern, limit in self._declared if pattern.match(path)), self._default
         )
+
+
+def announced_length(request: Request) -> int | None:
+    """Return the length of a request's body in bytes; None if the request does not announce it."""
+    length = request.headers.get("content-length", "")
+    return int(length) if length.isascii() and length.isdigit() else None
+
+
+async def receive_whole(request: Request, length: int) -> memoryview:
+    """Return the body of a request that announces `length` bytes, received in one buffer.
+
+    The caller must have compared `length` with a limit. The buffer uses memory only for bytes that have arrived.
+    """
+    whole = memoryview(np.empty(length, np.uint8))
+    sink: BodySink | None = request.scope.get(SINK)  # absent without the service's HTTP protocol
+    if sink is not None:
+        sink.open(whole)
+    size = 0
+    try:
+        async for piece in request.stream():
+            begin, size = size, size + len(piece)
+            if sink is None:
+                whole[begin:size] = piece
+    finally:
+        if sink is not None:  # else an idle connection would hold the buffer
+            sink.close()
+    return whole[:size]
 
 
 def body_too_large(limit: BodyLimit) -> HTTPException:

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from typing import Any, cast
 
 import httptools
-from starlette.types import Scope
+from starlette.types import Message, Receive, Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.http import problems
@@ -29,6 +29,76 @@ ABORT = "rankwright.abort"
 """Key in the ASGI scope of a function that ends the connection without sending what still waits to be sent."""
 FLOW = "rankwright.flow"
 """Key in the ASGI scope of uvicorn's flow control of the connection: a send waits only while it is paused."""
+SINK = "rankwright.sink"
+"""Key in the ASGI scope of the request's `BodySink`."""
+MESSAGE_BYTES = 1 << 18
+MESSAGE_SECONDS = 0.02
+"""A message with a part of a body in a `BodySink` has so many bytes, or fewer after so many seconds: a message costs
+the layers of the application more than its bytes.
+"""
+
+
+class BodySink:
+    """Lets an application receive a body of known length in a buffer of its own.
+
+    Without a buffer, uvicorn copies each piece twice, and the application once more to join them.
+    """
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._receive: Receive = cycle.receive  # type: ignore[assignment]  # uvicorn has its own types
+        self._buffer: memoryview | None = None
+        self._filled = self._returned = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def open(self, buffer: memoryview) -> None:
+        """Receive the body in `buffer`, which must have exactly its length; no piece may have been received before.
+
+        From now on the `body` of a message is the part of `buffer` that was filled since the last one.
+        """
+        self._buffer = buffer
+        arrived, self._cycle.body = self._cycle.body, bytearray()
+        self.write(arrived)
+
+    def close(self) -> None:
+        """Release the buffer. What arrives later is received as if there had been none."""
+        self._buffer = None
+        self._stop_timer()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether pieces of the body are written to a buffer."""
+        return self._buffer is not None
+
+    def write(self, piece: bytes | bytearray) -> None:
+        """Write the next piece of the body to the buffer."""
+        assert self._buffer is not None
+        end = self._filled + len(piece)
+        self._buffer[self._filled : end] = piece
+        self._filled = end
+        if end - self._returned >= MESSAGE_BYTES:
+            self._announce()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(MESSAGE_SECONDS, self._announce)
+
+    def _announce(self) -> None:
+        """Let `receive` return what has arrived."""
+        self._stop_timer()
+        self._cycle.message_event.set()
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def receive(self) -> Message:
+        """Return the next message of the request."""
+        message = await self._receive()
+        if self._buffer is not None and message["type"] == "http.request":
+            message["body"] = self._buffer[self._returned : self._filled]
+            self._returned = self._filled
+            self._stop_timer()
+        return message
 
 
 class JoiningTransport:
@@ -179,6 +249,9 @@ class BoundedProtocol(HttpToolsProtocol):
         scope = cast(Scope, cycle.scope)
         scope[ABORT] = partial(self._abort, cycle)
         scope[FLOW] = self.flow
+        if scope["method"] != "GET":
+            scope[SINK] = sink = BodySink(cycle)
+            cycle.receive = sink.receive  # type: ignore[method-assign, assignment]  # uvicorn has its own types
         cycle.transport = cast(asyncio.Transport, self._joining)
         super()._start_asgi_task(cycle, app)
 
@@ -192,7 +265,11 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Called for each piece of the body."""
         self._head_bytes = 0
-        super().on_body(body)
+        sink: BodySink | None = cast(Scope, self.cycle.scope).get(SINK)
+        if sink is not None and sink.is_open:
+            sink.write(body)
+        else:
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
         """Called when the request is complete."""

@@ -231,7 +231,9 @@ def too_long(max_bytes: int, setting: str = "") -> BadTable:
     )
 
 
-def plain_bytes(stored: bytes, encoding: str | None, max_bytes: int) -> bytes:
+def plain_bytes(
+    stored: bytes | pa.Buffer, encoding: str | None, max_bytes: int
+) -> bytes | pa.Buffer:
     """Return bytes in memory, decompressed if they are declared or detected as compressed."""
     if find_compression(stored, encoding) is None:
         return stored

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from app.datasets.uploads import field_docs
 from app.http.bodies import MAX_BODY, body_too_large, limit_of, takes_body
 from app.http.dependencies import CallerDep, Context, ContextDep, query_of
 from app.http.responses import FilesResponse, choose_media_type, etag_matches
+from app.ingest.formats import ARROW, ARROW_FILE
 from app.platform.callers import Caller
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
@@ -68,6 +69,9 @@ from app.scoring.table_rows import (
     TableOptions,
     bounds_of,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BesideDep = Annotated[JsonRowFields, Depends(query_of(JsonRowFields))]
 FieldsDep = Annotated[RowFields, Depends(query_of(RowFields))]
@@ -111,19 +115,20 @@ async def answer_rows(
     headers = {"Vary": "Accept"}
     if is_lenient(request):
         headers["Preference-Applied"] = "handling=lenient"
-    body, rest = await large_tables.read_up_to(request, context.settings.max_body_bytes)
+    received, rest = await large_tables.read_up_to(request, context.settings.max_body_bytes)
     if rest is not None:
         if not by_block or is_json(request):
             raise body_too_large(limit_of(context.settings, MAX_BODY))
         table, options = _table_of(request, fields)
         large = large_tables.LargeTable(ref, table, options, media_type, make)
         parts, headers["X-Model-ID"], done = await large_tables.score(
-            request, models, large, body, rest
+            request, models, large, received, rest
         )
         return FilesResponse(parts, media_type, headers, done)
     served = await turns.find_model(models, caller.owner, ref)
     headers["X-Model-ID"] = served.model_id
     sent_as = media_type_of(request)
+    body = _as_read(received, sent_as)
     seconds = turns.seconds_of(served, body, sent_as, compressed=_is_compressed(request, body))
 
     def work() -> bytes:
@@ -139,7 +144,16 @@ async def answer_rows(
     return Response(content, media_type=media_type, headers=headers)
 
 
-def _is_compressed(request: Request, body: bytes) -> bool:
+def _as_read(body: bytes | memoryview, media_type: str) -> bytes | pa.Buffer:
+    """Return a body as its reader takes it: Arrow is read in place, text from bytes."""
+    if media_type not in (ARROW, ARROW_FILE):
+        return bytes(body)
+    import pyarrow as pa
+
+    return pa.py_buffer(body)
+
+
+def _is_compressed(request: Request, body: bytes | pa.Buffer) -> bool:
     """Return True if a body is compressed; a table may be compressed without a header."""
     from app.ingest.stream import find_compression
 
@@ -150,7 +164,7 @@ def _is_compressed(request: Request, body: bytes) -> bool:
 
 def _reader(
     request: Request, settings: Settings, fields: RowFields
-) -> Callable[[Served, bytes], Rows]:
+) -> Callable[[Served, Any], Rows]:
     """Return the function that scores the body, chosen by headers and query. Raises for invalid ones before the body is
     read.
     """

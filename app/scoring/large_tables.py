@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from app.datasets.description import Format
 from app.datasets.uploads import spool
+from app.http.bodies import announced_length, receive_whole
 from app.http.dependencies import Context, context_of
 from app.http.limits import release_at_end
 from app.http.responses import disconnected
@@ -64,14 +65,18 @@ class _CallerGone(Exception):
     """Raised when the caller has disconnected."""
 
 
-async def read_up_to(request: Request, most: int) -> tuple[bytes, AsyncIterator[bytes] | None]:
+async def read_up_to(
+    request: Request, most: int
+) -> tuple[bytes | memoryview, AsyncIterator[bytes] | None]:
     """Return a body of at most `most` bytes and None; for a longer one, its first bytes and an iterator over the rest.
 
     If a body announces more bytes, nothing is read.
     """
+    length = announced_length(request)
+    if length is not None and length <= most:
+        return await receive_whole(request, length), None
     body = request.stream()
-    length = request.headers.get("content-length", "")
-    if length.isascii() and length.isdigit() and int(length) > most:
+    if length is not None:
         return b"", body
     pieces: list[bytes] = []
     size = 0
@@ -87,7 +92,7 @@ async def score(
     request: Request,
     models: ModelCache,
     table: LargeTable,
-    begin: bytes,
+    begin: bytes | memoryview,
     rest: AsyncIterator[bytes],
 ) -> tuple[Parts, str, Callable[[], None]]:
     """Score a body that begins with these bytes; returns the parts of the response, the model's id, and a function that
@@ -140,8 +145,8 @@ def _folder(context: Context) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _joined(begin: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    yield begin
+async def _joined(begin: bytes | memoryview, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield bytes(begin)
     async for piece in rest:
         yield piece
 

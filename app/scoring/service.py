@@ -518,7 +518,11 @@ def structure(served: Served) -> dict[str, Any]:
 
 
 def score_body(
-    served: Served, body: bytes, table: Format, options: TableOptions, bounds: Bounds
+    served: Served,
+    body: bytes | pa.Buffer,
+    table: Format,
+    options: TableOptions,
+    bounds: Bounds,
 ) -> RowScores:
     """Return the scores of a table in memory. Raises Invalid and BadTable with all its errors."""
     reader, source = read_body(body, table, served.features, options, served.table_dialect, bounds)

@@ -467,7 +467,7 @@ class RowReader:
 
 
 def read_body(
-    body: bytes,
+    body: bytes | pa.Buffer,
     table: Format,
     features: FeatureIndex,
     options: TableOptions,

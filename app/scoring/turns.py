@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
@@ -16,6 +16,9 @@ from app.ingest.rows import most_rows
 from app.scoring import cost
 from app.scoring.answers import JSON
 from app.scoring.service import ModelCache, Served
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Result = TypeVar("Result")
 
@@ -32,7 +35,12 @@ async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
 
 
 def seconds_of(
-    served: Served, body: bytes, media_type: str, *, compressed: bool, by_column: bool = False
+    served: Served,
+    body: bytes | pa.Buffer,
+    media_type: str,
+    *,
+    compressed: bool,
+    by_column: bool = False,
 ) -> float:
     """Return an upper bound for the seconds that scoring a body takes, estimated before it is parsed.
 
@@ -40,6 +48,11 @@ def seconds_of(
     """
     if compressed:
         return math.inf
+    least = cost.of_reading(len(body), 0)
+    if (
+        least > cost.PERMIT_SECONDS
+    ):  # `run` does the same however many rows there are: they need not be counted
+        return least
     if media_type == JSON:
         rows = 1 + body.count(b",") if by_column else max(body.count(b"{"), body.count(b"["))
     elif media_type in (CSV, NDJSON):
