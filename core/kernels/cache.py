@@ -58,6 +58,8 @@ class KernelCache:
         The kernel as Python.
     options : dict
         The options of `numba.njit`.
+    is_only_linked : bool
+        Whether only other kernels take it in: its files have no machine code.
     about_to_compile : callable
         Called with the kernel's name if no folder has it: it is then compiled here, or by another process that is doing
         so already.
@@ -67,11 +69,14 @@ class KernelCache:
         self,
         function: FunctionType,
         options: dict[str, Any],
+        *,
+        is_only_linked: bool,
         about_to_compile: Callable[[str], None],
     ) -> None:
         self.name = f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
         self._function = function
         self._options = options
+        self._is_only_linked = is_only_linked
         self._about_to_compile = about_to_compile
         self._locks: list[int] = []
 
@@ -112,7 +117,7 @@ class KernelCache:
 
     def save_overload(self, signature: Any, compiled: Compiled) -> None:
         """Store a compiled kernel in the first folder that can be written to, and remove its older editions there."""
-        payload = to_bytes(compiled)
+        payload = to_bytes(compiled, is_only_linked=self._is_only_linked)
         if payload is None:
             log.warning("%s cannot be cached: it contains addresses of this process", self.name)
             return

@@ -51,7 +51,7 @@ import numba
 from core.coding.threads import call_at
 from core.kernels import kernel
 
-@kernel(numba.void(numba.int64, numba.int64, numba.int64), inner=True)
+@kernel(numba.void(numba.int64, numba.int64, numba.int64), by_address=True)
 def refuse_odd(place, room, task):
     if task % 2:
         raise ValueError("odd")
