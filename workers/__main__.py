@@ -100,11 +100,12 @@ def main(arguments: list[str]) -> int:
 
 
 def compile_kernels(slots: Slots) -> None:
-    """Compile, after the worker is ready, the kernels that are missing in the cache, in processes of low priority.
+    """Compile, after the worker is ready, the kernels that are missing in the cache.
 
-    Jobs continue meanwhile: one that needs a kernel which is being compiled waits only for that kernel. If it would
-    wait long because the machine is busy, these processes are killed, and the job compiles the kernel itself; they
-    start again later. They end with this thread, which lives until they are done.
+    Those that a first model needs are compiled first, at normal priority: a job that needs one that is being compiled
+    waits for it, and compiles others meanwhile. All others are compiled at low priority. If a job would wait long for
+    one of those because the machine is busy, their processes are killed, and the job compiles the kernel itself; they
+    start again later. The processes end with this thread, which lives until they are done.
     """
     slots.ready.wait()
     done, n_kernels = compiled_so_far() or (0, None)
@@ -115,8 +116,9 @@ def compile_kernels(slots: Slots) -> None:
         log.warning(
             "compiled kernels cannot be stored, so each start compiles them again: %s", tried
         )
-    log.info("compiling kernels for this machine, once, at low priority; jobs may run meanwhile")
+    log.info("compiling kernels for this machine, once; jobs may run meanwhile")
     started = time.monotonic()
+    compile_beside(lambda: False, "--first")
     while True:
         begun = time.monotonic()
         code = compile_beside(lambda: slots.waited_at > begun)  # noqa: B023 - called within the call
@@ -130,10 +132,12 @@ def compile_kernels(slots: Slots) -> None:
         log.info("all kernels are compiled, after %.0f s", time.monotonic() - started)
 
 
-def compile_beside(is_in_the_way: Callable[[], bool]) -> int | None:
-    """Run the compiling processes; returns their exit code, or None if they were killed because they delayed a job."""
+def compile_beside(is_in_the_way: Callable[[], bool], *options: str) -> int | None:
+    """Run the compiling processes with these options of `workers.compile`; returns their exit code, or None if they
+    were killed because they delayed a job.
+    """
     process = subprocess.Popen(
-        python_command("workers.compile", "--background", str(os.getpid())),
+        python_command("workers.compile", "--background", str(os.getpid()), *options),
         stdin=subprocess.DEVNULL,
         env=child_environment(),
         process_group=0,

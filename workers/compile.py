@@ -1,8 +1,9 @@
 """Compilation of every kernel into the cache: `python -m workers.compile`, in as many processes as there are cores.
 
-The build of the image runs it, and so does `make test` at its start. A worker runs it in the background, at low
-priority, if the cache is not complete: `--background PID` makes it end with that process. The cache has a list of all
-kernels, from which jobs and `rankwright doctor` determine how many are compiled.
+The build of the image runs it, and so does `make test` at its start. A worker runs it in the background if the cache
+is not complete: first with `--first`, for the kernels that a first model needs, then at low priority for all others.
+`--background PID` makes it end with that process. The cache has a list of all kernels, from which jobs and
+`rankwright doctor` determine how many are compiled.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import hashlib
 import importlib
 import importlib.metadata
 import os
+import pkgutil
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -22,36 +23,50 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.platform.processes import child_environment, die_with_parent, python_command
+from app.platform.processes import die_with_parent
 from core.kernels.folders import CPU, CPU_LEVELS, levels_that_fit, n_compiled, write_list
 
 if TYPE_CHECKING:
+    from multiprocessing.context import ForkProcess
+
     from core.kernels import Kernel
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("core", "app")
-# Modules of the kernels that take longest. Of several processes all but the first begin with them. `run_worker` and
-# `run_task` are half of what a first job on trees compiles. Neither contains the other, and a job compiles `run_worker`
-# last: so it comes first here.
-LONGEST = ("core.trees.schedule", "core.trees.tasks", "core.trees")
-# Modules of the kernels that a first upload, training job of the default algorithm and score need, in that order.
+# Modules of the kernels that take longest. Of several processes all but the first begin with them: `run_task` alone is
+# half of what a first job on trees compiles. `run_worker`, the next, calls it by its address and does not contain it.
+LONGEST = ("core.trees.tasks", "core.trees.schedule", "core.trees")
+# Kernels, or modules of kernels, that a first upload, model and score need: stumps with their baselines, then trees, in
+# the order in which they are called. Trees need `run_worker` last of what grows them, but it takes long.
 COMPILED_FIRST = (
-    "app.ingest",
+    "app.ingest.profile",
+    "core.metrics.column",
     "core.coding.bins",
-    "core.coding.categories",
-    "core.coding.best_split",
-    "core.coding.histogram",
+    "core.coding.best_split._find_best_split",
+    "core.coding.histogram._add_up_features",
+    "core.coding.two_sided",
     "core.boosting.stumps",
     "core.linear.design",
     "core.linear.cutting_planes",
-    "core.linear.surrogates",
-    "core.metrics.column",
+    "core.linear.surrogates.find_pair_violations",
+    "core.trees.coding",
+    "core.trees.schedule",
+    "core.trees.tasks",
+    "core.trees.predictor._link_tree",
+    "core.trees.predictor._add_scores",
+    "core.trees.predictor._add_coded_scores",
+    "core.trees.predictor._add_shapley",
+    "core.trees.predictor.add_parts",
     "core.metrics.groups",
     "core.metrics.intervals",
     "core.metrics.margins",
-    "core.probability",
-    "app.scoring",
+    "core.probability.calibration",
+    "core.probability.isotonic",
+    "core.metrics.fairness._add_placements",
+    "core.metrics.curve",
 )
+FIRST_PROCESSES = 2
+"""More would not end sooner: `run_task` takes half of the time of all kernels that come first."""
 CPUINFO = Path("/proc/cpuinfo")
 # Linux's names of what LLVM calls otherwise.
 FLAGS = {"sahf": "lahf_lm", "sse3": "pni", "bmi": "bmi1", "lzcnt": "abm"}
@@ -72,13 +87,14 @@ def main(arguments: list[str]) -> int:
         use_cpu_level(given.level, must_run=False)
     if given.background:
         die_with_parent(given.background)
-        os.nice(NICE)
-    kernels = all_kernels()
+    if given.first:
+        kernels = first_kernels()
+    else:
+        if given.background:
+            os.nice(NICE)
+        kernels = all_kernels()
+        write_list(stamp_of(target), [kernel.files for kernel in kernels])
     missing = [kernel for kernel in kernels if not kernel.is_cached]
-    if given.helper:
-        compile_missing(longest_first(missing))
-        return 0
-    write_list(stamp_of(target), [kernel.files for kernel in kernels])
     quiet = bool(given.background)
     started = time.monotonic()
     n_helpers = min(given.processes, len(missing)) - 1
@@ -87,11 +103,13 @@ def main(arguments: list[str]) -> int:
             f"compiling {len(missing)} of {len(kernels)} kernels for {given.level or 'this machine'}, once, "
             f"in {max(n_helpers, 0) + 1} processes"
         )
-    helpers = [_helper(given) for _ in range(n_helpers)]
+    helpers = _start_helpers(missing, n_helpers)
     try:
         compile_missing(missing)
     finally:
-        codes = [helper.wait() for helper in helpers]
+        for helper in helpers:
+            helper.join()
+    codes = [helper.exitcode or 0 for helper in helpers]
     if any(codes):
         _say(f"a compiling process ended with code {max(codes, key=abs)}")
         return 1
@@ -130,15 +148,28 @@ def all_kernels() -> list[Kernel]:
     return sorted(ours, key=lambda kernel: _rank(kernel, COMPILED_FIRST))
 
 
+def first_kernels() -> list[Kernel]:
+    """Return the kernels of `COMPILED_FIRST` in that order. Only their modules are imported."""
+    for name in COMPILED_FIRST:
+        pkgutil.resolve_name(name)
+    from core.kernels import KERNELS
+
+    ranked = [(_rank(kernel, COMPILED_FIRST), kernel) for kernel in KERNELS]
+    named = [(rank, kernel) for rank, kernel in ranked if rank < len(COMPILED_FIRST)]
+    return [kernel for _, kernel in sorted(named, key=lambda one: one[0])]
+
+
 def longest_first(kernels: list[Kernel]) -> list[Kernel]:
     """Return the kernels in the order for a helper process: those that take longest first."""
     return sorted(kernels, key=lambda kernel: _rank(kernel, LONGEST))
 
 
-def _rank(kernel: Kernel, modules: tuple[str, ...]) -> int:
-    """Return the index of the first of these modules to which a kernel belongs; their number if it belongs to none."""
-    ranks = (i for i, module in enumerate(modules) if kernel.name.startswith(module))
-    return next(ranks, len(modules))
+def _rank(kernel: Kernel, names: tuple[str, ...]) -> int:
+    """Return the index of the first of these names that is the kernel's, its module's or its package's; their number if
+    none is.
+    """
+    ranks = (i for i, name in enumerate(names) if f"{kernel.name}.".startswith(f"{name}."))
+    return next(ranks, len(names))
 
 
 def compile_missing(kernels: list[Kernel]) -> None:
@@ -202,14 +233,24 @@ def _sources() -> Iterator[Path]:
         yield from sorted((ROOT / package).rglob("*.py"))
 
 
-def _helper(given: argparse.Namespace) -> subprocess.Popen[bytes]:
-    """Start a helper process and return it."""
-    command = python_command("workers.compile", "--helper")
-    if given.level:
-        command += ["--level", given.level]
-    if given.background:
-        command += ["--background", str(os.getpid())]
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=child_environment())
+def _start_helpers(kernels: list[Kernel], n_helpers: int) -> list[ForkProcess]:
+    """Fork processes that help to compile these kernels; a fork has already imported what a new process would."""
+    helpers = []
+    if n_helpers > 0:
+        from core.kernels import load_registries
+
+        load_registries()
+    for _ in range(n_helpers):
+        helper = get_context("fork").Process(target=_help, args=(kernels, os.getpid()))
+        helper.start()
+        helpers.append(helper)
+    return helpers
+
+
+def _help(kernels: list[Kernel], parent_pid: int) -> None:
+    """Compile the missing ones of these kernels as a helper, until none is left or the parent dies."""
+    die_with_parent(parent_pid)
+    compile_missing(longest_first(kernels))
 
 
 def _options(arguments: list[str]) -> argparse.Namespace:
@@ -219,7 +260,10 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         "--processes", type=int, default=_cores(), help="default: the number of cores"
     )
     parser.add_argument(
-        "--background", type=int, metavar="PID", help="run at low priority and print nothing"
+        "--background",
+        type=int,
+        metavar="PID",
+        help="print nothing, end with this process, and run at low priority except with --first",
     )
     parser.add_argument(
         "--every-level",
@@ -227,13 +271,17 @@ def _options(arguments: list[str]) -> argparse.Namespace:
         help=f"for each level of this family that {CPU} names, whether or not this processor can run it: for an image",
     )
     parser.add_argument("--level", choices=CPU_LEVELS, help=argparse.SUPPRESS)
-    parser.add_argument("--helper", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--first", action="store_true", help="only the kernels that a first model needs"
+    )
     given = parser.parse_args(arguments)
     try:
         named = levels_that_fit(os.environ.get(CPU, ""), None)
     except ValueError as error:
         parser.error(str(error))
     given.levels = named if given.every_level else []
+    if given.first:
+        given.processes = min(given.processes, FIRST_PROCESSES)
     return given
 
 

@@ -58,6 +58,8 @@ class KernelCache:
         The kernel as Python.
     options : dict
         The options of `numba.njit`.
+    is_only_linked : bool
+        Whether only other kernels take it in: its files have no machine code.
     about_to_compile : callable
         Called with the kernel's name if no folder has it: it is then compiled here, or by another process that is doing
         so already.
@@ -67,11 +69,14 @@ class KernelCache:
         self,
         function: FunctionType,
         options: dict[str, Any],
+        *,
+        is_only_linked: bool,
         about_to_compile: Callable[[str], None],
     ) -> None:
         self.name = f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
         self._function = function
         self._options = options
+        self._is_only_linked = is_only_linked
         self._about_to_compile = about_to_compile
         self._locks: list[int] = []
 
@@ -112,7 +117,7 @@ class KernelCache:
 
     def save_overload(self, signature: Any, compiled: Compiled) -> None:
         """Store a compiled kernel in the first folder that can be written to, and remove its older editions there."""
-        payload = to_bytes(compiled)
+        payload = to_bytes(compiled, is_only_linked=self._is_only_linked)
         if payload is None:
             log.warning("%s cannot be cached: it contains addresses of this process", self.name)
             return
@@ -220,7 +225,7 @@ def stamp_of(function: FunctionType) -> str:
         The kernel as Python.
     """
     files: dict[str, str] = {}
-    values: dict[str, str] = {}
+    values: dict[str, set[str]] = {}
     for reached in _reached(function, {function.__module__.partition(".")[0], *_PACKAGES}, values):
         path = reached.__code__.co_filename
         if path not in files:
@@ -228,14 +233,19 @@ def stamp_of(function: FunctionType) -> str:
         if (
             reached.__module__ == "__main__" or files[path] == ""
         ):  # no file to read: use its own code
-            values[f"{reached.__qualname__}()"] = _digest(repr(_code(reached.__code__)), 32)
-    return _digest(repr((sorted(files.values()), sorted(values.items()))), 16)
+            code = _digest(repr(_code(reached.__code__)), 32)
+            values.setdefault(f"{reached.__qualname__}()", set()).add(code)
+    constants = sorted((name, sorted(texts)) for name, texts in values.items())
+    return _digest(repr((sorted(files.values()), constants)), 16)
 
 
 def _reached(
-    function: FunctionType, packages: set[str], values: dict[str, str]
+    function: FunctionType, packages: set[str], values: dict[str, set[str]]
 ) -> Iterator[FunctionType]:
-    """Yield a function and the project functions that it calls; add the constants that they read to `values`."""
+    """Yield a function and the project functions that it calls; add the constants that they read to `values`.
+
+    Closures that one function made have the same names for different constants, so a name has a set of them.
+    """
     waiting, seen = [function], {function}
     while waiting:
         current = waiting.pop()
@@ -251,7 +261,7 @@ def _reached(
         for name, value in scope.items():
             callee = python_function(value)
             if callee is None:
-                values[f"{current.__module__}.{name}"] = _text(value)
+                values.setdefault(f"{current.__module__}.{name}", set()).add(_text(value))
             elif callee not in seen and callee.__module__.partition(".")[0] in packages:
                 seen.add(callee)
                 waiting.append(callee)

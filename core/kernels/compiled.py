@@ -108,7 +108,7 @@ _compiled: list[str] = []  # names of the kernels that the outermost load had to
 
 
 def kernel(
-    *signatures: Any, inner: bool = False, **options: Any
+    *signatures: Any, inner: bool = False, by_address: bool = False, **options: Any
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare a function to be compiled for these types and no others, outside of the interpreter's lock, and cached.
 
@@ -119,8 +119,10 @@ def kernel(
     *signatures : numba signature
         Types of arguments and result; one or more.
     inner : bool
-        Whether only other kernels call it. Python then cannot call it, and it compiles in less time, without code to
-        read arguments from Python objects.
+        Whether only other kernels call it, by its name. Python then cannot call it, and it compiles in less time:
+        without code to read arguments from Python objects, and with machine code only as a part of its callers.
+    by_address : bool
+        Whether only other kernels call it, by its address (`address_of_kernel`). Python cannot call it either.
     **options : object
         More options of `numba.njit`.
     """
@@ -129,13 +131,15 @@ def kernel(
         all_options = {
             "nogil": True,
             "no_cfunc_wrapper": True,
-            "no_cpython_wrapper": inner,
+            "no_cpython_wrapper": inner or by_address,
             **options,
         }
         dispatcher = numba.njit(**all_options)(function)
         if numba.config.DISABLE_JIT:
             return dispatcher  # the Python function itself, for debugging
-        cache = KernelCache(dispatcher.py_func, all_options, _begin)
+        cache = KernelCache(
+            dispatcher.py_func, all_options, is_only_linked=inner, about_to_compile=_begin
+        )
         KERNELS.append(Kernel(dispatcher, signatures, cache))
         return dispatcher
 

@@ -68,6 +68,8 @@ class LazyLibrary(JITCodeLibrary):
     """
 
     has_machine_code = False
+    is_only_linked = False
+    """Whether only other functions take it in, so that the cache needs no machine code."""
 
     def get_pointer_to_function(self, name: str) -> int:
         """Return the address of the machine code of a function; 0 if the library has no function of this name."""
@@ -80,9 +82,13 @@ class LazyLibrary(JITCodeLibrary):
         return address
 
     def serialize_using_object_code(self) -> tuple[str, str, Any]:
-        """Return the library's data for the cache: machine code, and the code that callers link."""
-        self._make_machine_code()
-        state: tuple[str, str, Any] = super().serialize_using_object_code()
+        """Return the library's data for the cache: machine code if it is needed, and the code that callers link."""
+        state: tuple[str, str, Any]
+        if self.is_only_linked and not self.has_machine_code:
+            state = self.serialize_using_bitcode()
+        else:
+            self._make_machine_code()
+            state = super().serialize_using_object_code()
         return state
 
     def _make_machine_code(self) -> None:
@@ -141,11 +147,15 @@ def load_registries() -> None:
         cpu_target.target_context.refresh()
 
 
-def to_bytes(compiled: Compiled) -> bytes | None:
-    """Return a compiled function as bytes for the cache; None if its machine code contains process addresses."""
+def to_bytes(compiled: Compiled, *, is_only_linked: bool = False) -> bytes | None:
+    """Return a compiled function as bytes for the cache; None if its machine code contains process addresses.
+
+    If it `is_only_linked` into other functions, the bytes have no machine code.
+    """
     has_own_code = any(not each.can_cache for each in compiled.lifted)
     if has_own_code or compiled.library.has_dynamic_globals:
         return None
+    compiled.library.is_only_linked = is_only_linked
     payload: bytes = dumps(compiled._reduce())
     return payload
 

@@ -34,7 +34,7 @@ def derivatives(function: Callable[..., None]) -> Any:
     for a row that breaks the rule. If the loss is not convex, write an upper bound of l'' or its absolute value; see
     `boosting.tree_losses.RowLoss`.
     """
-    return kernel(numba.void(*_ARGUMENTS), inner=True, error_model="numpy")(function)
+    return kernel(numba.void(*_ARGUMENTS), by_address=True, error_model="numpy")(function)
 
 
 class HasDerivatives(Protocol):

@@ -207,7 +207,7 @@ def _mark(address, t, scratch_address):  # type: ignore[no-untyped-def]
         fit.tree.subsets[number] = above
 
 
-@kernel(numba.void(numba.int64, numba.int64, numba.int64), inner=True)
+@kernel(numba.void(numba.int64, numba.int64, numba.int64), by_address=True)
 def run_task(address, scratch_address, t):  # type: ignore[no-untyped-def]
     """Run task t of the current phase."""
     fit = arrays_at(address)

@@ -35,6 +35,7 @@ from pathlib import Path
 from workers import __main__ as worker
 from workers import compile as compiling
 compiling.ROOT, compiling.PACKAGES = Path({root!r}), ("house",)
+compiling.COMPILED_FIRST = ("house.kernels.first",)
 sys.exit(compiling.main({arguments!r}))
 """
 
@@ -82,6 +83,18 @@ def test_all_are_compiled_once_and_counted(house: Path, monkeypatch: pytest.Monk
     assert compiling.compiled_so_far() is None
     compiling.stamp_of.cache_clear()
     assert n_compiled() == (1, 2)  # of the newest list
+
+
+def test_what_a_first_model_needs_is_compiled_alone(house: Path) -> None:
+    run(house, "--first")
+    (compiled,) = (house / "cache").glob("*.kernel")
+    assert compiled.name.startswith("house.kernels.first.")
+    assert "compiling 1 of 2 kernels" in run(house)
+
+
+def test_two_processes_compile_each_kernel_once(house: Path) -> None:
+    assert "in 2 processes" in run(house, "--processes", "2")
+    assert len(list((house / "cache").glob("*.kernel"))) == 2
 
 
 def test_processes_of_low_priority_give_way_to_a_job_that_waits_long(
@@ -208,6 +221,6 @@ def test_what_an_upload_and_a_first_job_need_comes_first() -> None:
 def test_a_helping_process_begins_with_the_longest_kernels() -> None:
     """`run_worker` calls `run_task` by its address, so that two processes can compile them at the same time."""
     names = [kernel.name for kernel in compiling.longest_first(compiling.all_kernels())]
-    assert names[:2] == ["core.trees.schedule.run_worker", "core.trees.tasks.run_task"]
+    assert names[:2] == ["core.trees.tasks.run_task", "core.trees.schedule.run_worker"]
     in_trees = [name.startswith("core.trees.") for name in names]
     assert in_trees == sorted(in_trees, reverse=True)

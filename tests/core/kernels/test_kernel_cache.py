@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from core.kernels import folders as kernel_folders
+from core.kernels.cache import stamp_of
 from core.kernels.folders import CPU
 from tests.sentences import Sentences
 
@@ -50,7 +51,7 @@ import numba
 from core.coding.threads import call_at
 from core.kernels import kernel
 
-@kernel(numba.void(numba.int64, numba.int64, numba.int64), inner=True)
+@kernel(numba.void(numba.int64, numba.int64, numba.int64), by_address=True)
 def refuse_odd(place, room, task):
     if task % 2:
         raise ValueError("odd")
@@ -203,6 +204,28 @@ def test_a_constant_of_another_file_is_never_stale(run: Run, house: Path) -> Non
     assert run() == "[] 16.0"
 
 
+def adder_of(number: int) -> Callable[[int], int]:
+    """A function that reads a constant, which has the same name in every function that this returns."""
+
+    def add(x: int) -> int:
+        return x + number
+
+    return add
+
+
+def test_the_constants_of_all_closures_of_one_function_count() -> None:
+    def stamp(inner: int, outer: int) -> str:
+        first, second = adder_of(inner), adder_of(outer)
+
+        def both(x: int) -> int:
+            return second(first(x))
+
+        return stamp_of(both)
+
+    assert stamp(1, 2) == stamp(1, 2)
+    assert len({stamp(1, 2), stamp(3, 2), stamp(1, 3)}) == 3
+
+
 def test_files_that_are_cut_off_or_spoilt_are_compiled_again(run: Run, tmp_path: Path) -> None:
     assert run() == BOTH
     first, second = (tmp_path / "kernels").iterdir()
@@ -229,6 +252,7 @@ def test_a_folder_that_cannot_be_written_to_is_passed_over(run: Run, tmp_path: P
 
 FOLDERS = """
 from core.kernels import folders as kernel_folders
+from core.kernels.cache import stamp_of
 print(*kernel_folders.folders(), kernel_folders.writable_folder(), sep="\\n")
 """
 

@@ -167,7 +167,8 @@ def test_a_function_that_only_others_call_has_no_machine_code_until_it_is_kept()
         )
         has_code = [each.library.has_machine_code for each in (within, whole)]
         again = numba.njit(half, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-        attach(again, Recorder(from_bytes(to_bytes(within), target)), lambda: None)(SIGNATURE)
+        linked = from_bytes(to_bytes(within, is_only_linked=True), target)
+        attach(again, Recorder(linked), lambda: None)(SIGNATURE)
         calling = numba.njit(lambda x: again(x) + 0.0)
         calling.compile(SIGNATURE)
     assert (has_code, outer(3.0), calling(3.0)) == ([False, True], 1.5, 1.5), (
