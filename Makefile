@@ -4,6 +4,7 @@ PYTHON ?= $(if $(CI),$(shell python3 -m tools.pythons image),python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rankwright
 # Processes of the tests: more than there are cores, because many tests wait for other processes.
 WORKERS ?= 3
 # The other Pythons that `make pythons` tries: all, or ends (the oldest and the newest).
@@ -67,11 +68,12 @@ openapi: $(VENV)/.dev  ## Regenerate docs/openapi.json and the client code made 
 sentences: $(VENV)/.dev  ## Regenerate tests/sentences.txt, the snapshot of all messages; PYTEST_ARGS=tests/core limits it to some tests.
 	$(PYTEST) --sentences $(PYTEST_ARGS)
 
-# In CI, where mypy has no cache, the tests' own types are left to `make long`.
+# CI begins with a new checkout each time, so mypy's cache is the user's there, as that of the kernels is: what has not
+# changed since the last run is not checked again. The tests' own types are left to `make long`.
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(if $(CI),--cache-dir=/dev/null core app migrations workers client deploy docs/build.py docs/check.py docs/builder examples)
+	$(BIN)/mypy $(if $(CI),--cache-dir=$(CACHE)/mypy core app migrations workers client deploy docs/build.py docs/check.py docs/builder examples)
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a plain endpoint; prints the tables of docs/benchmarks.md.
@@ -131,9 +133,9 @@ docs: $(VENV)/.dev .venv-docs/.ready  ## Build the site into site/ and check it;
 	.venv-docs/bin/zensical build --clean --strict --config-file .zensical.toml
 	PYTHONPATH=. $(BIN)/python docs/check.py
 
-.venv-docs/.ready: requirements/docs.lock
+.venv-docs/.ready: $(VENV)/bin/pip requirements/docs.lock
 	$(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
+	$(call install,--require-hashes -r requirements/docs.lock,.venv-docs)
 	@touch $@
 
 audit: $(VENV)/bin/pip  ## Look up known vulnerabilities of the pinned dependencies; asks a public service.
@@ -148,11 +150,12 @@ clean:  ## Remove the environment and every cache.
 # uv installs in a fifth of pip's time. It does not know pip's settings, so where they name an index, or where uv cannot
 # be had or fails, pip installs. Its warnings go to a file, which is shown if it fails: for a package index that does not
 # answer, pip warns once per package. Bytecode is written at the first import: most modules are never imported.
+# $(call install,WHAT,ENVIRONMENT) installs into .venv unless another environment is named.
 define install
 @echo "install $(1)"
-@$(BIN)/uv pip install --quiet --python $(BIN)/python $(1) 2> $(VENV)/uv.log \
-    || $(BIN)/pip install --quiet --disable-pip-version-check --no-compile $(1) 2> $(VENV)/pip.log \
-    || { status=$$?; cat $(VENV)/pip.log >&2; exit $$status; }
+@$(BIN)/uv pip install --quiet --python $(or $(2),$(VENV))/bin/python $(1) 2> $(or $(2),$(VENV))/uv.log \
+    || $(or $(2),$(VENV))/bin/pip install --quiet --disable-pip-version-check --no-compile $(1) 2> $(or $(2),$(VENV))/pip.log \
+    || { status=$$?; cat $(or $(2),$(VENV))/pip.log >&2; exit $$status; }
 endef
 
 $(VENV)/bin/pip: requirements/installer.lock

@@ -152,12 +152,14 @@ def environment_of(version: Version, python: Path) -> Path:
     own = folder / "bin" / "python"
     if not stamp.is_file() or stamp.read_text() != lock:
         shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run([python, "-m", "venv", folder], check=True)
         # What is imported is compiled then; the rest, most of it, never is.
         uv = Path(sys.executable).with_name("uv")
         pip: list[str | Path] = [own, "-m", "pip", "install", "--no-compile"]
+        venv: list[str | Path] = [python, "-m", "venv", folder]
         if uv.exists():
             pip = [uv, "pip", "install", "--python", own]
+            venv.append("--without-pip")  # which takes longer than all the rest
+        subprocess.run(venv, check=True)
         install = [*pip, "--quiet", "--require-hashes", "-r", ROOT / "requirements/runtime.lock"]
         log = folder / "pip.log"
         with log.open("w") as file:
