@@ -144,12 +144,7 @@ class World:
             rounds_evaluated = [min(rounds, enough)]
         else:
             rounds_evaluated = [k for k in trial.path if k <= rounds or not grown] or [enough]
-        own = np.random.default_rng(crc32(trial.key.candidate.encode()))
-        noise = own.normal(size=len(self.y)) + self.shared
-        scores = [
-            self.signal(trial) * (1 - 0.5 ** (6 * k / enough)) * self.y + noise
-            for k in rounds_evaluated
-        ]
+        scores = [self.scores(trial, k / enough) for k in rounds_evaluated]
         return TrialResult(
             trial,
             tuple(partial_auc(self.y, each, 0.0, 0.05) for each in scores),
@@ -161,6 +156,12 @@ class World:
             fitted=rounds,
             stopped=stopped,
         )
+
+    def scores(self, trial: Any, learned: float) -> Any:
+        """Scores of the validation rows after this part of what the ranker can learn."""
+        own = np.random.default_rng(crc32(trial.key.candidate.encode()))
+        noise = own.normal(size=len(self.y)) + self.shared
+        return self.signal(trial) * (1 - 0.5 ** (6 * learned)) * self.y + noise
 
     def run(self, planner: Any) -> Any:
         held = [HeldOut(self.y)] * planner.n_splits
@@ -385,7 +386,7 @@ def test_a_candidate_that_is_tried_for_longer_stays_one_candidate() -> None:
             self.learning = 3000.0 if name_of(trial) == first else 5.0
             return super().fit(trial, callback)
 
-    world = FirstIsSlow(lambda t: 3.0 if name_of(t) == first else 0.3, price=1e-7)
+    world = FirstIsSlow(lambda t: 30.0 if name_of(t) == first else 0.3, price=1e-7)
     chosen, tried = world.run(planner(6.0))
     again = {name_of(one.trial) for one in tried if one.trial.key.attempt > 1}
     assert again
