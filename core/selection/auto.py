@@ -81,6 +81,9 @@ FOLDED_BELOW_RARE = 400
 """With fewer rows of the rarer class there are folds, too, unless the table has more than `MAX_FOLDED_CELLS`."""
 MAX_FOLDED_CELLS = 5_000_000
 """Table cells (rows × columns) up to which few rows of the rarer class alone lead to folds."""
+FOLDED_CELLS_PER_SECOND = 1_500
+"""Table cells per second of the budget, and per fit that runs at the same time, up to which there are folds, too: the
+portfolio then takes about half of the budget, and all rows compare the candidates, not a fifth of them."""
 N_FOLDS = 5
 """Folds, if the rows can be split so."""
 MIN_RARE = 5
@@ -259,10 +262,11 @@ class Auto:
             check_scale_free(metric)
         self._budget = float(budget_seconds)
         cells = n_rows * n_features
-        few = n_rows < FOLDED_BELOW_ROWS or (
+        self._few = n_rows < FOLDED_BELOW_ROWS or (
             n_rare < FOLDED_BELOW_RARE and cells <= MAX_FOLDED_CELLS
         )
-        self.n_splits = N_FOLDS if few else 1
+        has_time = cells <= FOLDED_CELLS_PER_SECOND * budget_seconds * at_once
+        self.n_splits = N_FOLDS if self._few or has_time else 1
         self.fraction = min(HOLDOUT_FRACTION, MAX_HELD_OUT_ROWS / n_rows)
         self._n_rare = n_rare
         if n_rare < MIN_RARE:
@@ -293,7 +297,7 @@ class Auto:
             "these algorithms were not tried, because they do not support monotone constraints: "
             + ", ".join(left_out),
         )
-        self._portfolio = portfolio(families, n_rows * learnt, most_categories, few=few)
+        self._portfolio = portfolio(families, n_rows * learnt, most_categories, few=self._few)
         self._default = next(c for c in self._portfolio if c.is_boosted)
         self._families = [c for c in families if c not in self._portfolio]
 
@@ -536,11 +540,11 @@ class Auto:
         return may_grow and is_new and is_cut(trees.tried)
 
     def _has_searched(self, history: TrialHistory, best: CandidateResult) -> bool:
-        """Return True if enough random parameter changes were tried; always with cross-validation folds.
+        """Return True if enough random parameter changes were tried; always with few rows.
 
         More choices would follow the noise of few rows of the rarer class (docs/auto.md has the figures).
         """
-        if len(self._splits) > 1:
+        if self._few:
             return True
         without_gain = history.n_changes - best.candidate.change
         return history.n_changes >= MAX_CHANGES or without_gain >= MAX_CHANGES_WITHOUT_GAIN

@@ -62,8 +62,10 @@ MAX_LEAVES_PER_ROW = 0.1
 CROSSES = 30
 """Crosses of a candidate that has some, at most: the number that was measured (docs/benchmarks.md)."""
 
-RUN_PARAMETERS = ("n_rounds", "learning_rate", "random_state", "monotone")
-"""Parameters that a trial adds to those of boosted trees."""
+COMMON_PARAMETERS = ("random_state", "monotone")
+"""Parameters that a trial adds to those of its candidate."""
+RUN_PARAMETERS = ("n_rounds", "learning_rate", *COMMON_PARAMETERS)
+"""The same for boosted trees, whose rounds and learning rate follow from the time left."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,11 @@ class Candidate:
 
     @property
     def is_boosted(self) -> bool:
-        """Whether the algorithm is boosted trees, whose rounds and learning rate are set by the time available."""
-        return "max_leaves" in self.parameters
+        """Whether the algorithm is boosted trees, whose rounds and learning rate are set by the time available.
+
+        False for a forest: its rounds are given.
+        """
+        return "max_leaves" in self.parameters and "n_rounds" not in self.parameters
 
     @property
     def leaves(self) -> int:
@@ -145,7 +150,9 @@ class TrialHistory:
             if key.attempt > len(attempts):
                 attempts.append([])
             attempts[-1].append(one)
-            own = {k: v for k, v in one.trial.parameters.items() if k not in RUN_PARAMETERS}
+            follows = one.trial.patience is not None or one.trial.path  # its rounds were not given
+            added = RUN_PARAMETERS if follows else COMMON_PARAMETERS
+            own = {k: v for k, v in one.trial.parameters.items() if k not in added}
             self.candidates[key.candidate] = Candidate(
                 key.candidate, one.trial.algorithm, own, change=key.change
             )
@@ -386,11 +393,12 @@ def others(window: tuple[float, float]) -> list[Candidate]:
     """Return the candidates of the other families, with this window where an algorithm has one."""
     candidates = []
     for each in _TABLE["families"]:
-        name, parameters = each["algorithm"], each.get("parameters", {})
-        own = ALGORITHMS[name]().get_params(deep=False)
+        algorithm, parameters = each["algorithm"], each.get("parameters", {})
+        own = ALGORITHMS[algorithm]().get_params(deep=False)
         limits = dict(zip(("fpr_min", "fpr_max"), window, strict=True)) if "fpr_max" in own else {}
         path = tuple(each.get("path", ()))
-        candidates.append(Candidate(name, name, {**parameters, **limits}, path))
+        name = each.get("name", algorithm)
+        candidates.append(Candidate(name, algorithm, {**parameters, **limits}, path))
     return candidates
 
 
@@ -404,13 +412,19 @@ def score_microseconds(algorithm: str, parameters: Mapping[str, Any], n_features
     columns = 0.002 * n_features + 0.03 * int(parameters.get("crosses") or 0)
     if (leaves := parameters.get("max_leaves")) is not None:
         return columns + 0.1 + 0.0008 * float(math.log2(leaves)) * int(parameters["n_rounds"])
-    slow = {e["algorithm"]: float(e.get("score_microseconds", 0.1)) for e in _TABLE["families"]}
-    return columns + slow[algorithm]
+    slow = {
+        (e["algorithm"], e.get("parameters", {}).get("feature_map")): float(
+            e.get("score_microseconds", 0.1)
+        )
+        for e in _TABLE["families"]
+    }
+    return columns + slow[algorithm, parameters.get("feature_map")]
 
 
 def keeps_order(candidate: Candidate) -> bool:
-    """Return True if the algorithm supports monotone constraints."""
-    return "monotone" in ALGORITHMS[candidate.algorithm]().get_params(deep=False)
+    """Return True if the candidate supports monotone constraints; a ranker with a feature map does not."""
+    own = ALGORITHMS[candidate.algorithm]().get_params(deep=False)
+    return "monotone" in own and candidate.parameters.get("feature_map") is None
 
 
 def seeded(candidate: Candidate, seed: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from .trial import HeldOut, TrialResult, draw_rows, path_parameter, value_of
 Scores = Sequence[Floats]
 """The validation rows' scores of one candidate, split by split."""
 
-MAX_MEMBER_GAP = 2.0
+MAX_MEMBER_GAP = 3.0
 """Largest gap to the best, in standard errors, of a member."""
 MIN_GAP_TOLD = 0.05
 """Standard errors below which two candidates are called equally good."""
