@@ -339,7 +339,8 @@ class TableReader(AbstractContextManager["TableReader"]):
         chosen, first, parts = self.sampled_rows, 0, []
         for group in range(self.groups):
             part = self.read(group, name)
-            some = part.take(pa.array(_within(chosen, first, len(part))))
+            own = _within(chosen, first, len(part))
+            some = part if len(own) == len(part) else part.take(pa.array(own))
             parts.append(some.dictionary_decode() if pa.types.is_dictionary(part.type) else some)
             first += len(part)
         return pa.chunked_array(parts)

@@ -94,7 +94,8 @@ def thinned(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the rows of a column that `thin` keeps."""
     import pyarrow as pa
 
-    return column.take(pa.array(thin(np.arange(len(column)))))
+    kept = thin(np.arange(len(column)))
+    return column if len(kept) == len(column) else column.take(pa.array(kept))
 
 
 def _most_frequent(column: pa.ChunkedArray) -> list[str]:
