@@ -95,6 +95,7 @@ def draw(rows: int, *, label: bool, seed: int) -> pa.Table:
 def bodies(rows: int) -> dict[str, tuple[str, str, bytes]]:
     """What is sent, by its name: its type, the type of the answer, the bytes."""
     table = draw(rows, label=False, seed=1)
+    narrow = table.cast(pa.schema([(name, pa.float32()) for name in table.column_names]))
     names, lists = table.column_names, [list(row.values()) for row in table.to_pylist()]
     rng = np.random.default_rng(2)
     exact = rng.normal(size=(rows // 2, FEATURES)).tolist()
@@ -107,6 +108,7 @@ def bodies(rows: int) -> dict[str, tuple[str, str, bytes]]:
     )
     return {
         "Arrow, Arrow back": (ARROW, ARROW, as_arrow(table)),
+        "Arrow of float32, Arrow back": (ARROW, ARROW, as_arrow(narrow)),
         "Arrow, JSON back": (ARROW, JSON, as_arrow(table)),
         "CSV, JSON back": (CSV, JSON, as_csv(table)),
         "CSV, CSV back": (CSV, CSV, as_csv(table)),

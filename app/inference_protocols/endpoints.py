@@ -331,7 +331,7 @@ def _read_parameters(given: Any) -> dict[str, str]:
     return stated
 
 
-def _write_json(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes:
+def _write_json(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes | memoryview:
     """Return the scores as JSON predictions, with the ids; with more columns, as one object for each row."""
     predictions: Any = found.scores
     if columns:

@@ -33,7 +33,7 @@ class ScoresResponse:
     json: Mapping[str, Any]
     columns: Mapping[str, ColumnValues]
 
-    def write(self, media_type: str) -> bytes:
+    def write(self, media_type: str) -> bytes | memoryview:
         """Return the response in one of the `OFFERS`."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -51,8 +51,7 @@ class ScoresResponse:
                 writer.write_table(table)
         else:
             pq.write_table(table, sink, compression="zstd")
-        written: bytes = sink.getvalue().to_pybytes()
-        return written
+        return memoryview(sink.getvalue())
 
     def csv_rows(self) -> bytes:
         """Return the rows as CSV, without a header; texts that look like formulas are escaped."""

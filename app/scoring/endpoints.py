@@ -31,7 +31,6 @@ from app.datasets.uploads import field_docs
 from app.http.bodies import MAX_BODY, body_too_large, limit_of, takes_body
 from app.http.dependencies import CallerDep, Context, ContextDep, query_of
 from app.http.responses import FilesResponse, choose_media_type, etag_matches
-from app.ingest.formats import ARROW, ARROW_FILE
 from app.platform.callers import Caller
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
@@ -131,7 +130,7 @@ async def answer_rows(
     body = _as_read(received, sent_as)
     seconds = turns.seconds_of(served, body, sent_as, compressed=_is_compressed(request, body))
 
-    def work() -> bytes:
+    def work() -> bytes | memoryview:
         model = served
         if asked is not None:
             reasoner = reasons.prepare(context.db.reading, caller.owner, model, asked)
@@ -144,16 +143,16 @@ async def answer_rows(
     return Response(content, media_type=media_type, headers=headers)
 
 
-def _as_read(body: bytes | memoryview, media_type: str) -> bytes | pa.Buffer:
-    """Return a body as its reader takes it: Arrow is read in place, text from bytes."""
-    if media_type not in (ARROW, ARROW_FILE):
-        return bytes(body)
+def _as_read(body: bytes | memoryview, media_type: str) -> bytes | memoryview | pa.Buffer:
+    """Return a body as its reader takes it, without a copy."""
+    if media_type == JSON:
+        return body
     import pyarrow as pa
 
     return pa.py_buffer(body)
 
 
-def _is_compressed(request: Request, body: bytes | pa.Buffer) -> bool:
+def _is_compressed(request: Request, body: bytes | memoryview | pa.Buffer) -> bool:
     """Return True if a body is compressed; a table may be compressed without a header."""
     from app.ingest.stream import find_compression
 

@@ -710,7 +710,8 @@ def as_arrow(column: npt.NDArray[Any] | pa.Array) -> pa.Array:
         return column
     if column.dtype == np.object_:
         return pa.array(column.tolist(), pa.string())
-    return pa.array(np.ascontiguousarray(column), from_pandas=True)  # NaN: no reason
+    no_reason = column.dtype.kind == "f" and bool(np.isnan(column).any())
+    return pa.array(np.ascontiguousarray(column), from_pandas=no_reason)  # False copies nothing
 
 
 def _parts(ranker: Ranker, names: Sequence[str], X: Floats) -> Floats | None:

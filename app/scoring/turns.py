@@ -36,7 +36,7 @@ async def find_model(models: ModelCache, owner: str, ref: str) -> Served:
 
 def seconds_of(
     served: Served,
-    body: bytes | pa.Buffer,
+    body: bytes | memoryview | pa.Buffer,
     media_type: str,
     *,
     compressed: bool,
@@ -54,9 +54,11 @@ def seconds_of(
     ):  # `run` does the same however many rows there are: they need not be counted
         return least
     if media_type == JSON:
-        rows = 1 + body.count(b",") if by_column else max(body.count(b"{"), body.count(b"["))
+        text = bytes(body)
+        rows = 1 + text.count(b",") if by_column else max(text.count(b"{"), text.count(b"["))
     elif media_type in (CSV, NDJSON):
-        rows = 1 + body.count(b"\n") + body.count(b"\r")
+        text = bytes(body)
+        rows = 1 + text.count(b"\n") + text.count(b"\r")
     else:
         rows = most_rows(len(body))
     return cost.of_reading(len(body), rows) + served.cost.of(rows)

@@ -81,9 +81,10 @@ FOLDED_BELOW_RARE = 400
 """With fewer rows of the rarer class there are folds, too, unless the table has more than `MAX_FOLDED_CELLS`."""
 MAX_FOLDED_CELLS = 5_000_000
 """Table cells (rows × columns) up to which few rows of the rarer class alone lead to folds."""
-FOLDED_CELLS_PER_SECOND = 1_500
-"""Table cells per second of the budget, and per fit that runs at the same time, up to which there are folds, too: the
-portfolio then takes about half of the budget, and all rows compare the candidates, not a fifth of them."""
+FOLDED_CELLS_PER_SECOND = 3_000
+"""Table cells per second of the budget up to which there are folds, too: on two cores the portfolio then takes about
+half of the budget, and all rows compare the candidates, not a fifth of them. The number of cores does not count,
+because a retry on another machine must have the same splits."""
 N_FOLDS = 5
 """Folds, if the rows can be split so."""
 MIN_RARE = 5
@@ -265,7 +266,7 @@ class Auto:
         self._few = n_rows < FOLDED_BELOW_ROWS or (
             n_rare < FOLDED_BELOW_RARE and cells <= MAX_FOLDED_CELLS
         )
-        has_time = cells <= FOLDED_CELLS_PER_SECOND * budget_seconds * at_once
+        has_time = cells <= FOLDED_CELLS_PER_SECOND * budget_seconds
         self.n_splits = N_FOLDS if self._few or has_time else 1
         self.fraction = min(HOLDOUT_FRACTION, MAX_HELD_OUT_ROWS / n_rows)
         self._n_rare = n_rare
@@ -290,8 +291,8 @@ class Auto:
         self._max_cost = math.inf if max_score_microseconds is None else max_score_microseconds
         families = others(window)
         self._constraints: dict[str, Any] = {"monotone": dict(monotone)} if monotone else {}
-        left_out = [c.algorithm for c in families if monotone and not keeps_order(c)]
-        families = [c for c in families if c.algorithm not in left_out]
+        left_out = [c.name for c in families if monotone and not keeps_order(c)]
+        families = [c for c in families if c.name not in left_out]
         self._note = Note(
             NoteKind.LEFT_OUT,
             "these algorithms were not tried, because they do not support monotone constraints: "
