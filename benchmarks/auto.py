@@ -61,13 +61,13 @@ from core.metrics import auc, compare, partial_auc
 
 ROOT = Path(__file__).parents[1]
 WINDOW = (0.0, 0.05)
-OURS: dict[str, dict[str, Any]] = {
-    "rankwright": {"name": "auto"},
-    "rankwright-window": {"name": "auto", "fpr_max": WINDOW[1]},
-    "rankboost": {"name": "rankboost"},
-    "logitboost": {"name": "logitboost"},
+OURS: dict[str, tuple[str, dict[str, Any]]] = {
+    "rankwright": ("auto", {"metric": "auc"}),
+    "rankwright-window": ("auto", {"metric": "pauc", "fpr_min": WINDOW[0], "fpr_max": WINDOW[1]}),
+    "rankboost": ("rankboost", {"metric": "auc"}),
+    "logitboost": ("logitboost", {"metric": "auc"}),
 }
-"""Systems that are jobs of the service, by the algorithm; `auto` must not fall below those without a budget.
+"""Systems that are jobs of the service, by algorithm and objective; `auto` must not fall below those without a budget.
 `rankwright-window` asks for the area over the window, so compare its partial AUC only."""
 PEERS = ("flaml", "autogluon", "lightgbm-tuned", "xgboost-tuned", "lightgbm", "logistic")
 MORE_PEERS = ("autogluon-best",)
@@ -299,11 +299,19 @@ def run_ours(
     name = f"{run.table}-{run.split}"
     dataset = client.upload(split.train, name=name, label=split.label, positive="1", progress=False)
     upload_seconds = time.perf_counter() - started
-    algorithm: Record = dict(OURS[run.system])
+    chosen_algorithm, objective = OURS[run.system]
+    algorithm: Record = {"name": chosen_algorithm}
     if run.budget is not None:
         algorithm["budget_seconds"] = run.budget
     started = time.perf_counter()
-    job = client.train(dataset, algorithm, name=name, validation={"method": "none"}, seed=seed)
+    job = client.train(
+        dataset,
+        algorithm,
+        name=name,
+        objective=objective,
+        validation={"method": "none"},
+        seed=seed,
+    )
     cancelled = False
     while job.refresh().state not in FINAL_STATES:
         if not cancelled and time.perf_counter() - started > run.longest:

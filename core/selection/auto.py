@@ -289,7 +289,7 @@ class Auto:
         self._fit_seconds = FIT_FRACTION * self._budget
         self._family_seconds = FAMILY_FRACTION * FAMILIES.share * self._budget
         self._max_cost = math.inf if max_score_microseconds is None else max_score_microseconds
-        families = others(window)
+        families = others(window, n_rows)
         self._constraints: dict[str, Any] = {"monotone": dict(monotone)} if monotone else {}
         left_out = [c.name for c in families if monotone and not keeps_order(c)]
         families = [c for c in families if c.name not in left_out]

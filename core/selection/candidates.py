@@ -389,10 +389,15 @@ def mutate(
     return Candidate(f"change {change}", algorithm, parameters, change=change)
 
 
-def others(window: tuple[float, float]) -> list[Candidate]:
-    """Return the candidates of the other families, with this window where an algorithm has one."""
+def others(window: tuple[float, float], n_rows: float = 0.0) -> list[Candidate]:
+    """Return the candidates of the other families, with this window where an algorithm has one.
+
+    Left out are those that take too much memory for so many rows.
+    """
     candidates = []
     for each in _TABLE["families"]:
+        if n_rows > each.get("most_rows", math.inf):
+            continue
         algorithm, parameters = each["algorithm"], each.get("parameters", {})
         own = ALGORITHMS[algorithm]().get_params(deep=False)
         limits = dict(zip(("fpr_min", "fpr_max"), window, strict=True)) if "fpr_max" in own else {}
