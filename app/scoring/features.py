@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
@@ -31,6 +31,9 @@ from app.ingest.values import (
 )
 from app.platform.documents import ModelFeature
 from app.platform.errors import MAX_ERRORS, advise_on_number, escape, refuse_all, shown
+
+if TYPE_CHECKING:
+    from app.scoring.number_rows import NumberRows
 
 Floats = npt.NDArray[np.float64]
 _ABSENT = object()
@@ -78,6 +81,7 @@ class FeatureIndex:
         self._n_features = len(self.names)
         # For a single name `itemgetter` would return the bare value.
         self._values_of = itemgetter(*self.names) if self._n_features > 1 else None
+        self._number_rows: dict[bool, NumberRows | None] = {}  # of strict and of lenient callers
         # As JSON, a plain query of all features is so many characters longer.
         self._growth = 2 * len(self.names) + 2
 
@@ -156,6 +160,22 @@ class FeatureIndex:
         plain = self._plain_rows(rows)
         table = plain or self._checked_rows(rows, lenient)
         return self._to_matrix(table, self.names, "/rows", by_name=True)
+
+    def matrix_of_number_rows(
+        self, body: bytes | memoryview, *, lenient: bool = False
+    ) -> Floats | None:
+        """Return the matrix of a body `{"rows": [{name: value, …}, …]}`, quickly; None if it must be read another way,
+        because it has errors or another shape, or a feature is not a number.
+        """
+        if not self._all_numeric:
+            return None
+        if lenient not in self._number_rows:
+            from app.scoring.number_rows import NumberRows
+
+            may_be_absent = [lenient or may_miss for may_miss in self.may_miss]
+            self._number_rows[lenient] = NumberRows.of(self.names, may_be_absent)
+        rows = self._number_rows[lenient]
+        return None if rows is None else rows.read(body)
 
     def _plain_rows(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
         """Return the values in the features' order, or None if a row does not have exactly the features."""
