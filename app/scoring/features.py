@@ -33,7 +33,7 @@ from app.platform.documents import ModelFeature
 from app.platform.errors import MAX_ERRORS, advise_on_number, escape, refuse_all, shown
 
 if TYPE_CHECKING:
-    from app.scoring.number_rows import NumberRows
+    from app.scoring.row_parser import RowParser
 
 Floats = npt.NDArray[np.float64]
 _ABSENT = object()
@@ -81,7 +81,7 @@ class FeatureIndex:
         self._n_features = len(self.names)
         # For a single name `itemgetter` would return the bare value.
         self._values_of = itemgetter(*self.names) if self._n_features > 1 else None
-        self._number_rows: dict[bool, NumberRows | None] = {}  # of strict and of lenient callers
+        self._row_parsers: dict[bool, RowParser | None] = {}  # of strict and of lenient callers
         # As JSON, a plain query of all features is so many characters longer.
         self._growth = 2 * len(self.names) + 2
 
@@ -161,21 +161,34 @@ class FeatureIndex:
         table = plain or self._checked_rows(rows, lenient)
         return self._to_matrix(table, self.names, "/rows", by_name=True)
 
-    def matrix_of_number_rows(
+    def parse_rows(
         self, body: bytes | memoryview, *, lenient: bool = False
-    ) -> Floats | None:
-        """Return the matrix of a body `{"rows": [{name: value, …}, …]}`, quickly; None if it must be read another way,
-        because it has errors or another shape, or a feature is not a number.
+    ) -> list[tuple[Any, ...]] | None:
+        """Return the rows of a body `{"rows": [{name: value, …}, …]}` for `matrix_of_parsed`, quickly; None if it must
+        be parsed another way, because it has errors or another shape.
         """
-        if not self._all_numeric:
-            return None
-        if lenient not in self._number_rows:
-            from app.scoring.number_rows import NumberRows
+        if lenient not in self._row_parsers:
+            from app.scoring.row_parser import RowParser
 
+            is_number = [
+                kind == NUMERIC and categories is None
+                for kind, categories in zip(self.types, self.categories, strict=True)
+            ]
             may_be_absent = [lenient or may_miss for may_miss in self.may_miss]
-            self._number_rows[lenient] = NumberRows.of(self.names, may_be_absent)
-        rows = self._number_rows[lenient]
-        return None if rows is None else rows.read(body)
+            self._row_parsers[lenient] = RowParser.of(self.names, is_number, may_be_absent)
+        parser = self._row_parsers[lenient]
+        return None if parser is None else parser.parse(body)
+
+    def matrix_of_parsed(self, rows: Sequence[tuple[Any, ...]]) -> Floats:
+        """Return the rows of `parse_rows` as a matrix. Raises Invalid for values of the wrong type."""
+        if self._all_numeric:
+            shape = len(rows), self._n_features
+            try:
+                cells = chain.from_iterable(rows)
+                return np.fromiter(cells, np.float64, shape[0] * shape[1]).reshape(shape)
+            except TypeError:  # there is a null, which only the slower `array` converts
+                return np.array(rows, np.float64).reshape(shape)
+        return self._to_matrix(rows, self.names, "/rows", by_name=True)
 
     def _plain_rows(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
         """Return the values in the features' order, or None if a row does not have exactly the features."""

@@ -130,10 +130,10 @@ def read(
     required = 0 if lenient else features.may_miss.count(False)
     check_brackets(body, max_rows, MIN_ROW_BYTES + len(",1") * max(0, required - 1))
     if beside == IdAndIgnored():
-        X = features.matrix_of_number_rows(body, lenient=lenient)
-        if X is not None:
-            check_count(len(X), max_rows)
-            return JsonRows(X, None)
+        parsed = features.parse_rows(body, lenient=lenient)
+        if parsed is not None:
+            check_count(len(parsed), max_rows)
+            return JsonRows(features.matrix_of_parsed(parsed), None)
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""Rows of numbers in JSON: what the quick parser accepts, the general one accepts with the same values."""
+"""Rows in JSON: what the quick parser accepts, the general one accepts with the same values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ingest.values import BOOLEAN, NUMERIC
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
 from app.platform.errors import Invalid, Malformed
 from app.scoring import json_rows
 from app.scoring.features import FeatureIndex
 from app.scoring.json_rows import IdAndIgnored
-from app.scoring.number_rows import NumberRows
+from app.scoring.row_parser import RowParser
 from app.scoring.table_rows import Bounds
 
 BOUNDS = Bounds(100, 1 << 20, 1 << 10)
@@ -35,37 +35,60 @@ FEATURES = index(NAMES, MAY_MISS)
 ROW = {"age": 1.5, "ü 😀": None, "class": -3, "f0": 2}
 
 
-def generally(body: bytes, *, lenient: bool) -> Any:
-    """Return the matrix of the general parser, or the code of its error."""
+MIXED = FeatureIndex(
+    [
+        {"name": name, "type": kind, "missing": missing}
+        for name, kind, missing in zip(
+            NAMES, (NUMERIC, CATEGORICAL, BOOLEAN, DATETIME), MAY_MISS, strict=True
+        )
+    ],
+    [None, ["a", "3", "true", "\u2028", "1e+30", "18446744073709551616"], None, None],
+)
+MIXED_ROW = {"age": 1, "ü 😀": "a", "class": True, "f0": "2024-02-29"}
+
+
+def quickly(features: FeatureIndex, body: bytes, *, lenient: bool) -> Any:
+    """Return the matrix of the quick parser, the errors of its values, or None."""
+    rows = features.parse_rows(body, lenient=lenient)
+    try:
+        return None if rows is None else features.matrix_of_parsed(rows)
+    except Invalid as error:
+        return error.errors
+
+
+def generally(features: FeatureIndex, body: bytes, *, lenient: bool) -> Any:
+    """Return the matrix of the general parser, or its errors."""
     try:
         parsed = orjson.loads(body)
         if not isinstance(parsed, dict) or parsed.keys() != {"rows"}:
-            return Invalid.code
+            return []
         if not isinstance(parsed["rows"], list):
-            return Invalid.code
+            return []
         return json_rows.of_objects(
-            FEATURES, parsed["rows"], IdAndIgnored(), 1 << 10, lenient=lenient
+            features, parsed["rows"], IdAndIgnored(), 1 << 10, lenient=lenient
         ).X
     except orjson.JSONDecodeError:
-        return Malformed.code
+        return []
     except Invalid as error:
-        return error.code
+        return error.errors
 
 
-def check(body: bytes, *, accepted: bool | None = None) -> None:
-    """Check that all ways to read a body agree, and whether it is accepted."""
+def check(body: bytes, features: FeatureIndex = FEATURES, *, accepted: bool | None = None) -> None:
+    """Check that all ways to read a body agree, and whether the quick parser accepts it."""
     for lenient in (False, True):
-        quick = FEATURES.matrix_of_number_rows(body, lenient=lenient)
-        expected = generally(body, lenient=lenient)
-        if quick is not None:
-            assert not isinstance(expected, str), expected
+        quick = quickly(features, body, lenient=lenient)
+        expected = generally(features, body, lenient=lenient)
+        if isinstance(quick, list):
+            assert quick == expected
+        elif quick is not None:
+            assert not isinstance(expected, list), expected
             np.testing.assert_array_equal(quick, expected)
             assert quick.dtype == np.float64
         if accepted is not None:
             assert (quick is not None) == accepted, body
-            assert isinstance(expected, str) != accepted
-        if not isinstance(expected, str):
-            rows = json_rows.read(FEATURES, body, IdAndIgnored(), BOUNDS, lenient=lenient)
+            assert isinstance(expected, list) != accepted
+        if not isinstance(expected, list):
+            rows = json_rows.read(features, body, IdAndIgnored(), BOUNDS, lenient=lenient)
             np.testing.assert_array_equal(rows.X, expected)
             assert rows.ids is None
 
@@ -86,7 +109,7 @@ def test_numbers_and_nulls_are_read() -> None:
     check(orjson.dumps({"rows": [ROW, without]}), accepted=True)  # it may be missing
     twice = b'{"age": 7, "class": 1, "f0": 2, "age": 8}'
     check(b'{"rows": [%s]}' % twice, accepted=True)
-    assert FEATURES.matrix_of_number_rows(b'{"rows": [%s]}' % twice)[0, 0] == 8
+    assert quickly(FEATURES, b'{"rows": [%s]}' % twice, lenient=False)[0, 0] == 8
 
 
 @pytest.mark.parametrize("value", [True, False, "1", "", "x", [], [1], {}, {"a": 1}])
@@ -128,9 +151,8 @@ def test_bodies_with_errors_are_left_to_the_general_parser(body: bytes) -> None:
 
 def test_absent_features_count_as_missing_only_if_that_is_allowed() -> None:
     body = b'{"rows": [{"age": 1}]}'
-    assert FEATURES.matrix_of_number_rows(body) is None
-    X = FEATURES.matrix_of_number_rows(body, lenient=True)
-    assert X is not None
+    assert FEATURES.parse_rows(body) is None
+    X = quickly(FEATURES, body, lenient=True)
     np.testing.assert_array_equal(X, [[1.0, np.nan, np.nan, np.nan]])
 
 
@@ -158,11 +180,48 @@ def test_names_that_json_escapes_are_read_as_well(name: str) -> None:
     np.testing.assert_array_equal(X, [[1.0, 2.0]])
 
 
-def test_models_with_other_features_use_the_general_parser() -> None:
-    features = index(["a"], [False], BOOLEAN)
-    assert features.matrix_of_number_rows(b'{"rows": [{"a": 1}]}') is None
-    rows = json_rows.read(features, b'{"rows": [{"a": true}]}', IdAndIgnored(), BOUNDS)
-    assert rows.X.tolist() == [[1.0]]
+@pytest.mark.parametrize(
+    ("name", "value", "accepted"),
+    [
+        ("ü 😀", "new", True),
+        ("ü 😀", " a ", True),
+        ("ü 😀", 3, True),
+        ("ü 😀", 3.0, True),
+        ("ü 😀", True, True),
+        ("ü 😀", None, True),
+        ("ü 😀", "\u2028", True),
+        ("ü 😀", 10**30, None),
+        ("ü 😀", 2**64, None),
+        ("ü 😀", 2**63 - 1, True),
+        ("ü 😀", ["a"], False),
+        ("ü 😀", {}, False),
+        ("class", 1, True),
+        ("class", 0.0, True),
+        ("class", None, True),
+        ("class", 2, None),
+        ("class", "true", None),
+        ("f0", "2024-02-29T23:59:59Z", True),
+        ("f0", None, True),
+        ("f0", "2023-02-29", None),
+        ("f0", 5, None),
+        ("age", "1", False),
+    ],
+)
+def test_features_of_every_type(name: str, value: Any, accepted: bool | None) -> None:
+    body = json.dumps({"rows": [MIXED_ROW, MIXED_ROW | {name: value}]}).encode()
+    check(body, MIXED, accepted=accepted)
+    many = json.dumps({"rows": [MIXED_ROW | {name: value}] * 200}).encode()
+    check(many, MIXED, accepted=accepted)
+
+
+@pytest.mark.parametrize(
+    "text", [b"\\ud800", b"\\udc00x", b"a\nb", b"\xff", b"\xed\xa0\x80", b"\\x41"]
+)
+def test_texts_that_are_not_unicode_are_refused(text: bytes) -> None:
+    body = json.dumps({"rows": [MIXED_ROW]}).encode().replace(b'"a"', b'"%s"' % text)
+    check(body, MIXED, accepted=False)
+    with pytest.raises(Malformed):
+        json_rows.read(MIXED, body, IdAndIgnored(), BOUNDS)
 
 
 def test_many_features_in_any_order() -> None:
@@ -171,15 +230,23 @@ def test_many_features_in_any_order() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3, len(names)))
     rows = [{names[i]: row[i] for i in rng.permutation(len(names)).tolist()} for row in X.tolist()]
-    found = NumberRows(names, may_miss).read(orjson.dumps({"rows": rows}))
-    np.testing.assert_array_equal(found, X)
+    numbers = [True] * len(names)
+    found = RowParser(names, numbers, may_miss).parse(orjson.dumps({"rows": rows}))
+    assert found is not None
+    np.testing.assert_array_equal(np.array(found), X)
 
 
 CELLS = st.one_of(
-    st.none(), st.floats(), st.integers(), st.booleans(), st.text(max_size=3), st.just([])
+    st.none(),
+    st.floats(),
+    st.integers(),
+    st.booleans(),
+    st.text(max_size=3),
+    st.sampled_from(["a", "2024-01-01", [], {}]),
 )
 
 
 @given(st.lists(st.dictionaries(st.sampled_from([*NAMES, "x"]), CELLS, max_size=5), max_size=4))
 def test_all_parsers_agree(rows: list[dict[str, Any]]) -> None:
-    check(json.dumps({"rows": rows}).encode())
+    for features in (FEATURES, MIXED):
+        check(json.dumps({"rows": rows}).encode(), features)
