@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
 import numpy as np
@@ -31,6 +31,9 @@ from app.ingest.values import (
 )
 from app.platform.documents import ModelFeature
 from app.platform.errors import MAX_ERRORS, advise_on_number, escape, refuse_all, shown
+
+if TYPE_CHECKING:
+    from app.scoring.row_parser import RowParser
 
 Floats = npt.NDArray[np.float64]
 _ABSENT = object()
@@ -78,6 +81,7 @@ class FeatureIndex:
         self._n_features = len(self.names)
         # For a single name `itemgetter` would return the bare value.
         self._values_of = itemgetter(*self.names) if self._n_features > 1 else None
+        self._row_parsers: dict[bool, RowParser | None] = {}  # of strict and of lenient callers
         # As JSON, a plain query of all features is so many characters longer.
         self._growth = 2 * len(self.names) + 2
 
@@ -156,6 +160,35 @@ class FeatureIndex:
         plain = self._plain_rows(rows)
         table = plain or self._checked_rows(rows, lenient)
         return self._to_matrix(table, self.names, "/rows", by_name=True)
+
+    def parse_rows(
+        self, body: bytes | memoryview, *, lenient: bool = False
+    ) -> list[tuple[Any, ...]] | None:
+        """Return the rows of a body `{"rows": [{name: value, …}, …]}` for `matrix_of_parsed`, quickly; None if it must
+        be parsed another way, because it has errors or another shape.
+        """
+        if lenient not in self._row_parsers:
+            from app.scoring.row_parser import RowParser
+
+            is_number = [
+                kind == NUMERIC and categories is None
+                for kind, categories in zip(self.types, self.categories, strict=True)
+            ]
+            may_be_absent = [lenient or may_miss for may_miss in self.may_miss]
+            self._row_parsers[lenient] = RowParser.of(self.names, is_number, may_be_absent)
+        parser = self._row_parsers[lenient]
+        return None if parser is None else parser.parse(body)
+
+    def matrix_of_parsed(self, rows: Sequence[tuple[Any, ...]]) -> Floats:
+        """Return the rows of `parse_rows` as a matrix. Raises Invalid for values of the wrong type."""
+        if self._all_numeric:
+            shape = len(rows), self._n_features
+            try:
+                cells = chain.from_iterable(rows)
+                return np.fromiter(cells, np.float64, shape[0] * shape[1]).reshape(shape)
+            except TypeError:  # there is a null, which only the slower `array` converts
+                return np.array(rows, np.float64).reshape(shape)
+        return self._to_matrix(rows, self.names, "/rows", by_name=True)
 
     def _plain_rows(self, rows: Sequence[Any]) -> list[tuple[Any, ...]] | None:
         """Return the values in the features' order, or None if a row does not have exactly the features."""

@@ -117,7 +117,7 @@ class JsonRows(NamedTuple):
 
 def read(
     features: FeatureIndex,
-    body: bytes,
+    body: bytes | memoryview,
     beside: IdAndIgnored,
     bounds: Bounds,
     *,
@@ -129,6 +129,11 @@ def read(
     max_rows = bounds.max_rows(len(features.names))
     required = 0 if lenient else features.may_miss.count(False)
     check_brackets(body, max_rows, MIN_ROW_BYTES + len(",1") * max(0, required - 1))
+    if beside == IdAndIgnored():
+        parsed = features.parse_rows(body, lenient=lenient)
+        if parsed is not None:
+            check_count(len(parsed), max_rows)
+            return JsonRows(features.matrix_of_parsed(parsed), None)
     try:
         given = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -144,7 +149,7 @@ def read(
     raise Invalid(SHAPE)
 
 
-def check_brackets(body: bytes, max_rows: int, row_bytes: int = MIN_ROW_BYTES) -> None:
+def check_brackets(body: bytes | memoryview, max_rows: int, row_bytes: int = MIN_ROW_BYTES) -> None:
     """Raise Invalid for JSON of more lists and objects than `max_rows` rows have, or than its bytes can hold if each is
     a row of at least `row_bytes`; a few thousand empty rows are
     always allowed.

@@ -1,0 +1,63 @@
+"""Rows in JSON parsed into structs of a model's features, which takes half the time of dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+# In JSON a float may be written as an integer, but not as a boolean or a text.
+_NUMBER = float | None
+# orjson reads integers of more than 64 bits as floats, and msgspec as integers: they are left to orjson.
+_INTEGER = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_SCALAR = str | _INTEGER | float | bool | None
+
+
+class RowParser:
+    """Parses bodies `{"rows": [{"age": 41, …}, …]}` of one model.
+
+    It accepts only bodies that the general parser, orjson, also accepts, with the same values, but not all of them.
+    """
+
+    def __init__(
+        self, names: Sequence[str], is_number: Sequence[bool], may_be_absent: Sequence[bool]
+    ) -> None:
+        fields = [f"f{i}" for i in range(len(names))]  # a name need not be an identifier
+        kinds = [_NUMBER if numeric else _SCALAR for numeric in is_number]
+        row = msgspec.defstruct(
+            "Row",
+            [
+                (field, kind, None) if optional else (field, kind)
+                for field, kind, optional in zip(fields, kinds, may_be_absent, strict=True)
+            ],
+            rename=dict(zip(fields, names, strict=True)),
+            kw_only=True,  # optional fields may precede others
+            forbid_unknown_fields=True,
+            gc=False,
+        )
+        rows = list[row]  # type: ignore[valid-type]  # a type that is made here
+        body = msgspec.defstruct("Body", [("rows", rows)], forbid_unknown_fields=True)
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(body)
+
+    @classmethod
+    def of(
+        cls, names: Sequence[str], is_number: Sequence[bool], may_be_absent: Sequence[bool]
+    ) -> RowParser | None:
+        """Return the parser for these features; None if a name has to be escaped in JSON, which msgspec does not
+        support.
+        """
+        try:
+            return cls(names, is_number, may_be_absent)
+        except ValueError:
+            return None
+
+    def parse(self, body: bytes | memoryview) -> list[tuple[Any, ...]] | None:
+        """Return the values of each row in the order of the features, None for null and absent ones; None for a body
+        that must be parsed another way, because it has errors or another shape.
+        """
+        try:
+            rows = self._decoder.decode(body).rows
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        return list(map(msgspec.structs.astuple, rows))
