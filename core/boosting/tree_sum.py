@@ -162,10 +162,14 @@ class TreeSum(Ensemble):
         splits = np.concatenate([np.empty(0, dtype=SPLITS), *(tree.splits for tree in trees)])
         members = [category_mask for tree in trees for category_mask in tree.members]
         sets = Sets()
-        splits["set"] = [
-            sets.add(feature, category_mask)
-            for feature, category_mask in zip(splits["feature"].tolist(), members, strict=True)
-        ]
+        firsts: dict[tuple[int, int], int] = {}  # splits often share a mask: it is packed once
+        for split, (feature, mask) in enumerate(
+            zip(splits["feature"].tolist(), members, strict=True)
+        ):
+            key = feature, id(mask)
+            if key not in firsts:
+                firsts[key] = sets.add(feature, mask)
+            splits["set"][split] = firsts[key]
         rounds = np.empty(len(trees), dtype=ROUND)
         rounds["alpha"] = alphas
         rounds["d_plus"] = rounds["d_minus"] = np.nan

@@ -4,13 +4,18 @@ Kernels release the interpreter's lock. `ThreadPool` wakes ordinary threads for 
 fifty microseconds. In a parallel region (`Region`) threads stay in compiled code from one phase of a computation to
 the next, so that even phases of tens of microseconds can be shared. One thread, the leader, publishes the number of
 tasks of a phase, takes tasks as the others do, and waits until all are done. The others, its workers, may come and
-go. A worker that comes late joins the present phase; one that finds no task yields its core, and ends after a while.
+go. A worker that comes late joins the present phase; one that finds no task sleeps, and ends after a while.
+
+A worker begins on another core than its leader (`_leave_core`). Linux would often wake it on the leader's own, and
+leave it there for a whole fit: in a virtual machine it takes an idle core that the hypervisor put to sleep for busy.
 """
 
+import ctypes
 import os
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -126,10 +131,11 @@ REGION_TYPE = numba.types.NamedUniTuple(numba.int64[::1], len(Region._fields), R
 _LINE = 64 // 8  # numbers of a cache line
 _HALF, _LOW_HALF = 32, (1 << 32) - 1
 
-# How often a thread without a task looks for one before it yields its core between looks.
+# How often a thread without a task looks for one before it gives up its core between looks: some fifty microseconds.
 SPINS = 20_000
-# How often it then yields and looks before it ends.
-YIELDS = 5_000
+# How often a worker then sleeps and looks before it ends: some two milliseconds.
+NAPS = 20
+NAP_MICROSECONDS = 50
 
 
 def open_region() -> Region:
@@ -174,13 +180,40 @@ class WorkerTeam:
             for k, last in enumerate(self._present):
                 if last.done():
                     last.result()
-                    self._present[k] = self._threads.submit(*self._call)
+                    self._present[k] = self._threads.submit(_work_apart, _core(), *self._call)
         return self.region
 
     def __exit__(self, *_: object) -> None:
         """Raise MemoryError if a task of another thread failed."""
         if self.region.failed[0]:
             raise MemoryError("a thread had no memory for its task")
+
+
+def _core() -> int:
+    """Return the number of the core that this thread runs on; -1 where the system does not say."""
+    return -1 if _sched_getcpu is None else int(_sched_getcpu())
+
+
+_sched_getcpu = None
+if hasattr(os, "sched_setaffinity"):  # Linux
+    _sched_getcpu = getattr(ctypes.CDLL(None), "sched_getcpu", None)
+
+
+def _leave_core(core: int) -> None:
+    """Move this thread to another core than `core` if it may use one; it may come back."""
+    if core < 0:
+        return
+    with suppress(OSError):  # a sandbox may forbid it
+        allowed = os.sched_getaffinity(0)
+        if len(allowed) > 1:
+            os.sched_setaffinity(0, allowed - {core})
+            os.sched_setaffinity(0, allowed)
+
+
+def _work_apart(core: int, work: Callable[..., None], *arguments: object) -> None:
+    """Do the work of a worker on another core than the leader's."""
+    _leave_core(core)
+    work(*arguments)
 
 
 def _end(region: Region) -> None:
@@ -235,6 +268,21 @@ def yield_core(typing_context):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         kind = llvmlite.ir.FunctionType(llvmlite.ir.IntType(32), [])
         builder.call(cgutils.get_or_insert_function(builder.module, kind, "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return numba.types.void(), generate
+
+
+@intrinsic
+def nap(typing_context):  # type: ignore[no-untyped-def]
+    """Sleep for `NAP_MICROSECONDS` and what the system adds (POSIX's usleep)."""
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        number = llvmlite.ir.IntType(32)
+        usleep = cgutils.get_or_insert_function(
+            builder.module, llvmlite.ir.FunctionType(number, [number]), "usleep"
+        )
+        builder.call(usleep, [number(NAP_MICROSECONDS)])
         return context.get_dummy_value()
 
     return numba.types.void(), generate

@@ -532,6 +532,9 @@ class TreeGrower:
         tree, progress = self.arrays.tree, self.arrays.progress[0]
         n_splits, n_codes = int(progress["n_leaves"]) - 1, tree.subsets.shape[1]
         splits, columns = tree.coded_splits[:n_splits].copy(), tree.split_columns
+        if n_codes == 0:
+            no_subsets = np.empty((0, 1), dtype=np.uint8)
+            return CodedSplits(splits, columns[: progress["n_columns"]].copy(), no_subsets)
         by_subset = splits["subset"] >= 0
         own = columns[splits["column"][by_subset]]
         n_bins = self.table.columns["n_bins"][own // LANES, own % LANES].max(initial=0)
@@ -558,8 +561,7 @@ class TreeGrower:
         criterion = criterion._replace(
             least_mass=criterion.least_mass * least, category_mass=criterion.category_mass * least
         )
-        for name, value in criterion._asdict().items():
-            self.arrays.criterion[0][name] = value
+        self.arrays.criterion[0] = tuple(criterion)
 
     def _lead(self, part: int) -> None:
         """Run a part of the work (`run_worker`) with all threads; this thread leads."""

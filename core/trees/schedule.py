@@ -14,18 +14,18 @@ import numba
 import numpy as np
 
 from core.coding.threads import (
+    NAPS,
     REGION_TYPE,
     SPINS,
-    YIELDS,
     address_of,
     atomic_add,
     atomic_load,
     call_at,
     keep_alive,
+    nap,
     publish,
     take_task,
     wait_for_all,
-    yield_core,
 )
 from core.kernels import INNER, kernel
 
@@ -84,12 +84,12 @@ def _work(region, address, scratch_address):  # type: ignore[no-untyped-def]
     """Run tasks of the phases that another thread leads, until there are none."""
     run_task = arrays_at(address).settings[0].run_task
     idle = 0
-    while idle < SPINS + YIELDS and atomic_load(region.ended) == 0:
+    while idle < SPINS + NAPS and atomic_load(region.ended) == 0:
         t = take_task(region)
         if t < 0:
             idle += 1
             if idle > SPINS:
-                yield_core()
+                nap()
             continue
         idle = 0
         if call_at(run_task, address, scratch_address, t):

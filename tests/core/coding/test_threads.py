@@ -1,5 +1,6 @@
 """Tasks that threads share: each is done once, by any thread."""
 
+import os
 from typing import Any, NamedTuple
 
 import numba
@@ -11,6 +12,7 @@ from core.coding.threads import (
     PARALLEL_CELLS,
     REGION_TYPE,
     WorkerTeam,
+    _leave_core,
     address_of,
     atomic_add,
     atomic_load,
@@ -150,3 +152,11 @@ def test_few_cells_are_not_worth_a_thread() -> None:
     assert workers.n_threads == 1
     with workers as region:
         lead(region, done, 1, 0)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
+def test_a_worker_may_use_all_cores_after_it_left_that_of_its_leader() -> None:
+    allowed = os.sched_getaffinity(0)
+    for core in (min(allowed), -1):
+        _leave_core(core)
+        assert os.sched_getaffinity(0) == allowed
