@@ -31,6 +31,9 @@ from core.kernels import INNER
 # Cells of the table from which a second thread pays: waking it costs about fifty microseconds.
 PARALLEL_CELLS = 500_000
 
+# The same for a team, whose threads look for tasks from one phase to the next: they are not woken for each.
+TEAM_CELLS = 100_000
+
 
 class ThreadPool:
     """A pool of as many threads as numba is set to use; a single one if the computation is small.
@@ -150,7 +153,7 @@ class WorkerTeam:
     Parameters
     ----------
     n_cells : int
-        Size of the computation: see `ThreadPool`.
+        Size of the computation: see `ThreadPool`. From `TEAM_CELLS` on there are workers.
     work : kernel (region, *arguments)
         Does tasks until the region has ended, or there has been no task for a while.
     *arguments : object
@@ -163,7 +166,7 @@ class WorkerTeam:
     """
 
     def __init__(self, n_cells: int, work: Callable[..., None], *arguments: object) -> None:
-        n_threads = numba.get_num_threads() if n_cells >= PARALLEL_CELLS else 1
+        n_threads = numba.get_num_threads() if n_cells >= TEAM_CELLS else 1
         self.n_threads = n_threads
         self.region = open_region()
         self._call: tuple[Any, ...] = (work, self.region, *arguments)

@@ -119,6 +119,7 @@ def test_ranks(algorithm: type[Any]) -> None:
 THRESHOLDS = [
     "core.coding.bins.PARALLEL_CELLS",
     "core.coding.threads.PARALLEL_CELLS",
+    "core.coding.threads.TEAM_CELLS",
     "core.treerank.forest.PARALLEL_CELLS",
     "core.boosting.stumps.MIN_LISTED_CELLS",
 ]

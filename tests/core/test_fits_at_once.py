@@ -19,6 +19,7 @@ from core.treerank import forest
 part = int(sys.argv[1])
 for module in (bins, threads, forest):
     module.PARALLEL_CELLS //= part
+threads.TEAM_CELLS //= part
 X = np.random.default_rng(0).normal(size=(102_000 // part, 6))
 y = X[:, 0] + X[:, 1] > 1
 few = {"n_rounds": 4, "max_rounds": 4, "coarseness": 5, "C": 1.0, "n_bags": 1, "noise_rate": 0.0, "n_trees": 3}

@@ -11,6 +11,7 @@ from core.coding import ThreadPool
 from core.coding.threads import (
     PARALLEL_CELLS,
     REGION_TYPE,
+    TEAM_CELLS,
     WorkerTeam,
     _leave_core,
     address_of,
@@ -81,7 +82,7 @@ def lead(region: Any, done: Any, n_phases: Any, n_tasks: Any) -> None:
 @pytest.mark.skipif(numba.get_num_threads() < 2, reason="one thread has no workers")
 def test_each_task_of_each_phase_is_done_once_before_the_next_begins() -> None:
     done = np.zeros((3, 50), dtype=np.int64)
-    workers = WorkerTeam(PARALLEL_CELLS, work, done)
+    workers = WorkerTeam(TEAM_CELLS, work, done)
     assert workers.n_threads == numba.get_num_threads()
     with workers as region:
         lead(region, done, 200, 40)
@@ -95,7 +96,7 @@ def test_each_task_of_each_phase_is_done_once_before_the_next_begins() -> None:
 @pytest.mark.skipif(numba.get_num_threads() < 2, reason="one thread has no workers")
 def test_a_leader_hears_of_a_task_that_could_not_be_done(sentences: Sentences) -> None:
     done = np.zeros((3, 3), dtype=np.int64)
-    workers = WorkerTeam(PARALLEL_CELLS, work, done)
+    workers = WorkerTeam(TEAM_CELLS, work, done)
     with sentences.raises(MemoryError), workers as region:
         region.failed[0] = 1
 
@@ -148,7 +149,7 @@ def test_a_kernel_is_called_by_its_address_and_reads_arrays_at_theirs(sentences:
 
 def test_few_cells_are_not_worth_a_thread() -> None:
     done = np.zeros((3, 5), dtype=np.int64)
-    workers = WorkerTeam(PARALLEL_CELLS - 1, work, done)
+    workers = WorkerTeam(TEAM_CELLS - 1, work, done)
     assert workers.n_threads == 1
     with workers as region:
         lead(region, done, 1, 0)
