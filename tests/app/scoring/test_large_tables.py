@@ -202,7 +202,7 @@ def test_blocks_are_written_as_all_rows_at_once(
         assert found == whole
     else:
         assert rows_of(found, media_type).to_pylist().__repr__() == (
-            rows_of(whole, media_type).to_pylist().__repr__()
+            rows_of(bytes(whole), media_type).to_pylist().__repr__()
         )
     assert list(tmp_path.iterdir()) == []
     for part in parts:
