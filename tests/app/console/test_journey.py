@@ -725,9 +725,7 @@ class Day:
 
 # The short form: in one window, by the keyboard, which also tries the long form's widths, and without scripts. The
 # pages' own tests use the mouse.
-WAYS: list[tuple[type[Mouse], int, bool]] = [
-    (hands, 1366, False) for hands in (Keyboard, NoScript)
-]
+WAYS: list[tuple[type[Mouse], int, bool]] = [(hands, 1366, False) for hands in (Keyboard, NoScript)]
 if LONG_FORM:
     WAYS += [
         (hands, width, width == 820) for hands in (Mouse, Keyboard, NoScript) for width in WIDTHS
