@@ -20,6 +20,7 @@ from app.platform.errors import OutOfSpace
 from app.platform.settings import Settings
 from app.platform.tables import Job, Model
 from tests.harness import ENDLESS, OWNER, Crew, csv_table, is_running
+from tests.long_form import rest
 from tests.sentences import Sentences
 from tests.servers import eventually
 from workers import slots
@@ -200,7 +201,7 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
     assert not codes.exists()
 
 
-@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"")])
+@pytest.mark.parametrize("harm", [lambda path: path.write_bytes(b""), *rest(Path.unlink)])
 def test_a_job_whose_checkpoint_is_missing_or_damaged_starts_again(
     crew: Crew, caplog: pytest.LogCaptureFixture, harm: Callable[[Path], object]
 ) -> None:

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from app.platform.documents import ProxyTest
 from app.training import proxies
 from app.training.proxies import ProxyRows, predict, targets_of
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, rest
 
 SAMPLES = 200 if LONG_FORM else 40
 
@@ -116,7 +116,7 @@ def test_which_values_are_predicted() -> None:
 @pytest.mark.parametrize(
     ("n_rows", "share", "shift", "more"),
     [
-        (200, 0.5, 0.0, {}),
+        *rest((200, 0.5, 0.0, {})),
         (250, 0.15, 0.0, {}),
         (400, 0.1, 1.0, {}),
         (400, 0.3, 0.0, {"weight": True}),
