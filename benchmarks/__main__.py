@@ -57,6 +57,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "few_rows": _of(
         "--rows 150 --splits 1 --systems additive logistic", in_bench=False, within=True
     ),
+    "tree_schedule": _of("--rows 1000 --rounds 3 --threads 2", in_bench=False, within=True),
     "lists": _of("--queries 30 --repeats 1 --rounds 3", in_bench=False, within=True),
     "pooled_folds": _of("--trials 1 --rows 600 --learners logistic", in_bench=False, within=True),
     "portfolio": _of(
