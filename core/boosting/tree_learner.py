@@ -83,8 +83,6 @@ class TreeLearner(WeakLearner):
         self._is_encoded = np.array([numbers is not None for numbers in encoded.numbers])
         # Trees split encoded columns at the same few edges: equal splits share one mask of categories.
         self._categories_above = cache(self._encoded.above)
-        self._edges = np.concatenate([np.empty(0), *self._bins.edges])
-        self._first_edge = np.cumsum([0, *map(len, self._bins.edges)])
         if self._directions is not None:
             layout.constrain(self._directions[encoded.feature[: layout.n_features]])
         max_leaves = plan.max_leaves
@@ -213,16 +211,18 @@ class TreeLearner(WeakLearner):
         turned["set"] = NO_SET
         turned["missing_above"] = missing_above
         turned["speaks_of_missing"] = has_missing
-        is_threshold = cut >= 0
-        thresholds = np.full(len(leaf), -math.inf)
-        thresholds[is_threshold] = self._edges[(self._first_edge[column] + cut)[is_threshold]]
+        edges = self._bins.edges
+        thresholds = [
+            float(edges[j][c]) if c >= 0 else -math.inf
+            for j, c in zip(column.tolist(), cut.tolist(), strict=True)
+        ]
         members: list[npt.NDArray[np.bool_] | None] = [None] * len(leaf)
         for s in np.flatnonzero((cut == BY_SUBSET) | self._is_encoded[column]).tolist():
             j, bins = int(column[s]), self._bins.category_bins[column[s]]
             if bins is None:
                 side = bool(missing_above[s]) if has_missing[s] else None
                 members[s], turned["missing_above"][s] = self._categories_above(
-                    j, float(thresholds[s]), side
+                    j, thresholds[s], side
                 )
             else:
                 # Categories without training rows go with the missing.
