@@ -284,6 +284,8 @@ def add_along_tree(nodes: Mapping[Node, Array], n_shards: int) -> dict[Node, Arr
 
 def add_in_order(sums: Sequence[Array]) -> Array:
     """Return the sum of one array per shard, in the fixed order of the summation tree."""
+    if len(sums) == 1:
+        return sums[0]
     (total,) = add_along_tree({(0, k): own for k, own in enumerate(sums)}, len(sums)).values()
     return total
 

@@ -24,6 +24,9 @@ from core.trees.steps import TreeSteps
 from .algorithms import RowLossAlgorithm
 from .loop import EPS_MASS, BoostingAlgorithm, LoopState, WeakRanker
 
+# Least normal number: it keeps divisors and logarithms of sums finite.
+TINY = float(np.finfo(float).tiny)
+
 # Gain of the best cut of many categories that are noise, as a fraction of the gain if each were on its own: the part of
 # the variance of a normal variable that its sign explains.
 SORTED_NOISE_GAIN = 2.0 / math.pi
@@ -285,7 +288,7 @@ def bounded_steps(
     M. Collins, R. Schapire and Y. Singer, "Logistic regression, AdaBoost and Bregman distances", Machine Learning 48,
     2002: the bound of the loss.
     """
-    smoothing = max(smoothing, EPS_MASS * float((up + down).sum()), np.finfo(float).tiny)
+    smoothing = max(smoothing, EPS_MASS * float((up + down).sum()), TINY)
     newton = pool_ratios(up - down, curvature + smoothing, relation)
     bound = np.log(pool_ratios(up + smoothing, down + smoothing, relation))
     bound = bound.clip(-MAX_LOGISTIC_STEP, MAX_LOGISTIC_STEP)
@@ -373,7 +376,7 @@ class RowLoss(TreeLoss):
         curvature: (n_leaves,) float64; smoothing: added to the curvature; relation: the order that monotone constraints
         ask for.
         """
-        total = np.maximum(curvature + smoothing, np.finfo(float).tiny)
+        total = np.maximum(curvature + smoothing, TINY)
         return pool_ratios(up - down, total, relation)
 
     def criterion(self, min_samples_leaf: float | None, category_penalty: float) -> SplitCriterion:
@@ -398,7 +401,7 @@ class RowLoss(TreeLoss):
     def _step(self, values: Floats) -> None:
         """Add leaf values to the scores on all shards, and store the new loss and curvature sums."""
         loss, curvature, squares = self._grower.step(values).tolist()
-        losses = np.maximum(loss, np.finfo(float).tiny)
+        losses = np.maximum(loss, TINY)
         log_losses = np.log(losses) + math.log(self._grower.division.row_weight)
         self.log_f_plus, self.log_f_minus = log_losses.tolist()
         self._curvature = sum(curvature)

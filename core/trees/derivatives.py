@@ -25,10 +25,10 @@ call_derivatives = caller_of(_ARGUMENTS)
 def derivatives(function: Callable[..., None]) -> Any:
     """Declare the kernel that writes a loss l(y f) of rows of one class, its gradient and its Hessian.
 
-    The function takes five arguments. margins: (n,) float64, y f(x) of each row; sign: y, 1.0 for positives and -1.0
-    for negatives; sample_weight: (n,) float64, or (0,) if all are 1; weights: (2 n,) float64, gets of each row the
-    gradient towards higher scores, -y l'(y f), and the Hessian, l''(y f), both times the sample weight; losses: (n,)
-    float64, gets l(y f) times the sample weight.
+    The function takes five arguments. margins: (n,) float64, y f(x) of each row, which it may overwrite; sign: y, 1.0
+    for positives and -1.0 for negatives; sample_weight: (n,) float64, or (0,) if all are 1; weights: (2 n,) float64,
+    gets of each row the gradient towards higher scores, -y l'(y f), and the Hessian, l''(y f), both times the sample
+    weight; losses: (n,) float64, gets l(y f) times the sample weight, or other numbers with the same sum.
 
     Derivatives must be finite, and the Hessian at least 0: histograms hold it without a sign. The fit raises ValueError
     for a row that breaks the rule. If the loss is not convex, write an upper bound of l'' or its absolute value; see

@@ -60,6 +60,24 @@ def round_weights(weights, n_weights, rows, start, stop, least, scales, nearest,
         units[halves + np.uint64(1)] = np.int64(np.floor(first * raised * scales[0] + offset))
 
 
+@numba.njit(error_model="numpy", **INNER)
+def round_all_weights(weights, n_weights, start, middle, stop, scales, units):  # type: ignore[no-untyped-def]
+    """Write the weights of rows start to stop, rounded to the nearest unit; see `round_weights`.
+
+    Positives come before `middle`. Without a list of rows, and with 32 bits (enough, see `UNIT_BITS`), the compiler
+    vectorises it.
+    """
+    if n_weights == 2:
+        for i in range(start, stop):
+            units[2 * i] = np.int32(weights[2 * i + 1] * scales[1] + 0.5)
+            units[2 * i + 1] = np.int32(np.floor(weights[2 * i] * scales[0] + 0.5))
+        return
+    for i in range(start, middle):
+        units[i] = np.int32(weights[i] * scales[0] + 0.5)
+    for i in range(middle, stop):
+        units[i] = np.int32(weights[i] * scales[1] + 0.5)
+
+
 @numba.njit(inline="always")
 def _add_words(words, rows, units, shift, sign, start, stop, histogram, row_words, n_weights):  # type: ignore[no-untyped-def]
     """Add rows[start:stop] to a histogram; see `add_rows`. row_words and n_weights are compile-time constants."""

@@ -3,6 +3,8 @@
 The exponential of the C library takes one number at a time, and would take longer than the histograms of a tree.
 """
 
+import math
+
 import llvmlite.ir  # type: ignore[import-untyped]  # it carries no types
 import numba
 import numpy as np
@@ -82,17 +84,42 @@ def log_of_one_and(x):  # type: ignore[no-untyped-def]
     return 2.0 * z * series
 
 
+@numba.njit(inline="always")
+def _log_of_product(numbers):  # type: ignore[no-untyped-def]
+    """Return Σ ln(1 + x) over the numbers x, of which there must be one; it overwrites them.
+
+    It is the logarithm of the product of all 1 + x. Of two factors, (1 + x)(1 + y) = 1 + (x + y + xy), so that small
+    numbers keep their digits. Halves are multiplied with one another, which the compiler vectorises.
+    """
+    n = len(numbers)
+    while n > 1:
+        half = n // 2
+        rest = n - half
+        for i in range(half):
+            x, y = numbers[i], numbers[rest + i]
+            numbers[i] = x + y + x * y
+        n = rest
+    return math.log1p(numbers[0])
+
+
 @derivatives
 def write_derivatives(margins, sign, sample_weight, weights, losses):  # type: ignore[no-untyped-def]
-    """Write the logistic loss of rows of one class, its gradient and its Hessian; see `derivatives`."""
+    """Write the logistic loss of rows of one class, its gradient and its Hessian; see `derivatives`.
+
+    Without sample weights one logarithm is taken for all rows: the product, below 2^n, needs n <= `ROWS_AT_ONCE`.
+    """
     for i in range(len(margins)):
         margin = margins[i]
         small = exp_of_negative(-abs(margin))
         larger = 1.0 / (1.0 + small)
         weights[2 * i] = sign * larger * (1.0 if margin < 0.0 else small)
         weights[2 * i + 1] = small * larger * larger
-        losses[i] = log_of_one_and(small) + max(-margin, 0.0)
+        losses[i] = max(-margin, 0.0)
+        margins[i] = small
+    if len(sample_weight) == 0:
+        losses[0] += _log_of_product(margins)
+        return
     for i in range(len(sample_weight)):
         weights[2 * i] *= sample_weight[i]
         weights[2 * i + 1] *= sample_weight[i]
-        losses[i] *= sample_weight[i]
+        losses[i] = (losses[i] + log_of_one_and(margins[i])) * sample_weight[i]

@@ -12,7 +12,7 @@ from core.kernels import INNER
 
 from .coding import LANES
 from .derivatives import ROWS_AT_ONCE, call_derivatives
-from .histogram import round_weights
+from .histogram import round_all_weights, round_weights
 from .partition import find_first
 from .predictor import find_leaves
 from .records import arrays_at
@@ -108,6 +108,10 @@ def round_run(address, t):  # type: ignore[no-untyped-def]
     rows, weights, units = fit.rows.listed, fit.rows.weights, fit.rows.units
     nearest, key = settings.rounds_to_nearest != 0, ~progress.key  # not that of the draw
     middle = find_first(rows, start, stop, settings.n_positives)
+    if nearest and progress.threshold == 0.0 and progress.n_cells == 0:  # all rows, in order
+        given = weights, settings.n_weights, start, middle, stop, scales, units
+        round_all_weights(*given)
+        return
     after, after_negatives = settings.positives_offset, settings.negatives_offset
     given = progress.threshold, scales, nearest, key, after, units
     if settings.n_weights == 2:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from core.kernels import kernel
+from core.trees.derivatives import ROWS_AT_ONCE
 from core.trees.logistic import exp_of_negative, log_of_one_and, write_derivatives
 
 MARGINS = np.concatenate(
@@ -53,11 +54,16 @@ def test_derivatives_are_those_of_the_loss(sign: float, weighted: bool) -> None:
     n = len(MARGINS)
     counts = np.random.default_rng(1).uniform(0.5, 3.0, n if weighted else 0)
     weights, losses = np.empty(2 * n), np.empty(n)
-    write(MARGINS, sign, counts, weights, losses)
-    weight = counts if weighted else 1.0
+    starts = range(0, n, ROWS_AT_ONCE)
+    for start in starts:
+        own = slice(start, start + ROWS_AT_ONCE)
+        of_both = slice(2 * start, 2 * (start + ROWS_AT_ONCE))
+        write(MARGINS[own].copy(), sign, counts[own], weights[of_both], losses[own])
+    weight = counts if weighted else np.ones(n)
     # 1 - share of the right class, by either of two forms, so that none loses places
     wrong = np.exp(-np.logaddexp(0.0, MARGINS))
     right = np.exp(-np.logaddexp(0.0, -MARGINS))
-    assert losses == pytest.approx(weight * np.logaddexp(0.0, -MARGINS), rel=1e-13, abs=0)
+    expected = np.add.reduceat(weight * np.logaddexp(0.0, -MARGINS), starts)
+    assert np.add.reduceat(losses, starts) == pytest.approx(expected, rel=1e-13, abs=0)
     assert weights[::2] == pytest.approx(weight * sign * wrong, rel=1e-12, abs=0)
     assert weights[1::2] == pytest.approx(weight * wrong * right, rel=1e-12, abs=0)
