@@ -121,11 +121,12 @@ PROGRESS = np.dtype(
 """What is done at present, and how far the tree is."""
 
 # Phases. BUILD completes the histograms of both siblings; FIND completes that of the other, and finds the best
-# split of both; BUILD_AND_FIND does all while the cells are in the cache.
+# split of both; BUILD_AND_FIND does all while the cells are in the cache. SPLIT_NODE does all phases from MARK to
+# BUILD_AND_FIND for a node of few rows.
 LIST, DRAW, ROUND, ADD, BUILD, FIND, BUILD_AND_FIND = range(7)
-MARK, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP = range(7, 14)
+MARK, PARTITION, GATHER, SUM, ROUTE, RESCALE, STEP, SPLIT_NODE = range(7, 15)
 # Other work that a thread can be called for; see `schedule.run_worker`.
-WORK, GROW, PLANT, ADVANCE, LIST_ROWS, ADD_ROOT, DIVIDE, ADD_SIBLINGS = range(14, 22)
+WORK, GROW, PLANT, ADVANCE, LIST_ROWS, ADD_ROOT, DIVIDE, ADD_SIBLINGS = range(15, 23)
 
 
 class CodeArrays(NamedTuple):

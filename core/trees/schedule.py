@@ -51,13 +51,14 @@ from .records import (
     PLANT,
     ROUND,
     ROUTE,
+    SPLIT_NODE,
     SUM,
     WORK,
     arrays_at,
 )
 from .sampling import close_up
-from .splitting import BUNDLE, BY_SUBSET, MASS_RTOL, YOUDEN, make_scratch, scratch_at, unpack_masses
-from .tasks import may_be_split
+from .splitting import BUNDLE, BY_SUBSET, MASS_RTOL, YOUDEN, make_scratch, scratch_at
+from .tasks import divide_masses, may_be_split, place_children
 
 # Rows that one task partitions.
 PARTITION_ROWS = 1 << 14
@@ -242,25 +243,6 @@ def _choose(address, scratch_address):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _divide_masses(address, b):  # type: ignore[no-untyped-def]
-    """Write the class weights of both children of node b of the batch, from its histogram."""
-    fit = arrays_at(address)
-    parent = fit.tree.nodes[fit.tree.batch[b]]
-    split, is_above = fit.tree.node_splits[fit.tree.batch[b]], fit.tree.above[b]
-    group = fit.codes.groups[split.group]
-    histogram, first = fit.sums.histograms[parent.histogram], group.first_cell + split.lane
-    above, below = fit.tree.nodes[parent.above], fit.tree.nodes[parent.below]
-    cells_above = cells_below = np.int64(0)
-    for code in range(group.n_codes):
-        cell = histogram[first + LANES * code]
-        cells_above += cell if is_above[code] else 0
-        cells_below += 0 if is_above[code] else cell
-    criterion = fit.criterion[0]
-    above.positive, above.negative = unpack_masses(cells_above, criterion)
-    below.positive, below.negative = unpack_masses(cells_below, criterion)
-
-
-@numba.njit(**INNER)
 def _free_histogram(address, number):  # type: ignore[no-untyped-def]
     """Release the histogram memory of a node that will not be split."""
     fit = arrays_at(address)
@@ -283,16 +265,28 @@ def _take_histogram(address, number):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(**INNER)
-def _divide_rows(region, address, scratch_address, n_batch):  # type: ignore[no-untyped-def]
-    """Partition the rows of the batch's nodes between their children, and register the children as siblings.
-
-    The masses of the children are unknown: infinite.
-    """
+def _add_children(address, b):  # type: ignore[no-untyped-def]
+    """Add the children of node b of the batch, whose rows are not known yet: their masses are infinite."""
     fit = arrays_at(address)
-    progress = fit.progress[0]
+    progress, parent = fit.progress[0], fit.tree.nodes[fit.tree.batch[b]]
+    parent.above, parent.below = progress.n_nodes, progress.n_nodes + 1
+    progress.n_nodes += 2
+    for number in (parent.above, parent.below):
+        child = fit.tree.nodes[number]
+        child.depth, child.is_split = parent.depth + 1, 0
+        child.positive = child.negative = np.inf
+        child.histogram = parent.histogram
+    _take_histogram(address, parent.above)
+
+
+@numba.njit(**INNER)
+def _divide_rows(region, address, scratch_address, n_batch):  # type: ignore[no-untyped-def]
+    """Partition the rows of the batch's nodes between their children, and register the children as siblings."""
+    fit = arrays_at(address)
     n = 0
     gathers = False
     for b in range(n_batch):
+        _add_children(address, b)
         node = fit.tree.nodes[fit.tree.batch[b]]
         size = node.stop - node.start
         parts = max((size + PARTITION_ROWS - 1) // PARTITION_ROWS, 1)
@@ -320,32 +314,41 @@ def _divide_rows(region, address, scratch_address, n_batch):  # type: ignore[no-
             run.above, run.below = above, below
             above += run.n_above
             below += run.stop - run.start - run.n_above
-        parent.above, parent.below = progress.n_nodes, progress.n_nodes + 1
-        progress.n_nodes += 2
-        for number in (parent.above, parent.below):
-            child = fit.tree.nodes[number]
-            child.depth, child.is_split = parent.depth + 1, 0
-            child.positive = child.negative = np.inf
-            child.histogram = parent.histogram
-        fit.tree.nodes[parent.above].start, fit.tree.nodes[parent.above].stop = parent.start, middle
-        fit.tree.nodes[parent.below].start, fit.tree.nodes[parent.below].stop = middle, parent.stop
-        # The smaller child gets a new histogram, its sibling the histogram of the parent.
-        fewer_above = middle - parent.start < parent.stop - middle
-        siblings = fit.tree.siblings[b]
-        siblings.added = parent.above if fewer_above else parent.below
-        siblings.subtracted = parent.below if fewer_above else parent.above
-        _take_histogram(address, siblings.added)
+        place_children(address, b, middle)
     if gathers:
         _lead(region, address, scratch_address, GATHER, n)
+
+
+@numba.njit(**INNER)
+def _is_small(address, n_batch):  # type: ignore[no-untyped-def]
+    """Return True if one task per node of the batch is enough: for nodes of few rows, and as many as there are threads.
+
+    Then the threads wait for each other once, and what a node needs stays in the cache of one core.
+    """
+    fit = arrays_at(address)
+    if fit.progress[0].n_cells > 0 or 2 * n_batch < fit.settings[0].speculative_splits:
+        return False
+    for b in range(n_batch):
+        node = fit.tree.nodes[fit.tree.batch[b]]
+        if not 0 < node.stop - node.start <= PARTITION_ROWS:  # 0: they are in other processes
+            return False
+    return True
 
 
 @numba.njit(**INNER)
 def _split_batch(region, address, scratch_address, n_batch):  # type: ignore[no-untyped-def]
     """Split the nodes of the batch, register their children as siblings, and return the number of sibling pairs.
 
-    Two children are left out if neither may be split.
+    Two children are left out if neither may be split. None is returned if all nodes have few rows: the splits of their
+    children are then chosen already.
     """
     fit = arrays_at(address)
+    if _is_small(address, n_batch):
+        for b in range(n_batch):
+            _add_children(address, b)
+        _lead(region, address, scratch_address, SPLIT_NODE, n_batch)
+        _choose_splits(address, n_batch)
+        return 0
     for b in range(n_batch):
         _do(address, scratch_address, MARK, b)
     _divide_rows(region, address, scratch_address, n_batch)
@@ -353,7 +356,7 @@ def _split_batch(region, address, scratch_address, n_batch):  # type: ignore[no-
         _lead(region, address, scratch_address, SUM, n_batch)
     else:
         for b in range(n_batch):
-            _divide_masses(address, b)
+            divide_masses(address, b)
     n_siblings = 0
     for b in range(n_batch):
         added, sibling = fit.tree.siblings[b].added, fit.tree.siblings[b].subtracted

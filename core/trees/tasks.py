@@ -21,11 +21,20 @@ from .records import (
     RESCALE,
     ROUND,
     ROUTE,
+    SPLIT_NODE,
     STEP,
     SUM,
     arrays_at,
 )
-from .splitting import BY_SUBSET, GRADIENT, MASS_RTOL, find_split, mark_codes, take_criterion
+from .splitting import (
+    BY_SUBSET,
+    GRADIENT,
+    MASS_RTOL,
+    find_split,
+    mark_codes,
+    take_criterion,
+    unpack_masses,
+)
 
 # Rows of a run whose weights are summed up: the sums of runs are added in order.
 SUMMED_ROWS = 1 << 15
@@ -207,6 +216,63 @@ def _mark(address, t, scratch_address):  # type: ignore[no-untyped-def]
         fit.tree.subsets[number] = above
 
 
+@numba.njit(**INNER)
+def divide_masses(address, b):  # type: ignore[no-untyped-def]
+    """Write the class weights of both children of node b of the batch, from its histogram."""
+    fit = arrays_at(address)
+    parent = fit.tree.nodes[fit.tree.batch[b]]
+    split, is_above = fit.tree.node_splits[fit.tree.batch[b]], fit.tree.above[b]
+    group = fit.codes.groups[split.group]
+    histogram, first = fit.sums.histograms[parent.histogram], group.first_cell + split.lane
+    above, below = fit.tree.nodes[parent.above], fit.tree.nodes[parent.below]
+    cells_above = cells_below = np.int64(0)
+    for code in range(group.n_codes):
+        cell = histogram[first + LANES * code]
+        cells_above += cell if is_above[code] else 0
+        cells_below += 0 if is_above[code] else cell
+    criterion = fit.criterion[0]
+    above.positive, above.negative = unpack_masses(cells_above, criterion)
+    below.positive, below.negative = unpack_masses(cells_below, criterion)
+
+
+@numba.njit(**INNER)
+def place_children(address, b, middle):  # type: ignore[no-untyped-def]
+    """Give the rows of node b of the batch to its children: those before `middle` of the list to the one above.
+
+    The children become siblings. The smaller one has the new histogram, the other that of the parent.
+    """
+    fit = arrays_at(address)
+    parent, siblings = fit.tree.nodes[fit.tree.batch[b]], fit.tree.siblings[b]
+    above, below = fit.tree.nodes[parent.above], fit.tree.nodes[parent.below]
+    above.start, above.stop = parent.start, middle
+    below.start, below.stop = middle, parent.stop
+    siblings.added, siblings.subtracted = parent.above, parent.below
+    if middle - parent.start >= parent.stop - middle:
+        siblings.added, siblings.subtracted = parent.below, parent.above
+        above.histogram, below.histogram = below.histogram, above.histogram
+
+
+@numba.njit(**INNER)
+def _split_node(address, b, scratch_address):  # type: ignore[no-untyped-def]
+    """Split node b of the batch, and find the best splits of its children by each column group."""
+    fit = arrays_at(address)
+    node, run, siblings = fit.tree.nodes[fit.tree.batch[b]], fit.tree.runs[b], fit.tree.siblings[b]
+    _mark(address, b, scratch_address)
+    run.item, run.start, run.stop, run.above = b, node.start, node.stop, -1
+    _partition(address, b)
+    place_children(address, b, node.start + run.n_above)
+    divide_masses(address, b)
+    siblings.n_runs, siblings.is_summed = 1, may_be_split(address, siblings.added)
+    is_end = not (siblings.is_summed or may_be_split(address, siblings.subtracted))
+    for g in range(len(fit.codes.groups)):
+        if is_end:
+            fit.tree.group_splits[2 * b, g].lane = fit.tree.group_splits[2 * b + 1, g].lane = -1
+        else:
+            _sum_rows(address, b, g)
+            _subtract(address, b, g)
+            _find_splits(address, b, g, scratch_address)
+
+
 @kernel(numba.void(numba.int64, numba.int64, numba.int64), by_address=True)
 def run_task(address, scratch_address, t):  # type: ignore[no-untyped-def]
     """Run task t of the current phase."""
@@ -219,6 +285,8 @@ def run_task(address, scratch_address, t):  # type: ignore[no-untyped-def]
         _subtract(address, p, g)
         if phase != BUILD:
             _find_splits(address, p, g, scratch_address)
+    elif phase == SPLIT_NODE:
+        _split_node(address, t, scratch_address)
     elif phase == MARK:
         _mark(address, t, scratch_address)
     elif phase == PARTITION:
