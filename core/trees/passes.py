@@ -109,8 +109,7 @@ def round_run(address, t):  # type: ignore[no-untyped-def]
     nearest, key = settings.rounds_to_nearest != 0, ~progress.key  # not that of the draw
     middle = find_first(rows, start, stop, settings.n_positives)
     if nearest and progress.threshold == 0.0 and progress.n_cells == 0:  # all rows, in order
-        given = weights, settings.n_weights, start, middle, stop, scales, units
-        round_all_weights(*given)
+        round_all_weights(weights, settings.n_weights, start, middle, stop, scales, units)
         return
     after, after_negatives = settings.positives_offset, settings.negatives_offset
     given = progress.threshold, scales, nearest, key, after, units
