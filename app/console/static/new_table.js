@@ -55,12 +55,12 @@ function prepare(form) {
 
   // Have the head checked. What the service suggests for the label is tried at once: it is asked about below.
   async function read(tried = {}) {
-    const mine = ++turn, body = fields_of(form, head.file);
+    const mine = ++turn, body = fields_of(form, head.file), named = field("label").value;
     body.delete("positive");
     for (const [name, value] of Object.entries(tried)) body.set(name, value);
     let found;
     try { found = await check(form, body); } catch { found = { ok: false, answer: { title: "The file could not be checked", detail: "The connection was lost." } }; }
-    if (mine !== turn) return;  // there is a newer question
+    if (mine !== turn || field("label").value !== named) return;  // there is a newer question, or a label is being typed
     const { ok, answer } = found, rows = head.whole ? "the file" : `the first ${size(head.file.size)}`;
     if (answer.status === 415) { show_nothing(false); return; }
     if (head.whole && answer.code === "too_large") { show_nothing(true); return; }
