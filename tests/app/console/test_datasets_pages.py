@@ -929,6 +929,38 @@ def test_what_cannot_be_read_again_is_said(
     sentences(alert(refused.text))
 
 
+def test_a_late_answer_of_a_check_keeps_a_label_that_is_typed(
+    service: Service, visit: Callable[..., Any], tmp_path: Any
+) -> None:
+    """Typing is no change yet, so the check of the chosen file is still the newest one."""
+    file = tmp_path / "people.csv"
+    file.write_text(
+        "word,sick\n" + "".join(f"{'yes' if n % 3 else 'no'},{n % 2}\n" for n in range(30))
+    )
+    window = visit(service)
+    page = window.sign_in(service.key())
+    window.open("/console/datasets/new")
+    waiting: list[Any] = []
+
+    def hold(route: Any) -> None:
+        waiting.append(route)
+
+    page.route(re.compile("/validate$"), hold)
+    page.set_input_files("#file", file)
+    label = page.get_by_label("Label", exact=True)
+    while not waiting:
+        page.evaluate("() => new Promise(requestAnimationFrame)")
+    label.press_sequentially("word")
+    with page.expect_response(re.compile("/validate$")):
+        waiting[0].continue_()
+    page.unroute(re.compile("/validate$"))
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    assert label.input_value() == "word"
+    label.blur()
+    page.get_by_role("region", name="Which rows are positive?").get_by_label("yes").wait_for()
+    window.check()
+
+
 def test_a_file_is_dropped_checked_and_uploaded_in_a_browser(
     service: Service, visit: Callable[..., Any], tmp_path: Any
 ) -> None:
