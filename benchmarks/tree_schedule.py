@@ -1,10 +1,10 @@
 """A model of boosted trees on more threads: `python -m benchmarks.tree_schedule`.
 
-The tasks of a real fit on one thread are recorded, with their times and with as many leaves split at once as the
-threads of the model would split. Then each phase is dealt to the threads as `core.trees.schedule` does: whoever is free
-takes the next task, and all wait for the last one. What lies between phases stays as it is, and binning, before the
-first round, is left out. So this is a model and not
-a measurement: caches and memory are those of one thread, and a barrier costs what `--barrier` says.
+The tasks of a real fit are recorded on one thread with their durations; as many leaves are split at once as with the
+modelled number of threads. Then the tasks of each phase are scheduled as by `core.trees.schedule`: an idle thread takes
+the next task, and all threads wait for the last one. The time between phases is serial, and binning is not included.
+This is a model, not a measurement: caches and memory bandwidth are those of one thread. `--barrier` sets how long a
+barrier takes.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def record_fit(data: Data, leaves: int, rounds: int, threads: int) -> tuple[Any,
     return tasks, float(tasks[-1, STOP] - tasks[0, START]), cycles / seconds
 
 
-def deal(durations: list[float], threads: int) -> float:
+def schedule(durations: list[float], threads: int) -> float:
     """Return when the last of these tasks ends, if each thread takes the next one as soon as it is free."""
     free = [0.0] * threads
     for duration in durations:
@@ -150,7 +150,7 @@ def model(tasks: Any, cycles: float, threads: int, barrier: float) -> tuple[floa
         before = phase, t
     serial = cycles - sum(map(sum, phases))
     waiting = barrier * len(phases) if threads > 1 else 0.0
-    return serial + waiting + sum(deal(each, threads) for each in phases), len(phases), serial
+    return serial + waiting + sum(schedule(each, threads) for each in phases), len(phases), serial
 
 
 def main() -> None:

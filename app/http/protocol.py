@@ -33,8 +33,8 @@ SINK = "rankwright.sink"
 """Key in the ASGI scope of the request's `BodySink`."""
 MESSAGE_BYTES = 1 << 18
 MESSAGE_SECONDS = 0.02
-"""A message with a part of a body in a `BodySink` has so many bytes, or fewer after so many seconds: a message costs
-the layers of the application more than its bytes.
+"""Size of the messages in which an application gets a body from its `BodySink`, and how long it waits for a smaller
+one. Each message passes through all middleware, which takes longer than copying its bytes.
 """
 
 

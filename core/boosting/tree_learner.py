@@ -188,7 +188,10 @@ class TreeLearner(WeakLearner):
         return loss
 
     def _start_draws(self, number: int) -> None:
-        """Make the next draws those of a round, whatever was drawn before: a tenth of the time of a new generator."""
+        """Set the generator to the state of a round, whatever was drawn before.
+
+        A new generator would take ten times as long.
+        """
         self._first_state["state"]["key"][1] = number
         self._random_bits.state = self._first_state
 

@@ -137,8 +137,8 @@ _HALF, _LOW_HALF = 32, (1 << 32) - 1
 # How often a thread without a task looks for one before it gives up its core between looks: some fifty microseconds.
 SPINS = 20_000
 # How often a worker then sleeps and looks before it ends: some two milliseconds.
-NAPS = 20
-NAP_MICROSECONDS = 50
+SLEEPS = 20
+SLEEP_MICROSECONDS = 50
 
 
 def open_region() -> Region:
@@ -277,15 +277,15 @@ def yield_core(typing_context):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def nap(typing_context):  # type: ignore[no-untyped-def]
-    """Sleep for `NAP_MICROSECONDS` and what the system adds (POSIX's usleep)."""
+def sleep_briefly(typing_context):  # type: ignore[no-untyped-def]
+    """Sleep for `SLEEP_MICROSECONDS` and what the system adds (POSIX's usleep)."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         number = llvmlite.ir.IntType(32)
         usleep = cgutils.get_or_insert_function(
             builder.module, llvmlite.ir.FunctionType(number, [number]), "usleep"
         )
-        builder.call(usleep, [number(NAP_MICROSECONDS)])
+        builder.call(usleep, [number(SLEEP_MICROSECONDS)])
         return context.get_dummy_value()
 
     return numba.types.void(), generate

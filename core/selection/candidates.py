@@ -63,7 +63,7 @@ CROSSES = 30
 """Crosses of a candidate that has some, at most: the number that was measured (docs/benchmarks.md)."""
 
 COMMON_PARAMETERS = ("random_state", "monotone")
-"""Parameters that a trial adds to those of its candidate."""
+"""Parameters that every trial sets besides its candidate's own."""
 RUN_PARAMETERS = ("n_rounds", "learning_rate", *COMMON_PARAMETERS)
 """The same for boosted trees, whose rounds and learning rate follow from the time left."""
 
@@ -392,7 +392,7 @@ def mutate(
 def others(window: tuple[float, float], n_rows: float = 0.0) -> list[Candidate]:
     """Return the candidates of the other families, with this window where an algorithm has one.
 
-    Left out are those that take too much memory for so many rows.
+    Candidates that need too much memory for `n_rows` rows are omitted.
     """
     candidates = []
     for each in _TABLE["families"]:

@@ -14,16 +14,16 @@ import numba
 import numpy as np
 
 from core.coding.threads import (
-    NAPS,
     REGION_TYPE,
+    SLEEPS,
     SPINS,
     address_of,
     atomic_add,
     atomic_load,
     call_at,
     keep_alive,
-    nap,
     publish,
+    sleep_briefly,
     take_task,
     wait_for_all,
 )
@@ -85,12 +85,12 @@ def _work(region, address, scratch_address):  # type: ignore[no-untyped-def]
     """Run tasks of the phases that another thread leads, until there are none."""
     run_task = arrays_at(address).settings[0].run_task
     idle = 0
-    while idle < SPINS + NAPS and atomic_load(region.ended) == 0:
+    while idle < SPINS + SLEEPS and atomic_load(region.ended) == 0:
         t = take_task(region)
         if t < 0:
             idle += 1
             if idle > SPINS:
-                nap()
+                sleep_briefly()
             continue
         idle = 0
         if call_at(run_task, address, scratch_address, t):
@@ -339,8 +339,8 @@ def _is_small(address, n_batch):  # type: ignore[no-untyped-def]
 def _split_batch(region, address, scratch_address, n_batch):  # type: ignore[no-untyped-def]
     """Split the nodes of the batch, register their children as siblings, and return the number of sibling pairs.
 
-    Two children are left out if neither may be split. None is returned if all nodes have few rows: the splits of their
-    children are then chosen already.
+    Two children are left out if neither may be split. If one task per node is enough, the number is 0: the best splits
+    of the children are then chosen already.
     """
     fit = arrays_at(address)
     if _is_small(address, n_batch):

@@ -237,9 +237,9 @@ def divide_masses(address, b):  # type: ignore[no-untyped-def]
 
 @numba.njit(**INNER)
 def place_children(address, b, middle):  # type: ignore[no-untyped-def]
-    """Give the rows of node b of the batch to its children: those before `middle` of the list to the one above.
+    """Assign the listed rows of node b of the batch to its children: those before `middle` to `above`.
 
-    The children become siblings. The smaller one has the new histogram, the other that of the parent.
+    The children become siblings. The smaller one gets the new histogram, the other one reuses the parent's.
     """
     fit = arrays_at(address)
     parent, siblings = fit.tree.nodes[fit.tree.batch[b]], fit.tree.siblings[b]
