@@ -712,6 +712,60 @@ class StoredMemo(TypedDict):
 
 
 @described
+class Exploration(TypedDict):
+    """Rows that are reviewed at random, so that the outcomes of the others can be estimated."""
+
+    of: Literal["unflagged", "flagged"]
+    """Rows to draw from."""
+    rate: float
+    """Fraction of these rows that is drawn."""
+
+
+@described
+class OutcomeRule(TypedDict):
+    """How outcomes are attributed to decisions, and when a decision without an outcome is mature."""
+
+    horizon_days: float
+    """Days after a decision at which its outcome counts as final."""
+    silence: Literal["negative"] | None
+    """What a decision without an outcome is at the horizon. Null: unknown."""
+    attribute: Literal["last_before_event", "first_before_event", "all_before_event"]
+    """Decisions of an entity that an outcome without a decision id belongs to."""
+
+
+@described
+class MonitorSettings(TypedDict):
+    """The scheduled tests of an alias."""
+
+    period: Literal["day", "week", "month"]
+    """Length of a period. A test is made at the end of each."""
+    alpha: float
+    """Probability of a false alarm within a year, of all families together."""
+    tolerance: dict[str, float]
+    """Differences from the validation, by metric, up to which nothing is wrong."""
+
+
+@described
+class StoredFeedback(TypedDict):
+    """What is recorded of the decisions that are made with an alias, and what is done with it."""
+
+    keep: float
+    """Fraction of the decisions that is recorded."""
+    features: list[str] | None
+    """Features that are recorded with each decision. Null: all."""
+    days: int
+    """Days after which decisions are deleted."""
+    explore: Exploration | None
+    """Rows to review at random. Null: none."""
+    outcome: OutcomeRule
+    """Attribution and maturity of outcomes."""
+    shadow: str | None
+    """Model whose scores of the same rows are compared. Null: none."""
+    monitor: MonitorSettings | None
+    """Scheduled tests. Null: none."""
+
+
+@described
 class EvidenceFile(TypedDict):
     """A file of the evidence that an alias was moved on."""
 

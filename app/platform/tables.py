@@ -65,6 +65,7 @@ from app.platform.documents import (
     ProxyTest,
     Reliability,
     Search,
+    StoredFeedback,
     StoredGuarantee,
     StoredMemo,
     StoredReasonEntry,
@@ -1092,6 +1093,132 @@ class SavedView(Owned):
     query: Mapped[str]
     author: Mapped[str | None]
     saved_at: Mapped[float]
+
+
+class AliasFeedback(Owned):
+    """A revision of the feedback settings of an alias; `revision` is its ETag. The newest applies.
+
+    The revisions outlive the alias and the models, because each decision names the one that it was made under.
+    """
+
+    __tablename__ = "alias_feedback"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    alias: Mapped[str] = mapped_column(primary_key=True)
+    revision: Mapped[int] = mapped_column(primary_key=True)
+    settings: Mapped[Document[StoredFeedback] | None]
+    """Null: decisions are not recorded."""
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
+    at: Mapped[float]
+
+
+class DecisionSegment(Owned):
+    """A sealed file of decisions of one alias, in the order of their sequence numbers. The rows are in Parquet.
+
+    A log (`log_id`) is what one process wrote; it numbers its decisions without gaps. `lost` are those with numbers
+    from `first_sequence` to `last_sequence` that the file lacks, because the log was full or its process was killed.
+    """
+
+    __tablename__ = "decision_segments"
+    __table_args__ = (
+        UniqueConstraint("log_id", "first_sequence"),
+        Index(None, "owner", "name", "alias", "first_at"),
+        Index(None, "owner", "sealed_at", "id"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    name: Mapped[str]
+    alias: Mapped[str]
+    log_id: Mapped[str]
+    first_sequence: Mapped[int]
+    last_sequence: Mapped[int]
+    origin: Mapped[str]
+    """`score`, `batch` or `backfill`."""
+    first_at: Mapped[float]
+    last_at: Mapped[float]
+    rows: Mapped[int]
+    lost: Mapped[int]
+    segment_key: Mapped[str] = mapped_column(index=True)
+    segment_bytes: Mapped[int]
+    sealed_at: Mapped[float]
+
+
+class OutcomeSegment(Owned):
+    """A file of outcomes, as they were received. Outcomes name a decision or an entity, and are attributed when they
+    are read, because the decision may be recorded later.
+    """
+
+    __tablename__ = "outcome_segments"
+    __table_args__ = (Index(None, "owner", "received_at", "id"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    rows: Mapped[int]
+    first_known_at: Mapped[float]
+    last_known_at: Mapped[float]
+    segment_key: Mapped[str] = mapped_column(index=True)
+    segment_bytes: Mapped[int]
+    received_at: Mapped[float]
+
+
+class MonitorLook(Owned):
+    """A scheduled test of one family of metrics at the end of a period, and the error probability that it used."""
+
+    __tablename__ = "monitor_looks"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    alias: Mapped[str] = mapped_column(primary_key=True)
+    family: Mapped[str] = mapped_column(primary_key=True)
+    period_start: Mapped[float] = mapped_column(primary_key=True)
+    period_end: Mapped[float]
+    revision: Mapped[int]
+    """Revision of the feedback settings."""
+    found: Mapped[Json]
+    looked_at: Mapped[float]
+
+
+class Alarm(Owned):
+    """An alarm of the monitor. A person acknowledges it with a reason."""
+
+    __tablename__ = "alarms"
+    __table_args__ = (Index(None, "owner", "raised_at", "id"),)
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    name: Mapped[str]
+    alias: Mapped[str]
+    family: Mapped[str]
+    period_start: Mapped[float]
+    found: Mapped[Json]
+    raised_at: Mapped[float]
+    acknowledged_at: Mapped[float | None]
+    reason: Mapped[str | None]
+    reference: Mapped[str | None]
+    """`keep` or `renew`: whether the monitor goes on with the same validation rows."""
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None]
+
+
+class Erasure(Owned):
+    """A request to erase all decisions and outcomes of an entity. `entity_id` is null once it is done."""
+
+    __tablename__ = "erasures"
+    __table_args__ = (Index(None, "owner", "requested_at", "id"), Index(None, "done_at", "due_at"))
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    entity_id: Mapped[str | None]
+    requested_at: Mapped[float]
+    due_at: Mapped[float]
+    done_at: Mapped[float | None]
+    erased: Mapped[Json | None]
+    """Numbers of rows, by kind of file."""
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None]
 
 
 class ModelOutOfFold(Base):
