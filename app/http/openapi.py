@@ -63,7 +63,7 @@ INFO: dict[str, Any] = {
         {"name": "scoring", "description": "Score, rank and explain rows."},
         {
             "name": "feedback",
-            "description": "Record decisions of an alias, and what happened afterwards.",
+            "description": "Record decisions and outcomes, and monitor whether a model is still right.",
         },
         {
             "name": "overview",

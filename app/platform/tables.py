@@ -1147,8 +1147,10 @@ class DecisionSegment(Owned):
 
 
 class OutcomeSegment(Owned):
-    """A file of outcomes, as they were received. Outcomes name a decision or an entity, and are attributed when they
-    are read, because the decision may be recorded later.
+    """Outcomes as they were received: a Parquet file, or the content of a small request until it is compacted into one.
+
+    Outcomes name a decision or an entity, and are attributed when they are read, because the decision may be recorded
+    later.
     """
 
     __tablename__ = "outcome_segments"
@@ -1159,8 +1161,10 @@ class OutcomeSegment(Owned):
     rows: Mapped[int]
     first_known_at: Mapped[float]
     last_known_at: Mapped[float]
-    segment_key: Mapped[str] = mapped_column(index=True)
-    segment_bytes: Mapped[int]
+    segment_key: Mapped[str | None] = mapped_column(index=True)
+    segment_bytes: Mapped[int | None]
+    content: Mapped[bytes | None]
+    """The rows of a small request as JSON, so that it needs no file. Null: they are in the file."""
     received_at: Mapped[float]
 
 
