@@ -204,3 +204,41 @@ def end_erasure(session: Session, owner: str, each: OpenErasure, erased: Json) -
     session.execute(
         update(Erasure).where(Erasure.readable_by(owner), Erasure.id == each.id).values(**values)
     )
+
+
+class AliasSegment(NamedTuple):
+    """A segment of decisions of one alias: when its first decision was made, its rows, and the decisions it lacks."""
+
+    key: str
+    first_at: float
+    rows: int
+    lost: int
+
+
+def alias_segments(
+    session: Session, owner: str, name: str, alias: str, *, since: float, until: float
+) -> list[AliasSegment]:
+    """Return the segments with decisions of an alias from `since` to `until`, oldest first."""
+    columns = DecisionSegment.__table__.c
+    statement = (
+        select(columns.segment_key, columns.first_at, columns.rows, columns.lost)
+        .where(
+            DecisionSegment.readable_by(owner),
+            DecisionSegment.name == name,
+            DecisionSegment.alias == alias,
+            DecisionSegment.last_at >= since,
+            DecisionSegment.first_at <= until,
+        )
+        .order_by(DecisionSegment.first_at, DecisionSegment.id)
+    )
+    return [AliasSegment(*row) for row in session.execute(statement)]
+
+
+def values_of_models(
+    session: Session, owner: str, name: str
+) -> dict[str, tuple[str | None, str | None]]:
+    """Return the positive and the negative label value of each model of a name, also of those in the trash."""
+    statement = select(Model.id, Model.positive, Model.negative).where(
+        Model.belongs_to(owner), Model.name == name
+    )
+    return {row.id: (row.positive, row.negative) for row in session.execute(statement)}
