@@ -20,6 +20,7 @@ from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
 from app.feedback import endpoints as feedback
+from app.feedback import erasure_endpoints as erasures
 from app.feedback import outcome_endpoints as outcomes
 from app.feedback.known import KnownRows
 from app.feedback.log import FOLDER, DecisionLog
@@ -163,6 +164,7 @@ def create_app(settings: Settings) -> Service:
         scores.router,
         batch_scores.router,
         outcomes.router,
+        erasures.router,
         inference.router,
         inference.invocations_router,
         trash.router,
