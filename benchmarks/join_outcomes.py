@@ -87,7 +87,7 @@ def write(folder: Path, n_decisions: int, n_outcomes: int) -> None:
         "event_at": event,
         "known_at": known,
     }
-    pq.write_table(as_table(OWNER, Outcomes(**outcomes), YEAR), folder / "outcomes.parquet")
+    pq.write_table(as_table(OWNER, [(Outcomes(**outcomes), YEAR)]), folder / "outcomes.parquet")
     (folder / "blobs.json").write_text(json.dumps(made))
 
 
