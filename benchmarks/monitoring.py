@@ -46,7 +46,7 @@ NEVER = 99.0
 PATHS = (
     1 << 13
 )  # each trial has critical values of its own: those of the service are simulated more exactly
-FEW = {"2,000": (2_000, {}), "8,000": (8_000, {})}
+FEW: dict[str, tuple[int, dict[str, float]]] = {"2,000": (2_000, {}), "8,000": (8_000, {})}
 
 
 def quartiles(weeks: Sequence[float]) -> str:
@@ -69,6 +69,18 @@ def scores_of(validation: Measurement, periods: Sequence[Measurement]) -> np.nda
     )
 
 
+def raised(
+    validation: Measurement, periods: Sequence[Measurement], alpha: float, tolerance: float = 0.0
+) -> bool:
+    found = monitor_windows(validation, periods, planned=WEEKS, alpha=alpha, tolerance=tolerance)
+    return found.alarm is not None
+
+
+def changing(before: float, after: float) -> Callable[[int], float]:
+    """Return a metric by week that changes once."""
+    return lambda week: after if week > BEGINS else before
+
+
 def windows(trials: int, chosen: Sequence[str]) -> Iterator[str]:
     """Yield the rows of the table of the window monitor."""
     yield "| design | α .05 | α .02 | Bonferroni | uncorrected | delay | Bonferroni's delay |"
@@ -80,21 +92,19 @@ def windows(trials: int, chosen: Sequence[str]) -> Iterator[str]:
         for trial in range(trials):
             validation, periods = design.run(np.random.default_rng([31, trial]))
             z = scores_of(validation, periods)
-            false += [
-                *(
-                    monitor_windows(validation, periods, planned=WEEKS, alpha=alpha).alarm
-                    is not None
-                    for alpha in (0.05, 0.02)
-                ),
-                (z > weekly).any(),
-                (z > plain).any(),
-            ]
+            false += np.array(
+                [
+                    *(raised(validation, periods, alpha) for alpha in (0.05, 0.02)),
+                    (z > weekly).any(),
+                    (z > plain).any(),
+                ]
+            )
             if trial % 4:
                 continue
             low = 0.97 if design.area > 0.9 else design.area - 0.05
             validation, periods = design.run(
                 np.random.default_rng([32, trial]),
-                area_in=lambda week, low=low, usual=design.area: low if week > BEGINS else usual,
+                area_in=changing(design.area, low),
             )
             alarm = monitor_windows(validation, periods, planned=WEEKS, alpha=0.05).alarm
             z = scores_of(validation, periods)
@@ -124,15 +134,9 @@ def effects(trials: int, chosen: Sequence[str]) -> Iterator[str]:
             for _ in range(WEEKS):
                 level.append(0.5 * level[-1] + math.sqrt(0.75) * deviation * rng.normal())
             validation, periods = Design().run(
-                rng, area_in=lambda week, level=level: 0.8 + level[week]
+                rng, area_in=[0.8 + each for each in level].__getitem__
             )
-            false += [
-                monitor_windows(
-                    validation, periods, planned=WEEKS, alpha=0.05, tolerance=each
-                ).alarm
-                is not None
-                for each in tolerances
-            ]
+            false += np.array([raised(validation, periods, 0.05, each) for each in tolerances])
         yield f"| {deviation:g} | " + " | ".join(percent(each) for each in false / trials) + " |"
 
 
@@ -147,7 +151,8 @@ def weighted(trials: int, chosen: Sequence[str]) -> Iterator[str]:
     for name in [each for each in every if not chosen or each in chosen]:
         n, options = every[name]
         inside: dict[str, list[bool]] = {"auc": [], "recall": [], "precision": [], "miss_rate": []}
-        explored, naive, covers, truth = [], [], [], {}
+        explored, naive, covers = [], [], []
+        truth: dict[str, float] = {}
         for trial in range(trials):
             rows, truth = decisions(n, 5000 + trial, **options)
             found = metrics_of(rows)
@@ -220,15 +225,15 @@ def betting(trials: int, chosen: Sequence[str]) -> Iterator[str]:
                 p, y, period, planned=WEEKS, alpha=0.05, tolerance=tolerance
             )
             false.append(found.alarm is not None)
-        delays = []
+        shown = []
         for change in changes:
             late = []
             for _ in range(max(1, trials // 16)):
                 p, y, period = stream(rng, n, 30, after=BEGINS, **change)
                 found = monitor_calibration(p, y, period, planned=WEEKS, tolerance=tolerance)
                 late.append(alarm_week(found, BEGINS))
-            delays.append(quartiles(late))
-        yield f"| {n:,}, {tolerance:g} | {percent(np.mean(false))} | " + " | ".join(delays) + " |"
+            shown.append(quartiles(late))
+        yield f"| {n:,}, {tolerance:g} | {percent(np.mean(false))} | " + " | ".join(shown) + " |"
 
 
 def peeks(y: np.ndarray, champion: np.ndarray, challenger: np.ndarray, period: np.ndarray) -> bool:
