@@ -314,7 +314,6 @@ def main() -> None:
 def _simulate(paths: int) -> None:
     """Set the number of paths of the window monitor."""
     window.N_PATHS = paths
-    window._draws.cache_clear()
     window._critical_values.cache_clear()
 
 

@@ -148,10 +148,8 @@ def test_a_tolerance_raises_the_fall_that_is_needed() -> None:
 def few_paths(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each stream of a simulation has variances, and so critical values, of its own."""
     monkeypatch.setattr(window, "N_PATHS", 1 << 12)
-    window._draws.cache_clear()
     window._critical_values.cache_clear()
     yield
-    window._draws.cache_clear()
     window._critical_values.cache_clear()
 
 
@@ -271,6 +269,22 @@ def test_measurements_are_those_of_the_metrics() -> None:
         totals = ClassTotals.of_counts(int(y.sum()), int((~y).sum()))
         stored = measure_on_stored_curve(curve, totals, name)
         assert (stored.value, stored.variance) == pytest.approx((whole.value, whole.variance))
+
+
+def test_periods_are_merged_by_their_effective_rows() -> None:
+    """40 positives of weight 10 beside 40 of weight 1 count as 48 of equal weight; 4 twins are one unit."""
+    y = np.tile(np.repeat([True, False], [80, 800]), 3)
+    scores = np.random.default_rng(0).normal(size=y.size) + y
+    period = np.repeat([1, 2, 3], 880)
+    weight = np.where(y & (np.arange(y.size) % 2 == 0), 10.0, 1.0)
+    looks = measure_periods(y, scores, period, sample_weight=weight)
+    assert [(look.first, look.last) for look in looks] == [(1, 2)]
+    assert looks[0].positives == pytest.approx((80 * 11) ** 2 / (80 * 101))
+    twins = measure_periods(y, scores, period, group=np.arange(y.size) // 4)
+    assert [(look.first, look.last, look.positives) for look in twins] == [(1, 3, 60.0)]
+    assert monitor_windows(VALIDATION, looks, **PLAN).looks
+    nothing = measure_periods(y, scores, period, sample_weight=np.where(y, 0.0, 1.0))
+    assert nothing == []
 
 
 def test_perfect_periods_have_a_variance() -> None:
