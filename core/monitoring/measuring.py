@@ -385,6 +385,16 @@ def labels_and_periods(
     return positive, number.astype(np.intp)
 
 
+def column(name: str, values: ArrayLike, like: str, length: int) -> FloatArray:
+    """Return a vector as float64; InvalidData if it is not finite, or has not one value for each one of `like`."""
+    vector = finite_vector(name, values)
+    if vector.size != length:
+        raise InvalidData(
+            f"{name} must have one value for each of the {length} values of {like}, got {vector.size}"
+        )
+    return vector
+
+
 def check_booleans(name: str, values: FloatArray) -> NDArray[np.bool_]:
     """Return values of 0 and 1 as booleans; InvalidData if there are others."""
     wrong = (values != 0.0) & (values != 1.0)

@@ -41,7 +41,7 @@ from core.errors import InvalidParameter
 from core.metrics.functionals.base import METRICS, Metric
 from core.metrics.groups import finite_vector, inner
 from core.metrics.measuring import estimate_metrics
-from core.monitoring.measuring import check_alpha, check_booleans, rows_by_look
+from core.monitoring.measuring import check_alpha, check_booleans, column, rows_by_look
 
 _MOST = 1e15  # further rows: more is "never"
 
@@ -326,7 +326,7 @@ def swap_set(
     first = finite_vector("champion_flag", champion_flag)
     old = check_booleans("champion_flag", first)
     new, y, seen = (
-        check_booleans(name, finite_vector(name, values, old.size))
+        check_booleans(name, column(name, values, "champion_flag", old.size))
         for name, values in (
             ("challenger_flag", challenger_flag),
             ("positive", positive),
