@@ -37,11 +37,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 
-from core.errors import InvalidData, InvalidParameter
+from core.errors import InvalidParameter
 from core.metrics.functionals.base import METRICS, Metric
-from core.metrics.groups import check_rows, finite_vector, inner
+from core.metrics.groups import finite_vector, inner
 from core.metrics.measuring import estimate_metrics
-from core.monitoring.measuring import check_alpha, check_booleans, labels_and_periods, looks_of
+from core.monitoring.measuring import check_alpha, check_booleans, column, rows_by_look
 
 _MOST = 1e15  # further rows: more is "never"
 
@@ -149,30 +149,16 @@ def compare_by_period(
     if not 0.0 < tolerance < math.inf:
         raise InvalidParameter(f"tolerance must be positive and finite, got {tolerance}")
     chosen = METRICS.find(metric) if isinstance(metric, str) else metric
-    if np.size(y) == 0:
-        return []
-    positive, number = labels_and_periods(y, period)
-    n = positive.size
-    scores = {
-        "champion": finite_vector("champion", champion, n),
-        "challenger": finite_vector("challenger", challenger, n),
-    }
-    weight = None if sample_weight is None else finite_vector("sample_weight", sample_weight, n)
-    units = None if group is None else np.asarray(group)
-    if units is not None and units.shape != (n,):
-        raise InvalidData(
-            f"group must have one value for each of the {n} rows of y, got {units.shape}"
-        )
     sequence: _Sequence | None = None
     looks: list[PairedLook] = []
-    for first, last in looks_of(positive, number):
-        inside = (number >= first) & (number <= last)
-        rows = check_rows(
-            positive[inside],
-            {name: values[inside] for name, values in scores.items()},
-            None if weight is None else weight[inside],
-            None if units is None else units[inside],
-        )
+    n_rows = n_positives = 0
+    for _, last, rows in rows_by_look(
+        y,
+        {"champion": champion, "challenger": challenger},
+        period,
+        sample_weight=sample_weight,
+        group=group,
+    ):
         estimates, (masses, _) = estimate_metrics(rows, [chosen])
         difference = float(estimates.values[1, 0] - estimates.values[0, 0])
         trials = chosen.trials(masses)
@@ -184,16 +170,9 @@ def compare_by_period(
         if sequence is None:
             sequence = _Sequence.of(trials * variance, trials, tolerance, alpha)
         sequence.add(trials, difference, variance)
-        seen = number <= last
-        looks.append(
-            _look(
-                sequence,
-                last,
-                int(np.count_nonzero(seen)),
-                int(np.count_nonzero(seen & positive)),
-                looks[-1] if looks else None,
-            )
-        )
+        n_rows += rows.positive.size
+        n_positives += int(np.count_nonzero(rows.positive))
+        looks.append(_look(sequence, last, n_rows, n_positives, looks[-1] if looks else None))
     return looks
 
 
@@ -347,7 +326,7 @@ def swap_set(
     first = finite_vector("champion_flag", champion_flag)
     old = check_booleans("champion_flag", first)
     new, y, seen = (
-        check_booleans(name, finite_vector(name, values, old.size))
+        check_booleans(name, column(name, values, "champion_flag", old.size))
         for name, values in (
             ("challenger_flag", challenger_flag),
             ("positive", positive),
