@@ -150,7 +150,7 @@ assert set(sys.modules) == before
     "package",
     [
         *("core", "core.boosting", "core.bounds", "core.explain", "core.kernels", "core.linear"),
-        *("core.metrics", "core.probability", "core.selection"),
+        *("core.metrics", "core.monitoring", "core.probability", "core.selection"),
     ],
 )
 def test_lazy_names_are_found(package: str) -> None:

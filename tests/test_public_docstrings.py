@@ -28,6 +28,7 @@ PACKAGES = (
     "core.bounds",
     "core.explain",
     "core.metrics",
+    "core.monitoring",
     "core.probability",
     "core.selection",
     "rankwright",

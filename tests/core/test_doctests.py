@@ -23,6 +23,7 @@ PACKAGES = (
     "core.explain",
     "core.martirank",
     "core.metrics",
+    "core.monitoring",
     "core.probability",
     "core.selection",
     "core.linear",

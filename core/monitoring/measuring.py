@@ -1,0 +1,351 @@
+"""The value of a metric in each period with its variance: what the monitors compare.
+
+A *period* (a week) is a cohort: the rows that were scored in it, once their outcomes are known. Periods are numbered
+from 1 in the order of the plan. A period with few positives has no reliable variance, so consecutive periods are merged
+until they have `MIN_POSITIVES` together; the last ones wait if they have fewer.
+
+The variance is DeLong's (or that of a partial area), mixed near 0 and 1 with the greatest one that fits, as in the
+intervals of `core.metrics`: a period whose rows are nearly all in order shows too small a variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics.curve import ClassTotals, RocCurve
+from core.metrics.estimates import EPSILON, effective_trials, mean_variance
+from core.metrics.functionals.area import WindowArea
+from core.metrics.functionals.base import METRICS, Masses, Metric, masses_on_curve
+from core.metrics.groups import EvaluatedRows, check_rows, finite_vector
+from core.metrics.measuring import estimate_metrics
+
+MIN_POSITIVES = 50
+"""Positives of a look, and negatives: with fewer, the estimated variance of an area is too uncertain for a test."""
+
+MAX_PERIODS = 400
+"""Periods of a plan: a year of days. The time of a monitor grows with their square."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The value of a metric on the rows of some consecutive periods, or on those of the validation.
+
+    Attributes
+    ----------
+    value : float in [0, 1]
+        The metric.
+    variance : float > 0
+        Sampling variance of the value.
+    positives, negatives : float > 0
+        Effective numbers of rows of each class (numbers of rows, if they are unweighted).
+    first, last : int
+        The periods that the rows are of, from 1; 0 for the validation.
+
+    Raises
+    ------
+    InvalidParameter
+        A field is out of range.
+
+    Examples
+    --------
+    >>> from core.monitoring import Measurement
+    >>> Measurement(value=0.8, variance=0.0001, positives=1000, negatives=9000).weight
+    1000.0
+    """
+
+    value: float
+    variance: float
+    positives: float
+    negatives: float
+    first: int = 0
+    last: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.value <= 1.0:
+            raise InvalidParameter(f"value must be in [0, 1], got {self.value}")
+        for name in ("variance", "positives", "negatives"):
+            number = getattr(self, name)
+            if not 0.0 < number < np.inf:
+                raise InvalidParameter(f"{name} must be positive and finite, got {number}")
+        if not 0 <= self.first <= self.last:
+            raise InvalidParameter(
+                f"first and last must be periods with 0 <= first <= last, got {self.first} and {self.last}"
+            )
+
+    @property
+    def weight(self) -> float:
+        """Weight in the mean over a window of periods: the rows of the scarcer class.
+
+        It does not depend on the variance, which is correlated with the value near 1.
+        """
+        return float(min(self.positives, self.negatives))
+
+
+def area_named(metric: str | WindowArea) -> WindowArea:
+    """Return the AUC or partial AUC with this name; InvalidParameter for other metrics."""
+    found = METRICS.find(metric) if isinstance(metric, str) else metric
+    if not isinstance(found, WindowArea):
+        raise InvalidParameter(
+            f"metric must be auc or pauc:fpr_min,fpr_max to be monitored, got {found.name}"
+        )
+    return found
+
+
+def measure_validation(
+    y: ArrayLike,
+    scores: ArrayLike,
+    metric: str | WindowArea = "auc",
+    *,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> Measurement:
+    """Measure the AUC or partial AUC of held-out rows, the reference of a monitor.
+
+    Parameters
+    ----------
+    y : array_like, shape (n_samples,)
+        Labels: two distinct values, of which the greater is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    metric : str or WindowArea
+        "auc", or a partial AUC such as "pauc:0,0.05".
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together.
+
+    Returns
+    -------
+    Measurement
+        Value and variance. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty.
+    InvalidParameter
+        The metric is no area.
+
+    Examples
+    --------
+    >>> from core.monitoring import measure_validation
+    >>> measure_validation([1, 1, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]).positives
+    3.0
+    """
+    rows = check_rows(y, {"scores": scores}, sample_weight, group)
+    return _measured(rows, area_named(metric), 0, 0)
+
+
+def measure_on_stored_curve(
+    curve: RocCurve, totals: ClassTotals, metric: str | WindowArea = "auc"
+) -> Measurement:
+    """Measure the AUC or partial AUC of a validation whose ROC curve is stored.
+
+    Parameters
+    ----------
+    curve : RocCurve
+        The curve. If points were left out of it, rows between two points count as tied.
+    totals : ClassTotals
+        Weights and effective numbers of rows of both classes.
+    metric : str or WindowArea
+        "auc", or a partial AUC such as "pauc:0,0.05".
+
+    Returns
+    -------
+    Measurement
+        Value and variance.
+
+    Raises
+    ------
+    InvalidParameter
+        The metric is no area.
+
+    Examples
+    --------
+    >>> from core.metrics import ClassTotals, roc_curve
+    >>> from core.monitoring import measure_on_stored_curve
+    >>> curve = roc_curve([1, 1, 0, 1, 0, 0], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4])
+    >>> round(measure_on_stored_curve(curve, ClassTotals.of_counts(3, 3)).value, 3)
+    0.889
+    """
+    area = area_named(metric)
+    masses = masses_on_curve(curve, totals)
+    value, *of_rows, _ = area.of(masses)
+    classes = zip(
+        of_rows, (masses.positive, masses.negative), masses.totals, masses.effective, strict=True
+    )
+    parts = [mean_variance(each, mass, mass * (total / e)) for each, mass, total, e in classes]
+    variance = None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
+    return Measurement(
+        value, variance_within_bounds(value, variance, masses, area), *masses.effective
+    )
+
+
+def merge_periods(
+    positives: Sequence[int], negatives: Sequence[int], min_rows: int = MIN_POSITIVES
+) -> list[tuple[int, int]]:
+    """Merge consecutive periods until each look has enough rows of both classes.
+
+    A period that was merged stays so when later ones are added: periods at the end that have too few rows wait.
+
+    Parameters
+    ----------
+    positives, negatives : sequence of int, length n_periods
+        Rows of each class in each period whose outcomes are known, the first period of the plan first.
+    min_rows : int
+        Rows of each class that a look needs.
+
+    Returns
+    -------
+    list of (int, int)
+        First and last period of each look, from 1.
+
+    Raises
+    ------
+    InvalidData
+        The sequences differ in length.
+
+    Examples
+    --------
+    >>> from core.monitoring import merge_periods
+    >>> merge_periods([70, 20, 10, 30, 60, 5], [900] * 6)
+    [(1, 1), (2, 4), (5, 5)]
+    """
+    if len(positives) != len(negatives):
+        raise InvalidData(
+            f"positives and negatives must have one value per period, got {len(positives)} and {len(negatives)}"
+        )
+    looks, first, counts = [], 1, (0, 0)
+    for period, (positive, negative) in enumerate(zip(positives, negatives, strict=True), start=1):
+        counts = counts[0] + positive, counts[1] + negative
+        if min(counts) >= min_rows:
+            looks.append((first, period))
+            first, counts = period + 1, (0, 0)
+    return looks
+
+
+def measure_periods(
+    y: ArrayLike,
+    scores: ArrayLike,
+    period: ArrayLike,
+    metric: str | WindowArea = "auc",
+    *,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> list[Measurement]:
+    """Measure the AUC or partial AUC of each period, merging periods with too few rows of a class.
+
+    Pass periods up to the last one that has matured. Rows whose outcome is unknown are left out by the caller.
+
+    Parameters
+    ----------
+    y : array_like of bool, shape (n_samples,)
+        Whether the row is positive.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    period : array_like of int, shape (n_samples,)
+        Number of the period in which the row was scored, from 1.
+    metric : str or WindowArea
+        "auc", or a partial AUC such as "pauc:0,0.05".
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights, such as 1 / propensity.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together. Groups are assumed independent between looks.
+
+    Returns
+    -------
+    list of Measurement
+        One per look, in the order of time; periods at the end with too few rows are left out.
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, or a value is not finite.
+    InvalidParameter
+        The metric is no area, or a period is not in 1 to 400.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.monitoring import measure_periods
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.random(3000) < 0.1
+    >>> looks = measure_periods(y, y + rng.normal(size=3000), np.repeat([1, 2, 3], 1000))
+    >>> [(look.first, look.last, look.negatives) for look in looks]
+    [(1, 1, 911.0), (2, 2, 879.0), (3, 3, 892.0)]
+    """
+    area = area_named(metric)
+    if np.size(y) == 0:
+        return []
+    positive, number = labels_and_periods(y, period)
+    every = {
+        "scores": finite_vector("scores", scores, positive.size),
+        **{
+            name: np.asarray(values)
+            for name, values in (("sample_weight", sample_weight), ("group", group))
+            if values is not None
+        },
+    }
+    found = []
+    for first, last in looks_of(positive, number):
+        inside = (number >= first) & (number <= last)
+        chosen = {name: values[inside] for name, values in every.items()}
+        rows = check_rows(
+            positive[inside],
+            {"scores": chosen["scores"]},
+            chosen.get("sample_weight"),
+            chosen.get("group"),
+        )
+        found.append(_measured(rows, area, first, last))
+    return found
+
+
+def labels_and_periods(
+    y: ArrayLike, period: ArrayLike
+) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Return checked labels as booleans, and the number of each row's period.
+
+    Unlike in `check_rows` one class may be missing: a period may have no positives yet.
+    """
+    labels = finite_vector("y", y)
+    if not np.isin(labels, (0.0, 1.0)).all():
+        wrong = labels[~np.isin(labels, (0.0, 1.0))][0]
+        raise InvalidData(f"y must be 0 or 1, got {wrong}")
+    number = finite_vector("period", period, labels.size)
+    outside = (number < 1) | (number > MAX_PERIODS) | (number != np.rint(number))
+    if outside.any():
+        raise InvalidParameter(
+            f"period must be a whole number from 1 to {MAX_PERIODS}, got {number[outside][0]:g}"
+        )
+    return labels == 1.0, number.astype(np.intp)
+
+
+def looks_of(positive: NDArray[np.bool_], period: NDArray[np.intp]) -> list[tuple[int, int]]:
+    """Return the first and last period of each look of rows; see `merge_periods`."""
+    n_periods = int(period.max(initial=0))
+    counts = [np.bincount(period[of] - 1, minlength=n_periods) for of in (positive, ~positive)]
+    return merge_periods(counts[0].tolist(), counts[1].tolist())
+
+
+def _measured(rows: EvaluatedRows, area: WindowArea, first: int, last: int) -> Measurement:
+    estimates, (masses,) = estimate_metrics(rows, [area])
+    value, variance = float(estimates.values[0, 0]), estimates.variance(0, 0)
+    bounded = variance_within_bounds(value, variance, masses, area)
+    return Measurement(value, bounded, *masses.effective, first, last)
+
+
+def variance_within_bounds(
+    value: float, variance: float | None, masses: Masses, metric: Metric
+) -> float:
+    """Return the variance of a metric in [0, 1], above 0 also where the sample shows none; see the module."""
+    trials = metric.trials(masses)
+    if variance is None or variance <= EPSILON**2 or not EPSILON < value < 1.0 - EPSILON:
+        middle = (value * trials + 0.5) / (trials + 1.0)
+        return middle * (1.0 - middle) / trials
+    classes = masses.effective if metric.is_whole_area else None
+    return value * (1.0 - value) / effective_trials(value, variance, trials, classes=classes)

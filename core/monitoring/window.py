@@ -1,0 +1,601 @@
+"""Closed-end window monitor: has the AUC or partial AUC fallen since the validation, at any of the planned looks?
+
+Looks are planned, one at the end of each period (52 weeks). With Â the value of the validation and Â_i those of the
+periods, of sampling variances V and V_i, the statistic of look t is the maximum over the windows that end there,
+
+    T_t = max_j (Â − tolerance − Â_jt) / √(V + V_jt),   Â_jt = Σ w_i Â_i / Σ w_i,   V_jt = Σ w_i² V_i / (Σ w_i)²,
+
+over i = j … t, at most `MAX_WINDOW` looks, the weight w_i being the rows of the scarcer class. Windows find a fall that
+begins late, which a mean since the beginning dilutes (Chu, Stinchcombe & White 1996; Aue & Kirch 2024).
+
+There is an alarm if T_t exceeds a
+critical value c_t. These are chosen so that the probability of any alarm, if no period is worse than the validation
+by more than the tolerance, is at most α in all planned looks together:
+
+* all T_t are functions of jointly normal values: one shared draw for the validation and one for each period. They are
+  simulated with the variances of the data, `N_PATHS` times, with fixed seeds;
+* c_t is the value at which the first alarm comes at look t with probability α times the part of the plan that has
+  passed since the last look (Lan & DeMets 1983, for group-sequential trials). So c_t depends on the past only: later
+  periods, or periods with other numbers of rows, do not change an earlier answer. With equal periods c_t hardly varies.
+
+Since the simulated maxima are those of values minus their means, the limits Â − Â_jt ± c_t √(V + V_jt) hold for all
+windows of all looks at once, with probability 1 − 2 α at least, and the lower one with 1 − α; so they also hold for the
+window that raised the alarm, though it was chosen.
+
+**Assumptions.** Rows of different periods are independent (a group of rows lies in one look), the validation is a
+sample of the same population, and values are normal: at least `MIN_POSITIVES` rows of each class in a look. Effects
+that are common to the rows of a week add a variance that one stream does not show: declare a tolerance.
+
+References
+----------
+Aue & Kirch, "The state of cumulative sum sequential changepoint testing 70 years after Page", Biometrika 111 (2024).
+Chu, Stinchcombe & White, "Monitoring structural change", Econometrica 64 (1996).
+Lan & DeMets, "Discrete sequential boundaries for clinical trials", Biometrika 70 (1983).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from numbers import Integral
+from statistics import NormalDist
+
+import numba
+import numpy as np
+
+from core.errors import InvalidData, InvalidParameter
+from core.kernels import kernel
+from core.metrics.groups import FloatArray
+from core.metrics.window import check_prevalence, check_rate
+from core.monitoring.measuring import MAX_PERIODS, MIN_POSITIVES, Measurement
+
+N_PATHS = 1 << 16
+"""Simulated paths. The probability of a false alarm that they give is α up to 3.5 % of it (α = .02: .0007)."""
+
+MAX_WINDOW = 100
+"""Looks of the longest window. The mean of so many is about exact beside the validation, and memory is bounded."""
+
+RANKING_ALPHA = 0.02
+"""The share of the ranking in a budget of .05; see `budget`."""
+
+_SEED = 7023
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Look:
+    """The result of one look of a window monitor.
+
+    Attributes
+    ----------
+    period : int
+        Last period of the look, from 1.
+    value : float
+        The metric at this look alone.
+    statistic : float
+        T_t, the greatest standardised fall over all windows that end here.
+    critical_value : float
+        c_t.
+    alarm : bool
+        Whether the statistic exceeds the critical value.
+    first, last : int
+        The periods of the window with the greatest standardised fall.
+    window_value : float
+        Mean of the metric over this window.
+    drop, drop_low, drop_high : float
+        Value of the validation less that of the window, with limits that hold for all windows of all looks at once,
+        with probability 1 − 2 α. A negative drop is a rise.
+    alpha_spent : float
+        Probability of a false alarm up to and including this look.
+
+    Examples
+    --------
+    >>> from core.monitoring import Measurement, monitor_windows
+    >>> week = Measurement(0.78, 0.0003, 200, 1800, first=1, last=1)
+    >>> (look,) = monitor_windows(Measurement(0.80, 0.00006, 1000, 9000), [week], planned=52).looks
+    >>> look.alarm, round(look.drop, 3)
+    (False, 0.02)
+    """
+
+    period: int
+    value: float
+    statistic: float
+    critical_value: float
+    alarm: bool
+    first: int
+    last: int
+    window_value: float
+    drop: float
+    drop_low: float
+    drop_high: float
+    alpha_spent: float
+
+
+@dataclass(frozen=True)
+class WindowMonitor:
+    """The looks of a window monitor so far.
+
+    Attributes
+    ----------
+    looks : tuple of Look
+        In the order of time.
+    alarm : Look or None
+        The first look with an alarm.
+
+    Examples
+    --------
+    >>> from core.monitoring import Measurement, monitor_windows
+    >>> monitor_windows(Measurement(0.80, 0.00006, 1000, 9000), [], planned=52)
+    WindowMonitor(looks=(), alarm=None)
+    """
+
+    looks: tuple[Look, ...]
+    alarm: Look | None
+
+
+def monitor_windows(
+    validation: Measurement,
+    periods: Sequence[Measurement],
+    *,
+    planned: int,
+    alpha: float = RANKING_ALPHA,
+    tolerance: float = 0.0,
+    since: int = 0,
+) -> WindowMonitor:
+    """Test at each look whether a metric has fallen; one error rate covers all looks.
+
+    Adding periods never changes the answers of earlier looks. O(planned² · n_paths), about .2 s for 52 weeks; answers
+    for the same input are cached.
+
+    Parameters
+    ----------
+    validation : Measurement
+        The reference.
+    periods : sequence of Measurement
+        The matured looks, as `measure_periods` returns them, each with at least 50 rows of both classes.
+    planned : int
+        Number of periods of the plan, at most 400; 52 for a year of weeks.
+    alpha : float in (0, 1)
+        Probability of any false alarm in the planned periods.
+    tolerance : float in [0, 1]
+        Fall of the metric up to which nothing is wrong.
+    since : int
+        Windows begin after this period, and the part of `alpha` that belongs to earlier ones is not spent. 0: none. See
+        `renewal`.
+
+    Returns
+    -------
+    WindowMonitor
+        The looks after `since`.
+
+    Raises
+    ------
+    InvalidData
+        Periods overlap, are not in order or beyond the plan, or a look has fewer than 50 rows of a class.
+    InvalidParameter
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from core.monitoring import Measurement, monitor_windows
+    >>> validation = Measurement(0.80, 0.00006, positives=1000, negatives=9000)
+    >>> values = [0.81, 0.80, 0.74, 0.75]
+    >>> weeks = [Measurement(each, 0.0003, 200, 1800, i, i) for i, each in enumerate(values, start=1)]
+    >>> alarm = monitor_windows(validation, weeks, planned=52).alarm
+    >>> alarm.period, alarm.first, alarm.last, round(alarm.drop, 3)
+    (4, 3, 4, 0.055)
+    """
+    planned = check_plan(planned, since)
+    _check_alpha(alpha)
+    check_rate("tolerance", tolerance)
+    chosen = _check_looks(periods, planned, since)
+    if not chosen:
+        return WindowMonitor((), None)
+    left = alpha * (planned - since) / planned
+    critical = _critical_values(
+        validation.variance,
+        tuple(each.variance for each in chosen),
+        tuple(each.weight for each in chosen),
+        tuple((each.last - since) / (planned - since) for each in chosen),
+        left,
+    )
+    values, variances, weights = (
+        np.array([getattr(each, name) for each in chosen])
+        for name in ("value", "variance", "weight")
+    )
+    looks = []
+    for t, (each, c) in enumerate(zip(chosen, critical, strict=True)):
+        mean, variance = _windows(values, variances, weights, t)
+        error = np.sqrt(validation.variance + variance)
+        statistics = (validation.value - tolerance - mean) / error
+        j = int(np.argmax(statistics))
+        drop, half = validation.value - float(mean[j]), c * float(error[j])
+        looks.append(
+            Look(
+                period=each.last,
+                value=each.value,
+                statistic=float(statistics[j]),
+                critical_value=c,
+                alarm=bool(statistics[j] > c),
+                first=chosen[_longest(t) + j].first,
+                last=each.last,
+                window_value=float(mean[j]),
+                drop=drop,
+                drop_low=max(-1.0, drop - half),
+                drop_high=min(1.0, drop + half),
+                alpha_spent=left * (each.last - since) / (planned - since),
+            )
+        )
+    return WindowMonitor(tuple(looks), next((look for look in looks if look.alarm), None))
+
+
+@dataclass(frozen=True)
+class DetectableDrop:
+    """The smallest lasting fall that a plan finds, and the floor that the validation sets.
+
+    Attributes
+    ----------
+    drop : float
+        Fall that is found with probability `power`; above 1: none is.
+    floor : float
+        The same with unlimited rows per period: only a larger validation gets below it.
+    power : float
+        Probability of an alarm.
+    within : int
+        Number of periods after the fall within which the alarm comes.
+    periods_per_look : int
+        Number of periods that are merged so that a look has 50 positives and 50 negatives.
+
+    Examples
+    --------
+    >>> from core.monitoring import Measurement, smallest_detectable_drop
+    >>> validation = Measurement(0.80, 0.00006, positives=1000, negatives=9000)
+    >>> found = smallest_detectable_drop(validation, rows=500, prevalence=0.05, planned=52)
+    >>> found.periods_per_look
+    2
+    """
+
+    drop: float
+    floor: float
+    power: float
+    within: int
+    periods_per_look: int
+
+
+def smallest_detectable_drop(
+    validation: Measurement,
+    *,
+    rows: float,
+    prevalence: float,
+    planned: int,
+    alpha: float = RANKING_ALPHA,
+    tolerance: float = 0.0,
+    power: float = 0.8,
+    within: int | None = None,
+) -> DetectableDrop:
+    """Compute the smallest fall that a monitor finds, to show when it is switched on.
+
+    The fall is there from the first period on and lasts. The variance of a period is that of the validation, scaled by
+    1 / positives + 1 / negatives.
+
+    Parameters
+    ----------
+    validation : Measurement
+        The reference.
+    rows : float > 0
+        Rows per period whose outcomes become known.
+    prevalence : float in (0, 1)
+        Fraction of positives.
+    planned : int
+        Number of periods of the plan.
+    alpha : float in (0, 1)
+        Probability of any false alarm in the planned periods.
+    tolerance : float in [0, 1]
+        Fall up to which nothing is wrong.
+    power : float in (0, 1)
+        Probability with which the fall is to be found.
+    within : int, optional
+        Number of periods within which it is to be found. Default: all planned.
+
+    Returns
+    -------
+    DetectableDrop
+        The fall, with the floor that the validation sets.
+
+    Raises
+    ------
+    InvalidParameter
+        A parameter is out of range, or the plan has too few rows for a single look.
+
+    Examples
+    --------
+    >>> from core.monitoring import Measurement, smallest_detectable_drop
+    >>> validation = Measurement(0.80, 0.00006, positives=1000, negatives=9000)
+    >>> found = smallest_detectable_drop(validation, rows=2000, prevalence=0.1, planned=52, within=8)
+    >>> round(found.drop, 2), round(found.floor, 2), found.periods_per_look
+    (0.04, 0.03, 1)
+    """
+    if not 0.0 < power < 1.0:
+        raise InvalidParameter(f"power must be strictly between 0 and 1, got {power}")
+    plan = _plan(validation, rows, prevalence, planned, alpha, tolerance, within)
+    least = np.sort(_least_drops(validation.variance, *plan[:3], alpha)) + tolerance
+    # Variances of 1e-6 of the validation's: as good as none, and still above 0.
+    exact = tuple(1e-6 * validation.variance for _ in plan[0])
+    floor = np.sort(_least_drops(validation.variance, exact, *plan[1:3], alpha)) + tolerance
+    at = min(N_PATHS - 1, math.ceil(power * N_PATHS) - 1)
+    return DetectableDrop(
+        float(least[at]), float(floor[at]), power, planned if within is None else within, plan[3]
+    )
+
+
+def detection_probability(
+    validation: Measurement,
+    drop: float,
+    *,
+    rows: float,
+    prevalence: float,
+    planned: int,
+    alpha: float = RANKING_ALPHA,
+    tolerance: float = 0.0,
+    within: int | None = None,
+) -> float:
+    """Compute the probability that a monitor finds a lasting fall of a given size.
+
+    Parameters
+    ----------
+    validation : Measurement
+        The reference.
+    drop : float
+        The fall, there from the first period on.
+    rows : float > 0
+        Rows per period whose outcomes become known.
+    prevalence : float in (0, 1)
+        Fraction of positives.
+    planned : int
+        Number of periods of the plan.
+    alpha : float in (0, 1)
+        Probability of any false alarm in the planned periods.
+    tolerance : float in [0, 1]
+        Fall up to which nothing is wrong.
+    within : int, optional
+        Number of periods within which it is to be found. Default: all planned.
+
+    Returns
+    -------
+    float
+        The probability of an alarm.
+
+    Raises
+    ------
+    InvalidParameter
+        A parameter is out of range, or the plan has too few rows for a single look.
+
+    Examples
+    --------
+    >>> from core.monitoring import Measurement, detection_probability
+    >>> validation = Measurement(0.80, 0.0003, positives=200, negatives=1800)
+    >>> round(detection_probability(validation, 0.05, rows=2000, prevalence=0.1, planned=52), 1)
+    0.7
+    """
+    plan = _plan(validation, rows, prevalence, planned, alpha, tolerance, within)
+    least = _least_drops(validation.variance, *plan[:3], alpha)
+    return float(np.mean(least < drop - tolerance))
+
+
+_Plan = tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...], int]
+
+
+def _plan(
+    validation: Measurement,
+    rows: float,
+    prevalence: float,
+    planned: int,
+    alpha: float,
+    tolerance: float,
+    within: int | None,
+) -> _Plan:
+    """Return the expected variance, weight and part of the plan of each look, and the periods per look."""
+    planned = check_plan(planned, 0)
+    _check_alpha(alpha)
+    check_rate("tolerance", tolerance)
+    check_prevalence(prevalence)
+    if not 0.0 < rows < math.inf:
+        raise InvalidParameter(f"rows must be positive and finite, got {rows}")
+    if within is not None and not 1 <= within <= planned:
+        raise InvalidParameter(f"within must be from 1 to planned ({planned}), got {within}")
+    scarcer = rows * min(prevalence, 1.0 - prevalence)
+    each = max(1, math.ceil(MIN_POSITIVES / scarcer * (1.0 - _ROUNDING)))
+    n_looks = (planned if within is None else within) // each
+    if n_looks == 0:
+        raise InvalidParameter(
+            f"rows must give {MIN_POSITIVES} positives and {MIN_POSITIVES} negatives within the periods, got {rows} "
+            f"per period with prevalence {prevalence}"
+        )
+    of_row = validation.variance / (1.0 / validation.positives + 1.0 / validation.negatives)
+    of_look = of_row / (each * rows * prevalence * (1.0 - prevalence))
+    parts = tuple((t + 1) * each / planned for t in range(n_looks))
+    return (of_look,) * n_looks, (each * scarcer,) * n_looks, parts, each
+
+
+def check_plan(planned: int, since: int) -> int:
+    """Return the number of planned periods; InvalidParameter if it or `since` is out of range."""
+    for name, value in (("planned", planned), ("since", since)):
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise InvalidParameter(f"{name} must be a whole number, got {value!r}")
+    if not 1 <= planned <= MAX_PERIODS:
+        raise InvalidParameter(f"planned must be from 1 to {MAX_PERIODS}, got {planned}")
+    if not 0 <= since < planned:
+        raise InvalidParameter(f"since must be from 0 to below planned ({planned}), got {since}")
+    return int(planned)
+
+
+def _check_alpha(alpha: float) -> None:
+    if not 0.0 < alpha < 0.5:
+        raise InvalidParameter(f"alpha must be strictly between 0 and 0.5, got {alpha}")
+
+
+def _check_looks(periods: Sequence[Measurement], planned: int, since: int) -> list[Measurement]:
+    """Return the looks after `since`, all of them checked."""
+    last = 0
+    for each in periods:
+        if each.first <= last or each.last > planned:
+            raise InvalidData(
+                f"periods must follow each other within 1 to planned ({planned}), got {each.first} to {each.last} "
+                f"after {last}"
+            )
+        if each.weight < MIN_POSITIVES * (1.0 - _ROUNDING):
+            raise InvalidData(
+                f"a look must have at least {MIN_POSITIVES} positives and {MIN_POSITIVES} negatives, got "
+                f"{each.positives:g} and {each.negatives:g} in periods {each.first} to {each.last}"
+            )
+        last = each.last
+    return [each for each in periods if each.first > since]
+
+
+def _windows(
+    values: FloatArray, variances: FloatArray, weights: FloatArray, t: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean of each window that ends at look t and its variance, longest first, shape (n_windows,)."""
+    inside = slice(_longest(t), t + 1)
+    w = weights[inside]
+    total = _sums_to_end(w)
+    mean = _sums_to_end(w * values[inside]) / total
+    return mean, _sums_to_end(w**2 * variances[inside]) / total**2
+
+
+def _longest(t: int) -> int:
+    """Return the first look of the longest window that ends at look t."""
+    return max(0, t + 1 - MAX_WINDOW)
+
+
+def _sums_to_end(values: FloatArray) -> FloatArray:
+    sums: FloatArray = np.cumsum(values[::-1])[::-1]
+    return sums
+
+
+@lru_cache(maxsize=64)
+def _critical_values(
+    shared: float,
+    variances: tuple[float, ...],
+    weights: tuple[float, ...],
+    parts: tuple[float, ...],
+    alpha: float,
+) -> tuple[float, ...]:
+    """Return c_t of each look.
+
+    Parameters
+    ----------
+    shared : float
+        Variance of the validation.
+    variances, weights : tuple of float, length n_looks
+        Of each look.
+    parts : tuple of float, length n_looks
+        Part of the plan that has passed at each look, increasing, in (0, 1].
+    alpha : float
+        Probability of an alarm in the whole plan.
+    """
+    v, w = np.array(variances), np.array(weights)
+    paths = _Paths(math.sqrt(shared), v, w)
+    found, before = [], 0.0
+    crossed = 0  # of N_PATHS, so far
+    alive = np.ones(N_PATHS, dtype=bool)
+    for t, part in enumerate(parts):
+        error = np.sqrt(shared + _windows(v, v, w, t)[1])
+        maxima = paths.maxima(t, 1.0 / error, np.zeros(error.size))[alive]
+        allowed = int(alpha * part * N_PATHS + _ROUNDING) - crossed
+        # Bonferroni over the windows is valid, too, and is there where the paths are too few to tell.
+        c = NormalDist().inv_cdf(1.0 - alpha * (part - before) / error.size)
+        if 0 < allowed < maxima.size:
+            c = min(c, float(np.partition(maxima, -allowed - 1)[-allowed - 1]))
+        found.append(c)
+        above = maxima > c
+        crossed += int(np.count_nonzero(above))
+        alive[np.flatnonzero(alive)[above]] = False
+        before = part
+    return tuple(found)
+
+
+def _least_drops(
+    shared: float,
+    variances: tuple[float, ...],
+    weights: tuple[float, ...],
+    parts: tuple[float, ...],
+    alpha: float,
+) -> FloatArray:
+    """Return the fall, beyond the tolerance, above which each simulated path has an alarm, shape (N_PATHS,)."""
+    critical = _critical_values(shared, variances, weights, parts, alpha)
+    v, w = np.array(variances), np.array(weights)
+    paths = _Paths(math.sqrt(shared), v, w)
+    most = np.full(N_PATHS, -np.inf)
+    for t, c in enumerate(critical):
+        error = np.sqrt(shared + _windows(v, v, w, t)[1])
+        np.maximum(most, paths.maxima(t, np.ones(error.size), -c * error), out=most)
+    return -most
+
+
+class _Paths:
+    """Simulated deviations of the validation and of the looks, drawn as far as they are asked for.
+
+    The draws of a look depend on its number alone, so that more looks leave those of the earlier ones as they are.
+    """
+
+    def __init__(self, error: float, variances: FloatArray, weights: FloatArray) -> None:
+        self._weights = weights
+        self._errors = np.sqrt(variances)
+        self._validation = error * _draws(0)
+        self._sums = np.zeros((min(weights.size, MAX_WINDOW) + 1, N_PATHS))
+
+    def maxima(self, t: int, factor: FloatArray, shift: FloatArray) -> FloatArray:
+        """Return the maximum over the windows that end at look t, of factor · (validation − mean) + shift.
+
+        Calls must be in the order of t. The arrays have one value per window, longest first.
+        """
+        of_look = self._weights[t] * self._errors[t] * _draws(t + 1)
+        n = factor.size
+        if t >= MAX_WINDOW:
+            self._sums[:-1] = self._sums[1:]
+        np.add(self._sums[n - 1], of_look, out=self._sums[n])
+        of_sum = factor / _sums_to_end(self._weights[_longest(t) : t + 1])
+        most = np.full(N_PATHS, -np.inf)
+        _maxima(self._sums[: n + 1], self._validation, factor, of_sum, shift, most)
+        return most
+
+
+@lru_cache(maxsize=64)
+def _draws(number: int) -> FloatArray:
+    """Return the standard normal draws of the validation (0) or of a look (from 1), shape (N_PATHS,)."""
+    return np.random.default_rng((_SEED, number)).standard_normal(N_PATHS)
+
+
+@kernel(
+    numba.void(
+        numba.float64[:, ::1],
+        numba.types.Array(numba.float64, 1, "C", readonly=True),
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+        numba.float64[::1],
+    )
+)
+def _maxima(sums, validation, factor, of_sum, shift, most):  # type: ignore[no-untyped-def]
+    """Raise `most` to the maximum over windows; O(n_windows · n_paths).
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_windows + 1, n_paths), float64
+        Prefix sums of the looks' deviations times their weights.
+    validation : ndarray of shape (n_paths,), float64
+        Deviation of the validation.
+    factor, of_sum, shift : ndarray of shape (n_windows,), float64
+        A window counts with factor · validation − of_sum · (its sum) + shift.
+    most : ndarray of shape (n_paths,), float64
+        Changed in place.
+    """
+    n_windows, n_paths = factor.size, validation.size
+    for j in range(n_windows):
+        a, b, c = factor[j], of_sum[j], shift[j]
+        for i in range(n_paths):
+            x = a * validation[i] - b * (sums[n_windows, i] - sums[j, i]) + c
+            most[i] = x if x > most[i] else most[i]

@@ -1,0 +1,347 @@
+"""The closed-end window monitor: critical values, false alarms, delays, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist, median
+
+import numpy as np
+import pytest
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics import ClassTotals, auc, partial_auc, roc_curve
+from core.monitoring import (
+    Measurement,
+    detection_probability,
+    measure_on_stored_curve,
+    measure_periods,
+    measure_validation,
+    merge_periods,
+    monitor_windows,
+    smallest_detectable_drop,
+    window,
+)
+from tests.core.monitoring.simulator import DESIGNS, WEEKS, Design
+from tests.long_form import LONG_FORM, one_in
+
+ALPHA = 0.05
+PLAN = {"planned": WEEKS, "alpha": ALPHA}
+VALIDATION = Measurement(0.8, 6e-5, 1000, 9000)
+
+
+def measured(
+    value: float, period: int, variance: float = 3e-4, positives: int = 200
+) -> Measurement:
+    return Measurement(value, variance, positives, 9 * positives, period, period)
+
+
+def weeks_of(values: list[float]) -> list[Measurement]:
+    return [measured(value, week) for week, value in enumerate(values, start=1)]
+
+
+def crossings(
+    validation: float,
+    variances: np.ndarray,
+    weights: np.ndarray,
+    critical: np.ndarray,
+    n: int,
+    drop: float = 0.0,
+) -> np.ndarray:
+    """Look of the first alarm of each of n streams, by the definition of the statistic; 0: none."""
+    rng = np.random.default_rng(99)
+    reference = drop + math.sqrt(validation) * rng.normal(size=n)
+    values = np.sqrt(variances) * rng.normal(size=(n, variances.size))
+    first = np.zeros(n, dtype=int)
+    for t in range(variances.size):
+        for j in range(t + 1):
+            w = weights[j : t + 1] / weights[j : t + 1].sum()
+            error = math.sqrt(validation + (w**2 * variances[j : t + 1]).sum())
+            alarm = (reference - values[:, j : t + 1] @ w) / error > critical[t]
+            first[alarm & (first == 0)] = t + 1
+    return first
+
+
+@pytest.mark.parametrize("ratio", [0.0001, 0.2, 1.0, 20.0])
+def test_critical_values_keep_alpha_by_an_independent_simulation(ratio: float) -> None:
+    validation = Measurement(0.8, 3e-4 * ratio, 1000, 9000)
+    looks = monitor_windows(validation, weeks_of([0.8] * 26), planned=26, alpha=ALPHA).looks
+    critical = np.array([look.critical_value for look in looks])
+    n = 20_000
+    first = crossings(validation.variance, np.full(26, 3e-4), np.ones(26), critical, n)
+    assert np.mean(first > 0) == pytest.approx(ALPHA, abs=0.006)
+    assert np.mean((first > 0) & (first <= 13)) == pytest.approx(ALPHA / 2, abs=0.005)
+
+
+def test_critical_values_keep_alpha_when_periods_differ() -> None:
+    rng = np.random.default_rng(5)
+    size = rng.integers(50, 2000, 20)
+    periods = [measured(0.8, i, 0.06 / n, int(n)) for i, n in enumerate(size, start=1)]
+    looks = monitor_windows(VALIDATION, periods, planned=20, alpha=ALPHA).looks
+    critical = np.array([look.critical_value for look in looks])
+    first = crossings(VALIDATION.variance, 0.06 / size, size.astype(float), critical, 20_000)
+    assert np.mean(first > 0) == pytest.approx(ALPHA, abs=0.006)
+
+
+def test_the_statistic_is_the_maximum_over_windows() -> None:
+    values = [0.80, 0.78, 0.81, 0.76, 0.75]
+    periods = [measured(v, i, 3e-4 * i, 100 * i) for i, v in enumerate(values, start=1)]
+    look = monitor_windows(VALIDATION, periods, **PLAN, tolerance=0.01).looks[-1]
+    w, v = np.arange(1, 6) * 100.0, 3e-4 * np.arange(1, 6)
+    by_window = {}
+    for j in range(5):
+        share = w[j:] / w[j:].sum()
+        error = math.sqrt(VALIDATION.variance + (share**2 * v[j:]).sum())
+        by_window[j + 1] = (0.8 - 0.01 - share @ np.array(values)[j:]) / error, share, error
+    first = max(by_window, key=lambda j: by_window[j][0])
+    statistic, share, error = by_window[first]
+    assert (look.first, look.last) == (first, 5)
+    assert look.statistic == pytest.approx(statistic)
+    assert look.window_value == pytest.approx(share @ np.array(values)[first - 1 :])
+    assert look.drop == pytest.approx(0.8 - look.window_value)
+    assert look.drop_high - look.drop_low == pytest.approx(2 * look.critical_value * error)
+
+
+def test_later_periods_leave_earlier_answers_as_they_are() -> None:
+    rng = np.random.default_rng(3)
+    periods = [
+        measured(0.8 - 0.002 * i, i, rng.uniform(1e-4, 1e-3), int(rng.integers(60, 400)))
+        for i in range(1, 31)
+    ]
+    every = monitor_windows(VALIDATION, periods, **PLAN)
+    assert every.alarm is not None
+    for n in (1, 7, 29):
+        assert monitor_windows(VALIDATION, periods[:n], **PLAN).looks == every.looks[:n]
+
+
+def test_plans_longer_than_the_longest_window() -> None:
+    n = window.MAX_WINDOW + 15
+    periods = weeks_of([0.8] * (n - 3) + [0.7] * 3)
+    found = monitor_windows(VALIDATION, periods, planned=n)
+    assert found.alarm is not None
+    assert found.alarm.first == n - 2
+    assert all(look.last - look.first < window.MAX_WINDOW for look in found.looks)
+
+
+def test_windows_begin_after_an_acknowledged_alarm_and_spend_what_is_left() -> None:
+    periods = weeks_of([0.8] * 5 + [0.7, 0.7] + [0.8] * 5)
+    before = monitor_windows(VALIDATION, periods, **PLAN)
+    assert before.alarm is not None
+    after = monitor_windows(VALIDATION, periods, **PLAN, since=7)
+    assert [look.period for look in after.looks] == [8, 9, 10, 11, 12]
+    assert after.alarm is None
+    assert after.looks[-1].alpha_spent == pytest.approx(ALPHA * 5 / 52)
+    assert all(look.first > 7 for look in after.looks)
+
+
+def test_a_tolerance_raises_the_fall_that_is_needed() -> None:
+    periods = weeks_of([0.75] * 6)
+    without = monitor_windows(VALIDATION, periods, **PLAN)
+    within = monitor_windows(VALIDATION, periods, **PLAN, tolerance=0.06)
+    assert without.alarm is not None
+    assert within.alarm is None
+
+
+@pytest.fixture
+def few_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each stream of a simulation has variances, and so critical values, of its own."""
+    monkeypatch.setattr(window, "N_PATHS", 1 << 12)
+    window._draws.cache_clear()
+    window._critical_values.cache_clear()
+    yield
+    window._draws.cache_clear()
+    window._critical_values.cache_clear()
+
+
+@pytest.mark.usefixtures("few_paths")
+@pytest.mark.parametrize("name", one_in(3, DESIGNS))
+def test_false_alarms_in_a_year(name: str) -> None:
+    n = 400 if LONG_FORM else 60
+    alarms = 0
+    for seed in range(n):
+        validation, periods = DESIGNS[name].run(np.random.default_rng([17, seed]))
+        alarms += monitor_windows(validation, periods, **PLAN).alarm is not None
+    assert alarms / n <= ALPHA + (0.025 if LONG_FORM else 0.1)
+
+
+def first_alarm(z: np.ndarray, critical: float) -> float:
+    return float(np.argmax(z > critical)) + 1.0 if (z > critical).any() else math.inf
+
+
+@pytest.mark.usefixtures("few_paths")
+def test_delays_beside_weekly_bonferroni_and_uncorrected_looks() -> None:
+    """AUC .80, and .75 from week 9 on. Each method has its false alarms in the same streams without the fall."""
+    n = 200 if LONG_FORM else 30
+    delays: dict[str, list[float]] = {"window": [], "Bonferroni": []}
+    false = {"window": 0, "Bonferroni": 0, "uncorrected": 0}
+    weekly = NormalDist().inv_cdf(1.0 - ALPHA / WEEKS)
+    for seed in range(n):
+        for fall in (False, True):
+            rng = np.random.default_rng([23, seed])
+            area_in = (lambda week: 0.75 if week > 8 else 0.8) if fall else None
+            validation, periods = Design().run(rng, 26 if fall else WEEKS, area_in=area_in)
+            z = np.array(
+                [
+                    (validation.value - each.value) / math.sqrt(validation.variance + each.variance)
+                    for each in periods
+                ]
+            )
+            alarm = monitor_windows(validation, periods, **PLAN).alarm
+            first = {
+                "window": alarm.period if alarm else math.inf,
+                "Bonferroni": first_alarm(z, weekly),
+                "uncorrected": first_alarm(z, NormalDist().inv_cdf(0.95)),
+            }
+            for method, week in first.items():
+                if not fall:
+                    false[method] += math.isfinite(week)
+                elif method in delays and week > 8:
+                    delays[method].append(week - 8)
+    assert false["uncorrected"] >= 0.4 * n
+    assert max(false["window"], false["Bonferroni"]) <= 0.1 * n
+    mean = {method: np.minimum(each, 19).mean() for method, each in delays.items()}
+    assert mean["window"] < 0.9 * mean["Bonferroni"]
+    assert median(delays["window"]) <= 3
+
+
+def test_the_limits_of_the_drop_cover_it_though_the_window_was_chosen() -> None:
+    rng = np.random.default_rng(11)
+    inside = 0
+    for _ in range(300):
+        reference = rng.normal(0.8, math.sqrt(VALIDATION.variance))
+        values = rng.normal(0.76, math.sqrt(3e-4), 10)
+        validation = Measurement(float(reference), 6e-5, 1000, 9000)
+        looks = monitor_windows(validation, weeks_of(values.tolist()), planned=10, alpha=0.05).looks
+        inside += all(look.drop_low <= 0.04 <= look.drop_high for look in looks)
+    assert inside / 300 >= 0.87  # 1 − 2 α, and only the chosen window of each look is asked
+
+
+def test_the_detectable_drop_is_found_with_the_power_that_it_has() -> None:
+    plan = {"rows": 2000, "prevalence": 0.1, "planned": 26, "alpha": ALPHA}
+    found = smallest_detectable_drop(VALIDATION, **plan, within=6)
+    assert detection_probability(VALIDATION, found.drop, **plan, within=6) == pytest.approx(
+        0.8, abs=1e-3
+    )
+    of_week = VALIDATION.variance * (1 / 200 + 1 / 1800) / (1 / 1000 + 1 / 9000)
+    looks = monitor_windows(
+        VALIDATION, [measured(0.8, i, of_week) for i in range(1, 7)], planned=26, alpha=ALPHA
+    ).looks
+    critical = np.array([look.critical_value for look in looks])
+    first = crossings(
+        VALIDATION.variance, np.full(6, of_week), np.ones(6), critical, 20_000, found.drop
+    )
+    assert np.mean(first > 0) == pytest.approx(0.8, abs=0.015)
+    assert found.floor < found.drop
+    tolerant = smallest_detectable_drop(VALIDATION, **plan, within=6, tolerance=0.01)
+    assert tolerant.drop == pytest.approx(found.drop + 0.01)
+
+
+def test_a_larger_validation_finds_more() -> None:
+    plan = {"rows": 2000, "prevalence": 0.1, "planned": 52, "alpha": ALPHA}
+    large, small = Measurement(0.8, 6e-5, 1000, 9000), Measurement(0.8, 3e-4, 200, 1800)
+    assert detection_probability(large, 0.05, **plan) > 0.95
+    assert 0.5 < detection_probability(small, 0.05, **plan) < 0.9
+    assert (
+        smallest_detectable_drop(small, **plan).floor > smallest_detectable_drop(large, **plan).drop
+    )
+
+
+def test_periods_with_few_positives_are_merged_and_the_last_ones_wait() -> None:
+    assert merge_periods([60, 20, 20, 20, 10], [500] * 5) == [(1, 1), (2, 4)]
+    assert merge_periods([60, 20, 20, 20, 10, 45], [500] * 6) == [(1, 1), (2, 4), (5, 6)]
+    assert merge_periods([500], [49]) == []
+    found = smallest_detectable_drop(VALIDATION, rows=300, prevalence=0.05, planned=52, alpha=ALPHA)
+    assert found.periods_per_look == 4
+
+
+def test_measurements_are_those_of_the_metrics() -> None:
+    rng = np.random.default_rng(1)
+    y = rng.random(4000) < 0.2
+    scores = np.round(rng.normal(size=4000) + y, 1)
+    period = np.repeat([1, 2], 2000)
+    for name, of in (("auc", auc), ("pauc:0,0.2", lambda y, s: partial_auc(y, s, fpr_max=0.2))):
+        looks = measure_periods(y, scores, period, name)
+        assert [look.value for look in looks] == pytest.approx(
+            [of(y[period == k], scores[period == k]) for k in (1, 2)]
+        )
+        whole = measure_validation(y, scores, name)
+        curve = roc_curve(y, scores)
+        totals = ClassTotals.of_counts(int(y.sum()), int((~y).sum()))
+        stored = measure_on_stored_curve(curve, totals, name)
+        assert (stored.value, stored.variance) == pytest.approx((whole.value, whole.variance))
+
+
+def test_perfect_periods_have_a_variance() -> None:
+    y = np.repeat([True, False], [60, 500])
+    (look,) = measure_periods(y, y.astype(float), np.ones(560))
+    assert look.value == 1.0
+    assert look.variance > 0.0
+    periods = [Measurement(1.0, look.variance, 60, 500, i, i) for i in range(1, 9)]
+    assert monitor_windows(VALIDATION, periods, **PLAN).alarm is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"value": 1.2}, "value must be in"),
+        ({"value": math.nan}, "value must be in"),
+        ({"variance": 0.0}, "variance must be positive"),
+        ({"positives": math.inf}, "positives must be positive"),
+        ({"first": 3, "last": 2}, "first and last"),
+    ],
+)
+def test_bad_measurements(fields: dict[str, float], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        Measurement(
+            **{"value": 0.8, "variance": 1e-4, "positives": 100, "negatives": 900, **fields}
+        )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ({"planned": 0}, "planned must be from 1"),
+        ({"planned": 401}, "planned must be from 1"),
+        ({"planned": 5.5}, "planned must be a whole number"),
+        ({"alpha": 0.0}, "alpha must be"),
+        ({"alpha": 0.5}, "alpha must be"),
+        ({"tolerance": -0.1}, "tolerance must be"),
+        ({"since": 52}, "since must be"),
+    ],
+)
+def test_bad_plans(plan: dict[str, float], message: str) -> None:
+    with pytest.raises(InvalidParameter, match=message):
+        monitor_windows(VALIDATION, weeks_of([0.8]), **{**PLAN, **plan})
+
+
+def test_bad_periods() -> None:
+    with pytest.raises(InvalidData, match="at least 50 positives"):
+        monitor_windows(VALIDATION, [measured(0.8, 1, positives=49)], **PLAN)
+    with pytest.raises(InvalidData, match="follow each other"):
+        monitor_windows(VALIDATION, [measured(0.8, 2), measured(0.8, 2)], **PLAN)
+    with pytest.raises(InvalidData, match="within 1 to planned"):
+        monitor_windows(VALIDATION, [measured(0.8, 53)], **PLAN)
+    with pytest.raises(InvalidData, match="one value per period"):
+        merge_periods([1], [1, 2])
+    with pytest.raises(InvalidParameter, match="whole number from 1"):
+        measure_periods([0, 1], [1.0, 2.0], [0, 1])
+    with pytest.raises(InvalidData, match="y must be 0 or 1"):
+        measure_periods([0, 2], [1.0, 2.0], [1, 1])
+    with pytest.raises(InvalidParameter, match="to be monitored"):
+        measure_validation([0, 1], [1.0, 2.0], "precision@1")
+    assert measure_periods([], [], []) == []
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        ({"power": 1.0}, "power must be"),
+        ({"rows": 0}, "rows must be positive"),
+        ({"prevalence": 1.0}, "prevalence must be"),
+        ({"within": 60}, "within must be"),
+        ({"rows": 5}, "rows must give 50 positives"),
+    ],
+)
+def test_bad_questions_of_power(plan: dict[str, float], message: str) -> None:
+    usual = {"rows": 2000, "prevalence": 0.1, "planned": 52}
+    with pytest.raises(InvalidParameter, match=message):
+        smallest_detectable_drop(VALIDATION, **{**usual, **plan})
