@@ -1,0 +1,429 @@
+"""Looks: the tests of one period by family, from the decisions of the period and the earlier looks of its plan.
+
+Only computes. A look contains all that later looks of its plan need, so the rows of a closed period are never read
+again, and corrections that arrive later do not change it.
+
+**Series.** The looks of a family at the rows of one model are a series. A new model, or an acknowledged alarm, begins
+another one in the same plan: `since` is the last period before it, and the error probability of the earlier periods is
+not used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import TypedDict
+
+from app.feedback.period_rows import UNKNOWN, PeriodRows
+from app.feedback.periods import PLANNED, PlannedPeriod
+from app.platform.documents import MonitorSettings, StoredGuarantee
+from app.platform.sql import Json
+
+if TYPE_CHECKING:
+    from core.monitoring import Measurement
+
+UNLABELLED, RANKING, CALIBRATION, GUARANTEE = "unlabelled", "ranking", "calibration", "guarantee"
+SHADOW = "shadow"
+MATURE = (RANKING, CALIBRATION, GUARANTEE)
+"""Families of tests that need outcomes."""
+TESTED = (UNLABELLED, *MATURE)
+FAMILIES = (*TESTED, SHADOW)
+Status = Literal["passed", "alarm", "waiting", "not_tested"]
+STATUSES: Mapping[Status, str] = {
+    "passed": "tested, without an alarm",
+    "alarm": "tested, with an alarm",
+    "waiting": "too few rows of a class: tested together with the next period",
+    "not_tested": "not tested; the reason says why",
+}
+SHARES = {RANKING: 0.4, CALIBRATION: 0.2, GUARANTEE: 0.2, UNLABELLED: 0.2}
+"""Of the error probability, by family (weighted Bonferroni), so that an alarm names what has changed."""
+COVERED = 0.9
+"""Decisions on one side of the threshold count as completely observed if at least this fraction has an outcome."""
+MAX_VERSIONS = 20
+
+
+class Version(TypedDict):
+    """The decisions of a period by one model at one threshold. Counts are those of recorded decisions."""
+
+    model_id: str
+    threshold: float | None
+    rows: int
+    known: int
+    positives: int
+    flagged: int
+    explored: int
+
+
+class StoredMeasurement(TypedDict):
+    """A value with its variance and effective numbers of rows; `first` and `last` are numbers of periods."""
+
+    value: float
+    variance: float
+    positives: float
+    negatives: float
+    first: int
+    last: int
+
+
+class StoredLook(TypedDict):
+    """What a look found. `metric` is null if the family has no metric for this alias.
+
+    `rows` and `known` are those of the tested model. `state` is what later looks of the family need, and `details` what
+    else there is to show.
+    """
+
+    number: int
+    planned: int
+    plan_start: float
+    since: int
+    status: Status
+    reason: str | None
+    model_id: str | None
+    metric: str | None
+    population: str | None
+    rows: int
+    known: int
+    positives: int
+    value: float | None
+    low: float | None
+    high: float | None
+    variance: float | None
+    expected: float | None
+    statistic: float | None
+    critical_value: float | None
+    alpha_spent: float
+    from_period: int | None
+    details: Json
+    state: Json
+
+
+class Restart(TypedDict):
+    """The acknowledgement of an alarm of a family: the series begins again after the period `number`."""
+
+    number: int
+    reference: Literal["keep", "renew"]
+
+
+def versions_of(rows: PeriodRows) -> list[Version]:
+    """Return the counts of each model and threshold, the most frequent first."""
+    keys = np.stack([rows.model.astype(np.float64), np.nan_to_num(rows.threshold, nan=np.inf)])
+    distinct, place = np.unique(keys, axis=1, return_inverse=True)
+    found: list[Version] = []
+    for i in np.argsort(-np.bincount(place.ravel(), minlength=distinct.shape[1]), kind="stable"):
+        own = rows.take(place.ravel() == i)
+        threshold = float(distinct[1, i])
+        found.append(
+            {
+                "model_id": rows.models[int(distinct[0, i])],
+                "threshold": threshold if np.isfinite(threshold) else None,
+                "rows": own.size,
+                "known": int(np.count_nonzero(own.label != UNKNOWN)),
+                "positives": int(np.count_nonzero(own.label == 1)),
+                "flagged": int(np.count_nonzero(own.flag == 1)),
+                "explored": int(np.count_nonzero(own.explored)),
+            }
+        )
+    return found[:MAX_VERSIONS]
+
+
+def tested_model(rows: PeriodRows) -> str | None:
+    """Return the model whose rows are tested: that of the last decision. None without decisions."""
+    return rows.models[int(rows.model[np.argmax(rows.at)])] if rows.size else None
+
+
+def rows_of_model(rows: PeriodRows, model_id: str) -> PeriodRows:
+    """Return the decisions of a model."""
+    if model_id not in rows.models:
+        return rows.take(np.zeros(rows.size, np.bool_))
+    return rows.take(rows.model == rows.models.index(model_id))
+
+
+def chances(rows: PeriodRows) -> npt.NDArray[np.float64]:
+    """Return the probability with which the outcome of each decision is looked for.
+
+    Where it was not recorded, because nothing is explored, a side of the threshold whose outcomes are nearly all known
+    counts as observed, and any other one as not observed.
+    """
+    found = rows.propensity.astype(np.float64)
+    for side in (rows.flag == 1, rows.flag != 1):
+        unstated = side & np.isnan(found)
+        if unstated.any():
+            known = np.mean(rows.label[unstated] != UNKNOWN)
+            found[unstated] = 1.0 if known >= COVERED else 0.0
+    return np.clip(found, 0.0, 1.0)
+
+
+class Selected(TypedDict):
+    """Rows that tests use, with their weights; `population` is the decisions that they stand for."""
+
+    rows: npt.NDArray[np.bool_]
+    weight: npt.NDArray[np.float64]
+    population: str
+    by_chance: bool
+
+
+def select(rows: PeriodRows) -> tuple[Selected, Json]:
+    """Return the decisions whose outcomes were selected independently of themselves, and the metrics of the period."""
+    from core.monitoring import weighted_metrics
+
+    chance, known = chances(rows), rows.label != UNKNOWN
+    has_flags = bool((rows.flag != UNKNOWN).any())
+    positive = rows.label == 1
+    found = weighted_metrics(
+        rows.score,
+        positive=positive,
+        known=known,
+        flag=rows.flag == 1 if has_flags else None,
+        explored=rows.explored,
+        propensity=chance,
+        keep=rows.keep,
+    )
+    used = known & ((chance >= 1.0) | (rows.explored & (chance > 0.0)))
+    weight = rows.weight / np.where(used, chance * rows.keep, 1.0)
+    selected: Selected = {
+        "rows": used,
+        "weight": weight,
+        "population": found.population,
+        "by_chance": bool((chance[used] < 1.0).any()),
+    }
+    return selected, asdict(found)
+
+
+def _empty(planned: PlannedPeriod, since: int, model_id: str | None, metric: str) -> StoredLook:
+    """Return a look at which nothing was tested yet."""
+    return {
+        "number": planned.number,
+        "planned": PLANNED[planned.period.kind],
+        "plan_start": planned.plan_start,
+        "since": since,
+        "status": "not_tested",
+        "reason": None,
+        "model_id": model_id,
+        "metric": metric,
+        "population": None,
+        "rows": 0,
+        "known": 0,
+        "positives": 0,
+        "value": None,
+        "low": None,
+        "high": None,
+        "variance": None,
+        "expected": None,
+        "statistic": None,
+        "critical_value": None,
+        "alpha_spent": 0.0,
+        "from_period": None,
+        "details": {},
+        "state": {},
+    }
+
+
+def not_tested(
+    planned: PlannedPeriod, metric: str, reason: str, before: Sequence[StoredLook]
+) -> StoredLook:
+    """Return a look without a test. The series, if any, goes on."""
+    last = before[-1] if before else None
+    found = _empty(planned, 0 if last is None else last["since"], None, metric)
+    if last is not None:
+        found["model_id"], found["state"] = last["model_id"], last["state"]
+        found["alpha_spent"] = last["alpha_spent"]
+    return {**found, "reason": reason}
+
+
+def begin(
+    planned: PlannedPeriod,
+    metric: str,
+    model_id: str,
+    rows: PeriodRows,
+    before: Sequence[StoredLook],
+    restart: Restart | None,
+) -> tuple[StoredLook, list[StoredLook], bool]:
+    """Return a look at rows of a model, the earlier looks of its series, and whether the series begins here because the
+    model is another one.
+    """
+    last = before[-1] if before else None
+    since = 0 if last is None else last["since"]
+    changed = last is not None and last["model_id"] not in (None, model_id)
+    if changed:
+        since = planned.number - 1
+    elif restart is not None:
+        since = max(since, min(restart["number"], planned.number - 1))
+    found = _empty(planned, since, model_id, metric)
+    found["rows"] = rows.size
+    found["known"] = int(np.count_nonzero(rows.label != UNKNOWN))
+    found["positives"] = int(np.count_nonzero(rows.label == 1))
+    return found, [each for each in before if each["number"] > since], changed
+
+
+def alpha_of(family: str, settings: MonitorSettings) -> float:
+    """Return the probability of a false alarm of a family within a plan."""
+    return SHARES[family] * settings["alpha"]
+
+
+def pending_from(before: Sequence[StoredLook], since: int) -> int:
+    """Return the number of the first period of a series whose rows no look has tested yet."""
+    tested = [
+        each["state"]["measurement"]["last"]
+        for each in before
+        if each["number"] > since and each["state"].get("measurement")
+    ]
+    return max([since, *tested]) + 1
+
+
+def look_at_ranking(
+    found: StoredLook,
+    series: Sequence[StoredLook],
+    rows: PeriodRows,
+    reference: Measurement | str,
+    settings: MonitorSettings,
+) -> StoredLook:
+    """Test the AUC of the rows, those of all periods that wait, against the reference. A text is the reason why there
+    is no reference.
+    """
+    from core.monitoring import Measurement, monitor_windows
+    from core.monitoring.measuring import MIN_POSITIVES, measure_validation
+
+    if rows.size == 0:
+        return {**found, "status": "waiting", "reason": "there are no decisions"}
+    selected, metrics = select(rows)
+    found = {**found, "population": selected["population"], "details": {"metrics": metrics}}
+    if (whole := metrics["auc"]) is not None:
+        found["value"], found["low"], found["high"] = whole["value"], whole["low"], whole["high"]
+    if isinstance(reference, str):
+        return {**found, "reason": reference}
+    found["expected"] = reference.value
+    if selected["population"] == "none" or not selected["rows"].any():
+        return {**found, "status": "waiting", "reason": "no outcome is known"}
+    if selected["population"] != "all":
+        reason = (
+            f"outcomes are known for {selected['population']} decisions only: their AUC cannot be compared with that "
+            "of all validation rows. Explore the other side"
+        )
+        return {**found, "reason": reason}
+    used, first = rows.take(selected["rows"]), pending_from(series, found["since"])
+    y, weight = used.label == 1, selected["weight"][selected["rows"]]
+    if not y.any() or y.all():
+        return {**found, "status": "waiting", "reason": "the outcomes are of one class"}
+    measured = measure_validation(
+        y,
+        used.score,
+        sample_weight=None if np.ptp(weight) == 0.0 else weight,
+        group=used.entity if np.unique(used.entity).size < used.size else None,
+    )
+    found["value"], found["variance"] = measured.value, measured.variance
+    if measured.weight < MIN_POSITIVES:
+        reason = (
+            f"{min(measured.positives, measured.negatives):.0f} effective rows of the scarcer class; a test needs "
+            f"{MIN_POSITIVES}"
+        )
+        return {**found, "status": "waiting", "reason": reason}
+    own = replace(measured, first=first, last=found["number"])
+    earlier = [
+        Measurement(**each["state"]["measurement"])
+        for each in series
+        if each["state"].get("measurement")
+    ]
+    look = monitor_windows(
+        reference,
+        [*earlier, own],
+        planned=found["planned"],
+        alpha=alpha_of(RANKING, settings),
+        tolerance=settings["tolerance"].get("auc", 0.0),
+        since=found["since"],
+    ).looks[-1]
+    found["state"] = {"measurement": asdict(own), "reference": asdict(reference)}
+    found["details"] |= {
+        "window": {
+            "first": look.first,
+            "last": look.last,
+            "value": look.window_value,
+            "drop": look.drop,
+            "drop_low": look.drop_low,
+            "drop_high": look.drop_high,
+        }
+    }
+    return {
+        **found,
+        "status": "alarm" if look.alarm else "passed",
+        "statistic": look.statistic,
+        "critical_value": look.critical_value,
+        "alpha_spent": look.alpha_spent,
+        "from_period": look.first,
+    }
+
+
+def look_at_guarantee(
+    found: StoredLook,
+    series: Sequence[StoredLook],
+    rows: PeriodRows,
+    guarantee: StoredGuarantee | None,
+    settings: MonitorSettings,
+) -> StoredLook:
+    """Test by betting whether the guaranteed rate of the alias is exceeded."""
+    from core.monitoring import monitor_rate
+
+    if guarantee is None:
+        return {**found, "metric": None, "reason": "the alias has no guarantee"}
+    if guarantee["confidence"] is None:
+        reason = "the guarantee has no confidence: the rate was set on the validation rows"
+        return {**found, "reason": reason}
+    flagged, known = rows.flag == 1, rows.label != UNKNOWN
+    if (bound := guarantee.get("flagged")) is not None:
+        found["metric"], counted, events = "flagged", rows.flag != UNKNOWN, flagged
+        found["population"] = "all"
+    else:
+        selected, _ = select(rows) if rows.size else (None, None)
+        found["population"] = "none" if selected is None else selected["population"]
+        if selected is not None and (selected["population"] != "all" or selected["by_chance"]):
+            reason = "the outcomes of all decisions must be known, not only those of selected ones"
+            return {**found, "reason": reason}
+        if guarantee["fpr"] is not None:
+            found["metric"], bound = "fpr", guarantee["fpr"]
+            counted, events = known & (rows.label == 0), flagged
+        elif guarantee["tpr"] is not None:
+            found["metric"], bound = "fnr", 1.0 - guarantee["tpr"]
+            counted, events = known & (rows.label == 1), ~flagged
+        else:
+            reason = "the guarantee is a threshold, which bounds no rate"
+            return {**found, "metric": None, "reason": reason}
+    if not 0.0 < bound < 1.0:
+        return {**found, "reason": f"a rate of {bound:g} cannot be tested"}
+    trials = int(np.count_nonzero(counted))
+    k = int(np.count_nonzero(counted & events))
+    found["expected"], found["value"] = bound, k / trials if trials else None
+    if any(each["expected"] != bound for each in series if each["state"]):
+        found["since"], series = found["number"] - 1, []
+    counts = {each["number"]: each["state"] for each in series if each["state"]}
+    counts[found["number"]] = found["state"] = {"events": k, "trials": trials}
+    numbers = range(1, found["number"] + 1)
+    look = monitor_rate(
+        [counts.get(i, {}).get("events", 0) for i in numbers],
+        [counts.get(i, {}).get("trials", 0) for i in numbers],
+        bound,
+        planned=found["planned"],
+        alpha=alpha_of(GUARANTEE, settings),
+        since=found["since"],
+    ).looks[-1]
+    return _of_bets(found, look, alpha_of(GUARANTEE, settings))
+
+
+def _of_bets(found: StoredLook, look: object, alpha: float) -> StoredLook:
+    from core.monitoring import BettingLook
+
+    assert isinstance(look, BettingLook)
+    left = found["planned"] - found["since"]
+    threshold = found["planned"] / (alpha * left)
+    details = {"observed_since": look.observed, "expected_since": look.expected}
+    return {
+        **found,
+        "status": "alarm" if look.e_value >= threshold else "passed",
+        "statistic": look.e_value,
+        "critical_value": threshold,
+        "alpha_spent": alpha * (found["number"] - found["since"]) / found["planned"],
+        "from_period": look.first,
+        "details": found["details"] | details,
+    }
