@@ -19,6 +19,8 @@ from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
+from app.feedback import outcome_endpoints as outcomes
+from app.feedback.known import KnownRows
 from app.http import guide, openapi, problems
 from app.http.bodies import BodyLimits
 from app.http.dependencies import Context
@@ -116,10 +118,17 @@ def create_app(settings: Settings) -> Service:
     app.state.authenticator = authenticator
     app.state.models = served
     app.state.watcher = watcher
+    app.state.known_rows = KnownRows()
     app.state.health = probes = health.HealthProbes(
         context.db, settings, context.schema, context.blobs, context.producer
     )
-    rows = scores.ROW_PATHS, batch_scores.ROW_PATHS, console_uploads.ROW_PATHS, inference.PATHS
+    rows = (
+        scores.ROW_PATHS,
+        batch_scores.ROW_PATHS,
+        outcomes.ROW_PATHS,
+        console_uploads.ROW_PATHS,
+        inference.PATHS,
+    )
     problems.install(app, session.show_problem, protocols=[inference.PATHS], rows=rows)
     app.router.routes.append(scores.score_route(authenticator, served, context))
     for router in (
@@ -142,6 +151,7 @@ def create_app(settings: Settings) -> Service:
         reports.datasets_router,
         scores.router,
         batch_scores.router,
+        outcomes.router,
         inference.router,
         inference.invocations_router,
         trash.router,
@@ -169,7 +179,7 @@ def create_app(settings: Settings) -> Service:
     docs = openapi.DomainDocs(
         scope_of=scope_of,
         operations={scores.SCORE_PATH: {"get": scores.SCORE_ROW_DOCS}},
-        schemas=scores.DESCRIBED,
+        schemas=(*scores.DESCRIBED, *outcomes.DESCRIBED),
         algorithms=lambda: [each.model_dump() for each in describe_all()],
     )
     openapi.install(app, docs, settings.build)

@@ -52,7 +52,7 @@ LOOKUPS_AT_ONCE = 3
 """Unknown keys that are looked up at once: other threads stay free for known keys."""
 MAX_LOOKUPS_TOGETHER = 500
 """Secrets of addresses over the limit of unknown keys that one query looks up."""
-Scope = Literal["read", "train", "score", "admin", "operator"]
+Scope = Literal["read", "train", "score", "outcomes", "admin", "operator"]
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 CREDENTIAL = "rankwright.credential"
 """Key in the ASGI scope under which the console puts the credential of its session. No caller can set it."""

@@ -31,7 +31,7 @@ from app.platform.sql import Page, Session
 from app.platform.tables import ApiKey, Principal
 
 OPERATOR = "operator"
-SCOPES = ("read", "train", "score", "admin", OPERATOR)
+SCOPES = ("read", "train", "score", "outcomes", "admin", OPERATOR)
 MAX_GRACE_SECONDS = 30 * 86_400.0
 """Longest time in seconds that a key may stay valid after its rotation."""
 _PREFIX = "rw_"

@@ -27,6 +27,7 @@ SCOPES = {
     "read": "see datasets, jobs and models",
     "train": "upload, train, move aliases, delete",
     "score": "score rows and tables",
+    "outcomes": "send outcomes of scored rows",
     "admin": "create and revoke keys, read the audit log",
     "operator": "read the metrics of the whole service",
 }
@@ -56,6 +57,7 @@ ABOUT = {
     "/v1/evaluations": "Evaluations",
     "/v1/comparisons": "Comparisons",
     "/v1/batch-scores": "Batch scores",
+    "/v1/outcomes": "Outcomes",
     "/v1/keys": "Keys",
 }
 """What changes are about, by the part of their route that says so."""

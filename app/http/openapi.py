@@ -62,6 +62,10 @@ INFO: dict[str, Any] = {
         },
         {"name": "scoring", "description": "Score, rank and explain rows."},
         {
+            "name": "feedback",
+            "description": "Record decisions and outcomes, and monitor whether a model is still right.",
+        },
+        {
             "name": "overview",
             "description": "See running jobs, resources that need attention, and the newest resources.",
         },

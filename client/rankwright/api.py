@@ -382,7 +382,7 @@ class CreateKey(TypedDict, total=False):
 
 
 @keywords(CreateKey)
-def create_key(name: str, scopes: Sequence[Literal["read", "train", "score", "admin", "operator"] | str], **fields: Unpack[CreateKey]) -> ApiRequest[types.KeyWithSecret]:
+def create_key(name: str, scopes: Sequence[Literal["read", "train", "score", "outcomes", "admin", "operator"] | str], **fields: Unpack[CreateKey]) -> ApiRequest[types.KeyWithSecret]:
     """Create a key.
 
     Create a key for the owner of the caller's key. Only this response contains the secret.
@@ -399,7 +399,7 @@ def create_key(name: str, scopes: Sequence[Literal["read", "train", "score", "ad
     ----------
     name : str
         Name of the key, for your own use.
-    scopes : Sequence[Literal["read", "train", "score", "admin", "operator"] | str]
+    scopes : Sequence[Literal["read", "train", "score", "outcomes", "admin", "operator"] | str]
         Scopes of the key.
     idempotency_key : str, optional
         Any string that identifies this request. A repeated request with the same key returns the first
@@ -408,6 +408,57 @@ def create_key(name: str, scopes: Sequence[Literal["read", "train", "score", "ad
         Lifetime in seconds. Null: the key does not expire.
     """
     return ApiRequest.of("POST", "/v1/keys", record_of(types.KeyWithSecret), {"name": name, "scopes": scopes, **fields}, headers=["idempotency_key"], body=["name", "scopes", "expires_in_seconds"])
+
+class CreateOutcomes(TypedDict, total=False):
+    """Keywords of `create_outcomes`."""
+
+    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
+    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
+    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
+    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
+    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+
+
+@keywords(CreateOutcomes)
+def create_outcomes(**fields: Unpack[CreateOutcomes]) -> ApiRequest[types.OutcomesReceived]:
+    """Send outcomes.
+
+    Store what happened to the entities that were scored. The body is JSON in one of two forms, or a table: CSV,
+    NDJSON or Arrow; uncompressed, gzip or zstd. If a row is invalid, nothing is stored.
+
+
+
+    A row names a decision (`decision_id`) or an entity (`id`, with `event_at`: when it happened). Its `label` is true
+    or false, 1 or 0, or a value of the model's label column. Null withdraws an earlier outcome. `known_at` is when you
+    got to know it; default: now. `source` is a short text, such as `review` or `system`.
+
+
+
+    A later outcome of the same decision or event corrects the earlier one. Outcomes of unknown ids are kept, and wait
+    for later decisions.
+
+    Scope: `outcomes`.
+
+    Parameters
+    ----------
+    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
+        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
+        UTF-16.
+    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
+        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
+    decimal : Literal["point", "comma"] | str, optional
+        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
+    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
+        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
+    dates : Literal["day_first", "month_first"] | str, optional
+        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
+        and 03.04.2026. Default: detected from the values, if they are unambiguous.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    """
+    return ApiRequest.of("POST", "/v1/outcomes", record_of(types.OutcomesReceived), {**fields}, headers=["idempotency_key"])
 
 class CreateVersion(TypedDict, total=False):
     """Keywords of `create_version`."""
@@ -4270,7 +4321,7 @@ class ValidateKey(TypedDict, total=False):
 
 
 @keywords(ValidateKey)
-def validate_key(name: str, scopes: Sequence[Literal["read", "train", "score", "admin", "operator"] | str], **fields: Unpack[ValidateKey]) -> ApiRequest[types.Valid]:
+def validate_key(name: str, scopes: Sequence[Literal["read", "train", "score", "outcomes", "admin", "operator"] | str], **fields: Unpack[ValidateKey]) -> ApiRequest[types.Valid]:
     """Check a key.
 
     Check a request to `POST /v1/keys` without creating anything. It returns the same errors as that request would.
@@ -4281,12 +4332,47 @@ def validate_key(name: str, scopes: Sequence[Literal["read", "train", "score", "
     ----------
     name : str
         Name of the key, for your own use.
-    scopes : Sequence[Literal["read", "train", "score", "admin", "operator"] | str]
+    scopes : Sequence[Literal["read", "train", "score", "outcomes", "admin", "operator"] | str]
         Scopes of the key.
     expires_in_seconds : float, optional
         Lifetime in seconds. Null: the key does not expire.
     """
     return ApiRequest.of("POST", "/v1/keys/validate", record_of(types.Valid), {"name": name, "scopes": scopes, **fields}, body=["name", "scopes", "expires_in_seconds"])
+
+class ValidateOutcomes(TypedDict, total=False):
+    """Keywords of `validate_outcomes`."""
+
+    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
+    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
+    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
+    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
+    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+
+
+@keywords(ValidateOutcomes)
+def validate_outcomes(**fields: Unpack[ValidateOutcomes]) -> ApiRequest[types.Valid]:
+    """Check an outcomes.
+
+    Check a request to `POST /v1/outcomes` without creating anything. It returns the same errors as that request would.
+
+    Scope: `outcomes`.
+
+    Parameters
+    ----------
+    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
+        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
+        UTF-16.
+    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
+        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
+    decimal : Literal["point", "comma"] | str, optional
+        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
+    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
+        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
+    dates : Literal["day_first", "month_first"] | str, optional
+        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
+        and 03.04.2026. Default: detected from the values, if they are unambiguous.
+    """
+    return ApiRequest.of("POST", "/v1/outcomes/validate", record_of(types.Valid), {**fields})
 
 class ValidateReading(TypedDict, total=False):
     """Keywords of `validate_reading`."""

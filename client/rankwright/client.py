@@ -1306,7 +1306,7 @@ class _KeysOperations(_Collection):
         name : str
             Name of the key.
         scopes : sequence of str
-            What the key may do: "read", "train", "score", "admin" or "operator".
+            What the key may do: "read", "train", "score", "outcomes", "admin" or "operator".
 
         Returns
         -------

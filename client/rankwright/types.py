@@ -2556,7 +2556,7 @@ class Key(Record):
     """Name of the key."""
     prefix: str
     """First characters of the secret, to identify the key."""
-    scopes: list[Literal['read', 'train', 'score', 'admin', 'operator']]
+    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'admin', 'operator']]
     """Scopes of the key."""
     created_at: str
     """Time of creation."""
@@ -2580,7 +2580,7 @@ class KeyWithSecret(Record):
     """Name of the key."""
     prefix: str
     """First characters of the secret, to identify the key."""
-    scopes: list[Literal['read', 'train', 'score', 'admin', 'operator']]
+    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'admin', 'operator']]
     """Scopes of the key."""
     created_at: str
     """Time of creation."""
@@ -3670,6 +3670,22 @@ class OutOfFold(Record):
     is on the scale of the served ranker: equal quantiles of the two rankers' scores on the fold's
     training rows have equal scores.
     """
+
+class OutcomesReceived(Record):
+    """What a request of outcomes contained."""
+
+    rows: int
+    """Number of outcomes."""
+    matched: int | None
+    """Number of outcomes whose decision, or whose entity, has been recorded. Null if there are too many
+    decisions to look up at once.
+    """
+    unmatched: int | None
+    """Number of the other outcomes. They are kept, and wait for their decision."""
+    corrected: int | None
+    """Number of outcomes that replace an earlier one. Null if there are too many outcomes to look up."""
+    duplicates: int | None
+    """Number of outcomes that say the same as the newest known one. They are not stored again."""
 
 class OutdatedAlias(Record):
     """An alias that points to a model although there is a newer version."""

@@ -53,6 +53,8 @@ IMPERSONAL = {
     ("POST", "/v1/datasets"),
     ("POST", "/v1/datasets/validate"),
     ("POST", "/v1/uploads"),
+    ("POST", "/v1/outcomes"),
+    ("POST", "/v1/outcomes/validate"),
     ("POST", "/v1/keys"),
     ("POST", "/v1/keys/validate"),
 }
@@ -119,6 +121,9 @@ def requests_of(
         ("POST", "/v1/models/{ref}:predict"): {"json": {"instances": [ROW]}},
         ("POST", "/oip/v2/models/{ref}/infer"): TENSOR,
         ("POST", "/oip/v2/models/{ref}/versions/{version}/infer"): TENSOR,
+        ("POST", "/v1/outcomes"): {
+            "json": {"rows": [{"id": "c1", "label": True, "event_at": "2026-01-02"}]}
+        },
         ("POST", "/v1/keys"): {"json": {"name": "new", "scopes": ["read"]}},
         ("POST", "/v1/keys/{key_id}/rotate"): {"json": {"grace_seconds": 3600}},
     }

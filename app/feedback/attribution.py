@@ -1,0 +1,434 @@
+"""Attribution: which outcomes belong to which decision, and what is known of each decision at a time.
+
+An outcome that names a decision belongs to that decision. One that names an entity belongs to decisions of it by
+the declared rule: to the last one before the event, to the first one, or to all, within the horizon. Outcomes that name
+the decision take precedence. Among the outcomes of a decision, the one that became known last applies; the others are
+earlier statements, which it corrects.
+
+The outcomes are held in memory, as arrays. Decisions are read twice in the same order, batch by batch, in any number:
+the first pass finds for each outcome its decision, the second pass returns the outcome of each decision. Entities are
+found by a hash of the id, and then compared, so that equal hashes never join different entities.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from app.feedback.outcomes import label_means
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Hashes = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+Rule = Literal["last_before_event", "first_before_event", "all_before_event"]
+JOIN_COLUMNS = ("decision_id", "id", "id_hash", "at", "model_id")
+"""The columns of decisions that both passes need."""
+_ID_LENGTH = len("dec_") + 32
+_NOWHERE = np.int64(-1)
+
+
+class LabelValues(NamedTuple):
+    """The values of the label column of a model."""
+
+    positive: str | None
+    negative: str | None
+
+
+class Labelled(NamedTuple):
+    """What is known of each decision of a batch. Arrays have one entry for each decision.
+
+    `label`: 1 positive, 0 negative, −1 unknown. `stated` is true if a decision has an outcome, which may be withdrawn
+    (then the label is unknown) or have a label that is not a value of the model (`unrecognised`). Times, `weight` and
+    `amount` are NaN where there is none. `corrections` counts earlier statements that differ from the next one,
+    `duplicates` those that do not.
+    """
+
+    label: npt.NDArray[np.int8]
+    stated: Mask
+    unrecognised: Mask
+    event_at: Floats
+    known_at: Floats
+    weight: Floats
+    amount: Floats
+    corrections: npt.NDArray[np.int32]
+    duplicates: npt.NDArray[np.int32]
+
+
+def hash_decision_ids(ids: pa.Array) -> Hashes:
+    """Return 64-bit hashes of decision ids, of which the last digits are random."""
+    count = len(ids)
+    if not count:
+        return np.empty(0, np.uint64)
+    lengths = np.diff(_offsets(ids))
+    if ids.null_count == 0 and bool(np.all(lengths == _ID_LENGTH)):
+        start = int(_offsets(ids)[0])
+        text = np.frombuffer(ids.buffers()[2], np.uint8, count * _ID_LENGTH, start)
+        digits = np.ascontiguousarray(text.reshape(count, _ID_LENGTH)[:, -16:]).view(np.uint64)
+        mixed = digits[:, 0] * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+        return (mixed + digits[:, 1]) * np.uint64(0xBF58476D1CE4E5B9)
+    # A decision from another system may have an id of another form.
+    texts = ((text or "").encode() for text in ids.to_pylist())
+    return np.array(
+        [int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little") for text in texts],
+        np.uint64,
+    )
+
+
+def _offsets(texts: pa.Array) -> npt.NDArray[np.int32]:
+    return np.frombuffer(texts.buffers()[1], np.int32, len(texts) + 1, texts.offset * 4)
+
+
+class _Keys:
+    """Distinct texts, found by hash and verified by text."""
+
+    def __init__(self, texts: pa.Array, hashes: Hashes) -> None:
+        """Index texts without nulls. `group` has the number of each text, in the order of hashes."""
+        import pyarrow.compute as pc
+
+        order = np.argsort(hashes, kind="stable")
+        coded = pc.dictionary_encode(texts.take(order))
+        codes = coded.indices.to_numpy().astype(np.int64)
+        first = np.full(len(coded.dictionary), len(order), np.int64)
+        np.minimum.at(first, codes, np.arange(len(order)))
+        # Numbers by first appearance: the texts of equal hashes are neighbours.
+        rank = np.argsort(np.argsort(first, kind="stable"), kind="stable")
+        self.group = np.empty(len(order), np.int64)
+        self.group[order] = rank[codes]
+        by_rank = np.argsort(rank)
+        self.texts = coded.dictionary.take(by_rank)
+        own = hashes[order][first[by_rank]]
+        self._hashes, self._first, counts = np.unique(own, return_index=True, return_counts=True)
+        self._several: dict[int, dict[str, int]] = {}
+        for at in np.flatnonzero(counts > 1).tolist():
+            start = int(self._first[at])
+            group = range(start, start + int(counts[at]))
+            self._several[at] = {self.texts[i].as_py(): i for i in group}
+
+    def find(self, texts: pa.Array, hashes: Hashes) -> tuple[Numbers, Numbers]:
+        """Return the rows whose text is indexed, and the numbers of their texts."""
+        import pyarrow.compute as pc
+
+        nothing = np.empty(0, np.int64)
+        if not len(self._hashes) or not len(hashes):
+            return nothing, nothing
+        at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        rows = np.flatnonzero(self._hashes[at] == hashes)
+        if not len(rows):
+            return nothing, nothing
+        found = at[rows]
+        groups = self._first[found].astype(np.int64)
+        chosen = texts.take(rows)
+        if self._several:
+            for i in np.flatnonzero(np.isin(found, list(self._several))).tolist():
+                groups[i] = self._several[int(found[i])].get(chosen[i].as_py(), groups[i])
+        same = pc.equal(chosen, self.texts.take(groups)).fill_null(False)
+        good = same.to_numpy(zero_copy_only=False)
+        return rows[good], groups[good]
+
+
+@dataclass(frozen=True)
+class AttributionRule:
+    """The declared rule for outcomes that name an entity, and the horizon in seconds."""
+
+    attribute: Rule
+    horizon: float
+
+
+class Attribution:
+    """The join of decisions and outcomes of one owner, as of a time.
+
+    >>> join = Attribution(outcomes, rule, as_of, labels)  # doctest: +SKIP
+    >>> join.first_pass(decisions())  # doctest: +SKIP
+    >>> for batch in decisions():  # doctest: +SKIP
+    ...     found = join.label(batch)
+    """
+
+    def __init__(
+        self,
+        outcomes: pa.Table,
+        rule: AttributionRule,
+        as_of: float,
+        labels: Mapping[str, LabelValues],
+    ) -> None:
+        """Prepare the outcomes, rows of `app.feedback.outcomes.schema`. Those that became known after `as_of` are not
+        seen. `labels` are the label values of each model; a model without them has the generic ones.
+        """
+        import pyarrow.compute as pc
+
+        outcomes = outcomes.filter(pc.less_equal(outcomes["known_at"], as_of)).combine_chunks()
+        self._rule = rule
+        self._labels = labels
+        columns = {
+            name: outcomes[name].to_numpy().astype(np.float64)
+            for name in ("event_at", "known_at", "weight", "amount")
+        }
+        self._event, self._known = columns["event_at"], columns["known_at"]
+        self._weight, self._amount = columns["weight"], columns["amount"]
+        coded = _one(outcomes["label"])
+        self._words = coded.dictionary.to_pylist()
+        self._code = coded.indices.fill_null(-1).to_numpy().astype(np.int64)
+        # Statements in the order in which they became known.
+        self._turn = np.empty(outcomes.num_rows, np.int64)
+        self._turn[np.lexsort((outcomes["sequence"].to_numpy(), self._known))] = np.arange(
+            outcomes.num_rows
+        )
+        explicit = outcomes["decision_id"].is_valid().to_numpy()
+        self._explicit = np.flatnonzero(explicit)
+        named = _one(outcomes["decision_id"]).take(self._explicit)
+        self._decisions = _Keys(named, hash_decision_ids(named))
+        self._by_decision = _Groups(self._decisions.group, self._explicit, self._turn)
+        by_id = np.flatnonzero(~explicit)
+        ids = _one(outcomes["id"]).take(by_id)
+        hashes = _one(outcomes["id_hash"]).take(by_id).to_numpy().astype(np.uint64)
+        self._entities = _Keys(ids, hashes)
+        # Outcomes of entities, by entity and time of the event.
+        order = np.lexsort((self._event[by_id], self._entities.group))
+        self._by_id = by_id[order]
+        self._entity = self._entities.group[order]
+        self._events = self._event[self._by_id]
+        self._bounds = np.searchsorted(self._entity, np.arange(len(self._entities.texts) + 1))
+        # For each outcome of an entity: the best decision so far that is before it and after the one before it.
+        is_last = rule.attribute == "last_before_event"
+        self._best_at = np.full(len(self._by_id), -np.inf if is_last else np.inf)
+        self._best = np.full(len(self._by_id), _NOWHERE)
+        self._passed = 0
+        self._attributed: _Groups | None = None
+
+    def first_pass(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Read all decisions, with the columns `JOIN_COLUMNS`, to find for each outcome the decision that it belongs
+        to.
+        """
+        if self._rule.attribute == "all_before_event" or not len(self._by_id):
+            return
+        first = 0
+        for batch in batches:
+            self._add(batch, first)
+            first += batch.num_rows
+        self._attributed = self._resolve()
+
+    def _add(self, batch: pa.RecordBatch, first: int) -> None:
+        """Put each decision at the earliest event of its entity that is not before it."""
+        rows, places = self._places(batch)
+        at = batch.column("at").to_numpy()[rows]
+        number = first + rows
+        is_last = self._rule.attribute == "last_before_event"
+        order = np.lexsort((number, at, places))
+        if is_last:
+            ends = np.append(np.flatnonzero(np.diff(places[order])), len(order) - 1)
+            chosen = order[ends] if len(order) else order
+            places, at, number = places[chosen], at[chosen], number[chosen]
+            better = (at > self._best_at[places]) | (
+                (at == self._best_at[places]) & (number > self._best[places])
+            )
+        else:
+            starts = np.append([0], np.flatnonzero(np.diff(places[order])) + 1)
+            chosen = order[starts] if len(order) else order
+            places, at, number = places[chosen], at[chosen], number[chosen]
+            better = at < self._best_at[places]
+        self._best_at[places[better]] = at[better]
+        self._best[places[better]] = number[better]
+
+    def _places(self, batch: pa.RecordBatch) -> tuple[Numbers, Numbers]:
+        """Return the decisions of entities with an event at or after the decision, and the position of the first such
+        event.
+        """
+        ids, hashes = batch.column("id"), _hashes_of(batch)
+        rows, entities = self._entities.find(ids, hashes)
+        at = batch.column("at").to_numpy()[rows]
+        low, end = self._bounds[entities], self._bounds[entities + 1]
+        high = end.copy()
+        while True:  # binary search within each entity
+            going = np.flatnonzero(low < high)
+            if not len(going):
+                break
+            middle = (low[going] + high[going]) // 2
+            before = self._events[middle] < at[going]
+            low[going[before]] = middle[before] + 1
+            high[going[~before]] = middle[~before]
+        found = low < end
+        return rows[found], low[found].astype(np.int64)
+
+    def _resolve(self) -> _Groups:
+        """Return the outcomes of entities by the number of their decision.
+
+        The last decision before an event is that of the event itself or of an earlier one of the entity. The first is
+        the first of them all.
+        """
+        number, at = self._best, self._best_at
+        same = np.append([False], self._entity[1:] == self._entity[:-1])
+        if self._rule.attribute == "last_before_event":
+            # A later place has later decisions, so only empty places take over from the one before.
+            has = np.where(number != _NOWHERE, np.arange(len(number)), -1)
+        else:
+            # The first place with a decision has the first decision.
+            has = np.where(number != _NOWHERE, np.arange(len(number)), -1)
+            starts = np.flatnonzero(~same)
+            entity = np.cumsum(~same) - 1
+            filled = np.where(has >= 0, has, len(number))
+            first = np.minimum.reduceat(filled, starts)[entity]
+            has = np.where(first <= np.arange(len(number)), first, -1)
+        source = np.maximum.accumulate(has)
+        start = np.maximum.accumulate(np.where(~same, np.arange(len(number)), 0))
+        good = source >= start
+        source = np.where(good, source, 0)
+        good &= self._events - at[source] <= self._rule.horizon
+        chosen = np.flatnonzero(good)
+        return _Groups(number[source[chosen]], self._by_id[chosen], self._turn)
+
+    def label(self, batch: pa.RecordBatch) -> Labelled:
+        """Return what is known of the next batch of decisions. The batches are those of the first pass, in the same
+        order; they may have more columns.
+        """
+        first, self._passed = self._passed, self._passed + batch.num_rows
+        rows, outcomes = [], []
+        named = batch.column("decision_id")
+        found, groups = (
+            self._decisions.find(named, hash_decision_ids(named))
+            if len(self._explicit)
+            else (np.empty(0, np.int64), np.empty(0, np.int64))
+        )
+        own_rows, own = self._by_decision.of(found, groups)
+        rows.append(own_rows)
+        outcomes.append(own)
+        if len(self._by_id):
+            by_rows, by_id = self._of_entities(batch, first)
+            left = ~np.isin(by_rows, found)  # an outcome of the decision itself takes precedence
+            rows.append(by_rows[left])
+            outcomes.append(by_id[left])
+        return self._summarise(batch, np.concatenate(rows), np.concatenate(outcomes))
+
+    def _of_entities(self, batch: pa.RecordBatch, first: int) -> tuple[Numbers, Numbers]:
+        """Return pairs of a decision of the batch and an outcome that names its entity."""
+        if self._rule.attribute != "all_before_event":
+            assert self._attributed is not None
+            numbers = np.arange(first, first + batch.num_rows)
+            return self._attributed.within(numbers)
+        rows, places = self._places(batch)
+        ends = self._bounds[self._entity[places] + 1]
+        counts = ends - places
+        pairs = np.repeat(rows, counts)
+        steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        events = np.repeat(places, counts) + steps
+        at = batch.column("at").to_numpy()[pairs]
+        good = self._events[events] - at <= self._rule.horizon
+        return pairs[good], self._by_id[events[good]]
+
+    def _summarise(self, batch: pa.RecordBatch, rows: Numbers, outcomes: Numbers) -> Labelled:
+        """Return the newest outcome of each decision, given pairs of both."""
+        count = batch.num_rows
+        label = np.full(count, -1, np.int8)
+        stated = np.zeros(count, bool)
+        unrecognised = np.zeros(count, bool)
+        values = {name: np.full(count, np.nan) for name in ("event", "known", "weight", "amount")}
+        corrections = np.zeros(count, np.int32)
+        duplicates = np.zeros(count, np.int32)
+        order = np.lexsort((self._turn[outcomes], rows))
+        rows, outcomes = rows[order], outcomes[order]
+        if len(rows):
+            follows = rows[1:] == rows[:-1]
+            same = np.logical_and.reduce(
+                [
+                    _equal(each[outcomes[1:]], each[outcomes[:-1]])
+                    for each in (self._code, self._event, self._weight, self._amount)
+                ]
+            )
+            np.add.at(duplicates, rows[1:][follows & same], 1)
+            np.add.at(corrections, rows[1:][follows & ~same], 1)
+            last = np.append(~follows, True)
+            rows, outcomes = rows[last], outcomes[last]
+            stated[rows] = True
+            meanings = self._meanings(batch, rows, self._code[outcomes])
+            label[rows] = meanings
+            unrecognised[rows] = (meanings < 0) & (self._code[outcomes] >= 0)
+            for name, target in values.items():
+                target[rows] = getattr(self, f"_{name}")[outcomes]
+        return Labelled(
+            label,
+            stated,
+            unrecognised,
+            values["event"],
+            values["known"],
+            values["weight"],
+            values["amount"],
+            corrections,
+            duplicates,
+        )
+
+    def _meanings(
+        self, batch: pa.RecordBatch, rows: Numbers, codes: Numbers
+    ) -> npt.NDArray[np.int8]:
+        """Return what the label of each of these decisions means for its model: 1, 0, or −1."""
+        models = batch.column("model_id")
+        models = models if hasattr(models, "dictionary") else models.dictionary_encode()
+        own = models.indices.to_numpy()[rows]
+        found = np.full(len(rows), -1, np.int8)
+        for i, model_id in enumerate(models.dictionary.to_pylist()):
+            mine = np.flatnonzero(own == i)
+            if not len(mine):
+                continue
+            values = self._labels.get(model_id, LabelValues(None, None))
+            used, back = np.unique(codes[mine], return_inverse=True)
+            means = [
+                -1 if code < 0 else _as_number(label_means(self._words[code], *values))
+                for code in used.tolist()
+            ]
+            found[mine] = np.array(means, np.int8)[back]
+        return found
+
+
+def _as_number(meaning: bool | None) -> int:
+    return -1 if meaning is None else int(meaning)
+
+
+def _equal(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> Mask:
+    """Return where values are equal, or both NaN."""
+    same: Mask = (a == b) | (np.isnan(a) & np.isnan(b))
+    return same
+
+
+class _Groups:
+    """Outcomes by a key: the number of an indexed decision, or of a decision in the order of reading."""
+
+    def __init__(self, keys: Numbers, outcomes: Numbers, turn: Numbers) -> None:
+        order = np.lexsort((turn[outcomes], keys))
+        self._keys, self._outcomes = keys[order], outcomes[order]
+
+    def of(self, rows: Numbers, keys: Numbers) -> tuple[Numbers, Numbers]:
+        """Return pairs of a row and an outcome, for rows with these keys."""
+        start = np.searchsorted(self._keys, keys, "left")
+        counts = np.searchsorted(self._keys, keys, "right") - start
+        steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.repeat(rows, counts), self._outcomes[np.repeat(start, counts) + steps]
+
+    def within(self, keys: Numbers) -> tuple[Numbers, Numbers]:
+        """Return pairs of a row and an outcome, for rows whose keys are consecutive numbers."""
+        start, end = np.searchsorted(self._keys, (keys[0], keys[-1] + 1)) if len(keys) else (0, 0)
+        return self._keys[start:end] - (keys[0] if len(keys) else 0), self._outcomes[start:end]
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column as one array."""
+    import pyarrow as pa
+
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _hashes_of(batch: pa.RecordBatch) -> Hashes:
+    """Return the hashes of the entities; a decision without an id has the hash 0, and never the text."""
+    hashes: Hashes = batch.column("id_hash").fill_null(0).to_numpy()
+    return hashes
+
+
+Decisions = Callable[[], Iterator["pa.RecordBatch"]]
+"""Reads the same decisions again at each call."""

@@ -1,0 +1,230 @@
+"""What a process knows of the decisions and outcomes of an owner, so that the response to a request of outcomes can say
+how many are new, and how many belong to a decision.
+
+It is an index of hashes, brought up to date when a request comes and bounded in size. The responses are information for
+the sender: attribution (`app.feedback.attribution`) does not use them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from app.feedback import outcome_repository as repository
+from app.feedback.attribution import hash_decision_ids
+from app.feedback.outcome_repository import Segment
+from app.feedback.outcomes import Outcomes
+from app.feedback.segments import hash_ids
+from app.platform import catalogue
+from app.platform.blobs import Blob
+from app.platform.sql import Reading, Session
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Hashes = npt.NDArray[np.uint64]
+
+MAX_DECISIONS = 5_000_000
+"""Most decisions of an owner that are indexed, of 16 bytes each."""
+MAX_OUTCOMES = 1_000_000
+"""Most outcomes of an owner that are indexed."""
+MAX_OWNERS = 4
+"""Most owners whose indexes a process keeps; the one that was not used for longest is dropped."""
+FRESH_SECONDS = 2.0
+"""How long an index is used before new segments are read."""
+REBUILT_SECONDS = 3600.0
+"""Age of an index at which it is built anew, without the rows that were deleted meanwhile."""
+OVERLAP_SECONDS = 60.0
+"""How far back new segments are looked for: a transaction may commit later than one that began after it."""
+
+
+class Counts(NamedTuple):
+    """Numbers of outcomes in a request. None: there are too many decisions or outcomes to find out at once."""
+
+    matched: int | None
+    unmatched: int | None
+    corrected: int | None
+    duplicates: int | None
+
+
+class Stated(NamedTuple):
+    """The newest statement about a decision or an event: when it became known, and a hash of what it says."""
+
+    known_at: float
+    said: bytes
+
+
+class Reader(NamedTuple):
+    """How an index reads: a transaction, and the rows of segments."""
+
+    reading: Reading
+    decisions: Callable[[Sequence[Blob]], Iterator[pa.RecordBatch]]
+    outcomes: Callable[[Sequence[Segment], Mapping[str, Blob]], Iterator[Outcomes]]
+
+
+@dataclass
+class _Index:
+    """The decisions and outcomes of one owner. None: too many."""
+
+    built: float
+    looked: float = -math.inf
+    decisions_since: float = 0.0
+    outcomes_since: float = 0.0
+    segments: dict[str, float] = field(default_factory=dict)
+    ids: Hashes | None = field(default_factory=lambda: np.empty(0, np.uint64))
+    decision_ids: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
+    stated: dict[bytes, Stated] | None = field(default_factory=dict)
+
+    def add_decisions(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """Add decisions."""
+        assert self.ids is not None
+        ids, decision_ids = [self.ids], [self.decision_ids]
+        for batch in batches:
+            ids.append(batch.column("id_hash").drop_null().to_numpy())
+            decision_ids.append(hash_decision_ids(batch.column("decision_id")))
+        self.ids = np.unique(np.concatenate(ids))
+        self.decision_ids = np.unique(np.concatenate(decision_ids))
+
+    def add_outcomes(self, outcomes: Outcomes) -> None:
+        """Add outcomes."""
+        if self.stated is not None:
+            self.stated |= _compare(outcomes, self.stated).newest
+            if len(self.stated) > MAX_OUTCOMES:
+                self.stated = None
+
+    def matched(self, owner: str, outcomes: Outcomes) -> int | None:
+        """Return the number of outcomes whose decision or entity has been recorded; None if that is not known."""
+        if self.ids is None:
+            return None
+        import pyarrow as pa
+
+        by_decision = [each for each in outcomes.decision_id if each is not None]
+        pairs = zip(outcomes.id, outcomes.decision_id, strict=True)
+        by_id = [id_ for id_, decision_id in pairs if decision_id is None and id_ is not None]
+        hashes = hash_decision_ids(pa.array(by_decision, pa.string()))
+        found = np.isin(hash_ids(owner, by_id), self.ids).sum()
+        return int(found + np.isin(hashes, self.decision_ids).sum())
+
+
+class _Compared(NamedTuple):
+    """Outcomes compared with earlier statements: positions of those that are no duplicates, the number of corrections,
+    and the newest statement of each key that changed.
+    """
+
+    kept: list[int]
+    corrected: int
+    newest: dict[bytes, Stated]
+
+
+def _compare(outcomes: Outcomes, stated: Mapping[bytes, Stated]) -> _Compared:
+    kept: list[int] = []
+    corrected = 0
+    newest: dict[bytes, Stated] = {}
+    for i, row in enumerate(outcomes.rows()):
+        decision_id, id_, label, event_at, known_at, source, weight, amount = row
+        key = _hash("decision", decision_id) if decision_id else _hash("id", id_, event_at)
+        said = _hash(label, event_at, source, weight, amount)
+        before = newest.get(key) or stated.get(key)
+        if before is not None and before.known_at <= known_at:
+            if before.said == said:
+                continue
+            corrected += 1
+        kept.append(i)
+        if before is None or before.known_at <= known_at:
+            newest[key] = Stated(known_at, said)
+    return _Compared(kept, corrected, newest)
+
+
+def _hash(*values: object) -> bytes:
+    return hashlib.blake2b(orjson.dumps(values), digest_size=8).digest()
+
+
+class KnownRows:
+    """The indexes of a process. Its methods may be called from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._indexes: OrderedDict[str, _Index] = OrderedDict()
+
+    def compare(self, owner: str, outcomes: Outcomes, reader: Reader) -> tuple[Counts, list[int]]:
+        """Return the counts of a request, and the positions of its outcomes that are no duplicates.
+
+        An outcome is a duplicate if it says the same as the newest known one about the same decision or event, and a
+        correction if it is newer and says something else.
+        """
+        with self._lock:
+            index = self._index_of(owner, reader)
+            kept, corrected, _ = _compare(outcomes, index.stated or {})
+            matched = index.matched(owner, outcomes)
+            is_known = index.stated is not None
+        counts = Counts(
+            matched,
+            None if matched is None else len(outcomes) - matched,
+            corrected if is_known else None,
+            len(outcomes) - len(kept) if is_known else None,
+        )
+        return counts, kept
+
+    def add(self, owner: str, outcomes: Outcomes) -> None:
+        """Add outcomes that this process has stored."""
+        with self._lock:
+            if (index := self._indexes.get(owner)) is not None:
+                index.add_outcomes(outcomes)
+
+    def _index_of(self, owner: str, reader: Reader) -> _Index:
+        now = time.monotonic()
+        index = self._indexes.pop(owner, None)
+        if index is None or now - index.built > REBUILT_SECONDS:
+            index = _Index(now)
+        if now - index.looked > FRESH_SECONDS:
+            _refresh(owner, index, reader)
+            index.looked = now
+        self._indexes[owner] = index
+        while len(self._indexes) > MAX_OWNERS:
+            self._indexes.popitem(last=False)
+        return index
+
+
+def _refresh(owner: str, index: _Index, reader: Reader) -> None:
+    """Add the segments that are new since the last time."""
+    decisions, outcomes, blobs = reader.reading(_find_new, owner, index)
+    if index.ids is not None:
+        if len(index.ids) + sum(each.rows for each in decisions) > MAX_DECISIONS:
+            index.ids, index.decision_ids = None, np.empty(0, np.uint64)
+        elif decisions:
+            stored = [blobs[each.key] for each in decisions if each.key is not None]
+            index.add_decisions(reader.decisions(stored))
+    if index.stated is not None:
+        if sum(each.rows for each in outcomes) > 2 * MAX_OUTCOMES:
+            index.stated = None
+        else:
+            for batch in reader.outcomes(outcomes, blobs):
+                index.add_outcomes(batch)
+    index.decisions_since = max([index.decisions_since, *(each.at for each in decisions)])
+    index.outcomes_since = max([index.outcomes_since, *(each.at for each in outcomes)])
+    earliest = min(index.decisions_since, index.outcomes_since) - OVERLAP_SECONDS
+    index.segments = {id_: at for id_, at in index.segments.items() if at >= earliest}
+    index.segments |= {each.id: each.at for each in (*decisions, *outcomes)}
+
+
+def _find_new(
+    session: Session, owner: str, index: _Index
+) -> tuple[list[Segment], list[Segment], dict[str, Blob]]:
+    """Return the segments of decisions and of outcomes that the index lacks, and their blobs by key."""
+    since = index.decisions_since - OVERLAP_SECONDS, index.outcomes_since - OVERLAP_SECONDS
+    decisions = repository.decision_segments(session, owner, since[0])
+    decisions = [each for each in decisions if each.id not in index.segments]
+    outcomes = repository.outcome_segments(session, owner, since[1])
+    outcomes = [each for each in outcomes if each.id not in index.segments]
+    keys = [each.key for each in (*decisions, *outcomes) if each.key is not None]
+    return decisions, outcomes, catalogue.find_all(session, keys)

@@ -1,0 +1,132 @@
+"""Storing outcomes: each request is one segment, written in the transaction of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from app.access import service as access
+from app.feedback import outcome_repository as repository
+from app.feedback.outcome_repository import Segment
+from app.feedback.outcomes import (
+    COLUMNS,
+    KIND,
+    NO,
+    YES,
+    Outcomes,
+    Report,
+    as_table,
+    read_segment,
+    schema,
+)
+from app.feedback.segments import read_segments, write_segment
+from app.platform import catalogue
+from app.platform.blobs import Blob, BlobStore
+from app.platform.errors import shown
+from app.platform.ids import new_id
+from app.platform.settings import Settings
+from app.platform.sql import Reading, Session, db_now
+from app.platform.tables import OutcomeSegment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN_VALUES = 10
+
+
+def check_labels(
+    reading: Reading, owner: str, labels: Sequence[str | None], report: Report
+) -> None:
+    """Report the labels that no model of the owner with recorded decisions knows. An unknown label is more often a
+    misspelt one than a value to come.
+    """
+    foreign = [
+        (row, label)
+        for row, label in enumerate(labels)
+        if label is not None and label not in YES and label not in NO
+    ]
+    if not foreign:
+        return
+    known = reading(repository.label_values, owner)
+    few = ", ".join(map(shown, sorted(known)[:_SHOWN_VALUES])) or "there is none"
+    for row, label in foreign:
+        if label not in known:
+            rule = (
+                "label must be true, false, 1, 0, null, or a label value of a model whose decisions are recorded "
+                f"({few}), got {shown(label)}"
+            )
+            if not report(row, "label", rule):
+                return
+
+
+def write(blobs: BlobStore, owner: str, outcomes: Outcomes, now: float) -> Blob:
+    """Write outcomes to a file, which no row names yet."""
+    table = as_table(owner, outcomes, now)
+    return write_segment(blobs, table.to_batches(), table.schema, KIND)
+
+
+def store(
+    session: Session, settings: Settings, owner: str, outcomes: Outcomes, blob: Blob | None
+) -> None:
+    """Insert the segment of a request; `blob` has the rows, unless they are few. Raises TooMany for the quota."""
+    if not len(outcomes):
+        return
+    if blob is not None:
+        access.admit_bytes(session, settings, owner, blob.bytes or 0)
+        catalogue.add(session, [blob])
+    repository.add(
+        session,
+        OutcomeSegment(
+            id=new_id("out"),
+            owner=owner,
+            rows=len(outcomes),
+            first_known_at=min(outcomes.known_at),
+            last_known_at=max(outcomes.known_at),
+            segment_key=None if blob is None else blob.key,
+            segment_bytes=None if blob is None else blob.bytes,
+            content=outcomes.as_json() if blob is None else None,
+            received_at=db_now(),
+        ),
+    )
+
+
+def tables(
+    blobs: BlobStore, owner: str, segments: Iterable[Segment], found: Mapping[str, Blob]
+) -> Iterator[pa.Table]:
+    """Yield the rows of each segment. `found` has the blobs by key."""
+    for segment in segments:
+        if segment.key is not None:
+            yield read_segment(blobs.fetch(found[segment.key]))
+        else:
+            assert segment.content is not None
+            yield as_table(owner, Outcomes.from_json(segment.content), segment.at)
+
+
+def read_outcomes(reading: Reading, blobs: BlobStore, owner: str) -> pa.Table:
+    """Return all outcomes of an owner, in the order in which they were received: some hundred bytes of memory each."""
+    import pyarrow as pa
+
+    segments, found = reading(_segments, owner)
+    parts = list(tables(blobs, owner, segments, found))
+    if not parts:
+        return schema().empty_table()
+    return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+
+
+def _segments(session: Session, owner: str) -> tuple[list[Segment], dict[str, Blob]]:
+    segments = repository.outcome_segments(session, owner)
+    keys = [each.key for each in segments if each.key is not None]
+    return segments, catalogue.find_all(session, keys)
+
+
+def decision_keys(blobs: BlobStore, stored: Sequence[Blob]) -> Iterator[pa.RecordBatch]:
+    """Yield the ids of decisions, and the hashes of their entities."""
+    return read_segments(blobs, stored, ["id_hash", "decision_id"])
+
+
+def lists(
+    blobs: BlobStore, owner: str, segments: Sequence[Segment], found: Mapping[str, Blob]
+) -> Iterator[Outcomes]:
+    """Yield the rows of each segment as lists."""
+    for table in tables(blobs, owner, segments, found):
+        yield Outcomes(**{name: table[name].to_pylist() for name in COLUMNS})

@@ -1,0 +1,302 @@
+"""Outcomes: what happened to the entities that were scored. The columns of a request are checked here, and written to
+and read from segments.
+
+An outcome names a decision or an entity. Which decisions an entity's outcome belongs to is decided when it is read
+(`attribution`), because a decision may be recorded after the outcome has arrived.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from app.feedback.segments import hash_ids
+from app.ingest.values import DATETIME, USUAL, Notation, read_json, spell
+from app.platform.errors import is_plain, shown
+from app.platform.ids import is_id
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+
+COLUMNS = (
+    "decision_id",
+    "id",
+    "label",
+    "event_at",
+    "known_at",
+    "source",
+    "weight",
+    "amount",
+)
+"""The columns of a request."""
+TIMES = ("event_at", "known_at")
+MAX_ROWS = 100_000
+"""Most outcomes of a request."""
+INLINE_ROWS = 200
+"""Most rows of a request that is stored in its row of the database, instead of a file."""
+MAX_TEXT = 255
+MAX_SOURCE = 64
+CLOCK_SKEW_SECONDS = 300.0
+"""How far `known_at` may be ahead of the service's clock."""
+YES, NO = frozenset({"true", "1"}), frozenset({"false", "0"})
+"""Labels that mean positive and negative, unless the model's own label values say otherwise."""
+KIND = "outcomes"
+"""Kind of the segments in the blob store."""
+
+
+def label_means(label: str | None, positive: str | None, negative: str | None) -> bool | None:
+    """Return True if a label is positive for a model with these label values, False if it is negative, and None if it
+    is neither.
+
+    The model's own values come first: of a model whose positive value is `0`, the label `0` is positive.
+
+    >>> [label_means(label, "churned", "stayed") for label in ("churned", "stayed", "true", "0", "maybe")]
+    [True, False, True, False, None]
+    """
+    if label is None:
+        return None
+    if label == positive:
+        return True
+    if label == negative:
+        return False
+    return True if label in YES else False if label in NO else None
+
+
+Report = Callable[[int, str | None, str], bool]
+"""Reports an error: the row from 0, the column or None for the whole row, and the rule that is broken. Returns False if
+there are too many errors to go on.
+"""
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Checked outcomes as lists, one value per row."""
+
+    decision_id: list[str | None]
+    id: list[str | None]
+    label: list[str | None]
+    event_at: list[float | None]
+    known_at: list[float]
+    source: list[str | None]
+    weight: list[float | None]
+    amount: list[float | None]
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows as tuples in the order of `COLUMNS`."""
+        return zip(*(getattr(self, name) for name in COLUMNS), strict=True)
+
+    def take(self, chosen: Sequence[int]) -> Outcomes:
+        """Return the outcomes at these positions."""
+        return Outcomes(
+            **{name: [values[i] for i in chosen] for name, values in vars(self).items()}
+        )
+
+    def as_json(self) -> bytes:
+        """Return the outcomes as they are stored in a row of the database."""
+        return orjson.dumps(vars(self))
+
+    @classmethod
+    def from_json(cls, stored: bytes) -> Outcomes:
+        """Return the outcomes of `as_json`."""
+        return cls(**orjson.loads(stored))
+
+
+def check(
+    columns: Mapping[str, Sequence[Any]],
+    n_rows: int,
+    now: float,
+    report: Report,
+    *,
+    notation: Notation = USUAL,
+    in_seconds: Collection[str] = (),
+) -> Outcomes:
+    """Return checked outcomes. Values are those of JSON, or text; times of the columns in `in_seconds` are seconds.
+
+    `now` is the default of `known_at`. Every broken rule goes to `report`; the result is valid only if there is none.
+    """
+    found: dict[str, list[Any]] = {name: [None] * n_rows for name in COLUMNS}
+    nothing = [None] * n_rows
+    given = [columns.get(name, nothing) for name in COLUMNS]
+    readers = [_READERS[name] for name in COLUMNS]
+    out = [found[name] for name in COLUMNS]
+    typed = [name in in_seconds for name in COLUMNS]
+    places = list(zip(COLUMNS, given, readers, out, typed, strict=True))
+    decision_ids, ids = found["decision_id"], found["id"]
+    events, knowns = found["event_at"], found["known_at"]
+    for row in range(n_rows):
+        good = True
+        for name, values, read, target, seconds in places:
+            value = values[row]
+            if value is None:
+                continue
+            try:
+                target[row] = value if seconds else read(value, notation)
+            except ValueError as error:
+                good = False
+                if not report(row, name, f"{name} {error}, got {shown(value)}"):
+                    return Outcomes(**found)
+        if good:
+            wrong = _check_row(row, decision_ids, ids, events, knowns, now)
+            if wrong is not None and not report(row, *wrong):
+                return Outcomes(**found)
+    return Outcomes(**found)
+
+
+def _check_row(
+    row: int,
+    decision_ids: list[str | None],
+    ids: list[str | None],
+    events: list[float | None],
+    knowns: list[float | None],
+    now: float,
+) -> tuple[str | None, str] | None:
+    """Fill in the default of `known_at`. Return the column and the rule that the row breaks; None if it breaks none."""
+    known = knowns[row]
+    if known is None:
+        known = knowns[row] = now
+    elif known > now + CLOCK_SKEW_SECONDS:
+        return "known_at", "known_at must not be in the future"
+    if decision_ids[row] is None and ids[row] is None:
+        return None, "a row must have a decision_id or an id"
+    event = events[row]
+    if event is None:
+        if decision_ids[row] is None:
+            return "event_at", "a row with an id and no decision_id must have event_at"
+    elif event > known:
+        return "event_at", "event_at must not be later than known_at"
+    return None
+
+
+def _text(most: int) -> Callable[[Any, Notation], str | None]:
+    rule = f"must have 1 to {most} characters and no control characters"
+
+    def read(value: Any, notation: Notation) -> str | None:
+        if not isinstance(value, str | int | float) or value != value:  # noqa: PLR0124 - NaN
+            raise ValueError("must be a string, a number, true, false or null")
+        text = spell(value)
+        if not text:
+            return None
+        if len(text) > most or not is_plain(text):
+            raise ValueError(rule)
+        return text
+
+    return read
+
+
+def _decision_id(value: Any, notation: Notation) -> str | None:
+    if isinstance(value, str):
+        text = value.strip()
+        if not text:
+            return None
+        if is_id(text, "dec"):
+            return text
+    raise ValueError(
+        "must be the decision_id of a score, such as dec_0198f0c2a4d37c1e8a4b5c6d7e8f9012"
+    )
+
+
+def _time(value: Any, notation: Notation) -> float | None:
+    if isinstance(value, str) and not value.strip():
+        return None
+    return read_json(DATETIME, value, notation)
+
+
+def _number(value: Any, notation: Notation) -> float | None:
+    if isinstance(value, str):
+        text = value.strip()
+        if not text:
+            return None
+        number = notation.or_point.read_number(text)
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        number = None
+    else:
+        number = float(value) if abs(value) < 1e308 else math.inf
+    if number is None or not math.isfinite(number):
+        raise ValueError(f"must be {notation.number_rule}")
+    return number
+
+
+def _weight(value: Any, notation: Notation) -> float | None:
+    number = _number(value, notation)
+    if number is not None and number <= 0.0:
+        raise ValueError("must be greater than 0")
+    return number
+
+
+_READERS: Final[Mapping[str, Callable[[Any, Notation], Any]]] = {
+    "decision_id": _decision_id,
+    "id": _text(MAX_TEXT),
+    "label": _text(MAX_TEXT),
+    "event_at": _time,
+    "known_at": _time,
+    "source": _text(MAX_SOURCE),
+    "weight": _weight,
+    "amount": _number,
+}
+
+
+def schema() -> pa.Schema:
+    """Return the columns of a segment."""
+    import pyarrow as pa
+
+    words = pa.dictionary(pa.int32(), pa.string())
+    return pa.schema(
+        [
+            ("decision_id", pa.string()),
+            ("id", pa.string()),
+            ("id_hash", pa.uint64()),
+            ("label", words),
+            ("event_at", pa.float64()),
+            ("known_at", pa.float64()),
+            ("source", words),
+            ("weight", pa.float64()),
+            ("amount", pa.float64()),
+            ("received_at", pa.float64()),
+            ("sequence", pa.int64()),
+        ]
+    )
+
+
+def as_table(owner: str, outcomes: Outcomes, received_at: float) -> pa.Table:
+    """Return the outcomes of a request as rows of a segment.
+
+    `sequence` orders outcomes with equal `known_at`: microseconds since 1970, and one more for each row.
+    """
+    import pyarrow as pa
+
+    first = int(received_at * 1e6)
+    columns: dict[str, Any] = {name: getattr(outcomes, name) for name in COLUMNS}
+    named = [id_ for id_ in outcomes.id if id_ is not None]
+    hashes = iter(hash_ids(owner, named).tolist())
+    columns["id_hash"] = [None if id_ is None else next(hashes) for id_ in outcomes.id]
+    columns["received_at"] = [received_at] * len(outcomes)
+    columns["sequence"] = range(first, first + len(outcomes))
+    return pa.table(
+        [pa.array(columns[field.name], _plain(field.type)).cast(field.type) for field in schema()],
+        schema=schema(),
+    )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    plain: pa.DataType = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return plain
+
+
+def read_segment(path: Path) -> pa.Table:
+    """Return the rows of a segment in a file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    names = [field.name for field in schema() if pa.types.is_dictionary(field.type)]
+    return pq.read_table(path, read_dictionary=names).cast(schema())

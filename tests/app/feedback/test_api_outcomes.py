@@ -1,0 +1,454 @@
+"""POST /v1/outcomes: formats, errors of each row, counts, and what is stored."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pytest
+from sqlalchemy import func, select
+
+from app.feedback import outcome_service
+from app.feedback.outcomes import INLINE_ROWS, MAX_ROWS
+from app.feedback.segments import SegmentFeature, hash_ids, schema_of, write_segment
+from app.platform import catalogue
+from app.platform.ids import new_id
+from app.platform.sql import db_now
+from app.platform.tables import AliasFeedback, DecisionSegment, OutcomeSegment
+from tests.app.live_service import OWNER, STRANGER, Service
+from tests.sentences import Sentences
+
+CSV, NDJSON = "text/csv", "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+ARROW_FILE = "application/vnd.apache.arrow.file"
+PARQUET = "application/vnd.apache.parquet"
+TABLE = {"id": ["c1", "17"], "label": [True, False], "event_at": ["2026-01-02", "2026-01-03"]}
+
+
+def record(service: Service, ids: list[str], owner: str = OWNER, at: float = 1.7e9) -> list[str]:
+    """Store decisions about these entities, as the log does; returns the ids of the decisions."""
+    made = [new_id("dec") for _ in ids]
+    schema = schema_of([SegmentFeature("age", "numeric")])
+    n = len(ids)
+    columns: dict[str, Any] = {
+        "decision_id": made,
+        "id": ids,
+        "id_hash": hash_ids(owner, ids).tolist(),
+        "at": [at + i for i in range(n)],
+        "revision": [1] * n,
+        "alias_revision": [1] * n,
+        "model_id": ["mdl_1"] * n,
+        "score": [0.5] * n,
+        "explored": [False] * n,
+        "propensity": [1.0] * n,
+        "keep": [1.0] * n,
+        "origin": ["score"] * n,
+    }
+    arrays = [
+        pa.array(columns.get(f.name, [None] * n), f.type.value_type).cast(f.type)
+        if pa.types.is_dictionary(f.type)
+        else pa.array(columns.get(f.name, [None] * n), f.type)
+        for f in schema
+    ]
+    blob = write_segment(service.blobs, [pa.RecordBatch.from_arrays(arrays, schema=schema)], schema)
+    with service.context.db.write() as session:
+        catalogue.add(session, [blob])
+        session.add(
+            DecisionSegment(
+                id=new_id("seg"),
+                owner=owner,
+                name="churn",
+                alias="live",
+                log_id=new_id("log"),
+                first_sequence=0,
+                last_sequence=n - 1,
+                origin="score",
+                first_at=at,
+                last_at=at + n,
+                rows=n,
+                lost=0,
+                segment_key=blob.key,
+                segment_bytes=blob.bytes,
+                sealed_at=db_now(),
+            )
+        )
+    service.app.state.known_rows.__init__()
+    return made
+
+
+def stored(service: Service, owner: str = OWNER) -> list[dict[str, Any]]:
+    """Return the outcomes of an owner."""
+    table = outcome_service.read_outcomes(service.context.db.reading, service.blobs, owner)
+    return table.to_pylist()
+
+
+def n_segments(service: Service) -> int:
+    with service.context.db.read() as session:
+        return session.scalar(select(func.count()).select_from(OutcomeSegment)) or 0
+
+
+@pytest.fixture
+def empty(service: Service) -> Service:
+    service.app.state.known_rows.__init__()
+    return service
+
+
+def send(client: httpx.Client, *rows: Mapping[str, Any], **headers: str) -> httpx.Response:
+    return client.post("/v1/outcomes", json={"rows": list(rows)}, headers=headers)
+
+
+def test_counts_say_what_was_new(empty: Service) -> None:
+    client = empty.client(empty.key(scopes=["outcomes"]))
+    (decision_id, _) = record(empty, ["c1", "c2"])
+    first = send(
+        client,
+        {"id": "c1", "label": True, "event_at": "2026-01-02T10:00:00Z"},
+        {"decision_id": decision_id, "label": 0, "source": "review", "weight": 2, "amount": -5.5},
+        {"id": "c9", "label": True, "event_at": "2026-01-02T10:00:00Z"},
+    )
+    assert first.status_code == 200
+    assert first.json() == {
+        "rows": 3,
+        "matched": 2,
+        "unmatched": 1,
+        "corrected": 0,
+        "duplicates": 0,
+    }
+    second = send(
+        client,
+        {"id": "c1", "label": True, "event_at": "2026-01-02T10:00:00Z"},
+        {"decision_id": decision_id, "label": None},
+    )
+    assert second.json() == {
+        "rows": 2,
+        "matched": 2,
+        "unmatched": 0,
+        "corrected": 1,
+        "duplicates": 1,
+    }
+    rows = stored(empty)
+    assert [row["label"] for row in rows] == ["true", "0", "true", None]
+    assert (rows[1]["source"], rows[1]["weight"], rows[1]["amount"]) == ("review", 2.0, -5.5)
+    assert rows[0]["id_hash"] == hash_ids(OWNER, ["c1"])[0]
+
+
+def test_an_outcome_waits_for_its_decision(empty: Service) -> None:
+    client = empty.client(empty.key())
+    row = {"id": "c1", "label": True, "event_at": "2026-01-02T10:00:00Z"}
+    assert send(client, row).json()["matched"] == 0
+    record(empty, ["c1"])
+    assert send(client, row | {"label": False}).json()["matched"] == 1
+
+
+def test_another_owner_s_decisions_and_outcomes_do_not_count(empty: Service) -> None:
+    record(empty, ["c1"])
+    row = {"id": "c1", "label": True, "event_at": "2026-01-02T10:00:00Z"}
+    assert send(empty.client(empty.key()), row).json()["matched"] == 1
+    theirs = empty.client(empty.key(owner=STRANGER))
+    answer = send(theirs, row).json()
+    assert (answer["matched"], answer["duplicates"]) == (0, 0)
+    assert len(stored(empty)) == len(stored(empty, STRANGER)) == 1
+
+
+def as_arrow(file: bool = False) -> bytes:
+    table, sink = pa.table(TABLE), io.BytesIO()
+    make = pa.ipc.new_file if file else pa.ipc.new_stream
+    with make(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+LINES = "".join(
+    json.dumps(dict(zip(TABLE, row, strict=True))) + "\n"
+    for row in zip(*TABLE.values(), strict=True)
+).encode()
+ROWS = b"id,label,event_at\nc1,true,2026-01-02\n17,false,2026-01-03\n"
+BODIES = {
+    "csv": (CSV, ROWS, {}),
+    "csv of Germany": (
+        CSV,
+        b"id;label;event_at\nc1;true;02.01.2026\n17;false;03.01.2026\n",
+        {},
+    ),
+    "gzip": (CSV, gzip.compress(ROWS), {"Content-Encoding": "gzip"}),
+    "ndjson": (NDJSON, LINES, {}),
+    "arrow": (ARROW, as_arrow(), {}),
+    "arrow file": (ARROW_FILE, as_arrow(file=True), {}),
+    "json": (
+        "application/json",
+        json.dumps({"columns": list(TABLE), "data": list(zip(*TABLE.values(), strict=True))}),
+        {},
+    ),
+    "json in gzip": (
+        "application/json",
+        gzip.compress(
+            json.dumps(
+                {
+                    "rows": [
+                        {"id": "c1", "label": 1, "event_at": "2026-01-02"},
+                        {"id": 17, "label": 0.0, "event_at": "2026-01-03"},
+                    ]
+                }
+            ).encode()
+        ),
+        {"Content-Encoding": "gzip"},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", BODIES)
+def test_every_format_is_read_alike(empty: Service, form: str) -> None:
+    kind, body, headers = BODIES[form]
+    client = empty.client(empty.key())
+    answer = client.post("/v1/outcomes", content=body, headers={"Content-Type": kind, **headers})
+    assert answer.status_code == 200, answer.text
+    rows = stored(empty)
+    assert [(row["id"], row["label"] in ("true", "1"), row["event_at"]) for row in rows] == [
+        ("c1", True, 1767312000.0),
+        ("17", False, 1767398400.0),
+    ]
+
+
+def test_arrow_s_own_times_are_read(empty: Service) -> None:
+    table = pa.table(
+        {
+            "id": pa.array([1, 2]),
+            "label": pa.array([1, None]),
+            "event_at": pa.array([1767312000 * 10**9, None], pa.timestamp("ns")),
+            "decision_id": pa.array([None, new_id("dec")]),
+            "weight": pa.array([0.5, None]),
+        }
+    )
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    client = empty.client(empty.key())
+    answer = client.post("/v1/outcomes", content=sink.getvalue(), headers={"Content-Type": ARROW})
+    assert answer.status_code == 200, answer.text
+    rows = stored(empty)
+    assert [row["event_at"] for row in rows] == [1767312000.0, None]
+    assert [row["weight"] for row in rows] == [0.5, None]
+
+
+def test_many_rows_are_a_file_and_few_are_none(empty: Service) -> None:
+    client = empty.client(empty.key())
+    lines = [f"c{i},1,2026-01-02" for i in range(INLINE_ROWS + 1)]
+    body = "\n".join(["id,label,event_at", *lines]).encode()
+    for _ in range(2):
+        answer = client.post("/v1/outcomes", content=body, headers={"Content-Type": CSV})
+        assert answer.status_code == 200
+    assert answer.json()["duplicates"] == INLINE_ROWS + 1
+    with empty.context.db.read() as session:
+        (segment,) = session.scalars(select(OutcomeSegment)).all()
+        assert segment.content is None
+        assert segment.segment_key is not None
+        assert segment.segment_bytes == catalogue.find(session, segment.segment_key).bytes
+    send(client, {"id": "c", "label": 1, "event_at": "2026-01-02"})
+    assert len(stored(empty)) == INLINE_ROWS + 2
+    assert len(list(empty.blobs.list("outcomes"))) == 1
+
+
+def test_a_repeated_request_stores_nothing(empty: Service) -> None:
+    client = empty.client(empty.key())
+    row = {"id": "c1", "label": True, "event_at": "2026-01-02"}
+    first = send(client, row, **{"Idempotency-Key": "k1"})
+    again = send(client, row, **{"Idempotency-Key": "k1"})
+    assert again.json() == first.json()
+    assert again.headers["Idempotent-Replayed"] == "true"
+    other = send(client, row | {"label": False}, **{"Idempotency-Key": "k1"})
+    assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
+    assert n_segments(empty) == 1
+
+
+def test_a_check_stores_nothing(empty: Service) -> None:
+    client = empty.client(empty.key())
+    good = {"rows": [{"id": "c1", "label": True, "event_at": "2026-01-02"}]}
+    answer = client.post("/v1/outcomes/validate", json=good)
+    assert (answer.status_code, answer.json()) == (200, {"valid": True})
+    bad = client.post("/v1/outcomes/validate", json={"rows": [{"id": "c1", "label": 1}]})
+    assert bad.status_code == 422
+    assert n_segments(empty) == 0
+
+
+DEC = "dec_0198f0c2a4d37c1e8a4b5c6d7e8f9012"
+BAD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
+    "no id": ({"label": 1}, "/rows/1"),
+    "empty id": ({"id": " ", "label": 1, "event_at": "2026-01-01"}, "/rows/1"),
+    "long id": ({"id": "x" * 256, "label": 1, "event_at": "2026-01-01"}, "/rows/1/id"),
+    "id with NUL": ({"id": "a\0b", "label": 1, "event_at": "2026-01-01"}, "/rows/1/id"),
+    "list as id": ({"id": [1], "label": 1, "event_at": "2026-01-01"}, "/rows/1/id"),
+    "no event": ({"id": "c1", "label": 1}, "/rows/1/event_at"),
+    "number as time": ({"id": "c1", "label": 1, "event_at": 1.7e9}, "/rows/1/event_at"),
+    "no such day": ({"id": "c1", "label": 1, "event_at": "2026-02-30"}, "/rows/1/event_at"),
+    "in the future": (
+        {"decision_id": DEC, "label": 1, "known_at": "2999-01-01"},
+        "/rows/1/known_at",
+    ),
+    "known before it happened": (
+        {"id": "c1", "label": 1, "event_at": "2026-01-02", "known_at": "2026-01-01"},
+        "/rows/1/event_at",
+    ),
+    "no decision": ({"decision_id": "dec_1", "label": 1}, "/rows/1/decision_id"),
+    "number as decision": ({"decision_id": 7, "label": 1}, "/rows/1/decision_id"),
+    "no label": ({"decision_id": DEC}, "/rows/1"),
+    "unknown label": ({"decision_id": DEC, "label": "churnd"}, "/rows/1/label"),
+    "object as label": ({"decision_id": DEC, "label": {}}, "/rows/1/label"),
+    "weight of nothing": ({"decision_id": DEC, "label": 1, "weight": 0}, "/rows/1/weight"),
+    "text as amount": ({"decision_id": DEC, "label": 1, "amount": "much"}, "/rows/1/amount"),
+    "true as weight": ({"decision_id": DEC, "label": 1, "weight": True}, "/rows/1/weight"),
+    "long source": ({"decision_id": DEC, "label": 1, "source": "s" * 65}, "/rows/1/source"),
+    "unknown member": ({"decision_id": DEC, "label": 1, "lable": 1}, "/rows/1/lable"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_a_bad_row_is_named_and_nothing_is_stored(
+    empty: Service, sentences: Sentences, case: str
+) -> None:
+    row, pointer = BAD_ROWS[case]
+    client = empty.client(empty.key())
+    answer = send(client, {"decision_id": DEC, "label": 1}, row)
+    assert answer.status_code == 422, answer.text
+    problem = answer.json()
+    assert [error["pointer"] for error in problem["errors"]] == [pointer]
+    sentences(problem["errors"][0]["detail"])
+    assert n_segments(empty) == 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        b"{}",
+        b"null",
+        b'{"rows": 1}',
+        b'{"rows": []}',
+        b'{"rows": [1]}',
+        b'{"rows": [], "id": "x"}',
+        b'{"columns": ["id", "label"], "data": [["c1"]]}',
+        b'{"columns": ["id", 1], "data": []}',
+        b'{"columns": ["id", "id", "label"], "data": [["c1", "c1", 1]]}',
+        b'{"columns": ["id"], "data": [["c1"]]}',
+        b'{"columns": ["label"], "data": [[1]]}',
+    ],
+)
+def test_other_json_is_refused(empty: Service, body: bytes) -> None:
+    client = empty.client(empty.key())
+    answer = client.post("/v1/outcomes", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422, answer.text
+    assert n_segments(empty) == 0
+
+
+def test_bytes_that_are_no_json(empty: Service) -> None:
+    client = empty.client(empty.key())
+    answer = client.post("/v1/outcomes", content=b"{", headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (400, "malformed_json")
+
+
+def test_errors_of_a_table_have_line_and_column(empty: Service, sentences: Sentences) -> None:
+    client = empty.client(empty.key())
+    body = b"id,label,event_at\nc1,1,2026-01-02\nc2,maybe,2026-01-02\nc3,1,soon\n,1,2026-01-02\n"
+    answer = client.post("/v1/outcomes", content=body, headers={"Content-Type": CSV})
+    assert answer.status_code == 422
+    found = [(each.get("line"), each.get("column")) for each in answer.json()["errors"]]
+    assert found == [(4, "event_at"), (5, None)]
+    sentences(answer.json()["detail"])
+    answer = client.post(
+        "/v1/outcomes",
+        content=body.replace(b"c3,1,soon\n,1,2026-01-02\n", b""),
+        headers={"Content-Type": CSV},
+    )
+    assert [(e.get("line"), e.get("column")) for e in answer.json()["errors"]] == [(3, "label")]
+    assert n_segments(empty) == 0
+
+
+def test_an_unknown_column_of_a_table_is_refused(empty: Service, sentences: Sentences) -> None:
+    client = empty.client(empty.key())
+    answer = client.post("/v1/outcomes", content=b"id,lable\nc1,1\n", headers={"Content-Type": CSV})
+    assert answer.status_code == 422
+    assert [error["column"] for error in answer.json()["errors"]] == ["lable"]
+    sentences(answer.json()["detail"])
+
+
+@pytest.mark.parametrize("kind", [PARQUET, "text/plain", ""])
+def test_a_format_that_is_not_read_here(empty: Service, kind: str) -> None:
+    client = empty.client(empty.key())
+    answer = client.post("/v1/outcomes", content=b"PAR1", headers={"Content-Type": kind})
+    assert answer.status_code == 415
+
+
+def test_a_dialect_is_for_tables(empty: Service) -> None:
+    client = empty.client(empty.key())
+    answer = client.post("/v1/outcomes?delimiter=comma", json={"rows": []})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["parameter"] == "delimiter"
+    answer = client.post(
+        "/v1/outcomes?decimal=comma",
+        content=b"id;label;event_at;amount\nc1;1;2026-01-02;1,5\n",
+        headers={"Content-Type": CSV},
+    )
+    assert answer.status_code == 200, answer.text
+    assert stored(empty)[0]["amount"] == 1.5
+
+
+def test_too_many_rows(empty: Service) -> None:
+    client = empty.client(empty.key())
+    body = b"decision_id,label\n" + b",1\n" * (MAX_ROWS + 1)
+    answer = client.post("/v1/outcomes", content=body, headers={"Content-Type": CSV})
+    assert answer.status_code == 422
+    rows = b",".join([b"{}"] * (MAX_ROWS + 1))
+    answer = client.post(
+        "/v1/outcomes",
+        content=b'{"rows":[' + rows + b"]}",
+        headers={"Content-Type": "application/json"},
+    )
+    assert (answer.status_code, answer.json()["code"]) == (422, "too_many_rows")
+
+
+def test_a_model_s_own_labels_are_accepted(empty: Service, client: httpx.Client) -> None:
+    row = {"decision_id": DEC, "label": "yes"}
+    assert send(client, row).status_code == 422
+    empty.train(client, empty.upload(client))
+    assert send(client, row).status_code == 422  # its decisions are not recorded
+    settings: Any = {"keep": 1.0}
+    with empty.context.db.write() as session:
+        session.add(
+            AliasFeedback(
+                owner=OWNER, name="churn", alias="live", revision=1, settings=settings, at=1.0
+            )
+        )
+    assert send(client, row, {"decision_id": DEC, "label": "no"}).status_code == 200
+    assert send(client, {"decision_id": DEC, "label": "Yes"}).status_code == 422
+
+
+@pytest.mark.parametrize("scope", ["read", "train", "score", "admin"])
+def test_only_a_key_for_outcomes_may_send_them(empty: Service, scope: str) -> None:
+    client = empty.client(empty.key(scopes=[scope]))
+    row = {"id": "c1", "label": True, "event_at": "2026-01-02"}
+    assert send(client, row).status_code == 403
+    assert n_segments(empty) == 0
+
+
+def test_more_decisions_than_can_be_looked_up(
+    empty: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.feedback.known.MAX_DECISIONS", 1)
+    monkeypatch.setattr("app.feedback.known.MAX_OUTCOMES", 0)
+    record(empty, ["c1", "c2"])
+    client = empty.client(empty.key())
+    row = {"id": "c1", "label": True, "event_at": "2026-01-02"}
+    for _ in range(2):
+        found = send(client, row).json()
+    assert found == {
+        "rows": 1,
+        "matched": None,
+        "unmatched": None,
+        "corrected": None,
+        "duplicates": None,
+    }
+    assert len(stored(empty)) == 2
