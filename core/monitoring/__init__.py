@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from core.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from .betting import BettingLook, BettingMonitor, monitor_calibration, monitor_rate
     from .measuring import (
         Measurement,
         measure_on_stored_curve,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         measure_validation,
         merge_periods,
     )
+    from .weighted import WeightedEstimate, WeightedMetrics, weighted_metrics
     from .window import (
         DetectableDrop,
         Look,

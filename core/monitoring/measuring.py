@@ -4,14 +4,17 @@ A *period* (a week) is a cohort: the rows that were scored in it, once their out
 from 1 in the order of the plan. A period with few positives has no reliable variance, so consecutive periods are merged
 until they have `MIN_POSITIVES` together; the last ones wait if they have fewer.
 
-The variance is DeLong's (or that of a partial area), mixed near 0 and 1 with the greatest one that fits, as in the
-intervals of `core.metrics`: a period whose rows are nearly all in order shows too small a variance.
+The variance is DeLong's (or that of a partial area). Near 1 it depends on a few rows and varies with the value: it is
+too small where the value is too great. In a validation that would raise false alarms, so its variance is mixed with the
+greatest one that fits, as in the intervals of `core.metrics`. A period that is too good raises none, so it needs no
+such precaution, which at an AUC of .99 would double the delay (docs/monitoring.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -138,7 +141,10 @@ def measure_validation(
     3.0
     """
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
-    return _measured(rows, area_named(metric), 0, 0)
+    value, variance, masses = _measured(rows, area := area_named(metric))
+    return Measurement(
+        value, variance_within_bounds(value, variance, masses, area), *masses.effective
+    )
 
 
 def measure_on_stored_curve(
@@ -301,8 +307,30 @@ def measure_periods(
             chosen.get("sample_weight"),
             chosen.get("group"),
         )
-        found.append(_measured(rows, area, first, last))
+        value, variance, masses = _measured(rows, area)
+        variance = shown_variance(value, variance)
+        if variance is None:
+            variance = variance_within_bounds(value, None, masses, area)
+        found.append(Measurement(value, variance, *masses.effective, first, last))
     return found
+
+
+def check_plan(planned: int, since: int) -> int:
+    """Return the number of planned periods; InvalidParameter if it or `since` is out of range."""
+    for name, value in (("planned", planned), ("since", since)):
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            raise InvalidParameter(f"{name} must be a whole number, got {value!r}")
+    if not 1 <= planned <= MAX_PERIODS:
+        raise InvalidParameter(f"planned must be from 1 to {MAX_PERIODS}, got {planned}")
+    if not 0 <= since < planned:
+        raise InvalidParameter(f"since must be from 0 to below planned ({planned}), got {since}")
+    return int(planned)
+
+
+def check_alpha(alpha: float) -> None:
+    """Raise InvalidParameter if the probability of a false alarm is not in (0, 0.5)."""
+    if not 0.0 < alpha < 0.5:
+        raise InvalidParameter(f"alpha must be strictly between 0 and 0.5, got {alpha}")
 
 
 def labels_and_periods(
@@ -332,19 +360,25 @@ def looks_of(positive: NDArray[np.bool_], period: NDArray[np.intp]) -> list[tupl
     return merge_periods(counts[0].tolist(), counts[1].tolist())
 
 
-def _measured(rows: EvaluatedRows, area: WindowArea, first: int, last: int) -> Measurement:
+def _measured(rows: EvaluatedRows, area: WindowArea) -> tuple[float, float | None, Masses]:
+    """Return the value of an area, its variance (None if the rows show none), and the rows by score."""
     estimates, (masses,) = estimate_metrics(rows, [area])
-    value, variance = float(estimates.values[0, 0]), estimates.variance(0, 0)
-    bounded = variance_within_bounds(value, variance, masses, area)
-    return Measurement(value, bounded, *masses.effective, first, last)
+    return float(estimates.values[0, 0]), estimates.variance(0, 0), masses
+
+
+def shown_variance(value: float, variance: float | None) -> float | None:
+    """Return a variance above rounding error of a value in (0, 1), or None."""
+    if variance is None or variance <= EPSILON**2 or not EPSILON < value < 1.0 - EPSILON:
+        return None
+    return variance
 
 
 def variance_within_bounds(
     value: float, variance: float | None, masses: Masses, metric: Metric
 ) -> float:
-    """Return the variance of a metric in [0, 1], above 0 also where the sample shows none; see the module."""
+    """Return the variance of a metric in [0, 1], mixed with the greatest one that fits; see the module."""
     trials = metric.trials(masses)
-    if variance is None or variance <= EPSILON**2 or not EPSILON < value < 1.0 - EPSILON:
+    if shown_variance(value, variance) is None:
         middle = (value * trials + 0.5) / (trials + 1.0)
         return middle * (1.0 - middle) / trials
     classes = masses.effective if metric.is_whole_area else None

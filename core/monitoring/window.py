@@ -39,7 +39,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Integral
 from statistics import NormalDist
 
 import numba
@@ -49,7 +48,7 @@ from core.errors import InvalidData, InvalidParameter
 from core.kernels import kernel
 from core.metrics.groups import FloatArray
 from core.metrics.window import check_prevalence, check_rate
-from core.monitoring.measuring import MAX_PERIODS, MIN_POSITIVES, Measurement
+from core.monitoring.measuring import MIN_POSITIVES, Measurement, check_alpha, check_plan
 
 N_PATHS = 1 << 16
 """Simulated paths. The probability of a false alarm that they give is α up to 3.5 % of it (α = .02: .0007)."""
@@ -188,7 +187,7 @@ def monitor_windows(
     (4, 3, 4, 0.055)
     """
     planned = check_plan(planned, since)
-    _check_alpha(alpha)
+    check_alpha(alpha)
     check_rate("tolerance", tolerance)
     chosen = _check_looks(periods, planned, since)
     if not chosen:
@@ -398,7 +397,7 @@ def _plan(
 ) -> _Plan:
     """Return the expected variance, weight and part of the plan of each look, and the periods per look."""
     planned = check_plan(planned, 0)
-    _check_alpha(alpha)
+    check_alpha(alpha)
     check_rate("tolerance", tolerance)
     check_prevalence(prevalence)
     if not 0.0 < rows < math.inf:
@@ -417,23 +416,6 @@ def _plan(
     of_look = of_row / (each * rows * prevalence * (1.0 - prevalence))
     parts = tuple((t + 1) * each / planned for t in range(n_looks))
     return (of_look,) * n_looks, (each * scarcer,) * n_looks, parts, each
-
-
-def check_plan(planned: int, since: int) -> int:
-    """Return the number of planned periods; InvalidParameter if it or `since` is out of range."""
-    for name, value in (("planned", planned), ("since", since)):
-        if isinstance(value, bool) or not isinstance(value, Integral):
-            raise InvalidParameter(f"{name} must be a whole number, got {value!r}")
-    if not 1 <= planned <= MAX_PERIODS:
-        raise InvalidParameter(f"planned must be from 1 to {MAX_PERIODS}, got {planned}")
-    if not 0 <= since < planned:
-        raise InvalidParameter(f"since must be from 0 to below planned ({planned}), got {since}")
-    return int(planned)
-
-
-def _check_alpha(alpha: float) -> None:
-    if not 0.0 < alpha < 0.5:
-        raise InvalidParameter(f"alpha must be strictly between 0 and 0.5, got {alpha}")
 
 
 def _check_looks(periods: Sequence[Measurement], planned: int, since: int) -> list[Measurement]:

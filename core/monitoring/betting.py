@@ -1,0 +1,319 @@
+"""Tests by betting: a guaranteed rate and the calibration, at any number of looks, without approximations.
+
+An *e-process* is the capital of a gambler who bets against H₀ and on average gains nothing if it holds. The probability
+that it ever reaches 1 / α is then at most α (Ville), whenever one looks and however few rows there are.
+
+**Rate.** H₀: in no period is the rate of events above a bound β. The bet on the rate q > β multiplies the capital by
+q / β at an event and by (1 − q) / (1 − β) otherwise (Waudby-Smith & Ramdas 2024, for Bernoulli variables). On average
+that is at most 1 at every rate up to β. The capital is divided among several q. Events are, for instance, the flagged
+ones among the negatives, whose rate a guarantee bounds; or the negatives among the flagged rows.
+
+**Calibration.** H₀: the log odds of each outcome differ from those of its forecast p by at most the tolerance, so that
+its probability is in [p₋, p₊]. A bet on another forecast p' multiplies the capital by the likelihood ratio of p' and
+the nearest value of [p₋, p₊], on average at most 1 for every probability in there. Without a tolerance these are the
+e-values of Henzi & Ziegel (2022) for two forecasts with the logarithmic score. The p' are p with shifted, steeper and
+flatter log odds, and mixtures of p and the mean forecast.
+
+**Start.** Who bets since the first period has lost nearly everything when a change comes late. So the capital is
+divided among bettors who begin in each of the planned periods (Shin, Ramdas & Rinaldo 2024, with weights that sum to
+1).
+
+**Assumptions.** Rows are independent given their forecasts, and all rows whose outcome matters are known: with selected
+outcomes only rates within the selection are tested.
+
+References
+----------
+Arnold, Henzi & Ziegel, "Sequentially valid tests for forecast calibration", Annals of Applied Statistics 17 (2023).
+Henzi & Ziegel, "Valid sequential inference on probability forecast performance", Biometrika 109 (2022).
+Shin, Ramdas & Rinaldo, "E-detectors: a nonparametric framework for sequential change detection", New England Journal of
+Statistics in Data Science 2 (2024).
+Waudby-Smith & Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86 (2024).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from core.errors import InvalidData, InvalidParameter
+from core.metrics.groups import FloatArray, check_probabilities, finite_vector
+from core.metrics.window import check_rate
+from core.monitoring.measuring import check_alpha, check_plan, labels_and_periods
+from core.probability.score_test import log_odds, sigmoid
+
+GUARANTEE_ALPHA = 0.01
+CALIBRATION_ALPHA = 0.01
+"""The shares of a guarantee and of the calibration in a budget of .05; see `budget`."""
+
+_ODDS = (1.15, 1.4, 2.0, 3.0, 5.0)  # of the rates that are bet on, relative to the bound
+_SHIFTS = (0.15, 0.3, 0.6, 1.2)  # of log-odds, beyond the tolerance
+_SLOPES = (0.6, 0.8, 1.25, 1.6)
+_MIXED = (
+    0.02,
+    0.1,
+)  # parts of the mean forecast in mixtures with p: against forecasts near 0 and 1
+_LEAST = 1e-6  # a forecast below is not held against an outcome more than this one would be
+_MOST_LOG = 700.0  # of a capital: exp overflows above
+
+
+@dataclass(frozen=True)
+class BettingLook:
+    """The result of one look of a test by betting.
+
+    Attributes
+    ----------
+    period : int
+        The period at whose end the look is, from 1.
+    e_value : float
+        The capital; by H₀ it ever reaches 1 / α with a probability of at most α.
+    alarm : bool
+        Whether it has reached 1 / α at this look or an earlier one.
+    first : int
+        The period since which the most successful bettor bets: when the change probably began.
+    observed, expected : float or None
+        Rate of events from `first` to `period`, and the rate by H₀ (the bound, or the mean forecast); None without
+        rows.
+
+    Examples
+    --------
+    >>> from core.monitoring import monitor_rate
+    >>> monitor_rate([5], [100], 0.05, planned=52).looks[0].observed
+    0.05
+    """
+
+    period: int
+    e_value: float
+    alarm: bool
+    first: int
+    observed: float | None
+    expected: float | None
+
+
+@dataclass(frozen=True)
+class BettingMonitor:
+    """The looks of a test by betting so far.
+
+    Attributes
+    ----------
+    looks : tuple of BettingLook
+        In the order of time.
+    alarm : BettingLook or None
+        The first look with an alarm.
+
+    Examples
+    --------
+    >>> from core.monitoring import monitor_rate
+    >>> monitor_rate([], [], 0.05, planned=52)
+    BettingMonitor(looks=(), alarm=None)
+    """
+
+    looks: tuple[BettingLook, ...]
+    alarm: BettingLook | None
+
+
+def monitor_rate(
+    events: Sequence[int],
+    trials: Sequence[int],
+    bound: float,
+    *,
+    planned: int,
+    alpha: float = GUARANTEE_ALPHA,
+    since: int = 0,
+) -> BettingMonitor:
+    """Test whether a rate has exceeded a bound in any period, such as a guaranteed false positive rate.
+
+    Parameters
+    ----------
+    events : sequence of int, length n_periods
+        Events in each period from the first of the plan on, such as flagged negatives.
+    trials : sequence of int, length n_periods
+        Rows in each period, such as negatives; 0 is allowed.
+    bound : float in (0, 1)
+        Largest rate by H₀.
+    planned : int
+        Number of periods of the plan, at most 400.
+    alpha : float in (0, 1)
+        Probability of any false alarm.
+    since : int
+        Bets begin after this period, with the part of `alpha` that belongs to later ones. 0: none.
+
+    Returns
+    -------
+    BettingMonitor
+        The looks after `since`.
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, there are more periods than planned, or a number of events is not in 0 to its trials.
+    InvalidParameter
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from core.monitoring import monitor_rate
+    >>> alarm = monitor_rate([48, 52, 80, 82], [1000] * 4, 0.05, planned=52).alarm
+    >>> alarm.period, alarm.first, alarm.observed
+    (4, 3, 0.081)
+    """
+    if not 0.0 < check_rate("bound", bound) < 1.0:
+        raise InvalidParameter(f"bound must be strictly between 0 and 1, got {bound}")
+    planned = check_plan(planned, since)
+    if len(events) != len(trials):
+        raise InvalidData(
+            f"events and trials must have one value per period, got {len(events)} and {len(trials)}"
+        )
+    if len(trials) > planned:
+        raise InvalidData(f"there must be at most {planned} periods (planned), got {len(trials)}")
+    if not len(trials):
+        return BettingMonitor((), None)
+    k, n = finite_vector("events", events), finite_vector("trials", trials)
+    wrong = (k < 0.0) | (k > n) | (k != np.rint(k)) | (n != np.rint(n))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InvalidData(
+            f"events and trials must be whole numbers with 0 <= events <= trials, got {k[at]:g} and {n[at]:g} in "
+            f"period {at + 1}"
+        )
+    odds = np.array(_ODDS) * bound / (1.0 - bound)
+    q = odds / (1.0 + odds)
+    gains = np.outer(k, np.log(q / bound)) + np.outer(n - k, np.log((1.0 - q) / (1.0 - bound)))
+    return _bet(gains, k, n, bound * n, planned, alpha, since)
+
+
+def monitor_calibration(
+    probability: ArrayLike,
+    y: ArrayLike,
+    period: ArrayLike,
+    *,
+    planned: int,
+    alpha: float = CALIBRATION_ALPHA,
+    tolerance: float = 0.0,
+    since: int = 0,
+) -> BettingMonitor:
+    """Test whether outcomes still have the probabilities that a calibrated model predicted.
+
+    An alarm need not mean that the ranking is worse: a change of the prevalence raises one as well, rightly.
+
+    Parameters
+    ----------
+    probability : array_like of float in [0, 1], shape (n_samples,)
+        The predicted probability of each row.
+    y : array_like of bool, shape (n_samples,)
+        Whether the row is positive.
+    period : array_like of int, shape (n_samples,)
+        Number of the period in which the row was scored, from 1.
+    planned : int
+        Number of periods of the plan, at most 400.
+    alpha : float in (0, 1)
+        Probability of any false alarm.
+    tolerance : float >= 0
+        Difference of log-odds up to which nothing is wrong; .1 is about a tenth of a small probability.
+    since : int
+        Bets begin after this period, with the part of `alpha` that belongs to later ones. 0: none.
+
+    Returns
+    -------
+    BettingMonitor
+        A look for each period up to the last one with rows.
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, or a value is not finite or no probability.
+    InvalidParameter
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.monitoring import monitor_calibration
+    >>> rng = np.random.default_rng(0)
+    >>> p, period = rng.uniform(0.05, 0.3, 3000), np.repeat([1, 2, 3], 1000)
+    >>> y = rng.random(3000) < np.where(period == 3, 1.5 * p, p)
+    >>> alarm = monitor_calibration(p, y, period, planned=52).alarm
+    >>> alarm.period, alarm.first
+    (3, 3)
+    """
+    planned = check_plan(planned, since)
+    if not 0.0 <= tolerance < math.inf:
+        raise InvalidParameter(f"tolerance must be at least 0 and finite, got {tolerance}")
+    if np.size(y) == 0:
+        return BettingMonitor((), None)
+    positive, number = labels_and_periods(y, period)
+    p = finite_vector("probability", probability, positive.size)
+    check_probabilities(p)
+    n_periods = int(number.max())
+    if n_periods > planned:
+        raise InvalidData(f"period must be at most {planned} (planned), got {n_periods}")
+    n = np.bincount(number - 1, minlength=n_periods).astype(np.float64)
+    odds = log_odds(p)
+    # Forecasts are known before the outcomes of their period, so bets may depend on all of them.
+    centre = (np.bincount(number - 1, odds, n_periods) / np.maximum(n, 1.0))[number - 1]
+    low = np.minimum(sigmoid(odds - tolerance), 1.0 - _LEAST)
+    high = np.maximum(sigmoid(odds + tolerance), _LEAST)
+    mean = (np.bincount(number - 1, p, n_periods) / np.maximum(n, 1.0))[number - 1]
+    rivals = [
+        *(odds + sign * (tolerance + shift) for shift in _SHIFTS for sign in (1.0, -1.0)),
+        *(centre + slope * (odds - centre) for slope in _SLOPES),
+        *(log_odds((1.0 - part) * p + part * mean) for part in _MIXED),
+    ]
+    gains = np.empty((n_periods, len(rivals)))
+    for bet, rival in enumerate(rivals):
+        q = np.clip(sigmoid(rival), _LEAST, 1.0 - _LEAST)
+        nearest = np.clip(q, low, high)
+        ratio = np.where(positive, q / nearest, (1.0 - q) / (1.0 - nearest))
+        gains[:, bet] = np.bincount(number - 1, np.log(ratio), n_periods)
+    k = np.bincount(number - 1, positive, n_periods)
+    expected = np.bincount(number - 1, p, n_periods)
+    return _bet(gains, k, n, expected, planned, alpha, since)
+
+
+def _bet(
+    gains: FloatArray,
+    events: FloatArray,
+    trials: FloatArray,
+    expected: FloatArray,
+    planned: int,
+    alpha: float,
+    since: int,
+) -> BettingMonitor:
+    """Return the looks of bets that begin in every planned period.
+
+    Parameters
+    ----------
+    gains : ndarray of shape (n_periods, n_bets), float64
+        Logarithm of the factor by which each bet multiplies its capital in each period.
+    events, trials, expected : ndarray of shape (n_periods,), float64
+        Numbers of events, of rows, and of events by H₀.
+    """
+    check_alpha(alpha)
+    left = planned - since
+    threshold = planned / (alpha * left)
+    sums = np.vstack([np.zeros(gains.shape[1]), np.cumsum(gains[since:], axis=0)])
+    totals = [
+        np.concatenate([[0.0], np.cumsum(each[since:])]) for each in (events, trials, expected)
+    ]
+    share = -math.log(left * gains.shape[1])
+    looks: list[BettingLook] = []
+    for t in range(1, len(sums)):
+        capital = sums[t] - sums[:t] + share  # shape (first period, bet)
+        e_value = float(np.exp(np.minimum(capital, _MOST_LOG)).sum()) + (left - t) / left
+        first = int(np.argmax(capital.max(axis=1)))
+        k, n, by_null = (float(each[t] - each[first]) for each in totals)
+        before = bool(looks) and looks[-1].alarm
+        looks.append(
+            BettingLook(
+                period=since + t,
+                e_value=e_value,
+                alarm=before or e_value >= threshold,
+                first=since + first + 1,
+                observed=k / n if n else None,
+                expected=by_null / n if n else None,
+            )
+        )
+    return BettingMonitor(tuple(looks), next((look for look in looks if look.alarm), None))

@@ -1,0 +1,327 @@
+"""Metrics of decisions of which only some have an outcome, weighted by the inverse of their probability of review.
+
+Reviewers see the rows that a model flags; lenders see outcomes of the rows that it does not flag. Metrics of the rows
+with outcomes are then metrics of a selection that the model made, and wrong for all rows: the AUC of flagged rows is
+far below that of all. If a random sample of the other side is reviewed, too (*explored*), each row with an outcome
+stands for 1 / (propensity · keep) decisions, where the propensity is the probability that it was to be reviewed, and
+keep that it was recorded (Hájek 1971).
+
+* Rows that were neither always reviewed nor explored are left out even if their outcome is known: how it came to be
+  known (a complaint) depends on the outcome.
+* Within each side, flagged and not, weights are scaled so that they sum to the decisions of the side, which are known
+  (post-stratification; Särndal, Swensson & Wretman 1992, §7.6). So rows of a side whose outcome is missing are assumed
+  to be like the others of that side.
+* The variance is Σ φ² over the influences φ of weighted rows (see `core.metrics.estimates`). It is right for a new
+  sample of decisions, and slightly too great, since the scaling is left out of it.
+
+The AUC and the recall depend on the positives among the explored rows, each of which stands for many. With fewer than
+`MIN_EXPLORED_POSITIVES` their intervals are too narrow, and there are none. The precision of flagged rows and the rate
+of positives among explored ones have Wilson's interval for effective rows at any number.
+
+Without exploration the outcomes are those of one side only. Metrics are then of that population, and there is no
+recall.
+
+References
+----------
+Hájek, comment on "An essay on the logical foundations of survey sampling" by Basu, in *Foundations of Statistical
+Inference* (1971).
+Särndal, Swensson & Wretman, *Model Assisted Survey Sampling* (1992).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.errors import InvalidData
+from core.metrics.estimates import Interval, logit_interval, wilson_interval
+from core.metrics.groups import FloatArray, effective_number, finite_vector
+from core.metrics.intervals import partial_auc_interval
+from core.metrics.window import check_level
+
+MIN_EXPLORED_POSITIVES = 20
+"""Positives among explored rows from which the AUC and the recall have an interval."""
+
+Population = Literal["all", "flagged", "unflagged", "none"]
+"""The decisions that outcomes stand for: all, those on one side of the threshold, or none."""
+
+
+@dataclass(frozen=True)
+class WeightedEstimate:
+    """A metric of weighted rows.
+
+    Attributes
+    ----------
+    value : float
+        The metric.
+    low, high : float or None
+        Confidence limits; None with too few explored positives.
+    rows : float
+        Effective number of rows that it is computed from.
+
+    Examples
+    --------
+    >>> from core.monitoring import WeightedEstimate
+    >>> WeightedEstimate(0.8, 0.7, 0.9, 120.0).low
+    0.7
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    rows: float
+
+
+@dataclass(frozen=True)
+class WeightedMetrics:
+    """Metrics of decisions by their outcomes, with the population that they are of.
+
+    Attributes
+    ----------
+    population : {"all", "flagged", "unflagged", "none"}
+        The decisions that the AUC is of.
+    decisions : int
+        All decisions.
+    reviewed : int
+        Decisions that were to be reviewed and have an outcome.
+    missing : int
+        Decisions that were to be reviewed and have no outcome. They are assumed to be like the others of their side.
+    unselected : int
+        Decisions with an outcome that were not to be reviewed. They are left out.
+    explored : int
+        Explored decisions with an outcome.
+    explored_positives : int
+        Positives among them.
+    explored_needed : int or None
+        Further explored outcomes until there are 20 positives among them, at the present rate; 0 if there are, None if
+        the rate is not known or nothing is explored.
+    auc : WeightedEstimate or None
+        AUC of the population; None if its outcomes are of one class.
+    precision : WeightedEstimate or None
+        Fraction of positives among flagged decisions; None if these have no outcomes.
+    miss_rate : WeightedEstimate or None
+        Fraction of positives among decisions that were not flagged; None if these have no outcomes.
+    recall : WeightedEstimate or None
+        Fraction of the positives that are flagged; None unless the population is "all", or without positives.
+
+    Examples
+    --------
+    >>> from core.monitoring import weighted_metrics
+    >>> found = weighted_metrics(
+    ...     [0.9, 0.8, 0.3, 0.2], positive=[1, 0, 0, 0], known=[1, 1, 0, 0], flag=[1, 1, 0, 0],
+    ...     explored=[0, 0, 0, 0], propensity=[1, 1, 0, 0])
+    >>> found.population, found.precision.value, found.recall
+    ('flagged', 0.5, None)
+    """
+
+    population: Population
+    decisions: int
+    reviewed: int
+    missing: int
+    unselected: int
+    explored: int
+    explored_positives: int
+    explored_needed: int | None
+    auc: WeightedEstimate | None
+    precision: WeightedEstimate | None
+    miss_rate: WeightedEstimate | None
+    recall: WeightedEstimate | None
+
+
+def weighted_metrics(
+    score: ArrayLike,
+    *,
+    positive: ArrayLike,
+    known: ArrayLike,
+    flag: ArrayLike | None,
+    explored: ArrayLike,
+    propensity: ArrayLike,
+    keep: ArrayLike | None = None,
+    level: float = 0.95,
+) -> WeightedMetrics:
+    """Compute metrics of all decisions from the outcomes of a known random selection.
+
+    Parameters
+    ----------
+    score : array_like of float, shape (n_decisions,)
+        Finite scores; higher means more likely positive.
+    positive : array_like of bool, shape (n_decisions,)
+        Whether the outcome is positive; anything where it is not known.
+    known : array_like of bool, shape (n_decisions,)
+        Whether the outcome is known.
+    flag : array_like of bool, shape (n_decisions,), optional
+        Whether the decision was flagged. None: the model had no threshold; all decisions are then one side.
+    explored : array_like of bool, shape (n_decisions,)
+        Whether the decision was chosen at random for review.
+    propensity : array_like of float in [0, 1], shape (n_decisions,)
+        Probability that the decision was to be reviewed: 1 on the side that always is, the rate of exploration on the
+        other, 0 if that is not explored.
+    keep : array_like of float in (0, 1], shape (n_decisions,), optional
+        Probability that the decision was recorded. Default: 1.
+    level : float in (0, 1)
+        Level of the intervals.
+
+    Returns
+    -------
+    WeightedMetrics
+        The metrics. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, or a value is not finite or out of its range.
+    InvalidParameter
+        `level` is not in (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.monitoring import weighted_metrics
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.random(60_000) < 0.05
+    >>> score = rng.normal(size=y.size) + 1.2 * y
+    >>> flag, explored = score > 2.0, rng.random(y.size) < 0.05
+    >>> explored &= ~flag
+    >>> found = weighted_metrics(
+    ...     score, positive=y, known=flag | explored, flag=flag, explored=explored,
+    ...     propensity=np.where(flag, 1.0, 0.05))
+    >>> "{:.2f} from {:.2f} to {:.2f}".format(found.auc.value, found.auc.low, found.auc.high)
+    '0.80 from 0.76 to 0.83'
+    """
+    level = check_level(level)
+    scores = finite_vector("score", score)
+    n = scores.size
+    y, is_known, is_explored = (
+        _booleans(name, values, n)
+        for name, values in (("positive", positive), ("known", known), ("explored", explored))
+    )
+    is_flagged = None if flag is None else _booleans("flag", flag, n)
+    chance = _rates("propensity", propensity, n)
+    kept = np.ones(n) if keep is None else _rates("keep", keep, n)
+    if not kept.all():
+        raise InvalidData("keep must be above 0, got 0.0")
+    chosen = (chance >= 1.0) | (is_explored & (chance > 0.0))
+    used = chosen & is_known
+    sides = [np.ones(n, dtype=bool)] if is_flagged is None else [is_flagged, ~is_flagged]
+    weight = np.zeros(n)
+    weight[used] = 1.0 / (chance[used] * kept[used])
+    for side in sides:  # post-stratification
+        total = float(weight[side].sum())
+        if total > 0.0:
+            weight[side] *= float((1.0 / kept[side]).sum()) / total
+    population = _population(is_flagged, chance, used)
+    sampled = used & (chance < 1.0)
+    positives = sampled & y
+    n_sampled, n_positives = int(np.count_nonzero(sampled)), int(np.count_nonzero(positives))
+    by_chance = bool(((chance > 0.0) & (chance < 1.0)).any())
+    enough = not by_chance or (
+        n_positives > 0 and effective_number(weight[positives]) > MIN_EXPLORED_POSITIVES - 1e-6
+    )
+    return WeightedMetrics(
+        population=population,
+        decisions=n,
+        reviewed=int(np.count_nonzero(used)),
+        missing=int(np.count_nonzero(chosen & ~is_known)),
+        unselected=int(np.count_nonzero(is_known & ~chosen)),
+        explored=n_sampled,
+        explored_positives=n_positives,
+        explored_needed=_needed(n_sampled, n_positives, by_chance=by_chance),
+        auc=_auc(y[used], scores[used], weight[used], level, enough=enough),
+        precision=None if is_flagged is None else _rate(y, weight, used & is_flagged, level),
+        miss_rate=None if is_flagged is None else _rate(y, weight, used & ~is_flagged, level),
+        recall=None
+        if is_flagged is None or population != "all"
+        else _recall(y[used], is_flagged[used], weight[used], level, enough=enough),
+    )
+
+
+def _population(
+    flag: NDArray[np.bool_] | None, chance: FloatArray, used: NDArray[np.bool_]
+) -> Population:
+    """Return the decisions that the outcomes stand for."""
+    if not used.any():
+        return "none"
+    if flag is None:
+        return "all"
+    has = [bool(used[side].any()) for side in (flag, ~flag)]
+    empty = [not side.any() for side in (flag, ~flag)]
+    if all(some or none for some, none in zip(has, empty, strict=True)):
+        return "all"
+    return "flagged" if has[0] else "unflagged"
+
+
+def _needed(explored: int, positives: int, *, by_chance: bool) -> int | None:
+    missing = MIN_EXPLORED_POSITIVES - positives
+    if not by_chance:
+        return None
+    if missing <= 0:
+        return 0
+    return math.ceil(missing * explored / positives) if positives else None
+
+
+def _auc(
+    y: NDArray[np.bool_], scores: FloatArray, weight: FloatArray, level: float, *, enough: bool
+) -> WeightedEstimate | None:
+    if not y.any() or y.all():
+        return None
+    found = partial_auc_interval(y, scores, level=level, sample_weight=weight)
+    rows = min(effective_number(weight[y]), effective_number(weight[~y]))
+    return _estimate(found, rows, enough=enough)
+
+
+def _rate(
+    y: NDArray[np.bool_], weight: FloatArray, side: NDArray[np.bool_], level: float
+) -> WeightedEstimate | None:
+    """Return the weighted fraction of positives on one side."""
+    if not side.any():
+        return None
+    w = weight[side]
+    rows = effective_number(w)
+    value = min(1.0, float(w[y[side]].sum() / w.sum()))
+    return _estimate(wilson_interval(value, rows, level), rows, enough=True)
+
+
+def _recall(
+    y: NDArray[np.bool_],
+    flag: NDArray[np.bool_],
+    weight: FloatArray,
+    level: float,
+    *,
+    enough: bool,
+) -> WeightedEstimate | None:
+    """Return the weighted fraction of the positives that are flagged."""
+    if not y.any():
+        return None
+    w, caught = weight[y], flag[y]
+    rows, total = effective_number(w), float(w.sum())
+    value = min(1.0, float(w[caught].sum() / total))
+    influence = w * (caught - value) / total
+    variance = float((influence**2).sum()) * rows / max(rows - 1.0, 1e-9)
+    return _estimate(logit_interval(value, variance, rows, level), rows, enough=enough)
+
+
+def _estimate(found: Interval, rows: float, *, enough: bool) -> WeightedEstimate:
+    low, high = (found.low, found.high) if enough else (None, None)
+    return WeightedEstimate(found.value, low, high, rows)
+
+
+def _booleans(name: str, values: ArrayLike, n: int) -> NDArray[np.bool_]:
+    vector = finite_vector(name, values, n)
+    wrong = (vector != 0.0) & (vector != 1.0)
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise InvalidData(f"{name} must be 0 or 1, got {vector[index]:g} at index {index}")
+    return vector == 1.0
+
+
+def _rates(name: str, values: ArrayLike, n: int) -> FloatArray:
+    vector = finite_vector(name, values, n)
+    wrong = (vector < 0.0) | (vector > 1.0)
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise InvalidData(f"{name} must be in [0, 1], got {vector[index]:g} at index {index}")
+    return vector
