@@ -20,6 +20,7 @@ from typing_extensions import TypedDict
 
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import PLANNED, PlannedPeriod
+from app.models.column_drift import matters_to_model
 from app.platform.documents import MonitorSettings, StoredGuarantee
 from app.platform.sql import Json
 
@@ -427,3 +428,91 @@ def _of_bets(found: StoredLook, look: object, alpha: float) -> StoredLook:
         "from_period": look.first,
         "details": found["details"] | details,
     }
+
+
+def look_at_calibration(
+    found: StoredLook,
+    series: Sequence[StoredLook],
+    rows: PeriodRows,
+    settings: MonitorSettings,
+) -> StoredLook:
+    """Test by betting whether the outcomes still have the predicted probabilities.
+
+    The rows on a side of the threshold that is observed are enough, because whether they were selected depends only on
+    their scores.
+    """
+    from core.monitoring import CalibrationBets, bet_on_calibration, monitor_calibration_bets
+
+    if rows.size == 0:
+        return {**found, "status": "waiting", "reason": "there are no decisions"}
+    selected, _ = select(rows)
+    found = {**found, "population": selected["population"]}
+    used = rows.take(selected["rows"] & ~np.isnan(rows.probability))
+    if np.isnan(rows.probability).all():
+        return {**found, "metric": None, "reason": "the model had no calibration"}
+    if used.size == 0:
+        return {**found, "status": "waiting", "reason": "no outcome is known"}
+    own = bet_on_calibration(
+        used.probability,
+        used.label == 1,
+        tolerance=settings["tolerance"].get("calibration", 0.0),
+    )
+    bets = {
+        each["number"]: CalibrationBets(**each["state"]["bets"])
+        for each in series
+        if each["state"].get("bets")
+    }
+    bets[found["number"]] = own
+    nothing = CalibrationBets((0.0,) * len(own.gains), 0, 0, 0.0)
+    alpha = alpha_of(CALIBRATION, settings)
+    look = monitor_calibration_bets(
+        [bets.get(number, nothing) for number in range(1, found["number"] + 1)],
+        planned=found["planned"],
+        alpha=alpha,
+        since=found["since"],
+    ).looks[-1]
+    found["state"] = {"bets": asdict(own)}
+    found["value"], found["expected"] = own.positives / own.rows, own.expected / own.rows
+    return _of_bets(found, look, alpha)
+
+
+def look_at_drift(
+    found: StoredLook,
+    drift: Json | None,
+    before: Sequence[StoredLook],
+    restart: tuple[Restart, Sequence[str]] | None,
+    versions: Sequence[Version],
+) -> StoredLook:
+    """Return the look at the scores and columns of a period, given their comparison with the model's own rows; None if the
+    model cannot be compared.
+
+    Changes that an acknowledgement has accepted raise no further alarm, as long as the alias serves the same model.
+    """
+    last = before[-1] if before else None
+    accepted: set[str] = set()
+    if last is not None and last["model_id"] == found["model_id"]:
+        accepted = set(last["state"].get("accepted", ()))
+    if restart is not None and restart[0]["reference"] == "renew":
+        accepted |= set(restart[1])
+    found["details"] = {"versions": list(versions), "drift": drift}
+    found["state"] = {"accepted": sorted(accepted)}
+    if drift is None:
+        return {**found, "reason": "the decisions are not of a model that the alias has served"}
+    if drift["verdict"] is None:
+        return {**found, "reason": drift["reason"]}
+    moved = changed_names(drift)
+    if drift["scores"] is not None and drift["scores"]["psi"] is not None:
+        psi = drift["scores"]["psi"]
+        found["value"], found["low"], found["high"] = psi["value"], psi["low"], psi["high"]
+    spent = drift["alpha"] * found["number"]
+    if drift["scores"] is None and not drift["features"]:
+        return {**found, "status": "waiting", "reason": drift["reason"]}
+    is_new = bool(set(moved) - accepted)
+    return {**found, "status": "alarm" if is_new else "passed", "alpha_spent": spent}
+
+
+def changed_names(drift: Json) -> list[str]:
+    """Return what has shifted significantly and matters to the model: names of columns, and `""` for the score."""
+    scores = [""] if drift["scores"] is not None and drift["scores"]["changed"] else []
+    weighty = (each for each in drift["features"] if matters_to_model(each))
+    return scores + [each["name"] for each in weighty if each["changed"]]

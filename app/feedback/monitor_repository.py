@@ -166,7 +166,9 @@ def looks_of(
 ) -> Sequence[MonitorLook]:
     """Return the looks of an alias in the order of their periods, those that had been made at a time if it is given."""
     statement = select(MonitorLook).where(
-        MonitorLook.readable_by(of.owner), MonitorLook.name == of.name, MonitorLook.alias == of.alias
+        MonitorLook.readable_by(of.owner),
+        MonitorLook.name == of.name,
+        MonitorLook.alias == of.alias,
     )
     if at is not None:
         statement = statement.where(MonitorLook.looked_at <= at)

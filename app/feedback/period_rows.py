@@ -53,8 +53,8 @@ class SegmentFile(TypedDict):
 class PeriodRows:
     """The decisions of a period, without repeated ones, as arrays of equal length.
 
-    `model` is the position in `models`. `label` and `flag` are 1, 0 or `UNKNOWN`. `propensity` and `probability` are NaN
-    where they are not known, `weight` is that of the outcome, or 1. `kept` are the positions of these rows among all
+    `model` is the position in `models`. `label` and `flag` are 1, 0 or `UNKNOWN`. `propensity` and `probability` are
+    NaN where they are not known, `weight` is that of the outcome, or 1. `kept` are the positions of these rows among all
     rows of the period in the order of the files.
     """
 
@@ -104,9 +104,7 @@ def overlapping(files: Sequence[SegmentFile], start: float, end: float) -> list[
     return [each for each in files if each["first_at"] < end and each["last_at"] >= start]
 
 
-def read_files(
-    files: Sequence[SegmentFile], columns: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
+def read_files(files: Sequence[SegmentFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of files in order, in batches with exactly these columns; one that a file lacks is null."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -125,17 +123,21 @@ def read_files(
                 )
 
 
-def recorded_features(files: Sequence[SegmentFile]) -> set[str]:
-    """Return the names of the columns of features that every file has."""
+def recorded_features(files: Sequence[SegmentFile], model_id: str) -> set[str]:
+    """Return the names of the features that every file with decisions of a model has."""
+    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     from app.feedback.segments import FEATURE
 
     found: set[str] | None = None
     for each in files:
+        models = pq.read_table(each["path"], columns=["model_id"]).column(0)
+        if model_id not in pc.unique(models.cast("string")).to_pylist():
+            continue
         names = {
             name.removeprefix(FEATURE)
-            for name in pq.read_schema(Path(each["path"])).names
+            for name in pq.read_schema(each["path"]).names
             if name.startswith(FEATURE)
         }
         found = names if found is None else found & names
