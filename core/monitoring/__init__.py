@@ -18,6 +18,7 @@ from core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .betting import BettingLook, BettingMonitor, monitor_calibration, monitor_rate
+    from .incidence import ArrivalPoint, outcome_incidence
     from .measuring import (
         Measurement,
         measure_on_stored_curve,

@@ -315,7 +315,8 @@ def _booleans(name: str, values: ArrayLike, n: int) -> NDArray[np.bool_]:
     if wrong.any():
         index = int(np.argmax(wrong))
         raise InvalidData(f"{name} must be 0 or 1, got {vector[index]:g} at index {index}")
-    return vector == 1.0
+    found: NDArray[np.bool_] = vector == 1.0
+    return found
 
 
 def _rates(name: str, values: ArrayLike, n: int) -> FloatArray:

@@ -86,7 +86,7 @@ class Design:
         measured: Any = [np.concatenate(parts) for parts in zip(*weeks, strict=True)]
         return (
             measure_validation(y, scores, self.metric),
-            measure_periods(*measured, period, self.metric),
+            measure_periods(measured[0], measured[1], period, self.metric),
         )
 
 

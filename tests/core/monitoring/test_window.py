@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from statistics import NormalDist, median
 
 import numpy as np
@@ -142,7 +143,7 @@ def test_a_tolerance_raises_the_fall_that_is_needed() -> None:
 
 
 @pytest.fixture
-def few_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_paths(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each stream of a simulation has variances, and so critical values, of its own."""
     monkeypatch.setattr(window, "N_PATHS", 1 << 12)
     window._draws.cache_clear()
@@ -293,7 +294,7 @@ def test_bad_measurements(fields: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidParameter, match=message):
         Measurement(
             **{"value": 0.8, "variance": 1e-4, "positives": 100, "negatives": 900, **fields}
-        )  # type: ignore[arg-type]
+        )
 
 
 @pytest.mark.parametrize(
