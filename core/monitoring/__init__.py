@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 from core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .betting import BettingLook, BettingMonitor, monitor_calibration, monitor_rate
+    from .betting import (
+        BettingLook,
+        BettingMonitor,
+        CalibrationBets,
+        bet_on_calibration,
+        monitor_calibration,
+        monitor_calibration_bets,
+        monitor_rate,
+    )
     from .incidence import ArrivalPoint, outcome_incidence
     from .measuring import (
         Measurement,
