@@ -483,8 +483,8 @@ def look_at_drift(
     restart: tuple[Restart, Sequence[str]] | None,
     versions: Sequence[Version],
 ) -> StoredLook:
-    """Return the look at the scores and columns of a period, given their comparison with the model's own rows; None if the
-    model cannot be compared.
+    """Return the look at the scores and columns of a period, given their comparison with the model's own rows; None
+    if the model cannot be compared.
 
     Changes that an acknowledgement has accepted raise no further alarm, as long as the alias serves the same model.
     """
@@ -494,13 +494,17 @@ def look_at_drift(
         accepted = set(last["state"].get("accepted", ()))
     if restart is not None and restart[0]["reference"] == "renew":
         accepted |= set(restart[1])
-    found["details"] = {"versions": list(versions), "drift": drift}
+    found["details"] = {
+        "versions": list(versions),
+        "shifted": [] if drift is None else _shifted(drift),
+        "summary": None if drift is None else drift["summary"],
+    }
     found["state"] = {"accepted": sorted(accepted)}
     if drift is None:
         return {**found, "reason": "the decisions are not of a model that the alias has served"}
     if drift["verdict"] is None:
         return {**found, "reason": drift["reason"]}
-    moved = changed_names(drift)
+    moved = [each["name"] for each in found["details"]["shifted"]]
     if drift["scores"] is not None and drift["scores"]["psi"] is not None:
         psi = drift["scores"]["psi"]
         found["value"], found["low"], found["high"] = psi["value"], psi["low"], psi["high"]
@@ -511,8 +515,12 @@ def look_at_drift(
     return {**found, "status": "alarm" if is_new else "passed", "alpha_spent": spent}
 
 
-def changed_names(drift: Json) -> list[str]:
-    """Return what has shifted significantly and matters to the model: names of columns, and `""` for the score."""
-    scores = [""] if drift["scores"] is not None and drift["scores"]["changed"] else []
-    weighty = (each for each in drift["features"] if matters_to_model(each))
-    return scores + [each["name"] for each in weighty if each["changed"]]
+def _shifted(drift: Json) -> list[Json]:
+    """Return what has shifted significantly and matters to the model: the score, with an empty name, and columns."""
+    scores = [] if drift["scores"] is None else [{**drift["scores"], "name": ""}]
+    weighty = [each for each in drift["features"] if matters_to_model(each)]
+    return [
+        {"name": each["name"], "psi": each["psi"]["value"], "words": each["words"]}
+        for each in (*scores, *weighty)
+        if each["changed"]
+    ]

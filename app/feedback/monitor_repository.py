@@ -135,6 +135,14 @@ def _decided_by(of: MonitoredAlias) -> tuple[ColumnElement[bool], ...]:
     )
 
 
+def count_decisions(session: Session, of: MonitoredAlias) -> tuple[int, int]:
+    """Return the numbers of stored decisions of an alias, and of those that were lost meanwhile."""
+    columns = DecisionSegment.__table__.c
+    sums = (func.coalesce(func.sum(each), 0) for each in (columns.rows, columns.lost))
+    rows, lost = session.execute(select(*sums).where(*_decided_by(of))).one()
+    return int(rows), int(lost)
+
+
 def segments_between(
     session: Session, of: MonitoredAlias, start: float, end: float
 ) -> Sequence[DecisionSegment]:
@@ -244,7 +252,7 @@ def list_alarms(
 
 def _alarms(
     owner: str, name: str | None, alias: str | None, acknowledged: bool | None
-) -> Select[tuple[Alarm]]:
+) -> Select[Alarm]:
     statement = select(Alarm).where(Alarm.readable_by(owner))
     if name is not None:
         statement = statement.where(Alarm.name == name)

@@ -173,6 +173,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
                 "path": BlobKey(each.segment_key),
                 "first_at": each.first_at,
                 "last_at": each.last_at,
+                "lost": each.lost,
             }
             for each in repository.segments_between(session, of, start, end)
         ],
@@ -279,7 +280,7 @@ def _acknowledged(looks: Sequence[MonitorLook], alarms: Sequence[Alarm]) -> list
         if not seen:
             continue
         last = seen[-1].found
-        drift = alarm.found["details"].get("drift")
+        shifted = alarm.found["details"].get("shifted", ())
         window = alarm.found["details"].get("window")
         found.append(
             {
@@ -289,7 +290,7 @@ def _acknowledged(looks: Sequence[MonitorLook], alarms: Sequence[Alarm]) -> list
                 "reference": alarm.reference,
                 "model_id": alarm.found["model_id"],
                 "window": None if window is None else [window["first"], window["last"]],
-                "names": [] if drift is None else looking.changed_names(drift),
+                "names": [each["name"] for each in shifted],
             }
         )
     return found
@@ -411,17 +412,26 @@ class _Maker:
         """Compare the scores and the recorded columns of a period with the model's own rows."""
         rows = read_period(self._payload["segments"], planned.period, None, 0.0)
         before = self._of_plan(UNLABELLED, planned)
+        counts = {
+            "decisions": rows.size,
+            "lost": sum(
+                each["lost"]
+                for each in self._payload["segments"]
+                if planned.period.start <= each["first_at"] < planned.period.end
+            ),
+        }
         model_id = looking.tested_model(rows)
         if model_id is None:
             found = looking.not_tested(planned, "psi", "there are no decisions", before)
-            return {**found, "details": {"versions": [], "drift": None}}
+            return {**found, "details": {"versions": [], "shifted": [], "summary": None} | counts}
         own = looking.rows_of_model(rows, model_id)
         found, _, _ = looking.begin(planned, "psi", model_id, own, before, None)
         drift = None
         if model_id in self._models:
             drift = self._compare(planned.period, rows, model_id, found["planned"])
         restart = self._restart(UNLABELLED, planned)
-        return looking.look_at_drift(found, drift, before, restart, looking.versions_of(rows))
+        found = looking.look_at_drift(found, drift, before, restart, looking.versions_of(rows))
+        return {**found, "details": found["details"] | counts}
 
     def _compare(self, period: Period, rows: PeriodRows, model_id: str, planned: int) -> Any:
         files = overlapping(self._payload["segments"], period.start, period.end)

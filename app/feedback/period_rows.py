@@ -42,11 +42,14 @@ UNKNOWN = -1
 
 
 class SegmentFile(TypedDict):
-    """A segment of decisions in a local file, and the times of its first and its last decision."""
+    """A segment of decisions in a local file, the times of its first and its last decision, and the number of those
+    that were lost.
+    """
 
     path: str
     first_at: float
     last_at: float
+    lost: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +203,7 @@ def read_period(
 
 def _nothing() -> PeriodRows:
     none = np.empty(0)
-    words = {
+    words: dict[str, Any] = {
         name: none.astype(kind)
         for name, kind in {
             "model": np.int32,
@@ -214,7 +217,8 @@ def _nothing() -> PeriodRows:
         }.items()
     }
     numbers = ("at", "score", "probability", "threshold", "propensity", "keep", "weight")
-    return PeriodRows([], **words, **dict.fromkeys(numbers, none))
+    arrays: dict[str, Any] = words | dict.fromkeys(numbers, none)
+    return PeriodRows([], **arrays)
 
 
 def _arrays(batch: pa.RecordBatch, models: dict[str, int]) -> dict[str, Any]:
