@@ -182,7 +182,7 @@ class MonitoredPeriod(Resource):
     planned: int = Field(description="Number of periods of the plan.")
     decisions: int = Field(description="Number of recorded decisions when the period ended.")
     lost: int = Field(
-        description="Number of decisions that were not recorded, because a log was full or a process ended."
+        description="Number of decisions that were not recorded: a log was full, or a process ended."
     )
     corrections: int | None = Field(
         description="Corrected outcomes, when the horizon had passed. Null before."

@@ -90,8 +90,8 @@ class EarlierLook(TypedDict):
 
 
 class Acknowledged(TypedDict):
-    """An acknowledged alarm: it ends the series of its family. `names` are the columns that it reported, and `window` the
-    first and the last period whose AUC it reported.
+    """An acknowledged alarm: it ends the series of its family. `names` are the columns that it reported, and `window`
+    the first and the last period whose AUC it reported.
     """
 
     family: str

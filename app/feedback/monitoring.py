@@ -284,8 +284,8 @@ def find_detectable(
     settings: StoredFeedback | None,
     looks: Sequence[MonitorLook] | None = None,
 ) -> Callable[[], Detectable | None] | None:
-    """Read the validation of the alias's model and the rows of its newest tested period; returns a function that computes
-    the smallest detectable fall of the AUC. None if the monitor is off, or the model has no validation curve.
+    """Read the validation of the alias's model and the rows of its newest tested period; returns a function that
+    computes the smallest detectable fall of the AUC. None if the monitor is off, or the model has no validation curve.
     """
     monitor = None if settings is None else settings["monitor"]
     if monitor is None:
@@ -361,8 +361,8 @@ def say_look(family: str, found: Json) -> str:
     if family == RANKING:
         window = found["details"]["window"]
         said = (
-            f"AUC {window['value']:.3f} in periods {window['first']} to {window['last']}, {found['expected']:.3f} in the "
-            f"reference: "
+            f"AUC {window['value']:.3f} in periods {window['first']} to {window['last']}, {found['expected']:.3f} in "
+            "the reference: "
         )
         if status == "alarm":
             return f"{said}it has fallen by at least {max(0.0, window['drop_low']):.3f}."

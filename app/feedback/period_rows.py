@@ -57,8 +57,8 @@ class PeriodRows:
     """The decisions of a period, without repeated ones, as arrays of equal length.
 
     `model` is the position in `models`. `label` and `flag` are 1, 0 or `UNKNOWN`. `propensity` and `probability` are
-    NaN where they are not known, `weight` is that of the outcome, or 1. `kept` are the positions of these rows among all
-    rows of the period in the order of the files.
+    NaN where they are not known, `weight` is that of the outcome, or 1. `kept` are the positions of these rows among
+    all rows of the period in the order of the files.
     """
 
     models: Sequence[str]

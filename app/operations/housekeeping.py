@@ -74,17 +74,19 @@ class Housekeeper:
         interval = self._settings.blob_grace_seconds / ROUNDS_PER_GRACE
         next_round = time.monotonic()
         while not self._stop.is_set():
-            step, pause = self.schedule_looks, LOOKS_SECONDS
-            if time.monotonic() >= next_round:
-                step, pause = self.round, interval
+            is_round = time.monotonic() >= next_round
+            pause = interval if is_round else LOOKS_SECONDS
             try:
-                step()
+                if is_round:
+                    self.round()
+                else:
+                    self.schedule_looks()
             except Unavailable as error:
                 log.warning("housekeeping waits: %s", error)
                 pause = min(pause, RETRY_SECONDS)
             except Exception:
                 log.exception("housekeeping failed; the next round will try again")
-            if step == self.round:
+            if is_round:
                 next_round = time.monotonic() + pause
             self._stop.wait(min(pause, LOOKS_SECONDS))
 
