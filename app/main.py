@@ -19,6 +19,7 @@ from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
+from app.feedback import erasure_endpoints as erasures
 from app.feedback import monitor_endpoints as monitors
 from app.feedback import outcome_endpoints as outcomes
 from app.feedback.known import KnownRows
@@ -155,6 +156,7 @@ def create_app(settings: Settings) -> Service:
         outcomes.router,
         monitors.router,
         monitors.aliases_router,
+        erasures.router,
         inference.router,
         inference.invocations_router,
         trash.router,

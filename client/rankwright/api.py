@@ -308,6 +308,35 @@ def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Un
     """
     return ApiRequest.of("POST", "/v1/comparisons", record_of(types.Comparison), {"models": models, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["models", "dataset_id", "windows", "metrics", "capacity", "level", "amount", "costs"])
 
+class CreateErasure(TypedDict, total=False):
+    """Keywords of `create_erasure`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+
+
+@keywords(CreateErasure)
+def create_erasure(id: str, **fields: Unpack[CreateErasure]) -> ApiRequest[types.Erasure]:
+    """Erase an entity.
+
+    Erase all decisions about an entity, and its outcomes, until `due_at`. The request is done when no row is left,
+    and no process can still have one in its log. Then the service forgets the id, too.
+
+
+
+    It does not reach backups, files that you have downloaded, or datasets and batch scores that you have created.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    id : str
+        Id of the entity, as in the decisions and outcomes.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    """
+    return ApiRequest.of("POST", "/v1/erasures", record_of(types.Erasure), {"id": id, **fields}, headers=["idempotency_key"], body=["id"])
+
 class CreateEvaluation(TypedDict, total=False):
     """Keywords of `create_evaluation`."""
 
@@ -1038,6 +1067,30 @@ def list_deleted_aliases(name: str, /, **fields: Unpack[ListDeletedAliases]) -> 
         Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/deleted-aliases", page_of(types.DeletedAlias), {**fields})
+
+class ListErasures(TypedDict, total=False):
+    """Keywords of `list_erasures`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListErasures)
+def list_erasures(**fields: Unpack[ListErasures]) -> ApiRequest[Page[types.Erasure]]:
+    """List erasures.
+
+    Return all requests to erase an entity, newest first, without the ids of the entities.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/erasures", page_of(types.Erasure), {**fields})
 
 class ListEvaluations(TypedDict, total=False):
     """Keywords of `list_evaluations`."""
@@ -2147,6 +2200,20 @@ def read_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrift]:
         Id of the batch score.
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/drift", record_of(types.BatchDrift))
+
+def read_erasure(erasure_id: str, /) -> ApiRequest[types.Erasure]:
+    """Read an erasure.
+
+    Return a request to erase an entity, without the id of the entity.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    erasure_id : str
+        Id of the erasure.
+    """
+    return ApiRequest.of("GET", f"/v1/erasures/{segment(erasure_id)}", record_of(types.Erasure))
 
 def read_evaluation(evaluation_id: str, /) -> ApiRequest[types.Evaluation]:
     """Read an evaluation.
@@ -4190,6 +4257,20 @@ def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: 
         Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.
     """
     return ApiRequest.of("POST", "/v1/comparisons/validate", record_of(types.Valid), {"models": models, "dataset_id": dataset_id, **fields}, body=["models", "dataset_id", "windows", "metrics", "capacity", "level", "amount", "costs"])
+
+def validate_erasure(id: str) -> ApiRequest[types.Valid]:
+    """Check an erasure.
+
+    Check a request to `POST /v1/erasures` without creating anything. It returns the same errors as that request would.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    id : str
+        Id of the entity, as in the decisions and outcomes.
+    """
+    return ApiRequest.of("POST", "/v1/erasures/validate", record_of(types.Valid), {"id": id}, body=["id"])
 
 class ValidateEvaluation(TypedDict, total=False):
     """Keywords of `validate_evaluation`."""

@@ -1449,6 +1449,28 @@ class Duplicates(Record):
     time). Null for a dataset of kind `preferences`.
     """
 
+class ErasedRows(Record):
+    """Numbers of rows that were erased."""
+
+    decisions: int
+    """Number of decisions."""
+    outcomes: int
+    """Number of outcomes."""
+
+class Erasure(Record):
+    """A request to erase an entity."""
+
+    id: str
+    """Id of the request."""
+    requested_at: str
+    """Time of the request."""
+    due_at: str
+    """Time until which the request is done."""
+    done_at: str | None
+    """When the last check found no row of the entity. Null if that is still to come."""
+    erased: ErasedRows | None
+    """What was erased so far. Null before the first pass."""
+
 class Estimate(Record):
     """A rough estimate from the size of the table."""
 
