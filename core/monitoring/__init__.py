@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         monitor_calibration_bets,
         monitor_rate,
     )
+    from .budget import Renewal, allot, renewal
     from .incidence import ArrivalPoint, outcome_incidence
     from .measuring import (
         Measurement,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         measure_validation,
         merge_periods,
     )
+    from .paired import PairedLook, SwapCell, SwapSet, compare_by_period, swap_set
     from .weighted import WeightedEstimate, WeightedMetrics, weighted_metrics
     from .window import (
         DetectableDrop,
