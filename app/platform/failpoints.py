@@ -46,6 +46,9 @@ POINTS = {
     "ask": "a question goes to the hosts of shards",
     "answer": "a host of shards is asked",
     "release": "the hosts of shards are to go",
+    "seal": "a log of decisions is read, and nothing stored",
+    "segment": "a segment's row is written, and not committed",
+    "sealed": "a segment's row is committed, and its log not deleted",
 }
 
 
