@@ -3,23 +3,23 @@
 Only computes. A look contains all that later looks of its plan need, so the rows of a closed period are never read
 again, and corrections that arrive later do not change it.
 
-**Series.** The looks of a family at the rows of one model are a series. A new model, or an acknowledged alarm, begins
-another one in the same plan: `since` is the last period before it, and the error probability of the earlier periods is
-not used again.
+**Terms.** The looks of a family belong to terms of a year at most, whose periods are numbered from 1; α belongs to a
+term. `core.monitoring.budget` says when another one begins: with another model, or with an alarm that is acknowledged
+with "renew". With "keep", windows and bets begin again within the term, after the period `since`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import TypedDict
 
 from app.feedback.period_rows import UNKNOWN, PeriodRows
-from app.feedback.periods import PLANNED, PlannedPeriod
+from app.feedback.periods import PLANNED, Period, count_periods
 from app.models.column_drift import matters_to_model
 from app.platform.documents import MonitorSettings, StoredGuarantee
 from app.platform.sql import Json
@@ -40,8 +40,6 @@ STATUSES: Mapping[Status, str] = {
     "waiting": "too few rows of a class: tested together with the next period",
     "not_tested": "not tested; the reason says why",
 }
-SHARES = {RANKING: 0.4, CALIBRATION: 0.2, GUARANTEE: 0.2, UNLABELLED: 0.2}
-"""Of the error probability, by family (weighted Bonferroni), so that an alarm names what has changed."""
 COVERED = 0.9
 """Decisions on one side of the threshold count as completely observed if at least this fraction has an outcome."""
 MAX_VERSIONS = 20
@@ -77,9 +75,9 @@ class StoredLook(TypedDict):
     else there is to show.
     """
 
+    term_start: float
     number: int
     planned: int
-    plan_start: float
     since: int
     status: Status
     reason: str | None
@@ -102,11 +100,58 @@ class StoredLook(TypedDict):
     state: Json
 
 
-class Restart(TypedDict):
-    """The acknowledgement of an alarm of a family: the series begins again after the period `number`."""
+class Acknowledged(TypedDict):
+    """An acknowledged alarm. `number` and `term_start` are those of the last look before the acknowledgement, `next` is
+    the start of the period after it. `names` are the columns that it reported, and `window` the first and the last
+    period whose AUC it reported.
+    """
 
+    family: str
+    term_start: float
     number: int
-    reference: Literal["keep", "renew"]
+    next: float
+    reference: str
+    model_id: str | None
+    window: list[int] | None
+    names: list[str]
+
+
+class Series(NamedTuple):
+    """The earlier looks to which a new one is added: those of its term after `since`."""
+
+    looks: list[StoredLook]
+    term_start: float
+    number: int
+    since: int
+
+
+def series_of(
+    period: Period,
+    model_id: str | None,
+    before: Sequence[StoredLook],
+    acknowledged: Acknowledged | None,
+) -> Series:
+    """Return the series of a family that the look at a period belongs to. `before` are all its earlier looks, and
+    `acknowledged` is its newest acknowledgement.
+    """
+    planned = PLANNED[period.kind]
+    if not before:
+        return Series([], period.start, 1, 0)
+    last = before[-1]
+    start, since = last["term_start"], last["since"]
+    if acknowledged is not None and acknowledged["term_start"] == start:
+        if acknowledged["reference"] == "renew":
+            start, since = acknowledged["next"], 0
+        else:
+            since = max(since, acknowledged["number"])
+    if model_id is not None and last["model_id"] not in (None, model_id):
+        start, since = period.start, 0
+    number = count_periods(start, period)
+    if number > planned or since >= planned:  # a year has passed
+        start, since = period.start, 0
+        number = 1
+    looks = [each for each in before if each["term_start"] == start and each["number"] > since]
+    return Series(looks, start, number, since)
 
 
 def versions_of(rows: PeriodRows) -> list[Version]:
@@ -194,13 +239,13 @@ def select(rows: PeriodRows) -> tuple[Selected, Json]:
     return selected, asdict(found)
 
 
-def _empty(planned: PlannedPeriod, since: int, model_id: str | None, metric: str) -> StoredLook:
+def begin(period: Period, series: Series, model_id: str | None, metric: str) -> StoredLook:
     """Return a look at which nothing was tested yet."""
     return {
-        "number": planned.number,
-        "planned": PLANNED[planned.period.kind],
-        "plan_start": planned.plan_start,
-        "since": since,
+        "term_start": series.term_start,
+        "number": series.number,
+        "planned": PLANNED[period.kind],
+        "since": series.since,
         "status": "not_tested",
         "reason": None,
         "model_id": model_id,
@@ -223,61 +268,50 @@ def _empty(planned: PlannedPeriod, since: int, model_id: str | None, metric: str
     }
 
 
-def not_tested(
-    planned: PlannedPeriod, metric: str, reason: str, before: Sequence[StoredLook]
-) -> StoredLook:
-    """Return a look without a test. The series, if any, goes on."""
+def without_decisions(period: Period, metric: str, before: Sequence[StoredLook]) -> StoredLook:
+    """Return the look at a period without decisions. The series, if any, goes on."""
     last = before[-1] if before else None
-    found = _empty(planned, 0 if last is None else last["since"], None, metric)
-    if last is not None:
-        found["model_id"], found["state"] = last["model_id"], last["state"]
+    model_id = None if last is None else last["model_id"]
+    series = series_of(period, model_id, before, None)
+    found = begin(period, series, model_id, metric)
+    if last is not None and series.looks:
         found["alpha_spent"] = last["alpha_spent"]
-    return {**found, "reason": reason}
+        if "accepted" in last["state"]:
+            found["state"] = last["state"]
+    return {**found, "reason": "there are no decisions"}
 
 
-def begin(
-    planned: PlannedPeriod,
-    metric: str,
-    model_id: str,
-    rows: PeriodRows,
-    before: Sequence[StoredLook],
-    restart: Restart | None,
-) -> tuple[StoredLook, list[StoredLook], bool]:
-    """Return a look at rows of a model, the earlier looks of its series, and whether the series begins here because the
-    model is another one.
-    """
-    last = before[-1] if before else None
-    since = 0 if last is None else last["since"]
-    changed = last is not None and last["model_id"] not in (None, model_id)
-    if changed:
-        since = planned.number - 1
-    elif restart is not None:
-        since = max(since, min(restart["number"], planned.number - 1))
-    found = _empty(planned, since, model_id, metric)
+def look_at(
+    period: Period, series: Series, model_id: str, metric: str, rows: PeriodRows
+) -> StoredLook:
+    """Return a look at rows of a model at which nothing was tested yet."""
+    found = begin(period, series, model_id, metric)
     found["rows"] = rows.size
     found["known"] = int(np.count_nonzero(rows.label != UNKNOWN))
     found["positives"] = int(np.count_nonzero(rows.label == 1))
-    return found, [each for each in before if each["number"] > since], changed
+    return found
 
 
 def alpha_of(family: str, settings: MonitorSettings) -> float:
-    """Return the probability of a false alarm of a family within a plan."""
-    return SHARES[family] * settings["alpha"]
+    """Return the probability of a false alarm of a family within a term."""
+    from core.monitoring import allot
+
+    return allot(settings["alpha"])[family]  # type: ignore[index]  # a family of the budget
 
 
-def pending_from(before: Sequence[StoredLook], since: int) -> int:
+def pending_from(series: Series) -> int:
     """Return the number of the first period of a series whose rows no look has tested yet."""
     tested = [
         each["state"]["measurement"]["last"]
-        for each in before
-        if each["number"] > since and each["state"].get("measurement")
+        for each in series.looks
+        if each["state"].get("measurement")
     ]
-    return max([since, *tested]) + 1
+    return int(max([series.since, *tested])) + 1
 
 
 def look_at_ranking(
     found: StoredLook,
-    series: Sequence[StoredLook],
+    series: Series,
     rows: PeriodRows,
     reference: Measurement | str,
     settings: MonitorSettings,
@@ -305,7 +339,7 @@ def look_at_ranking(
             "of all validation rows. Explore the other side"
         )
         return {**found, "reason": reason}
-    used, first = rows.take(selected["rows"]), pending_from(series, found["since"])
+    used, first = rows.take(selected["rows"]), pending_from(series)
     y, weight = used.label == 1, selected["weight"][selected["rows"]]
     if not y.any() or y.all():
         return {**found, "status": "waiting", "reason": "the outcomes are of one class"}
@@ -325,7 +359,7 @@ def look_at_ranking(
     own = replace(measured, first=first, last=found["number"])
     earlier = [
         Measurement(**each["state"]["measurement"])
-        for each in series
+        for each in series.looks
         if each["state"].get("measurement")
     ]
     look = monitor_windows(
@@ -359,7 +393,7 @@ def look_at_ranking(
 
 def look_at_guarantee(
     found: StoredLook,
-    series: Sequence[StoredLook],
+    series: Series,
     rows: PeriodRows,
     guarantee: StoredGuarantee | None,
     settings: MonitorSettings,
@@ -396,9 +430,10 @@ def look_at_guarantee(
     trials = int(np.count_nonzero(counted))
     k = int(np.count_nonzero(counted & events))
     found["expected"], found["value"] = bound, k / trials if trials else None
-    if any(each["expected"] != bound for each in series if each["state"]):
-        found["since"], series = found["number"] - 1, []
-    counts = {each["number"]: each["state"] for each in series if each["state"]}
+    looks = [each for each in series.looks if each["state"]]
+    if any(each["expected"] != bound for each in looks):
+        found["since"], looks = found["number"] - 1, []
+    counts = {each["number"]: each["state"] for each in looks}
     counts[found["number"]] = found["state"] = {"events": k, "trials": trials}
     numbers = range(1, found["number"] + 1)
     look = monitor_rate(
@@ -432,7 +467,7 @@ def _of_bets(found: StoredLook, look: object, alpha: float) -> StoredLook:
 
 def look_at_calibration(
     found: StoredLook,
-    series: Sequence[StoredLook],
+    series: Series,
     rows: PeriodRows,
     settings: MonitorSettings,
 ) -> StoredLook:
@@ -459,7 +494,7 @@ def look_at_calibration(
     )
     bets = {
         each["number"]: CalibrationBets(**each["state"]["bets"])
-        for each in series
+        for each in series.looks
         if each["state"].get("bets")
     }
     bets[found["number"]] = own
@@ -480,7 +515,7 @@ def look_at_drift(
     found: StoredLook,
     drift: Json | None,
     before: Sequence[StoredLook],
-    restart: tuple[Restart, Sequence[str]] | None,
+    acknowledged: Acknowledged | None,
     versions: Sequence[Version],
 ) -> StoredLook:
     """Return the look at the scores and columns of a period, given their comparison with the model's own rows; None
@@ -492,8 +527,12 @@ def look_at_drift(
     accepted: set[str] = set()
     if last is not None and last["model_id"] == found["model_id"]:
         accepted = set(last["state"].get("accepted", ()))
-    if restart is not None and restart[0]["reference"] == "renew":
-        accepted |= set(restart[1])
+        if (
+            acknowledged is not None
+            and acknowledged["reference"] == "renew"
+            and acknowledged["model_id"] == found["model_id"]
+        ):
+            accepted |= set(acknowledged["names"])
     found["details"] = {
         "versions": list(versions),
         "shifted": [] if drift is None else _shifted(drift),

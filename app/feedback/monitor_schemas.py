@@ -101,7 +101,7 @@ class LookWindow(Resource):
     value: float = Field(description="Mean AUC.")
     drop: float = Field(description="AUC of the reference less that of the window.")
     drop_low: float = Field(
-        description="Lower limit, which holds for all windows of all looks of the plan together."
+        description="Lower limit, which holds for all windows of all looks of the term together."
     )
     drop_high: float = Field(description="Upper limit, as `drop_low`.")
 
@@ -157,9 +157,15 @@ class Look(Resource):
     alpha_spent: float = Field(
         description="Probability of a false alarm that this series of looks has used so far."
     )
+    term_start: Timestamp = Field(
+        description="Start of the term. Its looks share the error probability. A new term begins after a year, with "
+        "another model, and with an alarm that is acknowledged with `renew`."
+    )
+    number: int = Field(description="Number of the period in the term, from 1.")
+    planned: int = Field(description="Number of periods of a term.")
     since: int = Field(
-        description="Number of the last period before this series of looks. A new model, or the acknowledgement of an "
-        "alarm, begins a new series."
+        description="Number of the last period before the test began again, because an alarm was acknowledged with "
+        "`keep`, or the bound of the guarantee has changed. 0: it did not."
     )
     from_period: int | None = Field(
         description="Number of the period in which the change probably began. Null if not estimated."
@@ -178,8 +184,6 @@ class MonitoredPeriod(Resource):
 
     start: Timestamp = Field(description="Start of the period, which is included.")
     end: Timestamp = Field(description="End of the period, which is not included.")
-    number: int = Field(description="Number of the period in its plan, from 1.")
-    planned: int = Field(description="Number of periods of the plan.")
     decisions: int = Field(description="Number of recorded decisions when the period ended.")
     lost: int = Field(
         description="Number of decisions that were not recorded: a log was full, or a process ended."
@@ -194,11 +198,11 @@ class MonitoredPeriod(Resource):
 
 
 class FamilyBudget(Resource):
-    """The error probability of one family in the current plan."""
+    """The error probability of one family in its current term."""
 
     family: TestedFamily = Field(description="What is tested.")
     alpha: float = Field(
-        description="Probability of a false alarm in all looks of a plan together. Those of all families sum to the "
+        description="Probability of a false alarm in all looks of a term together. Those of all families sum to the "
         "`alpha` of the settings."
     )
     spent: float = Field(description="What the looks so far have used.")
@@ -209,7 +213,7 @@ class DetectableDrop(Resource):
     """The smallest lasting fall of the AUC that the monitor finds."""
 
     drop: float | None = Field(
-        description="Fall that is found with probability `power` within a plan. Null until a period with outcomes is "
+        description="Fall that is found with probability `power` within a term. Null until a period with outcomes is "
         "known, and if no fall is."
     )
     floor: float | None = Field(
@@ -287,7 +291,7 @@ class AliasMonitor(Resource):
         description="Attribution and maturity of outcomes. Null if decisions are not recorded."
     )
     budget: list[FamilyBudget] = Field(
-        description="Error probabilities in the current plan. Empty if the monitor is off."
+        description="Error probabilities in the current term of each family. Empty if the monitor is off."
     )
     detectable: DetectableDrop | None = Field(
         description="What the monitor can find. Null if it is off, or if the model has no validation curve."

@@ -14,7 +14,15 @@ from app.feedback import monitor_repository as repository
 from app.feedback import outcome_repository
 from app.feedback.alarms import raise_alarm
 from app.feedback.attribution import AttributionRule, LabelValues
-from app.feedback.looks import CALIBRATION, GUARANTEE, RANKING, UNLABELLED, Restart, StoredLook
+from app.feedback.looks import (
+    CALIBRATION,
+    GUARANTEE,
+    RANKING,
+    UNLABELLED,
+    Acknowledged,
+    Series,
+    StoredLook,
+)
 from app.feedback.monitor_repository import MonitoredAlias
 from app.feedback.monitoring import MONITOR, DuePeriod, find_due
 from app.feedback.outcomes import Outcomes as OutcomeRows
@@ -30,7 +38,7 @@ from app.feedback.period_rows import (
     recorded_features,
     within,
 )
-from app.feedback.periods import DAY, Period, PeriodKind, PlannedPeriod
+from app.feedback.periods import DAY, Period, PeriodKind, period_at
 from app.feedback.segments import FEATURE
 from app.jobs import queue
 from app.jobs.kinds import Claim, JobKind, Work
@@ -75,8 +83,6 @@ class DuePeriodFile(TypedDict):
     kind: PeriodKind
     start: float
     end: float
-    number: int
-    plan_start: float
     early: bool
     mature: bool
 
@@ -87,20 +93,6 @@ class EarlierLook(TypedDict):
     family: str
     period_start: float
     found: StoredLook
-
-
-class Acknowledged(TypedDict):
-    """An acknowledged alarm: it ends the series of its family. `names` are the columns that it reported, and `window`
-    the first and the last period whose AUC it reported.
-    """
-
-    family: str
-    number: int
-    plan_start: float
-    reference: str
-    model_id: str | None
-    window: list[int] | None
-    names: list[str]
 
 
 class OutcomeFile(TypedDict):
@@ -160,8 +152,8 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     horizon = due.settings["outcome"]["horizon_days"] * DAY
     # A period that waits is read again with the ones after it.
     waiting = [look.period_start for look in due.looks if look.found["status"] == "waiting"]
-    start = min([due.periods[0].planned.period.start, *waiting]) - horizon
-    end = due.periods[-1].planned.period.end + horizon
+    start = min([due.periods[0].period.start, *waiting]) - horizon
+    end = due.periods[-1].period.end + horizon
     revisions = repository.revisions_of(session, of)
     return {
         **payload,
@@ -200,13 +192,11 @@ def _alias_of(claim: Claim) -> MonitoredAlias:
 
 
 def _as_file(due: DuePeriod) -> DuePeriodFile:
-    planned = due.planned
+    period = due.period
     return {
-        "kind": planned.period.kind,
-        "start": planned.period.start,
-        "end": planned.period.end,
-        "number": planned.number,
-        "plan_start": planned.plan_start,
+        "kind": period.kind,
+        "start": period.start,
+        "end": period.end,
         "early": due.early,
         "mature": due.mature,
     }
@@ -279,14 +269,15 @@ def _acknowledged(looks: Sequence[MonitorLook], alarms: Sequence[Alarm]) -> list
         ]
         if not seen:
             continue
-        last = seen[-1].found
+        last = seen[-1]
         shifted = alarm.found["details"].get("shifted", ())
         window = alarm.found["details"].get("window")
         found.append(
             {
                 "family": alarm.family,
-                "number": last["number"],
-                "plan_start": last["plan_start"],
+                "term_start": last.found["term_start"],
+                "number": last.found["number"],
+                "next": last.period_end,
                 "reference": alarm.reference,
                 "model_id": alarm.found["model_id"],
                 "window": None if window is None else [window["first"], window["last"]],
@@ -340,12 +331,11 @@ class _Maker:
     def make(self, due: DuePeriodFile) -> list[MadeLook]:
         """Return the looks of a period."""
         period = Period(due["kind"], due["start"], due["end"])
-        planned = PlannedPeriod(period, due["number"], due["plan_start"])
         found: dict[str, StoredLook] = {}
         if due["early"]:
-            found[UNLABELLED] = self._drift(planned)
+            found[UNLABELLED] = self._drift(period)
         if due["mature"]:
-            found |= self._mature(planned)
+            found |= self._mature(period)
         for family, look in found.items():
             self._before.setdefault(family, []).append(look)
         return [
@@ -358,26 +348,10 @@ class _Maker:
             for family, look in found.items()
         ]
 
-    def _of_plan(self, family: str, planned: PlannedPeriod) -> list[StoredLook]:
-        """Return the earlier looks of a family in the same plan."""
-        return [
-            each
-            for each in self._before.get(family, ())
-            if each["plan_start"] == planned.plan_start and each["number"] < planned.number
-        ]
-
-    def _restart(self, family: str, planned: PlannedPeriod) -> tuple[Restart, list[str]] | None:
-        """Return the newest acknowledgement of a family in this plan, with the columns that it accepts."""
-        own = [
-            each
-            for each in self._payload["acknowledged"]
-            if each["family"] == family and each["plan_start"] == planned.plan_start
-        ]
-        if not own:
-            return None
-        last = own[-1]
-        restart = cast(Restart, {"number": last["number"], "reference": last["reference"]})
-        return restart, last["names"]
+    def _acknowledged(self, family: str) -> Acknowledged | None:
+        """Return the newest acknowledgement of a family."""
+        own = [each for each in self._payload["acknowledged"] if each["family"] == family]
+        return own[-1] if own else None
 
     def _serve(self, model_id: str) -> Served:
         if model_id not in self._served:
@@ -408,29 +382,34 @@ class _Maker:
         curve = curves.read_curve(Path(self._payload["workdir"]) / model["curve"])
         return measure_on_stored_curve(curve, ClassTotals(*model["totals"]))
 
-    def _drift(self, planned: PlannedPeriod) -> StoredLook:
+    def _drift(self, period: Period) -> StoredLook:
         """Compare the scores and the recorded columns of a period with the model's own rows."""
-        rows = read_period(self._payload["segments"], planned.period, None, 0.0)
-        before = self._of_plan(UNLABELLED, planned)
+        rows = read_period(self._payload["segments"], period, None, 0.0)
+        before = self._before.get(UNLABELLED, [])
         counts = {
             "decisions": rows.size,
             "lost": sum(
                 each["lost"]
                 for each in self._payload["segments"]
-                if planned.period.start <= each["first_at"] < planned.period.end
+                if period.start <= each["first_at"] < period.end
             ),
         }
         model_id = looking.tested_model(rows)
         if model_id is None:
-            found = looking.not_tested(planned, "psi", "there are no decisions", before)
-            return {**found, "details": {"versions": [], "shifted": [], "summary": None} | counts}
+            found = looking.without_decisions(period, "psi", before)
+            return {
+                **found,
+                "details": {"versions": [], "shifted": [], "summary": None} | counts,
+            }
         own = looking.rows_of_model(rows, model_id)
-        found, _, _ = looking.begin(planned, "psi", model_id, own, before, None)
+        acknowledged = self._acknowledged(UNLABELLED)
+        series = looking.series_of(period, model_id, before, acknowledged)
+        found = looking.look_at(period, series, model_id, "psi", own)
         drift = None
         if model_id in self._models:
-            drift = self._compare(planned.period, rows, model_id, found["planned"])
-        restart = self._restart(UNLABELLED, planned)
-        found = looking.look_at_drift(found, drift, before, restart, looking.versions_of(rows))
+            drift = self._compare(period, rows, model_id, found["planned"])
+        versions = looking.versions_of(rows)
+        found = looking.look_at_drift(found, drift, before, acknowledged, versions)
         return {**found, "details": found["details"] | counts}
 
     def _compare(self, period: Period, rows: PeriodRows, model_id: str, planned: int) -> Any:
@@ -463,73 +442,55 @@ class _Maker:
                 monitor.add(_as_batch(part, served, names), floats(part.column("score")))
         return monitor.describe()
 
-    def _mature(self, planned: PlannedPeriod) -> dict[str, StoredLook]:
+    def _mature(self, period: Period) -> dict[str, StoredLook]:
         """Return the looks that need outcomes."""
         assert self._outcomes is not None
-        period, files = planned.period, self._payload["segments"]
-        as_of = period.end + self._horizon
-        rows = read_period(files, period, self._outcomes, as_of)
+        files = self._payload["segments"]
+        rows = read_period(files, period, self._outcomes, period.end + self._horizon)
         model_id = looking.tested_model(rows)
-        versions = looking.versions_of(rows)
         metrics = {RANKING: "auc", CALIBRATION: "calibration", GUARANTEE: "rate"}
         if model_id is None:
             return {
-                family: looking.not_tested(
-                    planned, metric, "there are no decisions", self._of_plan(family, planned)
-                )
+                family: looking.without_decisions(period, metric, self._before.get(family, []))
                 for family, metric in metrics.items()
             }
         own = looking.rows_of_model(rows, model_id)
         found: dict[str, StoredLook] = {}
         for family, metric in metrics.items():
-            before, restart = self._of_plan(family, planned), self._restart(family, planned)
-            look, series, _ = looking.begin(
-                planned, metric, model_id, own, before, None if restart is None else restart[0]
-            )
-            look["details"] = {
-                "versions": versions,
-                "corrections": int(rows.corrected.sum()),
-                "decisions": rows.size,
-            }
+            before = self._before.get(family, [])
+            series = looking.series_of(period, model_id, before, self._acknowledged(family))
+            look = looking.look_at(period, series, model_id, metric, own)
             if family == RANKING:
-                found[family] = self._ranking(planned, look, series, own)
+                look = self._ranking(period, look, series, own)
+                look["details"] |= {
+                    "versions": looking.versions_of(rows),
+                    "corrections": int(rows.corrected.sum()),
+                }
             elif family == CALIBRATION:
-                found[family] = looking.look_at_calibration(look, series, own, self._monitor)
+                look = looking.look_at_calibration(look, series, own, self._monitor)
             else:
                 revision = str(int(own.alias_revision[np.argmax(own.at)]))
                 guarantee = self._payload["guarantees"].get(revision)
-                found[family] = looking.look_at_guarantee(
-                    look, series, own, guarantee, self._monitor
-                )
+                look = looking.look_at_guarantee(look, series, own, guarantee, self._monitor)
+            found[family] = look
         return found
 
     def _ranking(
-        self,
-        planned: PlannedPeriod,
-        look: StoredLook,
-        series: Sequence[StoredLook],
-        rows: PeriodRows,
+        self, period: Period, look: StoredLook, series: Series, rows: PeriodRows
     ) -> StoredLook:
         assert look["model_id"] is not None
         assert self._outcomes is not None
-        first = looking.pending_from(series, look["since"])
-        if first < planned.number:
-            start = self._start_of(planned, first)
-            span = Period(planned.period.kind, start, planned.period.end)
-            as_of = planned.period.end + self._horizon
+        first = looking.pending_from(series)
+        if first < series.number:  # earlier periods had too few rows: they are tested together
+            each = period_at(series.term_start, period.kind)
+            for _ in range(first - 1):
+                each = each.next()
+            span = Period(period.kind, each.start, period.end)
+            as_of = period.end + self._horizon
             every = read_period(self._payload["segments"], span, self._outcomes, as_of)
             rows = looking.rows_of_model(every, look["model_id"])
         reference = self._renewed(look["model_id"]) or self._reference(look["model_id"])
         return looking.look_at_ranking(look, series, rows, reference, self._monitor)
-
-    def _start_of(self, planned: PlannedPeriod, number: int) -> float:
-        """Return the start of an earlier period of the plan."""
-        from app.feedback.periods import planned_periods
-
-        for each in planned_periods(planned.plan_start, planned.period.kind, planned.period.end):
-            if each.number == number:
-                return each.period.start
-        return planned.period.start
 
     def _renewed(self, model_id: str) -> Measurement | None:
         """Return the reference that the last acknowledgement has renewed, if any: the rows of the window that had
@@ -537,15 +498,14 @@ class _Maker:
         """
         from core.monitoring import Measurement
 
-        own = [each for each in self._payload["acknowledged"] if each["family"] == RANKING]
-        if not own or own[-1]["reference"] != "renew" or own[-1]["model_id"] != model_id:
+        last = self._acknowledged(RANKING)
+        if last is None or last["reference"] != "renew" or last["model_id"] != model_id:
             return None
-        last = own[-1]
         first, end = last["window"] or (1, 0)
         parts = [
             Measurement(**each["state"]["measurement"])
             for each in self._before.get(RANKING, ())
-            if each["plan_start"] == last["plan_start"]
+            if each["term_start"] == last["term_start"]
             and each["state"].get("measurement")
             and first <= each["state"]["measurement"]["first"]
             and each["state"]["measurement"]["last"] <= end

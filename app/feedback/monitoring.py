@@ -14,7 +14,7 @@ from typing import NamedTuple
 from app.feedback import monitor_repository as repository
 from app.feedback.looks import CALIBRATION, RANKING, TESTED, UNLABELLED, alpha_of
 from app.feedback.monitor_repository import MonitoredAlias
-from app.feedback.periods import DAY, PLANNED, PlannedPeriod, period_at, planned_periods
+from app.feedback.periods import DAY, PLANNED, Period, PeriodKind, period_at, periods_between
 from app.jobs import service as jobs
 from app.models import aliases, curves
 from app.models import repository as model_repository
@@ -39,7 +39,7 @@ MAX_PERIODS_OF_JOB = 60
 class DuePeriod(NamedTuple):
     """A period with the looks that are due: those of columns and scores, and those that need outcomes."""
 
-    planned: PlannedPeriod
+    period: Period
     early: bool
     mature: bool
 
@@ -94,41 +94,35 @@ def _due(
     assert monitor is not None
     kind = monitor["period"]
     now = repository.now(session)
-    # A plan begins with the first stored decision. Later looks keep to it, also if earlier decisions are added.
-    own = [
-        look
-        for look in looks
-        if period_at(look.period_start, kind) == period_at(look.period_end - 1.0, kind)
-        and look.period_start == period_at(look.period_start, kind).start
-        and look.period_end == period_at(look.period_start, kind).end
-    ]
+    # Later looks keep to the first one, also if decisions are added that are earlier.
+    own = [look for look in looks if _is_of(look, kind)]
     if own:
-        start: float | None = min(look.found["plan_start"] for look in own)
+        start: float | None = own[0].period_start
     else:
         start = repository.first_decision(session, of)
-        latest = max((look.period_end for look in looks), default=None)
-        if start is not None and latest is not None:
-            start = max(start, latest)  # the length of the periods was changed
+        if start is not None:  # or the length of the periods was changed
+            start = max([start, *(look.period_end for look in looks)])
     if start is None:
         return []
-    made = {(look.family, look.period_start) for look in looks}
-    oldest = now - settings["days"] * DAY
+    made = {(look.family, look.period_start) for look in own}
+    oldest = now - settings["days"] * DAY  # earlier decisions are deleted
     horizon = settings["outcome"]["horizon_days"] * DAY
     found: list[DuePeriod] = []
-    for planned in planned_periods(start, kind, now - SEALED_SECONDS):
-        period = planned.period
-        if period.start < oldest:
-            continue  # its decisions are deleted
+    for period in periods_between(max(start, oldest), kind, now - SEALED_SECONDS):
         early = (UNLABELLED, period.start) not in made
-        mature = (
-            RANKING,
-            period.start,
-        ) not in made and period.end + horizon <= now - SEALED_SECONDS
+        mature = (RANKING, period.start) not in made
+        mature &= period.end + horizon <= now - SEALED_SECONDS
         if early or mature:
-            found.append(DuePeriod(planned, early, mature))
+            found.append(DuePeriod(period, early, mature))
         if len(found) == MAX_PERIODS_OF_JOB:
             break
     return found
+
+
+def _is_of(look: MonitorLook, kind: PeriodKind) -> bool:
+    """Return True if a look is at a period of this kind."""
+    period = period_at(look.period_start, kind)
+    return (look.period_start, look.period_end) == (period.start, period.end)
 
 
 MAX_SHOWN = 100
@@ -168,8 +162,6 @@ class PeriodOfLooks:
 
     start: float
     end: float
-    number: int
-    planned: int
     decisions: int
     lost: int
     corrections: int | None
@@ -236,16 +228,16 @@ def read(
 
 
 def _budget(monitor: MonitorSettings, looks: Sequence[MonitorLook]) -> list[Budget]:
-    """Return what each family has used in the newest plan. Looks of a series add to what earlier series have used."""
+    """Return what each family has used in its newest term. A look's α is that of its series, to which those of
+    earlier series of the term are added.
+    """
     found = []
-    newest = max((look.found["plan_start"] for look in looks), default=None)
     for family in TESTED:
-        own = [
-            look.found
-            for look in looks
-            if look.family == family and look.found["plan_start"] == newest
-        ]
-        by_series = {each["since"]: each["alpha_spent"] for each in own}
+        own = [look.found for look in looks if look.family == family]
+        term = own[-1]["term_start"] if own else None
+        by_series = {
+            each["since"]: each["alpha_spent"] for each in own if each["term_start"] == term
+        }
         alpha = alpha_of(family, monitor)
         found.append(Budget(family, alpha, min(alpha, sum(by_series.values()))))
     return found
@@ -266,8 +258,6 @@ def _periods(looks: Sequence[MonitorLook]) -> list[PeriodOfLooks]:
             PeriodOfLooks(
                 start=start,
                 end=first.period_end,
-                number=first.found["number"],
-                planned=first.found["planned"],
                 decisions=early.get("decisions", 0),
                 lost=early.get("lost", 0),
                 corrections=None if mature is None else mature.get("corrections", 0),

@@ -19,7 +19,7 @@ from app.feedback.attribution import (
     hash_decision_ids,
 )
 from app.feedback.periods import Period
-from app.feedback.segments import MAX_ROWS_AT_ONCE
+from app.feedback.segments import FEATURE, read_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -109,29 +109,14 @@ def overlapping(files: Sequence[SegmentFile], start: float, end: float) -> list[
 
 def read_files(files: Sequence[SegmentFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of files in order, in batches with exactly these columns; one that a file lacks is null."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     for each in files:
-        with pq.ParquetFile(Path(each["path"]), pre_buffer=False) as file:
-            has = set(file.schema_arrow.names)
-            known = [name for name in columns if name in has]
-            for batch in file.iter_batches(MAX_ROWS_AT_ONCE, columns=known):
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        batch.column(name) if name in has else pa.nulls(batch.num_rows)
-                        for name in columns
-                    ],
-                    names=list(columns),
-                )
+        yield from read_file(Path(each["path"]), columns)
 
 
 def recorded_features(files: Sequence[SegmentFile], model_id: str) -> set[str]:
     """Return the names of the features that every file with decisions of a model has."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
-
-    from app.feedback.segments import FEATURE
 
     found: set[str] | None = None
     for each in files:

@@ -1,8 +1,4 @@
-"""Calendar periods in UTC, and the plans of a year that a monitor's looks belong to.
-
-A plan has one look at the end of each period. Its periods are numbered from 1, and its error rate covers all of them; a
-new plan, with a new error rate, begins with the period after the last one.
-"""
+"""Calendar periods in UTC."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from typing import Literal
 
 PeriodKind = Literal["day", "week", "month"]
 PLANNED: dict[PeriodKind, int] = {"day": 365, "week": 52, "month": 12}
-"""Periods of a plan: about a year."""
+"""Periods of a term of a monitor: about a year."""
 DAY = 86400.0
 
 
@@ -28,15 +24,6 @@ class Period:
     def next(self) -> Period:
         """Return the period after this one."""
         return period_at(self.end, self.kind)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedPeriod:
-    """A period with its number in its plan, from 1, and the start of the plan."""
-
-    period: Period
-    number: int
-    plan_start: float
 
 
 def period_at(at: float, kind: PeriodKind) -> Period:
@@ -58,11 +45,14 @@ def period_at(at: float, kind: PeriodKind) -> Period:
     return Period(kind, first.timestamp(), after.timestamp())
 
 
-def planned_periods(plan_start: float, kind: PeriodKind, until: float) -> Iterator[PlannedPeriod]:
-    """Yield the periods that have ended by `until`, from the first one of a plan on, plan after plan."""
-    period, number, start = period_at(plan_start, kind), 1, period_at(plan_start, kind).start
+def periods_between(start: float, kind: PeriodKind, until: float) -> Iterator[Period]:
+    """Yield the periods from that of `start` on which have ended by `until`."""
+    period = period_at(start, kind)
     while period.end <= until:
-        yield PlannedPeriod(period, number, start)
-        period, number = period.next(), number + 1
-        if number > PLANNED[kind]:
-            number, start = 1, period.start
+        yield period
+        period = period.next()
+
+
+def count_periods(start: float, last: Period) -> int:
+    """Return the number of periods from the one that begins at `start` up to and including `last`."""
+    return sum(1 for _ in periods_between(start, last.kind, last.end))

@@ -35,7 +35,16 @@ if TYPE_CHECKING:
         measure_validation,
         merge_periods,
     )
-    from .paired import PairedLook, SwapCell, SwapSet, compare_by_period, swap_set
+    from .paired import (
+        PairedLook,
+        PairedMeasurement,
+        SwapCell,
+        SwapSet,
+        compare_by_period,
+        compare_measurements,
+        measure_pair,
+        swap_set,
+    )
     from .weighted import WeightedEstimate, WeightedMetrics, weighted_metrics
     from .window import (
         DetectableDrop,

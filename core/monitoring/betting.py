@@ -383,11 +383,11 @@ def monitor_calibration_bets(
     if not bets:
         return BettingMonitor((), None)
     gains = np.array([each.gains for each in bets])
-    columns = (
+    events, trials, expected = (
         np.array([getattr(each, name) for each in bets], dtype=np.float64)
         for name in ("positives", "rows", "expected")
     )
-    return _bet(gains, *columns, planned, alpha, since)
+    return _bet(gains, events, trials, expected, planned, alpha, since)
 
 
 def _bet(

@@ -169,8 +169,6 @@ class Simulator:
                 SegmentFeature("word", "categorical"),
             ]
         )
-        place = schema.get_field_index("propensity")
-        schema = schema.set(place, schema.field(place).with_nullable(True))
         hashes = None
         if ids is not None:
             hashes = pa.array(hash_ids(self.owner, [each or "" for each in ids]))

@@ -57,22 +57,17 @@ def fallen(service: Service, client: httpx.Client) -> Simulator:
     return simulator
 
 
-def test_the_monitor_shows_looks_alarms_and_budget(
-    service: Service, client: httpx.Client
-) -> None:
+def test_the_monitor_shows_looks_alarms_and_budget(service: Service, client: httpx.Client) -> None:
     fallen(service, client)
     found = client.get(PATH).json()
     assert found["settings"] == {"period": "week", "alpha": 0.05, "tolerance": {}}
     first = found["periods"][-1]
-    assert (first["start"], first["number"], first["planned"]) == (
-        "2024-12-30T00:00:00.000Z",
-        1,
-        52,
-    )
+    assert first["start"] == "2024-12-30T00:00:00.000Z"
     assert (first["decisions"], first["lost"], first["corrections"]) == (1000, 0, 0)
     by_family = {each["family"]: each for each in first["looks"]}
     ranking = by_family["ranking"]
     assert (ranking["status"], ranking["population"], ranking["known"]) == ("passed", "all", 1000)
+    assert (ranking["number"], ranking["planned"], ranking["since"]) == (1, 52, 0)
     assert ranking["metrics"]["decisions"] == 1000
     assert ranking["critical_value"] > 3.0
     assert by_family["guarantee"]["status"] == "not_tested"
@@ -108,7 +103,9 @@ def test_an_alarm_is_acknowledged_once(
         "keep",
         "test",
     )
-    problem = refused(client.post(f"{address}/acknowledge", json=ACKNOWLEDGED), 409)
+    problem = refused(
+        client.post(f"{address}/acknowledge", json=ACKNOWLEDGED), 409, "already_acknowledged"
+    )
     assert problem["code"] == "already_acknowledged"
     sentences(problem["detail"].replace(alarm["id"], "alm_…"))
     only = client.get("/v1/alarms", params={"acknowledged": True}).json()["data"]
@@ -134,7 +131,7 @@ def test_a_wrong_acknowledgement_is_refused(
     service: Service, client: httpx.Client, body: Any, pointer: str
 ) -> None:
     problem = refused(
-        client.post("/v1/alarms/alm_" + "0" * 32 + "/acknowledge", json=body), 422
+        client.post("/v1/alarms/alm_" + "0" * 32 + "/acknowledge", json=body), 422, "invalid"
     )
     assert pointer in [each["pointer"].removeprefix("#") for each in problem["errors"]]
 
@@ -144,22 +141,22 @@ def test_access_to_monitor_and_alarms(service: Service, client: httpx.Client) ->
     alarm = client.get("/v1/alarms").json()["data"][0]
     address = f"/v1/alarms/{alarm['id']}"
     stranger = service.client(service.key(STRANGER))
-    refused(stranger.get(PATH), 404)
-    refused(stranger.get(address), 404)
-    refused(stranger.post(f"{address}/acknowledge", json=ACKNOWLEDGED), 404)
+    refused(stranger.get(PATH), 404, "not_found")
+    refused(stranger.get(address), 404, "not_found")
+    refused(stranger.post(f"{address}/acknowledge", json=ACKNOWLEDGED), 404, "not_found")
     assert stranger.get("/v1/alarms").json()["data"] == []
     reader = service.client(service.key(scopes=["read"]))
     assert reader.get(PATH).status_code == 200
-    refused(reader.post(f"{address}/acknowledge", json=ACKNOWLEDGED), 403)
+    refused(reader.post(f"{address}/acknowledge", json=ACKNOWLEDGED), 403, "forbidden")
     scorer = service.client(service.key(scopes=["score"]))
     for path in (PATH, address, "/v1/alarms"):
-        refused(scorer.get(path), 403)
+        refused(scorer.get(path), 403, "forbidden")
 
 
 def test_wrong_parameters_are_refused(
     service: Service, client: httpx.Client, sentences: Any
 ) -> None:
-    refused(client.get(PATH), 404)
+    refused(client.get(PATH), 404, "not_found")
     train(service, client, 200)
     assert client.get(PATH).json()["settings"] is None
     for path, params in (
@@ -168,7 +165,7 @@ def test_wrong_parameters_are_refused(
         (PATH, {"period": "week"}),
         ("/v1/alarms", {"acknowledged": "perhaps"}),
         ("/v1/alarms", {"name": "No name!"}),
-        ("/v1/alarms", {"alias": "a\0"}),
+        ("/v1/alarms", {"alias": "-"}),
         ("/v1/alarms", {"limit": "0"}),
         ("/v1/alarms", {"after": "nothing"}),
     ):
@@ -176,7 +173,7 @@ def test_wrong_parameters_are_refused(
         assert answer.status_code == 422, (path, params, answer.text)
         sentences(answer.json()["detail"])
     for id_ in ("nothing", "alm_1", "alm_" + "0" * 32):
-        sentences(refused(client.get(f"/v1/alarms/{id_}"), 404)["detail"])
+        sentences(refused(client.get(f"/v1/alarms/{id_}"), 404, "not_found")["detail"])
 
 
 def test_alarms_come_in_pages(service: Service, client: httpx.Client) -> None:
