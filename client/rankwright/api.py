@@ -31,6 +31,28 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", "renew"] | str) -> ApiRequest[types.Alarm]:
+    """Acknowledge an alarm.
+
+    State that you have seen the change, why, and what later looks are compared with. Until then, the same family
+    raises no further alarm. Returns 409 `already_acknowledged` if somebody has done so.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    alarm_id : str
+        Id of the alarm.
+    reason : str
+        Reason, of up to 2,000 characters.
+    reference : Literal["keep", "renew"] | str
+        `keep`: later looks are compared with the validation as before. `renew`: the change is the new
+        normal. The AUC is then compared with that of the periods which raised the alarm, and shifts of
+        the same columns raise no further alarm, as long as the alias serves the same model. Either way
+        the test begins again after the last look.
+    """
+    return ApiRequest.of("POST", f"/v1/alarms/{segment(alarm_id)}/acknowledge", record_of(types.Alarm), {"reason": reason, "reference": reference}, body=["reason", "reference"])
+
 class AddFiles(TypedDict, total=False):
     """Keywords of `add_files`."""
 
@@ -668,6 +690,31 @@ def delete_evaluation(evaluation_id: str, /) -> ApiRequest[None]:
     """
     return ApiRequest.of("DELETE", f"/v1/evaluations/{segment(evaluation_id)}", nothing_of)
 
+class DeleteFeedback(TypedDict, total=False):
+    """Keywords of `delete_feedback`."""
+
+    if_match: Annotated[str | None, 'ETag of the settings. Required to change or delete existing settings.', HEADER]
+
+
+@keywords(DeleteFeedback)
+def delete_feedback(name: str, alias: str, /, **fields: Unpack[DeleteFeedback]) -> ApiRequest[None]:
+    """Delete the feedback settings.
+
+    Record no more decisions of this alias. Recorded decisions are kept for the `days` of the settings.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    if_match : str, optional
+        ETag of the settings. Required to change or delete existing settings.
+    """
+    return ApiRequest.of("DELETE", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", nothing_of, {**fields}, headers=["if_match"])
+
 def delete_item(item_id: str, /) -> ApiRequest[None]:
     """Delete a resource permanently.
 
@@ -773,6 +820,39 @@ def explain_rows(ref: str, /, **fields: Unpack[ExplainRows]) -> ApiRequest[types
         calibration was fitted on.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/explain", record_of(types.Explanations), {**fields}, body=[], joined=["ignore"])
+
+class ListAlarms(TypedDict, total=False):
+    """Keywords of `list_alarms`."""
+
+    name: Annotated[str | None, 'Only alarms of this model name.']
+    alias: Annotated[str | None, 'Only alarms of this alias.']
+    acknowledged: Annotated[bool | None, '`true`: only acknowledged alarms. `false`: only the others.']
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListAlarms)
+def list_alarms(**fields: Unpack[ListAlarms]) -> ApiRequest[Page[types.Alarm]]:
+    """List alarms.
+
+    Return the alarms of the monitors, newest first.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str, optional
+        Only alarms of this model name.
+    alias : str, optional
+        Only alarms of this alias.
+    acknowledged : bool, optional
+        `true`: only acknowledged alarms. `false`: only the others.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/alarms", page_of(types.Alarm), {**fields})
 
 def list_algorithms() -> ApiRequest[types.Algorithms]:
     """List algorithms.
@@ -1041,6 +1121,37 @@ def list_datasets(**fields: Unpack[ListDatasets]) -> ApiRequest[Page[types.Liste
     """
     return ApiRequest.of("GET", "/v1/datasets", page_of(types.ListedDataset), {**fields})
 
+class ListDecisionFiles(TypedDict, total=False):
+    """Keywords of `list_decision_files`."""
+
+    name: Annotated[str | None, 'Only decisions of models with this name.']
+    alias: Annotated[str | None, 'Only decisions of aliases of this name.']
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListDecisionFiles)
+def list_decision_files(**fields: Unpack[ListDecisionFiles]) -> ApiRequest[Page[types.DecisionFile]]:
+    """List the files of decisions.
+
+    Return the sealed files of decisions, oldest first, to copy them into a warehouse: keep `next`, and continue
+    from it later. A file is listed some seconds after it was sealed, so that none is missed.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str, optional
+        Only decisions of models with this name.
+    alias : str, optional
+        Only decisions of aliases of this name.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/decision-files", page_of(types.DecisionFile), {**fields})
+
 class ListDeletedAliases(TypedDict, total=False):
     """Keywords of `list_deleted_aliases`."""
 
@@ -1142,7 +1253,7 @@ class ListJobs(TypedDict, total=False):
 
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
     state: Annotated[Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str | None, 'Only jobs in this state.']
-    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "train", "importance", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`, `train`, `importance`. Or of every kind: all.']
+    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "train", "importance", "monitor", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`, `train`, `importance`, `monitor`. Or of every kind: all.']
     dataset_id: Annotated[str | None, 'Only jobs that use this dataset.']
     unresolved: Annotated[bool | None, '`true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were retried, jobs whose output was deleted, and jobs followed by a successful job of the same kind and name.']
     limit: Annotated[int | None, 'Maximum number of items on the page.']
@@ -1168,9 +1279,9 @@ def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
         evaluations and batch scores, and that of the dataset in lists of comparisons.
     state : Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str, optional
         Only jobs in this state.
-    kind : Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "train", "importance", "all"] | str, optional
+    kind : Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "train", "importance", "monitor", "all"] | str, optional
         Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`,
-        `calibrate`, `batch_score`, `train`, `importance`. Or of every kind: all.
+        `calibrate`, `batch_score`, `train`, `importance`, `monitor`. Or of every kind: all.
     dataset_id : str, optional
         Only jobs that use this dataset.
     unresolved : bool, optional
@@ -1766,6 +1877,63 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(ref)}/calibration", record_of(types.Job), {"dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "reason"])
 
+class PutFeedback(TypedDict, total=False):
+    """Keywords of `put_feedback`."""
+
+    if_match: Annotated[str | None, 'ETag of the settings. Required to change or delete existing settings.', HEADER]
+    if_none_match: Annotated[str | None, '`*`: return an error if decisions are already recorded.', HEADER]
+    keep: Annotated[float | None, 'Fraction of the decisions that is recorded. Explored rows are always recorded. Default: `1.0`.']
+    features: Annotated[Sequence[str] | None, 'Features to record with each decision. Null: all. A later version of the model may lack one, which is then not recorded.']
+    days: Annotated[int | None, 'Days after which decisions are deleted. Default: `400`.']
+    explore: Annotated[Mapping[str, Any] | None, 'Rows to review at random. Needs an alias with a guarantee. Null: none.']
+    outcome: Annotated[Mapping[str, Any] | None, 'Attribution and maturity of outcomes. Default: `{"horizon_days": 90.0, "attribute": "last_before_event"}`.']
+    shadow: Annotated[str | None, 'Model whose scores of the same rows are compared. It can read only recorded features. Null: none.']
+    monitor: Annotated[Mapping[str, Any] | None, 'Scheduled tests. Null: none.']
+
+
+@keywords(PutFeedback)
+def put_feedback(name: str, alias: str, /, **fields: Unpack[PutFeedback]) -> ApiRequest[types.Feedback]:
+    """Replace the feedback settings.
+
+    Record each decision that is made with this alias, and set what is done with it. An empty body records all
+    features for 400 days. All processes apply the change within a second. Each change is a new revision, which the
+    decisions name.
+
+    Responses of `…/score` and `…/rank` then have a `decision_id` and `review`. Returns 422 for settings that do not
+    fit the alias or its model.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    if_match : str, optional
+        ETag of the settings. Required to change or delete existing settings.
+    if_none_match : str, optional
+        `*`: return an error if decisions are already recorded.
+    keep : float, optional
+        Fraction of the decisions that is recorded. Explored rows are always recorded. Default: `1.0`.
+    features : Sequence[str], optional
+        Features to record with each decision. Null: all. A later version of the model may lack one,
+        which is then not recorded.
+    days : int, optional
+        Days after which decisions are deleted. Default: `400`.
+    explore : Mapping[str, Any], optional
+        Rows to review at random. Needs an alias with a guarantee. Null: none.
+    outcome : Mapping[str, Any], optional
+        Attribution and maturity of outcomes. Default: `{"horizon_days": 90.0, "attribute":
+        "last_before_event"}`.
+    shadow : str, optional
+        Model whose scores of the same rows are compared. It can read only recorded features. Null:
+        none.
+    monitor : Mapping[str, Any], optional
+        Scheduled tests. Null: none.
+    """
+    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", record_of(types.Feedback), {**fields}, headers=["if_match", "if_none_match"], body=["keep", "features", "days", "explore", "outcome", "shadow", "monitor"])
+
 class PutPairs(TypedDict, total=False):
     """Keywords of `put_pairs`."""
 
@@ -1946,6 +2114,20 @@ def rank_rows(ref: str, /, **fields: Unpack[RankRows]) -> ApiRequest[types.Ranki
         calibration was fitted on.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/rank", record_of(types.Ranking), {**fields}, joined=["ignore", "missing"])
+
+def read_alarm(alarm_id: str, /) -> ApiRequest[types.Alarm]:
+    """Read an alarm.
+
+    Return an alarm with its acknowledgement.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    alarm_id : str
+        Id of the alarm.
+    """
+    return ApiRequest.of("GET", f"/v1/alarms/{segment(alarm_id)}", record_of(types.Alarm))
 
 def read_algorithm(name: str, /) -> ApiRequest[types.Algorithm]:
     """Read an algorithm.
@@ -2185,6 +2367,34 @@ def read_dataset(dataset_id: str, /) -> ApiRequest[types.Dataset]:
         Id of the dataset.
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}", record_of(types.Dataset))
+
+def read_decision(decision_id: str, /) -> ApiRequest[types.Decision]:
+    """Read a decision.
+
+    Return a recorded decision with its features, about a minute after its response at the latest.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    decision_id : str
+        Id of the decision.
+    """
+    return ApiRequest.of("GET", f"/v1/decisions/{segment(decision_id)}", record_of(types.Decision))
+
+def read_decision_file(file_id: str, /) -> ApiRequest[bytes]:
+    """Download a file of decisions.
+
+    Return a sealed file of decisions, one row each. The recorded features are the columns `feature.…`.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    file_id : str
+        Id of the file.
+    """
+    return ApiRequest.of("GET", f"/v1/decision-files/{segment(file_id)}/content", bytes_of)
 
 def read_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrift]:
     """Read the drift of a batch score.
@@ -2480,6 +2690,23 @@ def read_events(job_id: str, /, **fields: Unpack[ReadEvents]) -> ApiRequest[Page
         Number of the last event you have read; the stream continues after it.
     """
     return ApiRequest.of("GET", f"/v1/jobs/{segment(job_id)}/events", page_of(types.Event), {**fields}, headers=["last_event_id"])
+
+def read_feedback(name: str, alias: str, /) -> ApiRequest[types.Feedback]:
+    """Read the feedback settings.
+
+    Return what is recorded of the decisions that are made with this alias. Returns 404 `no_feedback` if there are no
+    settings.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", record_of(types.Feedback))
 
 class ReadFits(TypedDict, total=False):
     """Keywords of `read_fits`."""
@@ -2857,6 +3084,36 @@ def read_model(ref: str, /, **fields: Unpack[ReadModel]) -> ApiRequest[types.Mod
         Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}", record_of(types.Model), {**fields})
+
+class ReadMonitor(TypedDict, total=False):
+    """Keywords of `read_monitor`."""
+
+    as_of: Annotated[str | datetime | None, 'Show what was known at this time. Default: now.']
+
+
+@keywords(ReadMonitor)
+def read_monitor(name: str, alias: str, /, **fields: Unpack[ReadMonitor]) -> ApiRequest[types.AliasMonitor]:
+    """Read the monitor of an alias.
+
+    Return the settings, the looks of each period, the alarms, the losses, the error probability that is spent and
+    left, and the smallest fall of the AUC that the monitor can find.
+
+    A look is made once, after the end of its period (and after the horizon, if it needs outcomes), and never changes.
+    Decisions of several models or thresholds in a period are counted apart, and only those of the last model are
+    tested.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    as_of : str | datetime, optional
+        Show what was known at this time. Default: now.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/monitor", record_of(types.AliasMonitor), {**fields})
 
 class ReadOperatingPoint(TypedDict, total=False):
     """Keywords of `read_operating_point`."""
