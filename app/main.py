@@ -19,6 +19,7 @@ from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
+from app.feedback import backfill_endpoints as backfill
 from app.feedback import outcome_endpoints as outcomes
 from app.feedback.known import KnownRows
 from app.http import guide, openapi, problems
@@ -151,6 +152,7 @@ def create_app(settings: Settings) -> Service:
         reports.datasets_router,
         scores.router,
         batch_scores.router,
+        backfill.router,
         outcomes.router,
         inference.router,
         inference.invocations_router,
