@@ -20,8 +20,11 @@ from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
 from app.feedback import backfill_endpoints as backfill
+from app.feedback import endpoints as feedback
+from app.feedback import erasure_endpoints as erasures
 from app.feedback import outcome_endpoints as outcomes
 from app.feedback.known import KnownRows
+from app.feedback.log import FOLDER, DecisionLog
 from app.http import guide, openapi, problems
 from app.http.bodies import BodyLimits
 from app.http.dependencies import Context
@@ -83,6 +86,9 @@ def create_app(settings: Settings) -> Service:
     """Return the application. The database must have been migrated."""
     context = open_context(settings)
     authenticator = Authenticator(context)
+    decisions = DecisionLog(
+        settings.state_dir.absolute() / FOLDER, context.blobs, context.db.writing
+    )
     served = ModelCache(
         context.db.reading,
         context.blobs,
@@ -91,6 +97,7 @@ def create_app(settings: Settings) -> Service:
         max_bytes=settings.model_cache_bytes,
         memory=context.memory,
         preload=preload,
+        decisions=decisions,
     )
     watcher = Watcher(lambda ids: context.db.reading(job_service.states, ids))
     context.drain.on_end(watcher.release)
@@ -99,8 +106,10 @@ def create_app(settings: Settings) -> Service:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         if not context.preloaded.is_set():
             context.background.add(partial(_preload, context.preloaded))
+        decisions.start()
         yield
         await watcher.close()
+        decisions.close()
         context.publishing.close()
         context.background.close()
         context.producer.close()
@@ -118,6 +127,7 @@ def create_app(settings: Settings) -> Service:
     app.state.context = context
     app.state.authenticator = authenticator
     app.state.models = served
+    app.state.decisions = decisions
     app.state.watcher = watcher
     app.state.known_rows = KnownRows()
     app.state.health = probes = health.HealthProbes(
@@ -147,6 +157,8 @@ def create_app(settings: Settings) -> Service:
         evaluation.models_router,
         evaluation.fits_router,
         *output_routers(),
+        feedback.router,
+        feedback.decisions_router,
         promotion_endpoints.router,
         reports.router,
         reports.datasets_router,
@@ -154,6 +166,7 @@ def create_app(settings: Settings) -> Service:
         batch_scores.router,
         backfill.router,
         outcomes.router,
+        erasures.router,
         inference.router,
         inference.invocations_router,
         trash.router,

@@ -106,17 +106,23 @@ def read_outcomes(reading: Reading, blobs: BlobStore, owner: str) -> pa.Table:
     """Return all outcomes of an owner, in the order in which they were received: some hundred bytes of memory each."""
     import pyarrow as pa
 
-    segments, found = reading(_segments, owner)
+    segments, found = reading(find_segments, owner)
     parts = list(tables(blobs, owner, segments, found))
     if not parts:
         return schema().empty_table()
     return pa.concat_tables(parts).unify_dictionaries().combine_chunks()
 
 
-def _segments(session: Session, owner: str) -> tuple[list[Segment], dict[str, Blob]]:
+def find_segments(session: Session, owner: str) -> tuple[list[Segment], dict[str, Blob]]:
+    """Return the owner's segments of outcomes, oldest first, and their blobs by key."""
     segments = repository.outcome_segments(session, owner)
+    return segments, find_blobs(session, segments)
+
+
+def find_blobs(session: Session, segments: Iterable[Segment]) -> dict[str, Blob]:
+    """Return the blobs of segments by key."""
     keys = [each.key for each in segments if each.key is not None]
-    return segments, catalogue.find_all(session, keys)
+    return catalogue.find_all(session, keys)
 
 
 def decision_keys(blobs: BlobStore, stored: Sequence[Blob]) -> Iterator[pa.RecordBatch]:

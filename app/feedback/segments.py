@@ -12,85 +12,79 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME
 from app.platform.blobs import Blob, BlobStore
+from app.scoring.decisions import (
+    FEATURE,
+    DecisionStream,
+    SegmentFeature,
+    decode,
+    hash_id,
+    hash_ids,
+    schema_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+__all__ = [
+    "FEATURE",
+    "KIND",
+    "MAX_ROWS_AT_ONCE",
+    "SegmentFeature",
+    "hash_id",
+    "hash_ids",
+    "read_segments",
+    "schema_of",
+    "segment_of",
+    "write_segment",
+]
+
 KIND = "decisions"
 """Kind of these blobs in the store."""
-FEATURE = "feature."
-"""Prefix of the columns of features, so that no feature has the name of another column."""
 MAX_ROWS_AT_ONCE = 1 << 16
 """Most rows of a row group, and of a batch that a reader holds in memory."""
-_ID_HASH_BYTES = 8
+_BLOCKS_AT_ONCE = 1 << 14
+"""Encoded blocks of a log that become one row group."""
 
 
-class SegmentFeature(NamedTuple):
-    """A recorded feature and its type (`app.ingest.values`)."""
+class WrittenSegment(NamedTuple):
+    """A stored file of decisions, with its number of rows, and the times of the first and the last of them."""
 
-    name: str
-    type: str
+    blob: Blob
+    rows: int
+    first_at: float
+    last_at: float
 
 
-def schema_of(features: Iterable[SegmentFeature] = ()) -> pa.Schema:
-    """Return the columns of a segment of decisions with these features.
+def segment_of(
+    blobs: BlobStore, stream: DecisionStream, contents: Sequence[bytes], default_at: float
+) -> WrittenSegment:
+    """Store encoded decisions as one file. A decision that a repeated request made again is stored once.
 
-    `propensity` is the probability that the decision was marked for review, and `keep` the probability that it was
-    recorded. A decision without a calibrated model has no `probability`; one without a guarantee has no `threshold` and
-    no `flag`.
+    `default_at` is the time of a segment without rows, all of whose decisions are lost.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    words = pa.dictionary(pa.int32(), pa.string())
-    columns = {
-        "decision_id": pa.string(),
-        "id": pa.string(),
-        "id_hash": pa.uint64(),
-        "at": pa.float64(),
-        "revision": pa.int32(),
-        "alias_revision": pa.int32(),
-        "model_id": words,
-        "score": pa.float64(),
-        "probability": pa.float64(),
-        "threshold": pa.float64(),
-        "flag": pa.bool_(),
-        "explored": pa.bool_(),
-        "propensity": pa.float32(),
-        "keep": pa.float32(),
-        "caller": words,
-        "origin": words,
-        "request_id": pa.string(),
-    }
-    may_be_null = {"id", "id_hash", "probability", "threshold", "flag", "caller", "request_id"}
-    types = {CATEGORICAL: words, BOOLEAN: pa.bool_(), DATETIME: pa.timestamp("us", tz="UTC")}
-    fields = [pa.field(name, kind, name in may_be_null) for name, kind in columns.items()]
-    fields += [pa.field(FEATURE + name, types.get(kind, pa.float64())) for name, kind in features]
-    return pa.schema(fields)
+    seen: set[str] = set()
+    times: list[float] = []
 
+    def batches() -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(contents), _BLOCKS_AT_ONCE):
+            some = contents[start : start + _BLOCKS_AT_ONCE]
+            batch = decode(stream.owner, stream.features, some)
+            times.append(pc.min(batch.column("at")).as_py())
+            times.append(pc.max(batch.column("at")).as_py())
+            fresh = []
+            for row, id_ in enumerate(batch.column("decision_id").to_pylist()):
+                if id_ not in seen:
+                    seen.add(id_)
+                    fresh.append(row)
+            yield batch if len(fresh) == batch.num_rows else batch.take(pa.array(fresh, pa.int64()))
 
-def hash_id(owner: str, id_: str) -> int:
-    """Return the hash of an entity's id, of 64 bits. It is keyed by the owner, so that the hashes of two owners cannot
-    be compared.
-    """
-    return int(hash_ids(owner, [id_])[0])
-
-
-def hash_ids(owner: str, ids: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Return the hashes of ids, as `hash_id` does."""
-    keyed = hashlib.blake2b(
-        digest_size=_ID_HASH_BYTES, key=hashlib.blake2b(owner.encode(), digest_size=16).digest()
-    )
-    digests = bytearray()
-    for id_ in ids:
-        hashed = keyed.copy()
-        hashed.update(id_.encode())
-        digests += hashed.digest()
-    return np.frombuffer(bytes(digests), "<u8").astype(np.uint64, copy=False)
+    blob = write_segment(blobs, batches(), schema_of(stream.features))
+    known = times or [default_at]
+    return WrittenSegment(blob, len(seen), min(known), max(known))
 
 
 def write_segment(

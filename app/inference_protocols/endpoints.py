@@ -125,6 +125,7 @@ async def infer(
     encoding = request.headers.get("content-encoding")
     header_length = request.headers.get(protocol.HEADER_LENGTH)
     served = await turns.find_model(models, caller.owner, full)
+    served = served.recorded(request.scope, caller)
 
     def score(*, in_turn: bool) -> Response | None:
         plain = protocol.decompress(body, encoding, settings.max_score_bytes)
@@ -280,6 +281,7 @@ async def _invoke(
     asks_csv = request.headers.get("accept", "").partition(";")[0].strip().lower() == CSV
     stated = _read_attributes(request.headers.get(ATTRIBUTES, ""))
     served = await turns.find_model(models, caller.owner, ref)
+    served = served.recorded(request.scope, caller)
 
     def work() -> Response:
         is_csv = media_type == CSV
@@ -299,6 +301,8 @@ async def _invoke(
             protocol.check_probability(served)
             columns = options.columns(served, found.scores)
         content = (_write_csv if asks_csv else _write_json)(found, columns)
+        if served.recording is not None:  # the request has no error
+            served.recording.commit()
         headers = {"X-Model-ID": served.model_id}
         return Response(content, media_type=CSV if asks_csv else JSON, headers=headers)
 
@@ -338,11 +342,15 @@ def _write_json(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes 
         rows = ScoresResponse({}, {"score": found.scores, **columns}).lines().splitlines()
         predictions = orjson.Fragment(b"[" + b",".join(rows) + b"]")
     ids = {} if found.ids is None else {"ids": found.ids}
-    return ScoresResponse({"predictions": predictions, **ids}, {}).write(JSON)
+    made = {} if found.decisions is None else found.decisions.columns()
+    added = {f"{name}s": column for name, column in made.items()}
+    return ScoresResponse({"predictions": predictions, **ids, **added}, {}).write(JSON)
 
 
 def _write_csv(found: RowScores, columns: Mapping[str, ColumnValues]) -> bytes:
-    """Return the scores as CSV, one line for each row: its id, its scores, and then the columns."""
+    """Return the scores as CSV, one line for each row: its id, its scores, and then the columns. The decisions are not
+    in it, because readers expect these columns: an outcome names the id instead.
+    """
     ids = {} if found.ids is None else {"ids": found.ids}
     scores = enumerate(found.scores.reshape(len(found.scores), -1).T)
     return ScoresResponse({}, {**ids, **{str(k): each for k, each in scores}, **columns}).csv_rows()
@@ -395,7 +403,7 @@ def _rows_of_json(served: Served, given: Any, beside: IdAndIgnored, bounds: Boun
         found = json_rows.of_objects(served.features, rows, beside, max_rows)
     else:
         found = json_rows.of_lists(served.features, columns, rows, beside, max_rows)
-    return served.score(found.X)._replace(ids=found.ids)
+    return served.score_identified(found.X, found.ids)
 
 
 def _rows_of_columns(

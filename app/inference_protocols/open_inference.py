@@ -32,6 +32,7 @@ from app.platform.errors import (
     shown,
 )
 from app.scoring import service as scoring
+from app.scoring.decisions import DECISION_ID, REVIEW, Decisions
 from app.scoring.json_rows import check_brackets
 from app.scoring.probabilities import DEFAULT, PROBABILITY
 from app.scoring.reasons import Estimates
@@ -610,8 +611,11 @@ def infer(
     estimates = explained(served, n_rows) if reasoned else None
     blocks: list[RowScores] = []
     kept: list[Floats] = []
+    start = 0
     for X in parts_of_rows:
-        blocks.append(served.score(X))
+        ids = None if served.recording is None else _ids_of(asked.row_ids, start, len(X))
+        blocks.append(served.score_identified(X, ids))
+        start += len(X)
         if reasoned:
             kept.append(X.copy())
     scores = scoring.join_scores(served, blocks)
@@ -629,15 +633,21 @@ def infer(
         outputs.append(described)
         parts.append(part)
     if asked.row_ids is not None:
-        described, part = _write_ids(asked.row_ids, asked.binary)
+        described, part = _write_ids("id", asked.row_ids, asked.binary)
         outputs.append(described)
         parts.append(part)
+    if scores.decisions is not None:
+        for described, part in _write_decisions(scores.decisions, asked.binary):
+            outputs.append(described)
+            parts.append(part)
     answer: dict[str, Any] = {"model_name": name, "outputs": outputs}
     if version is not None:
         answer["model_version"] = version
     if asked.id is not None:
         answer["id"] = asked.id
     text = orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
+    if served.recording is not None:  # the request has no error
+        served.recording.commit()
     if asked.binary or any(output.binary for output in wanted):
         return InferResponse(b"".join([text, *parts]), len(text), ignored)
     return InferResponse(text, None, ignored)
@@ -711,9 +721,31 @@ def _write(output: RequestedOutput, values: Any) -> tuple[dict[str, Any], bytes]
     return {**described, "parameters": {"binary_data_size": len(part)}}, part
 
 
-def _write_ids(ids: Tensor, binary: bool) -> tuple[dict[str, Any], bytes]:
-    """Return the output `id` with the tensor of ids unchanged. Values that came as JSON are returned as JSON."""
-    described: dict[str, Any] = {"name": "id", "datatype": ids.datatype, "shape": [*ids.shape]}
+def _ids_of(ids: Tensor | None, start: int, n_rows: int) -> pa.Array | None:
+    """Return the ids of some rows as text, for their decisions; None without ids."""
+    if ids is None:
+        return None
+    import pyarrow as pa
+
+    some = ids.values[start : start + n_rows]
+    texts = [_text(each.item() if isinstance(each, np.generic) else each) for each in some]
+    return pa.array(texts, pa.string())
+
+
+def _write_decisions(decisions: Decisions, binary: bool) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """Yield the outputs `decision_id` and `review`, which an alias with feedback adds."""
+    n_rows = len(decisions.ids)
+    yield _write_ids(DECISION_ID, Tensor(DECISION_ID, BYTES, (n_rows,), decisions.ids), binary)
+    described = {"name": REVIEW, "datatype": "BOOL", "shape": [n_rows]}
+    if not binary:
+        yield {**described, "data": decisions.review}, b""
+    else:
+        yield {**described, "parameters": {"binary_data_size": n_rows}}, decisions.review.tobytes()
+
+
+def _write_ids(name: str, ids: Tensor, binary: bool) -> tuple[dict[str, Any], bytes]:
+    """Return the output `name` with the tensor of ids unchanged. Values that came as JSON are returned as JSON."""
+    described: dict[str, Any] = {"name": name, "datatype": ids.datatype, "shape": [*ids.shape]}
     texts = [each.decode() if isinstance(each, bytes) else each for each in ids.values]
     if isinstance(ids.values, np.ndarray):
         part, values = np.ascontiguousarray(ids.values).tobytes(), ids.values.tolist()

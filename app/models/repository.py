@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Select, exists, func, select, tuple_, union, update
+from sqlalchemy import Select, and_, exists, func, select, tuple_, union, update
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, defer
@@ -13,7 +13,7 @@ from sqlalchemy.orm import aliased as another
 
 from app.platform import catalogue
 from app.platform.blobs import Blob
-from app.platform.documents import AliasCutoff, TableProfile
+from app.platform.documents import AliasCutoff, StoredFeedback, TableProfile
 from app.platform.sql import (
     ALL_ROWS,
     Page,
@@ -28,6 +28,7 @@ from app.platform.sql import (
 from app.platform.tables import (
     FINAL_STATES,
     AliasChange,
+    AliasFeedback,
     BatchScore,
     Dataset,
     Job,
@@ -101,16 +102,50 @@ def find_latest(session: Session, owner: str, name: str) -> Model | None:
     ).one_or_none()
 
 
-def find_by_alias(
-    session: Session, owner: str, name: str, alias: str
-) -> tuple[Model, AliasCutoff | None] | None:
-    """Return the model that the alias points to, and the cutoff with which it meets the alias's guarantee, if any."""
+class AliasTarget(NamedTuple):
+    """The model that an alias points to, the cutoff with which it meets the alias's guarantee, if any, and the feedback
+    settings of the alias, if any, with their revision (0 if there never were any).
+    """
+
+    model: Model
+    cutoff: AliasCutoff | None
+    alias_revision: int
+    feedback_revision: int
+    settings: StoredFeedback | None
+
+
+def find_by_alias(session: Session, owner: str, name: str, alias: str) -> AliasTarget | None:
+    """Return what the alias points to, and its settings."""
+    newest = (
+        select(func.max(AliasFeedback.revision))
+        .where(
+            AliasFeedback.readable_by(owner),
+            AliasFeedback.name == name,
+            AliasFeedback.alias == alias,
+        )
+        .scalar_subquery()
+    )
     row = session.execute(
-        select(Model, ModelAlias.cutoff)
+        select(
+            Model,
+            ModelAlias.cutoff,
+            ModelAlias.revision,
+            AliasFeedback.revision,
+            AliasFeedback.settings,
+        )
         .join(ModelAlias, ModelAlias.model_id == Model.id)
+        .outerjoin(
+            AliasFeedback,
+            and_(
+                AliasFeedback.readable_by(owner),
+                AliasFeedback.name == ModelAlias.name,
+                AliasFeedback.alias == ModelAlias.alias,
+                AliasFeedback.revision == newest,
+            ),
+        )
         .where(ModelAlias.readable_by(owner), ModelAlias.name == name, ModelAlias.alias == alias)
     ).one_or_none()
-    return None if row is None else (row[0], row[1])
+    return None if row is None else AliasTarget(row[0], row[1], row[2], row[3] or 0, row[4])
 
 
 def list_page(

@@ -1,16 +1,22 @@
-"""Revisions of aliases, reason codes and calibrations: a change must name the revision that the caller has seen
-(optimistic locking).
+"""Revisions of aliases, their feedback settings, reason codes and calibrations: a change must name the revision that
+the caller has seen (optimistic locking).
 """
 
 from __future__ import annotations
 
 from app.platform.errors import Invalid, PreconditionFailed, PreconditionRequired
-from app.platform.tables import ModelAlias, ModelAliasHistory, ModelCalibration, ReasonCodes
+from app.platform.tables import (
+    AliasFeedback,
+    ModelAlias,
+    ModelAliasHistory,
+    ModelCalibration,
+    ReasonCodes,
+)
 
 
 def check_revision(
     shown: str,
-    current: ModelAlias | ModelAliasHistory | ReasonCodes | ModelCalibration | None,
+    current: AliasFeedback | ModelAlias | ModelAliasHistory | ReasonCodes | ModelCalibration | None,
     if_revision: int | None,
     must_be_new: bool,
 ) -> None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from app.models import repository
-from app.platform.documents import AliasCutoff
+from app.platform.documents import AliasCutoff, StoredFeedback
 from app.platform.errors import NAME, Conflict, Invalid, NotFound, check_id, check_name
 from app.platform.ids import is_id
 from app.platform.sql import ALL_ROWS, Page, RowFilter, Session
-from app.platform.tables import Model, ModelMetrics
+from app.platform.tables import DatasetKind, Model, ModelMetrics
 
 VALIDATION = "validation"
 PARTS = (VALIDATION, "train")
@@ -20,11 +20,24 @@ HISTORY_SHOWN = 100
 _REF = re.compile(rf"({NAME})(?:@({NAME})|:([1-9][0-9]{{0,8}}))?")
 
 
+class AliasFeedback(NamedTuple):
+    """The feedback settings of an alias, their revision, and that of the alias."""
+
+    name: str
+    alias: str
+    alias_revision: int
+    revision: int
+    settings: StoredFeedback
+
+
 class ResolvedModel(NamedTuple):
-    """A model, and the cutoff of the alias that referred to it, if the alias has a guarantee."""
+    """A model, the cutoff of the alias that referred to it, if the alias has a guarantee, and its feedback settings, if
+    its decisions are recorded.
+    """
 
     model: Model
     cutoff: AliasCutoff | None
+    feedback: AliasFeedback | None = None
 
 
 def find(session: Session, owner: str, ref: str) -> Model:
@@ -34,20 +47,33 @@ def find(session: Session, owner: str, ref: str) -> Model:
 
 def find_with_cutoff(session: Session, owner: str, ref: str) -> ResolvedModel:
     """Return the same as `find`, with the cutoff of the alias. Raises NotFound."""
-    model, cutoff = None, None
+    model, cutoff, feedback = None, None, None
     if is_id(ref, "mdl"):
         model = repository.find(session, owner, ref)
     elif match := _REF.fullmatch(ref):
         name, alias, version = match.groups()
         if alias is not None:
-            model, cutoff = repository.find_by_alias(session, owner, name, alias) or (None, None)
+            found = repository.find_by_alias(session, owner, name, alias)
+            if found is not None:
+                model, cutoff = found.model, found.cutoff
+                if found.settings is not None and why_not_recorded(model) is None:
+                    feedback = AliasFeedback(
+                        name, alias, found.alias_revision, found.feedback_revision, found.settings
+                    )
         elif version is not None:
             model = repository.find_version(session, owner, name, int(version))
         else:
             model = repository.find_latest(session, owner, name)
     if model is None:
         raise NotFound(f"there is no model {ref[:200]!r}")
-    return ResolvedModel(model, cutoff)
+    return ResolvedModel(model, cutoff, feedback)
+
+
+def why_not_recorded(model: Model) -> str | None:
+    """Return why the decisions of a model cannot be recorded, None if they can: an outcome is positive or negative."""
+    if model.kind != DatasetKind.BIPARTITE:
+        return f"its dataset is of kind {model.kind}"
+    return None if model.query is None else "it ranks the rows of lists"
 
 
 def is_approximate(model: Model, part: str) -> bool:

@@ -84,7 +84,7 @@ def read(
     session: Session, owner: str, ref: str, threshold: float | None
 ) -> tuple[Model, GroupsInput]:
     """Return a model and its groups, at a threshold or the default one. Raises NotFound."""
-    model, cutoff = models.find_with_cutoff(session, owner, ref)
+    model, cutoff, _ = models.find_with_cutoff(session, owner, ref)
     stored = repository.find_groups(session, model.id)
     if stored is None:
         raise _no_groups(model)

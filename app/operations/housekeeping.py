@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 from app.access import repository as access_rows
@@ -22,7 +23,7 @@ from app.jobs import repository as worker_rows
 from app.models import repository as model_rows
 from app.operations import repository
 from app.operations.repository import Conditions, EndedJob, OwnedDataset
-from app.operations.sweeping import sweep
+from app.operations.sweeping import discard, sweep
 from app.platform import catalogue
 from app.platform.blobs import Blob, BlobStore
 from app.platform.database import Database
@@ -103,6 +104,7 @@ class Housekeeper:
                 "entries of deleted blobs": self._each(catalogue.prune_deleted, ENTRY_SECONDS),
             }
         )
+        removed.update(self._keep_up_feedback())
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
         self._move_samples()
         removed = +removed
@@ -213,6 +215,38 @@ class Housekeeper:
         except (Conflict, NotFound):
             return 0
         return 1
+
+    def _keep_up_feedback(self) -> Counter[str]:
+        """Compact outcomes, delete old ones, and erase entities. The numbers are those of segments and of rows."""
+        with self._db.read() as session:
+            of_outcomes = repository.owners_of_outcomes(session)
+            to_erase = repository.owners_to_erase(session)
+        removed: Counter[str] = Counter()
+        if not of_outcomes and not to_erase:
+            return removed
+        from app.feedback import upkeep  # as above
+
+        files = upkeep.Files(
+            self._db.reading,
+            self._db.writing,
+            self._blobs,
+            partial(discard, self._db, self._blobs, self._settings),
+            self._stop.is_set,
+        )
+        steps = (
+            ("erased rows", upkeep.erase, to_erase),
+            ("old outcomes", upkeep.retain, of_outcomes),
+            ("small segments of outcomes", upkeep.compact, of_outcomes),
+        )
+        for what, step, owners in steps:
+            for owner in owners:
+                if self._stop.wait(REST_SECONDS):
+                    return removed
+                try:
+                    removed[what] += step(files, owner)
+                except Unavailable as error:  # a missing file of one owner does not stop the others
+                    log.warning("%s wait: %s", what, error)
+        return removed
 
     def _empty_trash(self) -> int:
         """Permanently delete the resources that have been in the trash for long enough."""

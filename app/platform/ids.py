@@ -11,8 +11,10 @@ _HEX = re.compile(r"[0-9a-f]{32}")
 
 def uuid7() -> str:
     """Return 32 hexadecimal digits: 48 bits of Unix milliseconds, version and variant, 74 random bits."""
-    milliseconds = time.time_ns() // 1_000_000
-    random = os.urandom(10).hex()
+    return _uuid7(time.time_ns() // 1_000_000, os.urandom(10).hex())
+
+
+def _uuid7(milliseconds: int, random: str) -> str:
     variant = "89ab"[int(random[3], 16) & 3]  # the bits 10, and two random ones
     return f"{milliseconds & (2**48 - 1):012x}7{random[:3]}{variant}{random[4:19]}"
 
@@ -20,6 +22,11 @@ def uuid7() -> str:
 def new_id(prefix: str) -> str:
     """Return an id such as `job_0198f0c2a4d37c1e8a4b5c6d7e8f9012`."""
     return f"{prefix}_{uuid7()}"
+
+
+def id_at(prefix: str, at: float, random: bytes) -> str:
+    """Return an id that was made at a time, in seconds since 1970, from ten random bytes."""
+    return f"{prefix}_{_uuid7(int(at * 1000), random.hex())}"
 
 
 def time_of(id_: str) -> float:

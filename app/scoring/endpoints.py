@@ -34,9 +34,17 @@ from app.http.responses import FilesResponse, choose_media_type, etag_matches
 from app.platform.callers import Caller
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
-from app.scoring import json_rows, large_tables, probabilities, reasons, table_rows, turns
+from app.scoring import (
+    json_rows,
+    large_tables,
+    probabilities,
+    reasons,
+    table_rows,
+    turns,
+)
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, OFFERS, ColumnValues, ScoresResponse
+from app.scoring.decisions import Decisions
 from app.scoring.dependencies import (
     LabelQuery,
     ModelsDep,
@@ -125,6 +133,7 @@ async def answer_rows(
         )
         return FilesResponse(parts, media_type, headers, done)
     served = await turns.find_model(models, caller.owner, ref)
+    served = served.recorded(request.scope, caller)
     headers["X-Model-ID"] = served.model_id
     sent_as = media_type_of(request)
     body = _as_read(received, sent_as)
@@ -135,7 +144,10 @@ async def answer_rows(
         if asked is not None:
             reasoner = reasons.prepare(context.db.reading, caller.owner, model, asked)
             model = replace(model, reasoner=reasoner)
-        return make(model, score(model, body)).write(media_type)
+        content = make(model, score(model, body)).write(media_type)
+        if model.recording is not None:  # the request has no error
+            model.recording.commit()
+        return content
 
     if asked is not None:  # the contributions of trees take long
         seconds = math.inf
@@ -186,7 +198,7 @@ def _reader(
                 with Stream(body, compression, most) as stream:
                     body = stream.read()
             rows = json_rows.read(served.features, body, beside, bounds, lenient=lenient)
-            return served.score(rows.X)._replace(ids=rows.ids)
+            return served.score_identified(rows.X, rows.ids)
 
         return score_json
     table, options = _table_of(request, fields)
@@ -250,6 +262,7 @@ class ScoreRow:
             choose_media_type(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]
         served = await turns.find_model(self._models, caller.owner, ref)
+        served = served.recorded(scope, caller)
         query, options, asked = _options_of_query(scope["query_string"], served)
         beside = None
         if JsonRowFields.may_be_in(query):
@@ -294,16 +307,25 @@ class ScoreRow:
             held = head.if_none_match
             if held is not None and etag_matches(held.decode("latin-1"), tag):
                 status = 304
+        elif served.recording is not None:  # each response has a decision of its own
+            out = [(b"cache-control", b"no-store")]
         else:  # the name may point to another model at any time
             out = [(b"cache-control", b"no-cache")]
         if lenient:
             out.append((b"preference-applied", b"handling=lenient"))
         if status == 200:
-            if served.reasoner is not None:
-                body = _score_with_reasons(served, row, options)
+            if served.labels is not None:
+                body = _label_scores(served, row, options)
             else:
-                make = _one_score if served.labels is None else _label_scores
-                body = make(served, row, options)
+                placed = served.score_one(row)
+                body = _one_score(served, placed, options)
+                if served.reasoner is not None:
+                    body = _with_reasons(served, row, body)
+                if served.recording is not None:
+                    ids = None if beside is None or not beside.has_id else [beside.id]
+                    made = served.recording.add(served, row, np.array(placed[:1]), ids)
+                    served.recording.commit()
+                    body = _with_decision(made, body)
             if beside is not None and beside.has_id:
                 body = b'{"id":' + orjson.dumps(beside.id) + b"," + body[1:]
             out.append((b"content-type", b"application/json"))
@@ -344,9 +366,11 @@ def _row_headers(scope: Scope) -> _RowHeaders:
     return _RowHeaders(authorization, if_none_match, prefer, picky)
 
 
-def _one_score(served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions) -> bytes:
-    """Return the JSON of one row's score."""
-    score, fpr, tpr = served.score_one(row)
+def _one_score(
+    served: Served, placed: tuple[float, float | None, float | None], options: ProbabilityOptions
+) -> bytes:
+    """Return the JSON of one row's score, FPR and TPR."""
+    score, fpr, tpr = placed
     # repr of a finite float is its JSON
     places = '"fpr":null,"tpr":null' if fpr is None else f'"fpr":{fpr!r},"tpr":{tpr!r}'
     approximate = ',"approximate":true' if served.approximate else ""
@@ -363,16 +387,20 @@ def _one_score(served: Served, row: npt.NDArray[np.float64], options: Probabilit
     return f"{start}{probability}{flag}{approximate}}}".encode()
 
 
-def _score_with_reasons(
-    served: Served, row: npt.NDArray[np.float64], options: ProbabilityOptions
-) -> bytes:
+def _with_reasons(served: Served, row: npt.NDArray[np.float64], body: bytes) -> bytes:
     """Return the JSON of one row's score with its reasons."""
     found = served.score(row).reasons
     assert found is not None
     members = {"reasons": found.as_json()[0], "reasons_rest": found.rest.item()}
     members["exact"] = found.exact.item()
     written = orjson.dumps({**members, "reference": found.described})
-    return _one_score(served, row, options)[:-1] + b"," + written[1:]
+    return body[:-1] + b"," + written[1:]
+
+
+def _with_decision(made: Decisions, body: bytes) -> bytes:
+    """Return the JSON of one row's score with the decision about it."""
+    review = b"true" if made.review[0] else b"false"
+    return b'{"decision_id":"%s","review":%s,' % (made.ids[0].encode(), review) + body[1:]
 
 
 def _probabilities(served: Served, score: float, options: ProbabilityOptions) -> str:
@@ -536,6 +564,8 @@ async def score_rows(
         added: dict[str, ColumnValues] = {**options.columns(served, found.scores)}
         body |= {probabilities.PLURALS[name]: column for name, column in added.items()}
         flags = served.flags(found.scores)
+        if found.decisions is not None:
+            flags |= found.decisions.columns()
         body |= {f"{name}s": column for name, column in flags.items()}
         rest = approximate | options.reason(served)
         table = ids | columns | added | flags
@@ -607,7 +637,11 @@ async def rank_rows(
             **options.reason(served),
         }
         named: dict[str, ColumnValues] = {} if ids is None else {ID: ids}
-        return ScoresResponse(body, {**named, "index": order, "score": best, **added})
+        made: dict[str, ColumnValues] = {}
+        if found.decisions is not None:  # about all rows, also those that are not returned
+            made = found.decisions.take(order).columns()
+        body |= {f"{name}s": column for name, column in made.items()}
+        return ScoresResponse(body, {**named, "index": order, "score": best, **added, **made})
 
     return await answer_rows(request, context, models, caller, ref, fields, make)
 

@@ -43,7 +43,7 @@ TURN_SECONDS = 60.0
 """Longest that a table waits until others are scored, in seconds."""
 _TURN_LOOK_SECONDS = 0.1
 BLOCK_ROWS = 1 << 15
-_BODY = "body"
+_BODY, _DECISIONS = "body", "decisions"
 
 Parts = list[bytes | BinaryIO]
 
@@ -103,7 +103,8 @@ async def score(
     permit. Errors that do not depend on the body are raised before it is read.
     """
     refuse_for_workers(table.format)
-    context, owner = context_of(request), request.scope["caller"].owner
+    context, caller = context_of(request), request.scope["caller"]
+    owner = caller.owner
     with ExitStack() as stack, _folder(context) as folder:
         permit = stack.enter_context(context.uploads.hold(owner))
         await find_model(models, owner, table.ref)
@@ -111,10 +112,16 @@ async def score(
 
         def work(look: Look) -> tuple[Parts, str]:
             served = models.find(owner, table.ref)
-            with ScoresFiles(table.media_type, folder) as answer:
+            with ScoresFiles(table.media_type, folder) as answer, ExitStack() as files:
+                if served.recorder is not None:
+                    spool = files.enter_context((folder / _DECISIONS).open("w+b"))
+                    served = served.recorded(request.scope, caller, spool)
                 score_file(served, folder / _BODY, table, bounds_of(context.settings), answer, look)
                 (folder / _BODY).unlink()
-                return answer.parts(), served.model_id
+                parts = answer.parts()
+                if served.recording is not None:  # the table has no error
+                    served.recording.commit()
+                return parts, served.model_id
 
         parts, model_id = await _in_turn(request, context, owner, work)
         for part in parts:
@@ -208,7 +215,7 @@ def score_file(
     rows, empty = 0, True
     with ExitStack() as stack:
         for X, ids in _matrices(served, path, table, bounds, stack, look):
-            scored.append(served.score(X)._replace(ids=ids))
+            scored.append(served.score_identified(X, ids))
             rows += len(X)
             if rows >= BLOCK_ROWS:
                 look()

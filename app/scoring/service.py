@@ -7,11 +7,11 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -24,8 +24,10 @@ from app.models import calibrations, curves, operating_points, repository
 from app.models import service as models
 from app.models.artifacts import artifact_of, load_ranker
 from app.models.calibrations import ServedCalibration
+from app.models.service import AliasFeedback
 from app.platform.background import TtlCache
 from app.platform.blobs import BlobStore
+from app.platform.callers import Caller
 from app.platform.documents import AliasCutoff, TableDialect
 from app.platform.errors import Invalid, NotFound, Unavailable
 from app.platform.outage import OutageMemory
@@ -33,6 +35,7 @@ from app.platform.sql import Json, Reading, Session
 from app.platform.tables import Model, ModelCalibration, ModelCurve
 from app.scoring import cost, reasons
 from app.scoring.cost import ScoringCost
+from app.scoring.decisions import Decisions, DecisionSink, Recorder, Recording, recording_of
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import NOTHING, ProbabilityOptions
 from app.scoring.reasons import CONTRIBUTIONS, Estimates, Reasoner, Reasons
@@ -72,6 +75,8 @@ class RowScores(NamedTuple):
     """If they were asked for."""
     ids: pa.Array | None = None
     """The id of each row, if it was asked to come back."""
+    decisions: Decisions | None = None
+    """The decisions about the rows, if they are recorded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +104,10 @@ class Served:
     """Scores of at least this are flagged. None: the request does not name an alias with a guarantee."""
     reasoner: Reasoner | None = None
     """Computes the reasons of scores, if a request asks for them."""
+    recorder: Recorder | None = None
+    """Makes decisions of scores. None: the request does not name an alias whose decisions are recorded."""
+    recording: Recording | None = None
+    """The decisions of the request that scores."""
     cost: ScoringCost = ScoringCost(0.0, 0.0)  # noqa: RUF009  # immutable
     """What scores cost where the model is served."""
 
@@ -120,6 +129,27 @@ class Served:
         if self.curve is None:
             return RowScores(scores, None, None, reasons)
         return RowScores(scores, *self.curve.locate(scores), reasons)
+
+    def recorded(
+        self, scope: Mapping[str, Any], caller: Caller, spool: BinaryIO | None = None
+    ) -> Served:
+        """Return the model with a recording for a request (given by its ASGI scope); itself if it has no recorder.
+
+        `spool` is a file for the decisions about a table that is too large for memory.
+        """
+        if self.recorder is None:
+            return self
+        return replace(self, recording=recording_of(self.recorder, scope, caller, spool))
+
+    def score_identified(self, X: Floats, ids: pa.Array | None) -> RowScores:
+        """Return the scores of the next rows of a request, with their ids, and the decisions about them if they are
+        recorded.
+        """
+        found = self.score(X)._replace(ids=ids)
+        if self.recording is None:
+            return found
+        named = None if ids is None else ids.to_pylist()
+        return found._replace(decisions=self.recording.add(self, X, found.scores, named))
 
     def flags(self, scores: Floats) -> dict[str, npt.NDArray[np.bool_]]:
         """Return the column `flag` by name; empty without a guarantee."""
@@ -150,13 +180,15 @@ class _ModelRead(NamedTuple):
     curve: ModelCurve | None
     calibration: ModelCalibration | None
     cutoff: AliasCutoff | None
+    feedback: AliasFeedback | None
 
 
 class _Meaning(NamedTuple):
-    """The model id to which a reference resolves, and the threshold of its alias."""
+    """The model id to which a reference resolves, and the threshold and the feedback settings of its alias."""
 
     model_id: str
     cutoff: AliasCutoff | None
+    feedback: AliasFeedback | None
 
 
 def _calibration_of(found: _ModelRead) -> ServedCalibration | None:
@@ -169,6 +201,7 @@ class ModelCache:
     The least recently used is dropped first. `reading` opens a read transaction; the caller of the cache must have none
     open. `later` schedules a function, and returns at once. While the database is unavailable, references resolve to
     the loaded models that `memory` has recorded for them. `preload` imports what loading a model needs.
+    `decisions` takes those of aliases with feedback.
     """
 
     def __init__(
@@ -181,8 +214,10 @@ class ModelCache:
         max_bytes: int = 1 << 30,
         memory: OutageMemory | None = None,
         preload: Callable[[], object] = lambda: None,
+        decisions: DecisionSink | None = None,
     ) -> None:
         self._preload = preload
+        self._decisions = decisions
         self._reading = reading
         self._blobs = blobs
         self._size = size
@@ -195,6 +230,7 @@ class ModelCache:
         self._lock = threading.Lock()
         self._loading: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._recorders: dict[tuple[str, str], tuple[AliasFeedback, str, Recorder]] = {}
 
     def turn(self, owner: str) -> asyncio.Lock:
         """Return the lock under which a request loads a model of this owner; waiting for it occupies no thread."""
@@ -226,9 +262,9 @@ class ModelCache:
         def look_up() -> _Meaning:
             found = self._reading(self._read_row, owner, ref)
             read.append(found)
-            return _Meaning(found.model.id, found.cutoff)
+            return _Meaning(found.model.id, found.cutoff, found.feedback)
 
-        model_id, cutoff = cast(_Meaning, self._memory.ask((owner, ref), look_up))
+        model_id, cutoff, feedback = cast(_Meaning, self._memory.ask((owner, ref), look_up))
         if not read:
             served = self._loaded(owner, model_id)
             read_at = time.monotonic()  # the next request need not wait for the database, too
@@ -240,11 +276,30 @@ class ModelCache:
             return None
         if ref == model_id:
             self.recent.put((owner, ref), served, read_at)
-        return (
-            served
-            if cutoff is None
-            else replace(served, flag_threshold=operating_points.flag_threshold(cutoff))
+        if cutoff is None and feedback is None:
+            return served
+        return replace(
+            served,
+            flag_threshold=operating_points.flag_threshold(cutoff),
+            recorder=self._recorder(owner, ref, feedback, served),
         )
+
+    def _recorder(
+        self, owner: str, ref: str, feedback: AliasFeedback | None, served: Served
+    ) -> Recorder | None:
+        """Return what records the decisions of an alias; it is made once for each state of the alias. None if they are
+        not recorded.
+        """
+        if feedback is None or self._decisions is None:
+            return None
+        known = self._recorders.get((owner, ref))
+        if known is not None and known[0] == feedback and known[1] == served.model_id:
+            return known[2]
+        if len(self._recorders) >= self._size:
+            self._recorders.clear()
+        recorder = Recorder(owner, feedback, served, self._decisions)
+        self._recorders[owner, ref] = (feedback, served.model_id, recorder)
+        return recorder
 
     def _loaded(self, owner: str, model_id: str) -> Served:
         """Return a loaded model during an outage of the database. Raises Unavailable if it is not in memory."""
@@ -278,12 +333,13 @@ class ModelCache:
 
     def _read_row(self, session: Session, owner: str, ref: str) -> _ModelRead:
         """Return a model with its loaded form; if it is not loaded, with the data to load it."""
-        model, cutoff = models.find_with_cutoff(session, owner, ref)
+        model, cutoff, feedback = models.find_with_cutoff(session, owner, ref)
         served = self._get(model)
         if served is not None:
-            return _ModelRead(model, served, None, None, cutoff)
+            return _ModelRead(model, served, None, None, cutoff, feedback)
         curve = repository.find_curve(session, model.id, models.VALIDATION)
-        return _ModelRead(model, None, curve, calibrations.find_served(session, model), cutoff)
+        calibration = calibrations.find_served(session, model)
+        return _ModelRead(model, None, curve, calibration, cutoff, feedback)
 
     def _get(self, model: Model) -> Served | None:
         """Return the loaded form with the model's current calibration; None if there is none."""
@@ -539,19 +595,20 @@ def join_scores(
     if len(blocks) == 1:
         return blocks[0]
     if not blocks:
-        none = served.score(np.empty((0, len(served.features.names))))
+        none = served.score_identified(np.empty((0, len(served.features.names))), None)
         return none._replace(ids=pa.array([], pa.string())) if with_ids else none
-    scores, fprs, tprs, reasons, ids = zip(*blocks, strict=True)
+    scores, fprs, tprs, reasons, ids, decisions = zip(*blocks, strict=True)
     known = [each for each in reasons if each is not None]
     joined = Reasons.join(known) if known else None
     named = None if ids[0] is None else pa.concat_arrays(ids)
-    return RowScores(np.concatenate(scores), _join(fprs), _join(tprs), joined, named)
+    made = Decisions.join(decisions)
+    return RowScores(np.concatenate(scores), _join(fprs), _join(tprs), joined, named, made)
 
 
 def _score_blocks(served: Served, reader: RowReader, source: Source) -> Iterator[RowScores]:
     for batch in reader.batches(source):
         for X, ids in batch.identified(len(served.features.names)):
-            yield served.score(X)._replace(ids=ids)
+            yield served.score_identified(X, ids)
 
 
 def _join(blocks: tuple[Floats | None, ...]) -> Floats | None:

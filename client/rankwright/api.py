@@ -308,6 +308,35 @@ def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Un
     """
     return ApiRequest.of("POST", "/v1/comparisons", record_of(types.Comparison), {"models": models, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["models", "dataset_id", "windows", "metrics", "capacity", "level", "amount", "costs"])
 
+class CreateErasure(TypedDict, total=False):
+    """Keywords of `create_erasure`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+
+
+@keywords(CreateErasure)
+def create_erasure(id: str, **fields: Unpack[CreateErasure]) -> ApiRequest[types.Erasure]:
+    """Erase an entity.
+
+    Erase all decisions about an entity, and its outcomes, until `due_at`. The request is done when no row is left,
+    and no process can still have one in its log. Then the service forgets the id, too.
+
+
+
+    It does not reach backups, files that you have downloaded, or datasets and batch scores that you have created.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    id : str
+        Id of the entity, as in the decisions and outcomes.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    """
+    return ApiRequest.of("POST", "/v1/erasures", record_of(types.Erasure), {"id": id, **fields}, headers=["idempotency_key"], body=["id"])
+
 class CreateEvaluation(TypedDict, total=False):
     """Keywords of `create_evaluation`."""
 
@@ -638,6 +667,31 @@ def delete_evaluation(evaluation_id: str, /) -> ApiRequest[None]:
         Id of the evaluation.
     """
     return ApiRequest.of("DELETE", f"/v1/evaluations/{segment(evaluation_id)}", nothing_of)
+
+class DeleteFeedback(TypedDict, total=False):
+    """Keywords of `delete_feedback`."""
+
+    if_match: Annotated[str | None, 'ETag of the settings. Required to change or delete existing settings.', HEADER]
+
+
+@keywords(DeleteFeedback)
+def delete_feedback(name: str, alias: str, /, **fields: Unpack[DeleteFeedback]) -> ApiRequest[None]:
+    """Delete the feedback settings.
+
+    Record no more decisions of this alias. Recorded decisions are kept for the `days` of the settings.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    if_match : str, optional
+        ETag of the settings. Required to change or delete existing settings.
+    """
+    return ApiRequest.of("DELETE", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", nothing_of, {**fields}, headers=["if_match"])
 
 def delete_item(item_id: str, /) -> ApiRequest[None]:
     """Delete a resource permanently.
@@ -1012,6 +1066,37 @@ def list_datasets(**fields: Unpack[ListDatasets]) -> ApiRequest[Page[types.Liste
     """
     return ApiRequest.of("GET", "/v1/datasets", page_of(types.ListedDataset), {**fields})
 
+class ListDecisionFiles(TypedDict, total=False):
+    """Keywords of `list_decision_files`."""
+
+    name: Annotated[str | None, 'Only decisions of models with this name.']
+    alias: Annotated[str | None, 'Only decisions of aliases of this name.']
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListDecisionFiles)
+def list_decision_files(**fields: Unpack[ListDecisionFiles]) -> ApiRequest[Page[types.DecisionFile]]:
+    """List the files of decisions.
+
+    Return the sealed files of decisions, oldest first, to copy them into a warehouse: keep `next`, and continue
+    from it later. A file is listed some seconds after it was sealed, so that none is missed.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str, optional
+        Only decisions of models with this name.
+    alias : str, optional
+        Only decisions of aliases of this name.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/decision-files", page_of(types.DecisionFile), {**fields})
+
 class ListDeletedAliases(TypedDict, total=False):
     """Keywords of `list_deleted_aliases`."""
 
@@ -1038,6 +1123,30 @@ def list_deleted_aliases(name: str, /, **fields: Unpack[ListDeletedAliases]) -> 
         Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/deleted-aliases", page_of(types.DeletedAlias), {**fields})
+
+class ListErasures(TypedDict, total=False):
+    """Keywords of `list_erasures`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListErasures)
+def list_erasures(**fields: Unpack[ListErasures]) -> ApiRequest[Page[types.Erasure]]:
+    """List erasures.
+
+    Return all requests to erase an entity, newest first, without the ids of the entities.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/erasures", page_of(types.Erasure), {**fields})
 
 class ListEvaluations(TypedDict, total=False):
     """Keywords of `list_evaluations`."""
@@ -1713,6 +1822,63 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(ref)}/calibration", record_of(types.Job), {"dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "reason"])
 
+class PutFeedback(TypedDict, total=False):
+    """Keywords of `put_feedback`."""
+
+    if_match: Annotated[str | None, 'ETag of the settings. Required to change or delete existing settings.', HEADER]
+    if_none_match: Annotated[str | None, '`*`: return an error if decisions are already recorded.', HEADER]
+    keep: Annotated[float | None, 'Fraction of the decisions that is recorded. Explored rows are always recorded. Default: `1.0`.']
+    features: Annotated[Sequence[str] | None, 'Features to record with each decision. Null: all. A later version of the model may lack one, which is then not recorded.']
+    days: Annotated[int | None, 'Days after which decisions are deleted. Default: `400`.']
+    explore: Annotated[Mapping[str, Any] | None, 'Rows to review at random. Needs an alias with a guarantee. Null: none.']
+    outcome: Annotated[Mapping[str, Any] | None, 'Attribution and maturity of outcomes. Default: `{"horizon_days": 90.0, "attribute": "last_before_event"}`.']
+    shadow: Annotated[str | None, 'Model whose scores of the same rows are compared. It can read only recorded features. Null: none.']
+    monitor: Annotated[Mapping[str, Any] | None, 'Scheduled tests. Null: none.']
+
+
+@keywords(PutFeedback)
+def put_feedback(name: str, alias: str, /, **fields: Unpack[PutFeedback]) -> ApiRequest[types.Feedback]:
+    """Replace the feedback settings.
+
+    Record each decision that is made with this alias, and set what is done with it. An empty body records all
+    features for 400 days. All processes apply the change within a second. Each change is a new revision, which the
+    decisions name.
+
+    Responses of `…/score` and `…/rank` then have a `decision_id` and `review`. Returns 422 for settings that do not
+    fit the alias or its model.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    if_match : str, optional
+        ETag of the settings. Required to change or delete existing settings.
+    if_none_match : str, optional
+        `*`: return an error if decisions are already recorded.
+    keep : float, optional
+        Fraction of the decisions that is recorded. Explored rows are always recorded. Default: `1.0`.
+    features : Sequence[str], optional
+        Features to record with each decision. Null: all. A later version of the model may lack one,
+        which is then not recorded.
+    days : int, optional
+        Days after which decisions are deleted. Default: `400`.
+    explore : Mapping[str, Any], optional
+        Rows to review at random. Needs an alias with a guarantee. Null: none.
+    outcome : Mapping[str, Any], optional
+        Attribution and maturity of outcomes. Default: `{"horizon_days": 90.0, "attribute":
+        "last_before_event"}`.
+    shadow : str, optional
+        Model whose scores of the same rows are compared. It can read only recorded features. Null:
+        none.
+    monitor : Mapping[str, Any], optional
+        Scheduled tests. Null: none.
+    """
+    return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", record_of(types.Feedback), {**fields}, headers=["if_match", "if_none_match"], body=["keep", "features", "days", "explore", "outcome", "shadow", "monitor"])
+
 class PutPairs(TypedDict, total=False):
     """Keywords of `put_pairs`."""
 
@@ -2133,6 +2299,34 @@ def read_dataset(dataset_id: str, /) -> ApiRequest[types.Dataset]:
     """
     return ApiRequest.of("GET", f"/v1/datasets/{segment(dataset_id)}", record_of(types.Dataset))
 
+def read_decision(decision_id: str, /) -> ApiRequest[types.Decision]:
+    """Read a decision.
+
+    Return a recorded decision with its features, about a minute after its response at the latest.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    decision_id : str
+        Id of the decision.
+    """
+    return ApiRequest.of("GET", f"/v1/decisions/{segment(decision_id)}", record_of(types.Decision))
+
+def read_decision_file(file_id: str, /) -> ApiRequest[bytes]:
+    """Download a file of decisions.
+
+    Return a sealed file of decisions, one row each. The recorded features are the columns `feature.…`.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    file_id : str
+        Id of the file.
+    """
+    return ApiRequest.of("GET", f"/v1/decision-files/{segment(file_id)}/content", bytes_of)
+
 def read_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrift]:
     """Read the drift of a batch score.
 
@@ -2147,6 +2341,20 @@ def read_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrift]:
         Id of the batch score.
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/drift", record_of(types.BatchDrift))
+
+def read_erasure(erasure_id: str, /) -> ApiRequest[types.Erasure]:
+    """Read an erasure.
+
+    Return a request to erase an entity, without the id of the entity.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    erasure_id : str
+        Id of the erasure.
+    """
+    return ApiRequest.of("GET", f"/v1/erasures/{segment(erasure_id)}", record_of(types.Erasure))
 
 def read_evaluation(evaluation_id: str, /) -> ApiRequest[types.Evaluation]:
     """Read an evaluation.
@@ -2413,6 +2621,23 @@ def read_events(job_id: str, /, **fields: Unpack[ReadEvents]) -> ApiRequest[Page
         Number of the last event you have read; the stream continues after it.
     """
     return ApiRequest.of("GET", f"/v1/jobs/{segment(job_id)}/events", page_of(types.Event), {**fields}, headers=["last_event_id"])
+
+def read_feedback(name: str, alias: str, /) -> ApiRequest[types.Feedback]:
+    """Read the feedback settings.
+
+    Return what is recorded of the decisions that are made with this alias. Returns 404 `no_feedback` if there are no
+    settings.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/feedback", record_of(types.Feedback))
 
 class ReadFits(TypedDict, total=False):
     """Keywords of `read_fits`."""
@@ -4190,6 +4415,20 @@ def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: 
         Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.
     """
     return ApiRequest.of("POST", "/v1/comparisons/validate", record_of(types.Valid), {"models": models, "dataset_id": dataset_id, **fields}, body=["models", "dataset_id", "windows", "metrics", "capacity", "level", "amount", "costs"])
+
+def validate_erasure(id: str) -> ApiRequest[types.Valid]:
+    """Check an erasure.
+
+    Check a request to `POST /v1/erasures` without creating anything. It returns the same errors as that request would.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    id : str
+        Id of the entity, as in the decisions and outcomes.
+    """
+    return ApiRequest.of("POST", "/v1/erasures/validate", record_of(types.Valid), {"id": id}, body=["id"])
 
 class ValidateEvaluation(TypedDict, total=False):
     """Keywords of `validate_evaluation`."""

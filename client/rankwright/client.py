@@ -532,6 +532,7 @@ class _ModelsOperations(_Collection):
     alias_revision_page = free(api.list_alias_revisions)
     deleted_aliases = free_items(api.list_deleted_aliases)
     read_reason_codes = free(api.read_reason_codes)
+    read_feedback = free(api.read_feedback)
 
     @operation
     def set_alias(
@@ -697,7 +698,10 @@ class _ModelsOperations(_Collection):
         return _either(Promotion(gain[0] > 0.0, now, comparison, value))
 
     def _revision_of(
-        self, request: ApiRequest[types.Alias] | ApiRequest[types.ReasonCodes]
+        self,
+        request: ApiRequest[types.Alias]
+        | ApiRequest[types.Feedback]
+        | ApiRequest[types.ReasonCodes],
     ) -> Steps[int | None]:
         """Return the revision that a thing has now; None if there is none."""
         try:
@@ -898,6 +902,64 @@ class _ModelsOperations(_Collection):
         """
         request = api.delete_alias(name, alias, if_match=f'"{revision}"', reason=reason)
         yield from self._delete(request)
+
+    @operation
+    @keywords_of(api.put_feedback)
+    def set_feedback(
+        self, name: str, alias: str, *, revision: int | str | None = NOW, **settings: Any
+    ) -> Steps[types.Feedback]:
+        """Record the decisions that are made with an alias, and set what is done with them.
+
+        Parameters
+        ----------
+        name : str
+            Name of the model.
+        alias : str
+            Name of the alias.
+        revision : int, str or None
+            Change the settings only if they have this revision; None: only if there are none. Default: their current
+            one.
+        **settings
+            `features`, `days`, `explore`, … Without any, all features are recorded for 400 days.
+
+        Returns
+        -------
+        types.Feedback
+            The settings as they are now.
+
+        Raises
+        ------
+        InvalidRequest
+            The settings do not fit the alias or its model.
+        Conflict
+            The settings have another revision.
+        """
+        if revision == NOW:
+            revision = yield from self._revision_of(api.read_feedback(name, alias))
+        request = api.put_feedback(name, alias, **cast(Any, {**settings, **_if_it_is(revision)}))
+        return (yield from ask(request))
+
+    @operation
+    def delete_feedback(self, name: str, alias: str, *, revision: int | str = NOW) -> Steps[None]:
+        """Record no more decisions of an alias. Those that are recorded are kept for the days of the settings.
+
+        Parameters
+        ----------
+        name : str
+            Name of the model.
+        alias : str
+            Name of the alias.
+        revision : int or str
+            The current revision of the settings. Default: whatever it is.
+
+        Raises
+        ------
+        Conflict
+            The settings have another revision.
+        """
+        if revision == NOW:
+            revision = (yield from ask(api.read_feedback(name, alias))).revision
+        yield from self._delete(api.delete_feedback(name, alias, if_match=f'"{revision}"'))
 
     @operation
     def set_reason_codes(
@@ -1603,6 +1665,34 @@ class _ClientOperations(ApiObject):
     overview = free(api.read_overview)
     audit = free_items(api.list_audit_entries)
     audit_page = free(api.list_audit_entries)
+    read_decision = free(api.read_decision)
+    decision_files = free_items(api.list_decision_files)
+    decision_file_page = free(api.list_decision_files)
+
+    @operation
+    def download_decision_file(
+        self, file_id: str, to: str | os.PathLike[str] | BinaryIO | None = None
+    ) -> Steps[bytes]:
+        """Download a file of decisions (Parquet).
+
+        Parameters
+        ----------
+        file_id : str
+            Id of the file, as `decision_files` has it.
+        to : path or binary file, optional
+            Where to write it. Default: return the bytes.
+
+        Returns
+        -------
+        bytes
+            The file; empty if it was written to `to`.
+
+        Raises
+        ------
+        NotFound
+            There is no such file.
+        """
+        return (yield from self._download(api.read_decision_file(file_id), to))
 
     @operation
     def algorithms(self) -> Steps[list[types.Algorithm]]:

@@ -1313,6 +1313,48 @@ class DatasetVersion(Record):
     pairs_sha256: str | None = None
     """SHA-256 of the pairs. Null unless the dataset is of kind `preferences`."""
 
+class Decision(Record):
+    """A recorded decision: one scoring of one entity by an alias."""
+
+    decision_id: str
+    """Id of the decision."""
+    id: str | None
+    """Id of the entity, as it was sent. Null if none was."""
+    at: str
+    """Time of the decision."""
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    revision: int
+    """Revision of the feedback settings."""
+    alias_revision: int
+    """Revision of the alias."""
+    model_id: str
+    """Id of the model."""
+    score: float
+    """Score."""
+    probability: float | None
+    """Calibrated probability. Null if the model had no calibration."""
+    threshold: float | None
+    """Scores of at least this are flagged. Null if the alias had no guarantee, or flagged no score."""
+    flag: bool | None
+    """Whether the row was flagged. Null without a guarantee."""
+    explored: bool
+    """Whether the row was drawn for review at random."""
+    propensity: float | None
+    """Probability that the outcome is looked for. Null if it is unknown, because nothing is explored."""
+    keep: float
+    """Probability with which the decision was recorded."""
+    caller: str | None
+    """Id of the key that asked."""
+    origin: Literal['score', 'batch', 'backfill']
+    """How the row was scored."""
+    request_id: str | None
+    """Id of the request."""
+    features: dict[str, float | bool | str | None]
+    """The recorded features. Null: missing, or a category that did not occur in training."""
+
 class DecisionCost(Record):
     """Cost per row of a decision rule, on rows that were not used to choose it."""
 
@@ -1324,6 +1366,32 @@ class DecisionCost(Record):
     """Cost per row of flagging no row, minus `cost`. Above 0: this rule is cheaper."""
     saved_to_all: Interval
     """Cost per row of flagging every row, minus `cost`. Above 0: this rule is cheaper."""
+
+class DecisionFile(Record):
+    """A sealed file of decisions. It never changes, unless an entity is erased from it."""
+
+    id: str
+    """Id of the file."""
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    origin: Literal['score', 'batch', 'backfill']
+    """How the rows were scored."""
+    rows: int
+    """Number of decisions in the file."""
+    lost: int
+    """Number of decisions that are missing, because the log was full or a process was killed."""
+    first_at: str
+    """Time of the first decision."""
+    last_at: str
+    """Time of the last decision."""
+    sealed_at: str
+    """Time at which the file was stored."""
+    bytes: int
+    """Size of the file."""
+    sha256: str
+    """SHA-256 of the file."""
 
 class DeletedAlias(Record):
     """A deleted alias, as it was. `revision` and `memo` are those of the deletion, `updated_at` is its
@@ -1448,6 +1516,28 @@ class Duplicates(Record):
     `few_kinds` (fewer than 30 distinct rows, each about 10 times or more) and `time` (the job splits by
     time). Null for a dataset of kind `preferences`.
     """
+
+class ErasedRows(Record):
+    """Numbers of rows that were erased."""
+
+    decisions: int
+    """Number of decisions."""
+    outcomes: int
+    """Number of outcomes."""
+
+class Erasure(Record):
+    """A request to erase an entity."""
+
+    id: str
+    """Id of the request."""
+    requested_at: str
+    """Time of the request."""
+    due_at: str
+    """Time until which the request is done."""
+    done_at: str | None
+    """When the last check found no row of the entity. Null if that is still to come."""
+    erased: ErasedRows | None
+    """What was erased so far. Null before the first pass."""
 
 class Estimate(Record):
     """A rough estimate from the size of the table."""
@@ -2014,6 +2104,14 @@ class Explanations(Record):
     no_probability: str | None = None
     """Why there is no probability. Present only if one was requested and the model has no calibration."""
 
+class Exploration(Record):
+    """Rows that are reviewed at random, so that the outcomes of the others can be estimated."""
+
+    of: Literal['unflagged', 'flagged']
+    """Rows to draw from."""
+    rate: float
+    """Fraction of these rows that is drawn."""
+
 class FeatureBin(Record):
     """A bin of a feature's values, and the fractions of the rows in it."""
 
@@ -2100,6 +2198,34 @@ class FeaturePoints(Record):
     """Points for the row's value."""
     rounded: int
     """The points rounded to a whole number."""
+
+class Feedback(Record):
+    """The feedback settings of an alias."""
+
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    revision: int
+    """Revision number, from 1. It is also the ETag."""
+    keep: float
+    """Fraction of the decisions that is recorded."""
+    features: list[str] | None
+    """Features that are recorded with each decision. Null: all."""
+    days: int
+    """Days after which decisions are deleted."""
+    explore: Exploration | None
+    """Rows to review at random. Null: none."""
+    outcome: OutcomeRule
+    """Attribution and maturity of outcomes."""
+    shadow: str | None
+    """Model whose scores of the same rows are compared. Null: none."""
+    monitor: MonitorSettings | None
+    """Scheduled tests. Null: none."""
+    author: str | None
+    """Name of the key that made this revision."""
+    at: str
+    """Time of this revision."""
 
 class Fit(Record):
     """Whether a dataset can be used with a model."""
@@ -3481,6 +3607,16 @@ class ModelThresholdGroups(Record):
     approximate: bool
     """True for out-of-fold scores (cross-validation), whose thresholds were never applied to the model."""
 
+class MonitorSettings(Record):
+    """The scheduled tests of an alias."""
+
+    period: Literal['day', 'week', 'month']
+    """Length of a period. A test is made at the end of each."""
+    alpha: float
+    """Probability of a false alarm within a year, of all families together."""
+    tolerance: dict[str, float]
+    """Differences from the validation, by metric, up to which nothing is wrong."""
+
 class MonotoneProof(Record):
     """Verification of the monotone constraints of the fitted model, over all its steps or leaves."""
 
@@ -3670,6 +3806,16 @@ class OutOfFold(Record):
     is on the scale of the served ranker: equal quantiles of the two rankers' scores on the fold's
     training rows have equal scores.
     """
+
+class OutcomeRule(Record):
+    """How outcomes are attributed to decisions, and when a decision without an outcome is mature."""
+
+    horizon_days: float
+    """Days after a decision at which its outcome counts as final."""
+    silence: Literal['negative'] | None
+    """What a decision without an outcome is at the horizon. Null: unknown."""
+    attribute: Literal['last_before_event', 'first_before_event', 'all_before_event']
+    """Decisions of an entity that an outcome without a decision id belongs to."""
 
 class OutcomesReceived(Record):
     """What a request of outcomes contained."""

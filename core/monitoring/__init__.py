@@ -18,6 +18,7 @@ from core.lazy import lazy_names
 
 if TYPE_CHECKING:
     from .betting import BettingLook, BettingMonitor, monitor_calibration, monitor_rate
+    from .budget import Renewal, allot, renewal
     from .incidence import ArrivalPoint, outcome_incidence
     from .measuring import (
         Measurement,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         measure_validation,
         merge_periods,
     )
+    from .paired import PairedLook, SwapCell, SwapSet, compare_by_period, swap_set
     from .weighted import WeightedEstimate, WeightedMetrics, weighted_metrics
     from .window import (
         DetectableDrop,

@@ -24,7 +24,7 @@ from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import EPSILON, effective_trials, mean_variance
 from core.metrics.functionals.area import WindowArea
 from core.metrics.functionals.base import METRICS, Masses, Metric, masses_on_curve
-from core.metrics.groups import EvaluatedRows, check_rows, finite_vector
+from core.metrics.groups import EvaluatedRows, FloatArray, check_rows, finite_vector
 from core.metrics.measuring import estimate_metrics
 
 MIN_POSITIVES = 50
@@ -340,17 +340,24 @@ def labels_and_periods(
 
     Unlike in `check_rows` one class may be missing: a period may have no positives yet.
     """
-    labels = finite_vector("y", y)
-    if not np.isin(labels, (0.0, 1.0)).all():
-        wrong = labels[~np.isin(labels, (0.0, 1.0))][0]
-        raise InvalidData(f"y must be 0 or 1, got {wrong}")
-    number = finite_vector("period", period, labels.size)
+    positive = check_booleans("y", finite_vector("y", y))
+    number = finite_vector("period", period, positive.size)
     outside = (number < 1) | (number > MAX_PERIODS) | (number != np.rint(number))
     if outside.any():
         raise InvalidParameter(
             f"period must be a whole number from 1 to {MAX_PERIODS}, got {number[outside][0]:g}"
         )
-    return labels == 1.0, number.astype(np.intp)
+    return positive, number.astype(np.intp)
+
+
+def check_booleans(name: str, values: FloatArray) -> NDArray[np.bool_]:
+    """Return values of 0 and 1 as booleans; InvalidData if there are others."""
+    wrong = (values != 0.0) & (values != 1.0)
+    if wrong.any():
+        index = int(np.argmax(wrong))
+        raise InvalidData(f"{name} must be 0 or 1, got {values[index]:g} at index {index}")
+    found: NDArray[np.bool_] = values == 1.0
+    return found
 
 
 def looks_of(positive: NDArray[np.bool_], period: NDArray[np.intp]) -> list[tuple[int, int]]:

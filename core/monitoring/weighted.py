@@ -42,6 +42,7 @@ from core.metrics.estimates import Interval, logit_interval, wilson_interval
 from core.metrics.groups import FloatArray, effective_number, finite_vector
 from core.metrics.intervals import partial_auc_interval
 from core.metrics.window import check_level
+from core.monitoring.measuring import check_booleans
 
 MIN_EXPLORED_POSITIVES = 20
 """Positives among explored rows from which the AUC and the recall have an interval."""
@@ -196,10 +197,10 @@ def weighted_metrics(
     scores = finite_vector("score", score)
     n = scores.size
     y, is_known, is_explored = (
-        _booleans(name, values, n)
+        check_booleans(name, finite_vector(name, values, n))
         for name, values in (("positive", positive), ("known", known), ("explored", explored))
     )
-    is_flagged = None if flag is None else _booleans("flag", flag, n)
+    is_flagged = None if flag is None else check_booleans("flag", finite_vector("flag", flag, n))
     chance = _rates("propensity", propensity, n)
     kept = np.ones(n) if keep is None else _rates("keep", keep, n)
     if not kept.all():
@@ -307,16 +308,6 @@ def _recall(
 def _estimate(found: Interval, rows: float, *, enough: bool) -> WeightedEstimate:
     low, high = (found.low, found.high) if enough else (None, None)
     return WeightedEstimate(found.value, low, high, rows)
-
-
-def _booleans(name: str, values: ArrayLike, n: int) -> NDArray[np.bool_]:
-    vector = finite_vector(name, values, n)
-    wrong = (vector != 0.0) & (vector != 1.0)
-    if wrong.any():
-        index = int(np.argmax(wrong))
-        raise InvalidData(f"{name} must be 0 or 1, got {vector[index]:g} at index {index}")
-    found: NDArray[np.bool_] = vector == 1.0
-    return found
 
 
 def _rates(name: str, values: ArrayLike, n: int) -> FloatArray:

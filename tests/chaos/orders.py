@@ -29,9 +29,11 @@ PASSED_BY: dict[str, tuple[str, ...]] = {
     "take": ("dispatcher",),
     "reaped": ("dispatcher",),
     "sweep": ("dispatcher",),
-    **dict.fromkeys(("connect", "host", "ask", "answer", "release"), ()),
+    **dict.fromkeys(("connect", "host", "ask", "answer", "release", "rewrite", "rewritten"), ()),
 }
-"""The processes that pass each failpoint. No deployment has a Dask cluster: tests/workers/test_cluster_deaths.py."""
+"""The processes that pass each failpoint. No deployment has a Dask cluster (tests/workers/test_cluster_deaths.py) or
+decisions to erase (tests/app/feedback/test_upkeep.py).
+"""
 
 SEAMS = tuple(point for point, roles in PASSED_BY.items() if roles)
 

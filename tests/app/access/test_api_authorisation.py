@@ -13,14 +13,14 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from starlette.routing import Route
 
 from app.access import service as keys
 from app.access.authentication import scope_of
 from app.jobs import endpoints as jobs
 from app.platform.callers import Credential
-from app.platform.tables import ApiKey
+from app.platform.tables import ApiKey, DecisionSegment
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import everything, refused
 from tests.long_form import rest
@@ -55,6 +55,8 @@ IMPERSONAL = {
     ("POST", "/v1/uploads"),
     ("POST", "/v1/outcomes"),
     ("POST", "/v1/outcomes/validate"),
+    ("POST", "/v1/erasures"),
+    ("POST", "/v1/erasures/validate"),
     ("POST", "/v1/keys"),
     ("POST", "/v1/keys/validate"),
 }
@@ -99,6 +101,7 @@ def requests_of(
         ("PUT", "/v1/models/{name}/aliases/{alias}"): {"json": {"model_id": ids["ref"]}},
         ("POST", "/v1/models/{name}/aliases/{alias}/preview"): {"json": {"model_id": ids["ref"]}},
         ("POST", "/v1/models/{name}/aliases/{alias}/restore"): {"json": {"revision": 1}},
+        ("PUT", "/v1/models/{name}/aliases/{alias}/feedback"): {"json": {}},
         ("PUT", "/v1/models/{name}/aliases/{alias}/protection"): {"json": {"protected": True}},
         ("POST", "/v1/models/{ref}/comments"): {"json": {"text": "a comment"}},
         ("POST", "/v1/models/{ref}/calibration/restore"): {"json": {"version": 1}},
@@ -124,6 +127,7 @@ def requests_of(
         ("POST", "/v1/outcomes"): {
             "json": {"rows": [{"id": "c1", "label": True, "event_at": "2026-01-02"}]}
         },
+        ("POST", "/v1/erasures"): {"json": {"id": "c1"}},
         ("POST", "/v1/keys"): {"json": {"name": "new", "scopes": ["read"]}},
         ("POST", "/v1/keys/{key_id}/rotate"): {"json": {"grace_seconds": 3600}},
     }
@@ -162,6 +166,12 @@ def stated_scopes(document: dict[str, Any]) -> dict[Entry, str | None]:
     return scopes
 
 
+def file_of(service: Service) -> str:
+    """Return the id of the only file of decisions."""
+    with service.context.db.read() as session:
+        return session.scalars(select(DecisionSegment.id)).one()
+
+
 class World:
     """A service in which OWNER has one of everything."""
 
@@ -177,6 +187,9 @@ class World:
         model_id = job["output"]["id"]
         owner.put("/v1/models/churn/aliases/champion", json={"model_id": model_id})
         owner.put("/v1/models/churn/reason-codes", json={"entries": []})
+        owner.put("/v1/models/churn/aliases/champion/feedback", json={})
+        decided = owner.get("/v1/models/churn@champion/score", params=ROW).json()
+        service.app.state.decisions.flush()
         models = [model_id, service.train(owner, dataset_id, name="other")["output"]["id"]]
         evaluated = service.train(
             owner,
@@ -206,7 +219,10 @@ class World:
             "comparison_id": owner.post("/v1/comparisons", **comparison).json()["id"],
         }
         self.ids["upload_id"] = owner.post("/v1/uploads", json={"label": "b"}).json()["id"]
+        self.ids["erasure_id"] = owner.post("/v1/erasures", json={"id": "c1"}).json()["id"]
         self.ids["number"] = "1"
+        self.ids["decision_id"] = decided["decision_id"]
+        self.ids["file_id"] = file_of(service)
         self.ids["list"] = "models"
         owner.put("/v1/views/models/churn", json={"query": "sort=auc"})
         scored = owner.post("/v1/batch-scores", **evaluation).json()["id"]

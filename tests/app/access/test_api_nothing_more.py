@@ -103,6 +103,7 @@ class World:
                 "json": {"protected": True},
                 "headers": {"If-Match": kept.headers["ETag"]},
             },
+            "PUT /v1/models/{name}/aliases/{kept}/feedback": {"json": {}},
             "PUT /v1/models/{name}/reason-codes": {
                 "json": {"entries": [{"code": "R1", "text": "age", "columns": [NAMES[0]]}]}
             },

@@ -108,6 +108,12 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "put_alias_protection": ("models.protect_alias", ("n", "a")),
     "put_alias": ("models.set_alias", ("n", "a", "mdl_1")),
     "read_reason_codes": ("models.read_reason_codes", ("n",)),
+    "read_feedback": ("models.read_feedback", ("n", "a")),
+    "put_feedback": ("models.set_feedback", ("n", "a")),
+    "delete_feedback": ("models.delete_feedback", ("n", "a")),
+    "read_decision": ("read_decision", ("dec_1",)),
+    "list_decision_files": ("decision_files", ()),
+    "read_decision_file": ("download_decision_file", ("seg_1",)),
     "put_reason_codes": ("models.set_reason_codes", ("n", [])),
     "delete_model": ("model.delete", ()),
     "read_model": ("model.read", ()),
@@ -237,6 +243,8 @@ def first_request(name: str, arguments: tuple[Any, ...], /, **more: Any) -> Requ
         "restore_alias",
         "protect_alias",
         "set_reason_codes",
+        "set_feedback",
+        "delete_feedback",
     ):
         more["revision"] = 1
     if method == "restore_calibration":

@@ -133,6 +133,10 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     ):
         tag = {"If-Match": f'"{revision}"'}
         ask(step, 200, json=body, headers=tag, name="churn", alias="champion")
+    recorded = f"{live}/feedback"
+    ask(f"PUT {recorded}", 201, json={}, name="churn", alias="champion")
+    tag = {"If-Match": '"1"'}
+    ask(f"DELETE {recorded}", 204, headers=tag, name="churn", alias="champion")
     said = ask("POST /v1/models/{ref}/comments", 201, json={"text": "good"}, ref=model)["id"]
     ask("DELETE /v1/models/{ref}/comments/{id}", 204, ref=model, id=said)
     ask("PUT /v1/views/{list}/{name}", 201, json={"query": "sort=name"}, list="models", name="mine")

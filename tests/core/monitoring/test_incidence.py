@@ -72,8 +72,8 @@ def test_coverage_with_pending_decisions_and_the_naive_fraction_beside_it() -> N
         (point,) = outcome_incidence(delay, outcome, [time])
         assert point.positive_low is not None
         inside += (
-            point.positive_low <= truth[0] <= point.positive_high,  # type: ignore[operator]
-            point.negative_low <= truth[1] <= point.negative_high,  # type: ignore[operator]
+            point.positive_low <= truth[0] <= point.positive_high,
+            point.negative_low <= truth[1] <= point.negative_high,
         )
         naive.append(np.mean(outcome[outcome >= 0] == 1))
     assert (inside / runs >= (0.935 if LONG_FORM else 0.9)).all()

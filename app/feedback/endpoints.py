@@ -1,0 +1,178 @@
+"""/v1/models/{name}/aliases/{alias}/feedback, /v1/decisions and /v1/decision-files."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response
+
+from app.access.authentication import GuardedRoute, needs
+from app.feedback import service
+from app.feedback.schemas import (
+    Decision,
+    DecisionFilePage,
+    Feedback,
+    FeedbackRequest,
+    decision_of,
+    file_of,
+)
+from app.http.dependencies import CallerDep, ContextDep, PagingDep
+from app.http.responses import StoredFile
+from app.http.schemas import bytes_of
+from app.ingest.formats import PARQUET
+from app.models.revisions import must_be_new_of, revision_of
+from app.platform.tables import AliasFeedback
+
+router = APIRouter(prefix="/v1/models", tags=["feedback"], route_class=GuardedRoute)
+decisions_router = APIRouter(prefix="/v1", tags=["feedback"], route_class=GuardedRoute)
+
+IfMatch = Annotated[
+    str | None,
+    Header(
+        description="ETag of the settings. Required to change or delete existing settings.",
+        examples=['"3"'],
+    ),
+]
+
+
+@router.get("/{name}/aliases/{alias}/feedback", summary="Read the feedback settings")
+@needs("read")
+def read_feedback(
+    *, name: str, alias: str, context: ContextDep, caller: CallerDep, response: Response
+) -> Feedback:
+    """Return what is recorded of the decisions that are made with this alias. Returns 404 `no_feedback` if there are no
+    settings.
+    """
+    return _show(context.db.reading(service.read, caller.owner, name, alias), response)
+
+
+@router.put(
+    "/{name}/aliases/{alias}/feedback",
+    summary="Replace the feedback settings",
+    responses={201: {"model": Feedback, "description": "Decisions are recorded from now on."}},
+)
+@needs("train")
+def put_feedback(
+    *,
+    name: str,
+    alias: str,
+    body: FeedbackRequest,
+    context: ContextDep,
+    caller: CallerDep,
+    response: Response,
+    if_match: IfMatch = None,
+    if_none_match: Annotated[
+        str | None,
+        Header(
+            description="`*`: return an error if decisions are already recorded.", examples=["*"]
+        ),
+    ] = None,
+) -> Feedback:
+    """Record each decision that is made with this alias, and set what is done with it. An empty body records all
+    features for 400 days. All processes apply the change within a second. Each change is a new revision, which the
+    decisions name.
+
+    Responses of `…/score` and `…/rank` then have a `decision_id` and `review`. Returns 422 for settings that do not
+    fit the alias or its model.
+    """
+    found, created = context.db.writing(
+        service.replace,
+        caller.owner,
+        name,
+        alias,
+        body.as_stored(),
+        author=caller.name,
+        if_revision=revision_of(if_match),
+        must_be_new=must_be_new_of(if_none_match),
+    )
+    response.status_code = 201 if created else 200
+    return _show(found, response)
+
+
+@router.delete(
+    "/{name}/aliases/{alias}/feedback", status_code=204, summary="Delete the feedback settings"
+)
+@needs("train")
+def delete_feedback(
+    *,
+    name: str,
+    alias: str,
+    context: ContextDep,
+    caller: CallerDep,
+    if_match: IfMatch = None,
+) -> None:
+    """Record no more decisions of this alias. Recorded decisions are kept for the `days` of the settings."""
+    context.db.writing(
+        service.remove,
+        caller.owner,
+        name,
+        alias,
+        author=caller.name,
+        if_revision=revision_of(if_match),
+    )
+
+
+def _show(found: AliasFeedback, response: Response) -> Feedback:
+    """Return the response for settings, and set their ETag."""
+    assert found.settings is not None
+    response.headers["ETag"] = f'"{found.revision}"'
+    return Feedback.from_row(found, **found.settings)
+
+
+@decisions_router.get("/decisions/{decision_id}", summary="Read a decision")
+@needs("read")
+async def read_decision(decision_id: str, context: ContextDep, caller: CallerDep) -> Decision:
+    """Return a recorded decision with its features, about a minute after its response at the latest."""
+    find = partial(
+        service.find_decision, context.db.reading, context.blobs, caller.owner, decision_id
+    )
+    return decision_of(await context.compute(caller.owner, find))
+
+
+@decisions_router.get("/decision-files", summary="List the files of decisions")
+@needs("read")
+def list_decision_files(
+    *,
+    context: ContextDep,
+    caller: CallerDep,
+    paging: PagingDep,
+    name: Annotated[
+        str | None, Query(description="Only decisions of models with this name.")
+    ] = None,
+    alias: Annotated[
+        str | None, Query(description="Only decisions of aliases of this name.")
+    ] = None,
+) -> DecisionFilePage:
+    """Return the sealed files of decisions, oldest first, to copy them into a warehouse: keep `next`, and continue
+    from it later. A file is listed some seconds after it was sealed, so that none is missed.
+    """
+    page, blobs = context.db.reading(
+        service.list_files,
+        caller.owner,
+        name,
+        alias,
+        limit=paging.limit,
+        after=paging.after,
+    )
+    data = [file_of(row, blobs[row.segment_key]) for row in page.data if row.segment_key in blobs]
+    return DecisionFilePage(data=data, has_more=page.has_more, next=page.next)
+
+
+@decisions_router.get(
+    "/decision-files/{file_id}/content",
+    response_class=StoredFile,
+    summary="Download a file of decisions",
+    responses={200: {"description": "The file (Parquet).", "content": bytes_of(PARQUET)}},
+)
+@needs("read")
+def read_decision_file(file_id: str, context: ContextDep, caller: CallerDep) -> StoredFile:
+    """Return a sealed file of decisions, one row each. The recorded features are the columns `feature.…`."""
+    row, blob = context.db.reading(service.find_file, caller.owner, file_id)
+    return StoredFile(
+        context.blobs.fetch(blob),
+        media_type=PARQUET,
+        filename=f"{row.name}-{row.alias}-{row.id}.parquet",
+        headers={"ETag": f'"{blob.sha256}"'},
+    )

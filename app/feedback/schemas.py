@@ -1,0 +1,202 @@
+"""Feedback over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import Field
+
+from app.feedback.service import FoundDecision
+from app.http.schemas import Body, PageOf, Resource, Text, Timestamp
+from app.platform.blobs import Blob
+from app.platform.documents import (
+    Exploration,
+    MonitorSettings,
+    OutcomeRule,
+    StoredFeedback,
+)
+from app.platform.tables import DecisionSegment
+
+_Fraction = Annotated[float, Field(gt=0, le=1)]
+
+
+class ExplorationRequest(Body):
+    """Rows to review at random, so that the outcomes of the others can be estimated."""
+
+    of: Literal["unflagged", "flagged"] = Field(
+        description="Rows to draw from. `unflagged`: flagged rows are always reviewed. `flagged`: the outcomes of "
+        "unflagged rows are always known, as in lending."
+    )
+    rate: _Fraction = Field(description="Fraction of these rows that is drawn.", examples=[0.02])
+
+
+class OutcomeRuleRequest(Body):
+    """How outcomes are attributed to decisions, and when a decision without an outcome is mature."""
+
+    horizon_days: Annotated[float, Field(gt=0, le=3650)] = Field(
+        default=90.0, description="Days after a decision at which its outcome counts as final."
+    )
+    silence: Literal["negative"] | None = Field(
+        default=None,
+        description="What a decision without an outcome is at the horizon. Null: unknown.",
+    )
+    attribute: Literal["last_before_event", "first_before_event", "all_before_event"] = Field(
+        default="last_before_event",
+        description="Decisions of an entity that an outcome without a decision id belongs to.",
+    )
+
+
+class MonitorRequest(Body):
+    """The scheduled tests of an alias."""
+
+    period: Literal["day", "week", "month"] = Field(
+        default="week", description="Length of a period. A test is made at the end of each."
+    )
+    alpha: Annotated[float, Field(gt=0, le=0.5)] = Field(
+        default=0.05,
+        description="Probability of a false alarm within a year, of all families together.",
+    )
+    tolerance: Annotated[
+        dict[
+            Annotated[str, Field(min_length=1, max_length=64)], Annotated[float, Field(ge=0, le=1)]
+        ],
+        Field(max_length=20),
+    ] = Field(
+        default={},
+        description="Differences from the validation, by metric, up to which nothing is wrong.",
+        examples=[{"auc": 0.01}],
+    )
+
+
+class FeedbackRequest(Body):
+    """What to record of the decisions that are made with an alias. Every member has a default."""
+
+    keep: _Fraction = Field(
+        default=1.0,
+        description="Fraction of the decisions that is recorded. Explored rows are always recorded.",
+    )
+    features: Annotated[list[Text], Field(max_length=10_000)] | None = Field(
+        default=None,
+        description="Features to record with each decision. Null: all. A later version of the model may lack one, "
+        "which is then not recorded.",
+        examples=[["age", "income"]],
+    )
+    days: Annotated[int, Field(ge=1, le=3650)] = Field(
+        default=400, description="Days after which decisions are deleted."
+    )
+    explore: ExplorationRequest | None = Field(
+        default=None,
+        description="Rows to review at random. Needs an alias with a guarantee. Null: none.",
+    )
+    outcome: OutcomeRuleRequest = Field(
+        default=OutcomeRuleRequest(), description="Attribution and maturity of outcomes."
+    )
+    shadow: Text | None = Field(
+        default=None,
+        description="Model whose scores of the same rows are compared. It can read only recorded features. Null: none.",
+        examples=["churn:7"],
+    )
+    monitor: MonitorRequest | None = Field(default=None, description="Scheduled tests. Null: none.")
+
+    def as_stored(self) -> StoredFeedback:
+        """Return the settings as a document."""
+        return cast(StoredFeedback, self.model_dump(mode="json"))
+
+
+class Feedback(Resource):
+    """The feedback settings of an alias."""
+
+    name: str = Field(description="Name of the models.", examples=["churn"])
+    alias: str = Field(description="The alias.", examples=["live"])
+    revision: int = Field(description="Revision number, from 1. It is also the ETag.")
+    keep: float = Field(description="Fraction of the decisions that is recorded.")
+    features: list[str] | None = Field(
+        description="Features that are recorded with each decision. Null: all."
+    )
+    days: int = Field(description="Days after which decisions are deleted.")
+    explore: Exploration | None = Field(description="Rows to review at random. Null: none.")
+    outcome: OutcomeRule = Field(description="Attribution and maturity of outcomes.")
+    shadow: str | None = Field(
+        description="Model whose scores of the same rows are compared. Null: none."
+    )
+    monitor: MonitorSettings | None = Field(description="Scheduled tests. Null: none.")
+    author: str | None = Field(description="Name of the key that made this revision.")
+    at: Timestamp = Field(description="Time of this revision.")
+
+
+class Decision(Resource):
+    """A recorded decision: one scoring of one entity by an alias."""
+
+    decision_id: str = Field(description="Id of the decision.")
+    id: str | None = Field(description="Id of the entity, as it was sent. Null if none was.")
+    at: Timestamp = Field(description="Time of the decision.")
+    name: str = Field(description="Name of the models.")
+    alias: str = Field(description="The alias.")
+    revision: int = Field(description="Revision of the feedback settings.")
+    alias_revision: int = Field(description="Revision of the alias.")
+    model_id: str = Field(description="Id of the model.")
+    score: float = Field(description="Score.")
+    probability: float | None = Field(
+        description="Calibrated probability. Null if the model had no calibration."
+    )
+    threshold: float | None = Field(
+        description="Scores of at least this are flagged. Null if the alias had no guarantee, or flagged no score."
+    )
+    flag: bool | None = Field(description="Whether the row was flagged. Null without a guarantee.")
+    explored: bool = Field(description="Whether the row was drawn for review at random.")
+    propensity: float | None = Field(
+        description="Probability that the outcome is looked for. Null if it is unknown, because nothing is explored."
+    )
+    keep: float = Field(description="Probability with which the decision was recorded.")
+    caller: str | None = Field(description="Id of the key that asked.")
+    origin: Literal["score", "batch", "backfill"] = Field(description="How the row was scored.")
+    request_id: str | None = Field(description="Id of the request.")
+    features: dict[str, float | bool | str | None] = Field(
+        description="The recorded features. Null: missing, or a category that did not occur in training."
+    )
+
+
+def decision_of(found: FoundDecision) -> Decision:
+    """Return the response for a decision."""
+    values = {name: found.values[name] for name in Decision.model_fields if name in found.values}
+    if values["threshold"] is not None and abs(values["threshold"]) == float("inf"):
+        values["threshold"] = None
+    features: dict[str, Any] = {
+        name: value.isoformat() if hasattr(value, "isoformat") else value
+        for name, value in found.features.items()
+    }
+    return Decision.model_validate(
+        values | {"name": found.segment.name, "alias": found.segment.alias, "features": features}
+    )
+
+
+class DecisionFile(Resource):
+    """A sealed file of decisions. It never changes, unless an entity is erased from it."""
+
+    id: str = Field(description="Id of the file.")
+    name: str = Field(description="Name of the models.")
+    alias: str = Field(description="The alias.")
+    origin: Literal["score", "batch", "backfill"] = Field(description="How the rows were scored.")
+    rows: int = Field(description="Number of decisions in the file.")
+    lost: int = Field(
+        description="Number of decisions that are missing, because the log was full or a process was killed."
+    )
+    first_at: Timestamp = Field(description="Time of the first decision.")
+    last_at: Timestamp = Field(description="Time of the last decision.")
+    sealed_at: Timestamp = Field(description="Time at which the file was stored.")
+    bytes: int = Field(description="Size of the file.")
+    sha256: str = Field(description="SHA-256 of the file.")
+
+
+def file_of(row: DecisionSegment, blob: Blob) -> DecisionFile:
+    """Return the response for a file of decisions."""
+    return DecisionFile.from_row(row, bytes=row.segment_bytes, sha256=blob.sha256)
+
+
+class DecisionFilePage(PageOf[DecisionFile]):
+    """A page of files of decisions, oldest first."""
+
+    next: str | None = Field(
+        description="Cursor of the next page: pass it as `after`. Also set on the last page, from which you can "
+        "continue later. Null only if there is no file yet."
+    )

@@ -1,0 +1,286 @@
+"""The feedback settings of an alias: what is recorded of its decisions, and what is done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from app.feedback import repository
+from app.feedback.segments import FEATURE, read_segments
+from app.models import aliases
+from app.models import service as models
+from app.models.revisions import check_revision
+from app.models.service import why_not_recorded
+from app.platform import catalogue
+from app.platform.audit import describe
+from app.platform.blobs import Blob, BlobMissing, BlobStore
+from app.platform.documents import StoredFeedback
+from app.platform.errors import (
+    NotFound,
+    PreconditionFailed,
+    check_name,
+    invalid,
+    refuse_all,
+    shown,
+)
+from app.platform.ids import is_id, time_of
+from app.platform.sql import Page, Reading, Session
+from app.platform.tables import AliasFeedback, DecisionSegment, Model
+from app.scoring.decisions import REPEAT_SECONDS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SLACK_SECONDS = 60.0
+"""How far the time in an id may be from the time of the decision: the request took so long, or a clock was set."""
+
+
+def read(session: Session, owner: str, name: str, alias: str) -> AliasFeedback:
+    """Return the newest feedback settings of an alias. Raises NotFound if it has none."""
+    aliases.get_alias(session, owner, name, alias)
+    found = repository.newest(session, owner, name, alias)
+    if found is None or found.settings is None:
+        raise NotFound(f"{name}@{alias} has no feedback settings", code="no_feedback")
+    return found
+
+
+def replace(
+    session: Session,
+    owner: str,
+    name: str,
+    alias: str,
+    settings: StoredFeedback,
+    *,
+    author: str | None,
+    if_revision: int | None,
+    must_be_new: bool = False,
+) -> tuple[AliasFeedback, bool]:
+    """Store feedback settings as the next revision; returns it, and True if recording was off. Raises NotFound, the
+    errors of `check_revision`, and Invalid for settings that do not fit the alias and its model.
+    """
+    check(session, owner, name, alias, settings)
+    current = repository.newest(session, owner, name, alias)
+    is_on = current is not None and current.settings is not None
+    if is_on or if_revision is not None:
+        check_revision(
+            f"the feedback settings of {name}@{alias}",
+            current if is_on else None,
+            if_revision,
+            must_be_new,
+        )
+    _add(session, owner, name, alias, current, settings, author)
+    describe(session, f"{alias}: decisions are recorded for {settings['days']} days")
+    return read(session, owner, name, alias), not is_on
+
+
+def remove(
+    session: Session,
+    owner: str,
+    name: str,
+    alias: str,
+    *,
+    author: str | None,
+    if_revision: int | None,
+) -> None:
+    """Stop to record the decisions of an alias. Those that are recorded are kept for the days of their settings."""
+    current = read(session, owner, name, alias)
+    check_revision(
+        f"the feedback settings of {name}@{alias}", current, if_revision, must_be_new=False
+    )
+    _add(session, owner, name, alias, current, None, author)
+    describe(session, f"{alias}: decisions are no longer recorded")
+
+
+def _add(
+    session: Session,
+    owner: str,
+    name: str,
+    alias: str,
+    current: AliasFeedback | None,
+    settings: StoredFeedback | None,
+    author: str | None,
+) -> None:
+    row = {
+        "owner": owner,
+        "name": name,
+        "alias": alias,
+        "revision": 1 if current is None else current.revision + 1,
+        "settings": settings,
+        "author": author,
+    }
+    if not repository.add_revision(session, row):
+        raise PreconditionFailed(
+            f"the feedback settings of {name}@{alias} were changed at the same time: read them again"
+        )
+
+
+def check(session: Session, owner: str, name: str, alias: str, settings: StoredFeedback) -> None:
+    """Raise NotFound if there is no such alias, and Invalid for settings that do not fit it."""
+    found = aliases.get_alias(session, owner, name, alias).alias
+    model = models.find(session, owner, found.model_id)
+    if (why := why_not_recorded(model)) is not None:
+        raise invalid(
+            "",
+            f"feedback needs a model with a positive and a negative class, but {_shown(model)} is another: {why}",
+            code="feedback_not_available",
+        )
+    refuse_all(list(_errors_of(settings, model)))
+    if settings["explore"] is not None and found.guarantee is None:
+        raise invalid(
+            "/explore",
+            f"explore needs an alias that flags rows, but {name}@{alias} has no guarantee",
+        )
+    if settings["shadow"] is not None:
+        _check_shadow(session, owner, settings, model)
+
+
+def _shown(model: Model) -> str:
+    return f"{model.name}:{model.version}"
+
+
+def _errors_of(settings: StoredFeedback, model: Model) -> Iterator[dict[str, Any]]:
+    """Yield the errors of settings that do not fit a model or each other."""
+    known = {feature["name"] for feature in model.features}
+    for place, feature in enumerate(settings["features"] or ()):
+        pointer = f"/features/{place}"
+        if feature not in known:
+            detail = f"{_shown(model)} has no feature {shown(feature)}"
+            yield {"pointer": pointer, "detail": detail, "code": "unknown_feature"}
+        elif feature in (settings["features"] or ())[:place]:
+            detail = f"features must name each feature once, got {shown(feature)} again"
+            yield {"pointer": pointer, "detail": detail}
+    horizon = settings["outcome"]["horizon_days"]
+    if settings["days"] < horizon:
+        detail = (
+            f"days must be at least outcome.horizon_days ({horizon:g}), or decisions would be deleted before their "
+            f"outcomes are final, got {settings['days']}"
+        )
+        yield {"pointer": "/days", "detail": detail}
+
+
+def _check_shadow(session: Session, owner: str, settings: StoredFeedback, model: Model) -> None:
+    """Raise NotFound and Invalid for a shadow model that cannot score the recorded features."""
+    shadow = models.find_named(
+        session, owner, settings["shadow"] or "", {"pointer": "/shadow"}
+    ).model
+    if shadow.id == model.id:
+        raise invalid(
+            "/shadow", f"shadow must be another model than that of the alias, {_shown(model)}"
+        )
+    if (why := why_not_recorded(shadow)) is not None:
+        raise invalid(
+            "/shadow", f"shadow must be a model with a positive and a negative class: {why}"
+        )
+    recorded = settings["features"]
+    types = {
+        each["name"]: each["type"]
+        for each in model.features
+        if recorded is None or each["name"] in recorded
+    }
+    for feature in shadow.features:
+        name = feature["name"]
+        if name not in types:
+            raise invalid(
+                "/shadow",
+                f"shadow can read only recorded features, but {_shown(shadow)} needs {shown(name)}",
+                code="unknown_feature",
+            )
+        if types[name] != feature["type"]:
+            raise invalid(
+                "/shadow",
+                f"{shown(name)} is {feature['type']} in {_shown(shadow)}, but is recorded as {types[name]}",
+            )
+
+
+def list_files(
+    session: Session,
+    owner: str,
+    name: str | None,
+    alias: str | None,
+    *,
+    limit: int,
+    after: str | None,
+) -> tuple[Page[DecisionSegment], dict[str, Blob]]:
+    """Return a page of the sealed files of decisions, oldest first, and the entries of their blobs."""
+    for parameter, value in (("name", name), ("alias", alias)):
+        if value is not None:
+            check_name(parameter, value)
+    page = repository.list_segments(session, owner, name, alias, limit=limit, after=after)
+    return page, catalogue.entries(session, [row.segment_key for row in page.data])
+
+
+def find_file(session: Session, owner: str, file_id: str) -> tuple[DecisionSegment, Blob]:
+    """Return a sealed file of decisions. Raises NotFound."""
+    found = None
+    if is_id(file_id, "seg"):
+        found = repository.find_segment(session, owner, file_id)
+    if found is None:
+        raise NotFound(f"there is no file of decisions {file_id[:100]!r}")
+    return found, catalogue.find(session, found.segment_key)
+
+
+@dataclass(frozen=True)
+class FoundDecision:
+    """A decision: its file, and the values of its columns by name."""
+
+    segment: DecisionSegment
+    values: dict[str, Any]
+
+    @property
+    def features(self) -> dict[str, Any]:
+        """The recorded features by name."""
+        return {
+            name.removeprefix(FEATURE): value
+            for name, value in self.values.items()
+            if name.startswith(FEATURE)
+        }
+
+
+def find_decision(
+    reading: Reading, blobs: BlobStore, owner: str, decision_id: str
+) -> FoundDecision:
+    """Return a decision. Reads the files of its time, up to an hour of them for a decision of a request with an
+    idempotency key. Raises NotFound, also for a decision that is not yet in a sealed file.
+    """
+    if is_id(decision_id, "dec"):
+        at = time_of(decision_id)
+        for segment, blob in reading(_files_at, owner, at):
+            try:
+                for batch in read_segments(blobs, [blob], ["decision_id"]):
+                    row = _row_of(batch, decision_id)
+                    if row is not None:
+                        return FoundDecision(segment, _values(blobs, blob, decision_id))
+            except BlobMissing:  # the file was deleted or rewritten since
+                continue
+    raise NotFound(
+        f"there is no decision {decision_id[:100]!r}. A decision can be read about a minute after its response"
+    )
+
+
+def _files_at(session: Session, owner: str, at: float) -> list[tuple[DecisionSegment, Blob]]:
+    """Return the files that may have a decision with this time in its id, the likely ones first."""
+    found = repository.segments_at(
+        session, owner, at - SLACK_SECONDS, at + REPEAT_SECONDS + SLACK_SECONDS
+    )
+    entries = catalogue.entries(session, [row.segment_key for row in found])
+    nearest = sorted(found, key=lambda row: max(row.first_at - at, at - row.last_at, 0.0))
+    return [(row, entries[row.segment_key]) for row in nearest if row.segment_key in entries]
+
+
+def _row_of(batch: pa.RecordBatch, decision_id: str) -> int | None:
+    import pyarrow.compute as pc
+
+    row = pc.index(batch.column("decision_id"), decision_id).as_py()
+    return None if row < 0 else int(row)
+
+
+def _values(blobs: BlobStore, blob: Blob, decision_id: str) -> dict[str, Any]:
+    """Return the values of a decision in a file that has it."""
+    import pyarrow.parquet as pq
+
+    names = pq.read_schema(blobs.fetch(blob)).names
+    for batch in read_segments(blobs, [blob], names):
+        if (row := _row_of(batch, decision_id)) is not None:
+            return {name: batch.column(name)[row].as_py() for name in names}
+    raise BlobMissing(blob.key)

@@ -1,0 +1,555 @@
+"""Decisions: the scorings of entities by an alias with feedback, with what outcomes need later to be interpreted.
+
+Scoring draws the rows to review and encodes the decisions. A `DecisionSink` stores them; scoring knows only this
+interface of it (`app.feedback.log` implements it).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Protocol, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, spell
+from app.models.service import AliasFeedback
+from app.platform.callers import Caller
+from app.platform.ids import id_at, new_id
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from app.models.calibrations import ServedCalibration
+    from app.scoring.features import FeatureIndex
+    from core.base.ranker import Floats, Ranker
+
+Flags = npt.NDArray[np.bool_]
+
+DECISION_ID, REVIEW = "decision_id", "review"
+"""Columns of a response: the id of the decision, and whether the row is to be reviewed."""
+FEATURE = "feature."
+"""Prefix of the columns of features, so that no feature has the name of another column."""
+PIECE_BYTES = 1 << 18
+"""Decisions are encoded in pieces of about this size."""
+REPEAT_SECONDS = 3600
+"""A repeated request has the same decision ids if it is of the same hour."""
+_ID_HASH_BYTES = 8
+_PREFIX = "dec"
+
+
+class SegmentFeature(NamedTuple):
+    """A recorded feature and its type (`app.ingest.values`)."""
+
+    name: str
+    type: str
+
+
+class DecisionStream(NamedTuple):
+    """What the decisions of one file have in common: the alias, and the recorded features of its model."""
+
+    owner: str
+    name: str
+    alias: str
+    features: tuple[SegmentFeature, ...]
+
+
+class DecisionSink(Protocol):
+    """Takes encoded decisions."""
+
+    def append(self, stream: DecisionStream, piece: Piece, *, wait: bool = False) -> None:
+        """Store a piece, or count its decisions as lost. Never raises. With `wait`, it may wait some seconds for space,
+        else it returns at once.
+        """
+
+
+class Piece(NamedTuple):
+    """Some encoded decisions, and their number."""
+
+    rows: int
+    content: bytes
+
+
+class DecisionBlock(msgspec.Struct, array_like=True, frozen=True):
+    """Decisions of one request, as they are encoded: what they have in common, and their columns. Numbers are
+    little-endian; flags are one byte each.
+    """
+
+    at: float
+    revision: int
+    alias_revision: int
+    model_id: str
+    threshold: float | None
+    caller: str | None
+    origin: str
+    request_id: str | None
+    decision_ids: list[str]
+    ids: list[str | None] | None
+    scores: bytes
+    probabilities: bytes | None
+    explored: bytes
+    propensities: bytes
+    keeps: bytes
+    features: list[bytes | list[str | None]]
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(DecisionBlock).decode
+
+
+class DecidingModel(Protocol):
+    """The parts of a loaded model that its decisions need."""
+
+    @property
+    def model_id(self) -> str:
+        """The id of the model."""
+
+    @property
+    def ranker(self) -> Ranker:
+        """The ranker, which has the categories of the features."""
+
+    @property
+    def features(self) -> FeatureIndex:
+        """The features in the order of a row."""
+
+    @property
+    def calibration(self) -> ServedCalibration | None:
+        """The calibration, which converts scores to probabilities; None if the model has none."""
+
+    @property
+    def flag_threshold(self) -> float | None:
+        """Scores of at least this are flagged. None: the alias has no guarantee."""
+
+
+class Decisions(NamedTuple):
+    """The ids of the decisions about rows, and which of the rows are to be reviewed."""
+
+    ids: list[str]
+    review: Flags
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns of the response by name."""
+        import pyarrow as pa
+
+        return {DECISION_ID: pa.array(self.ids, pa.string()), REVIEW: self.review}
+
+    def take(self, rows: npt.NDArray[np.intp]) -> Decisions:
+        """Return the decisions about some rows, in this order."""
+        return Decisions([self.ids[row] for row in rows], self.review[rows])
+
+    @staticmethod
+    def join(parts: Sequence[Decisions | None]) -> Decisions | None:
+        """Return the decisions about the rows of several blocks; None if they were not recorded."""
+        known = [part for part in parts if part is not None]
+        if not known:
+            return None
+        ids = [id_ for part in known for id_ in part.ids]
+        return Decisions(ids, np.concatenate([part.review for part in known]))
+
+
+class Drawn(NamedTuple):
+    """What was drawn for rows. `propensities` is the probability that the outcome is looked for, NaN if unknown;
+    `keeps` is the probability that the decision is recorded; `kept` are the decisions that are.
+    """
+
+    review: Flags
+    explored: Flags
+    propensities: npt.NDArray[np.float32]
+    keeps: npt.NDArray[np.float32]
+    kept: Flags
+
+
+def hash_ids(owner: str, ids: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """Return the hashes of ids of entities, of 64 bits. They are keyed by the owner, so that those of two owners cannot
+    be compared.
+    """
+    return _hash(blake2b(digest_size=_ID_HASH_BYTES, key=_key(owner)), ids)
+
+
+def hash_id(owner: str, id_: str) -> int:
+    """Return the hash of one id, as `hash_ids` does."""
+    return int(hash_ids(owner, [id_])[0])
+
+
+def _key(*words: str) -> bytes:
+    return blake2b("\0".join(words).encode(), digest_size=16).digest()
+
+
+def _hash(keyed: blake2b, texts: Iterable[str]) -> npt.NDArray[np.uint64]:
+    """Return the 64 bits of a keyed hash of each text."""
+    digests = bytearray()
+    for text in texts:
+        hashed = keyed.copy()
+        hashed.update(text.encode())
+        digests += hashed.digest()
+    return np.frombuffer(bytes(digests), "<u8").astype(np.uint64, copy=False)
+
+
+Period = Literal["day", "week", "month"]
+
+
+def period_of(at: float, period: Period) -> str:
+    """Return the name of the calendar period of a time in UTC, such as 2026-W05."""
+    moment = time.gmtime(at)
+    if period == "day":
+        return time.strftime("%Y-%m-%d", moment)
+    return time.strftime("%Y-%m" if period == "month" else "%G-W%V", moment)
+
+
+class Recorder:
+    """Draws and encodes the decisions of an alias with one version of its model; immutable."""
+
+    def __init__(
+        self,
+        owner: str,
+        feedback: AliasFeedback,
+        served: DecidingModel,
+        sink: DecisionSink,
+        types: Sequence[str] | None = None,
+    ) -> None:
+        """Prepare the features; a feature of the settings that this version does not have is not recorded. `types` are
+        those of the model's features, if those of `served` differ.
+        """
+        self.sink = sink
+        self._feedback, settings = feedback, feedback.settings
+        features, categories = served.features, served.ranker.categories_
+        wanted = features.names if settings["features"] is None else settings["features"]
+        known = set(wanted)
+        self._positions = [i for i, name in enumerate(features.names) if name in known]
+        types = features.types if types is None else types
+        self._words: list[Sequence[str] | None] = [
+            None if categories is None else categories[i] for i in self._positions
+        ]
+        self.stream = DecisionStream(
+            owner,
+            feedback.name,
+            feedback.alias,
+            tuple(
+                SegmentFeature(features.names[i], CATEGORICAL if words is not None else types[i])
+                for i, words in zip(self._positions, self._words, strict=True)
+            ),
+        )
+        alias = f"{feedback.name}@{feedback.alias}"
+        self._ids = blake2b(digest_size=10, key=_key(owner, alias, "ids"))
+        self._exploration = blake2b(digest_size=8, key=_key(owner, alias, "explore"))
+        self._sampling = blake2b(digest_size=8, key=_key(owner, alias, "keep"))
+        # Every row counts: ids, hashes and numbers of a decision take about 120 bytes.
+        self.rows_per_piece = max(1, PIECE_BYTES // (120 + 16 * len(self._positions)))
+
+    def decision_ids(
+        self, X: Floats, ids: Sequence[str | None] | None, at: float, key: str | None, start: int
+    ) -> list[str]:
+        """Return the ids of new decisions. With `key`, that of a request that the caller may repeat, the same row of a
+        repeated request has the same id. `start` is the number of the first row in its request.
+        """
+        if key is None:
+            return [new_id(_PREFIX) for _ in range(len(X))]
+        begin = at // REPEAT_SECONDS * REPEAT_SECONDS
+        made = []
+        for row, (values, id_) in enumerate(zip(X, ids or repeat(None), strict=False), start):
+            hashed = self._ids.copy()
+            hashed.update(f"{key}\0{row}\0{'' if id_ is None else id_}\0".encode())
+            hashed.update(np.ascontiguousarray(values).data)
+            made.append(id_at(_PREFIX, begin, hashed.digest()))
+        return made
+
+    def draw(
+        self,
+        flags: Flags | None,
+        decision_ids: Sequence[str],
+        ids: Sequence[str | None] | None,
+        at: float,
+    ) -> Drawn:
+        """Draw the rows to explore, and the decisions to record.
+
+        The same entity is explored in all or none of its decisions of one period. An explored row is always recorded:
+        its review costs more than its storage, and given that it is explored, its `keep` is 1.
+        """
+        n, settings = len(decision_ids), self._feedback.settings
+        flagged = np.zeros(n, np.bool_) if flags is None else flags
+        explored = np.zeros(n, np.bool_)
+        # Without exploration, nobody knows how likely the outcome of an unflagged row is to be looked for.
+        propensities = np.where(flagged, 1.0, np.nan).astype(np.float32)
+        review, explore = flagged, settings["explore"]
+        if explore is not None:
+            side = flagged if explore["of"] == "flagged" else ~flagged
+            rows = np.flatnonzero(side)
+            monitor = settings["monitor"]
+            period = period_of(at, "week" if monitor is None else monitor["period"])
+            names = (
+                decision_ids
+                if ids is None
+                else [a or b for a, b in zip(ids, decision_ids, strict=True)]
+            )
+            drawn = _hash(self._exploration, [f"{period}\0{names[row]}" for row in rows.tolist()])
+            explored[rows] = _below(drawn, explore["rate"])
+            propensities = np.where(side, explore["rate"], 1.0).astype(np.float32)
+            review = explored | ~side
+        keep = settings["keep"]
+        keeps, kept = np.ones(n, np.float32), np.ones(n, np.bool_)
+        if keep < 1:
+            kept = _below(_hash(self._sampling, decision_ids), keep) | explored
+            keeps = np.where(explored, 1.0, keep).astype(np.float32)
+        return Drawn(review, explored, propensities, keeps, kept)
+
+    def encode(
+        self,
+        served: DecidingModel,
+        X: Floats,
+        scores: Floats,
+        decision_ids: Sequence[str],
+        ids: Sequence[str | None] | None,
+        drawn: Drawn,
+        common: Common,
+    ) -> Iterator[Piece]:
+        """Yield the recorded decisions, encoded in pieces."""
+        found = served.calibration
+        probabilities = None if found is None else found.calibration.probability(scores)
+        rows = np.flatnonzero(drawn.kept)
+        for start in range(0, len(rows), self.rows_per_piece):
+            some = rows[start : start + self.rows_per_piece]
+            block = DecisionBlock(
+                common.at,
+                self._feedback.revision,
+                self._feedback.alias_revision,
+                served.model_id,
+                served.flag_threshold,
+                common.caller,
+                common.origin,
+                common.request_id,
+                [decision_ids[row] for row in some],
+                None if ids is None else [ids[row] for row in some],
+                scores[some].tobytes(),
+                None if probabilities is None else probabilities[some].tobytes(),
+                drawn.explored[some].tobytes(),
+                drawn.propensities[some].tobytes(),
+                drawn.keeps[some].tobytes(),
+                [
+                    _as_words(X[some, i], words) if words is not None else X[some, i].tobytes()
+                    for i, words in zip(self._positions, self._words, strict=True)
+                ],
+            )
+            yield Piece(len(some), _encode(block))
+
+
+class Common(NamedTuple):
+    """What the decisions of a request have in common."""
+
+    at: float
+    caller: str | None
+    origin: str
+    request_id: str | None
+
+
+def _below(hashes: npt.NDArray[np.uint64], rate: float) -> Flags:
+    """Return which hashes are among the smallest, of which there is this fraction."""
+    return hashes < np.uint64(min(rate * 2.0**64, 2**64 - 1)) if rate < 1 else hashes >= 0
+
+
+def _as_words(positions: Floats, words: Sequence[str]) -> list[str | None]:
+    """Return the categories at positions; None for a missing value or an unknown category."""
+    return [None if at != at else words[int(at)] for at in positions.tolist()]  # noqa: PLR0124  # NaN
+
+
+@dataclass(eq=False)
+class Recording:
+    """The decisions of one request. They reach the sink only by `commit`, so a request that fails records nothing.
+
+    `spool`: a file for the encoded decisions of a table that is too large for memory.
+    """
+
+    recorder: Recorder
+    common: Common
+    repeat_key: str | None = None
+    spool: BinaryIO | None = None
+
+    def __post_init__(self) -> None:
+        self._start = 0
+        self._pieces: list[Piece] = []
+
+    def add(
+        self, served: DecidingModel, X: Floats, scores: Floats, ids: Sequence[Any] | None
+    ) -> Decisions:
+        """Make decisions about the next rows of the request."""
+        named = None if ids is None else [_as_text(each) for each in ids]
+        at, recorder = self.common.at, self.recorder
+        decision_ids = recorder.decision_ids(X, named, at, self.repeat_key, self._start)
+        self._start += len(X)
+        flags = None if served.flag_threshold is None else scores >= served.flag_threshold
+        drawn = recorder.draw(flags, decision_ids, named, at)
+        pieces = recorder.encode(served, X, scores, decision_ids, named, drawn, self.common)
+        if self.spool is None:
+            self._pieces += pieces
+        else:
+            for count, content in pieces:
+                self.spool.write(b"%d %d\n" % (count, len(content)) + content)
+        return Decisions(decision_ids, drawn.review)
+
+    def commit(self) -> None:
+        """Hand the decisions to the sink. Those of a large table may wait for space."""
+        for piece in self._pieces:
+            self.recorder.sink.append(self.recorder.stream, piece)
+        self._pieces.clear()
+        if self.spool is not None:
+            self.spool.seek(0)
+            while head := self.spool.readline():
+                count, size = map(int, head.split())
+                piece = Piece(count, self.spool.read(size))
+                self.recorder.sink.append(self.recorder.stream, piece, wait=True)
+
+
+def recording_of(
+    recorder: Recorder, scope: Mapping[str, Any], caller: Caller, spool: BinaryIO | None = None
+) -> Recording:
+    """Return the recording of a request (given by its ASGI scope)."""
+    given = {
+        name: value.decode("latin-1")
+        for name, value in scope["headers"]
+        if name in (b"idempotency-key", b"x-request-id")
+    }
+    key = given.get(b"idempotency-key") or given.get(b"x-request-id")
+    common = Common(time.time(), caller.key_id, "score", scope["request_id"])
+    return Recording(recorder, common, key, spool)
+
+
+def _as_text(id_: object) -> str | None:
+    """Return an id as the text under which its outcome is found."""
+    return id_ if id_ is None or isinstance(id_, str) else spell(id_)  # type: ignore[arg-type]  # of JSON
+
+
+def schema_of(features: Iterable[SegmentFeature] = ()) -> pa.Schema:
+    """Return the columns of a segment of decisions with these features.
+
+    `propensity` is the probability that the outcome is looked for (1 for rows that are always reviewed, null if it is
+    unknown), and `keep` the probability that the decision was recorded. A decision without a calibrated model has no
+    `probability`; one without a guarantee has no `threshold` and no `flag`.
+    """
+    import pyarrow as pa
+
+    words = pa.dictionary(pa.int32(), pa.string())
+    columns = {
+        "decision_id": pa.string(),
+        "id": pa.string(),
+        "id_hash": pa.uint64(),
+        "at": pa.float64(),
+        "revision": pa.int32(),
+        "alias_revision": pa.int32(),
+        "model_id": words,
+        "score": pa.float64(),
+        "probability": pa.float64(),
+        "threshold": pa.float64(),
+        "flag": pa.bool_(),
+        "explored": pa.bool_(),
+        "propensity": pa.float32(),
+        "keep": pa.float32(),
+        "caller": words,
+        "origin": words,
+        "request_id": pa.string(),
+    }
+    null = {
+        "id",
+        "id_hash",
+        "probability",
+        "threshold",
+        "flag",
+        "propensity",
+        "caller",
+        "request_id",
+    }
+    types = {CATEGORICAL: words, BOOLEAN: pa.bool_(), DATETIME: pa.timestamp("us", tz="UTC")}
+    fields = [pa.field(name, kind, name in null) for name, kind in columns.items()]
+    fields += [pa.field(FEATURE + name, types.get(kind, pa.float64())) for name, kind in features]
+    return pa.schema(fields)
+
+
+def decode(
+    owner: str, features: Sequence[SegmentFeature], contents: Iterable[bytes]
+) -> pa.RecordBatch:
+    """Return encoded decisions as rows of a segment. Raises msgspec.DecodeError, or ValueError, if one is damaged."""
+    import pyarrow as pa
+
+    blocks, schema = [_decode(content) for content in contents], schema_of(features)
+    sizes = [len(block.decision_ids) for block in blocks]
+
+    def constant(name: str) -> pa.Array:
+        """Return a column of what the decisions of a block have in common."""
+        values = pa.array([getattr(block, name) for block in blocks])
+        return values.take(pa.array(np.repeat(np.arange(len(blocks)), sizes)))
+
+    def numbers(name: str, kind: str) -> npt.NDArray[Any]:
+        parts = [getattr(block, name) for block in blocks]
+        if None in parts:
+            absent = np.array([np.nan]).tobytes()
+            parts = [
+                absent * n if part is None else part for part, n in zip(parts, sizes, strict=True)
+            ]
+        return np.frombuffer(b"".join(parts), kind)
+
+    def texts(name: str) -> list[str | None]:
+        found: list[str | None] = []
+        for block, n in zip(blocks, sizes, strict=True):
+            found += getattr(block, name) or [None] * n
+        return found
+
+    scores, thresholds, ids = numbers("scores", "<f8"), constant("threshold"), texts("ids")
+    limits = thresholds.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    unflagged = np.array([block.threshold is None for block in blocks], np.bool_)
+    columns = [
+        pa.array(texts("decision_ids"), pa.string()),
+        pa.array(ids, pa.string()),
+        pa.array(
+            hash_ids(owner, [id_ or "" for id_ in ids]),
+            mask=np.array([id_ is None for id_ in ids], np.bool_),
+        ),
+        constant("at"),
+        constant("revision"),
+        constant("alias_revision"),
+        constant("model_id"),
+        pa.array(scores),
+        pa.array(numbers("probabilities", "<f8"), from_pandas=True),
+        thresholds,
+        pa.array(scores >= limits, mask=np.repeat(unflagged, sizes)),
+        pa.array(numbers("explored", "?")),
+        pa.array(numbers("propensities", "<f4"), from_pandas=True),
+        pa.array(numbers("keeps", "<f4")),
+        constant("caller"),
+        constant("origin"),
+        constant("request_id"),
+    ]
+    for feature, parts in zip(
+        features, zip(*(block.features for block in blocks), strict=True), strict=True
+    ):
+        columns.append(_as_column(feature.type, parts))
+    return pa.RecordBatch.from_arrays(
+        [_cast(column, field.type) for column, field in zip(columns, schema, strict=True)],
+        schema=schema,
+    )
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return column.cast(pa.string()).dictionary_encode()
+    return column if column.type == kind else column.cast(kind)
+
+
+def _as_column(kind: str, parts: Sequence[bytes | list[str | None]]) -> pa.Array:
+    """Return the values of a feature in several blocks, in the type of the feature."""
+    import pyarrow as pa
+
+    if kind == CATEGORICAL:
+        return pa.array(list(chain.from_iterable(parts)), pa.string())
+    found = np.frombuffer(b"".join(cast("Sequence[bytes]", parts)), "<f8")
+    absent = np.isnan(found)
+    if kind == BOOLEAN:
+        return pa.array(found == 1, mask=absent)
+    if kind == DATETIME:
+        micro = np.round(np.where(absent, 0.0, found) * 1e6)
+        return pa.array(micro.astype(np.int64), mask=absent).cast(pa.timestamp("us", tz="UTC"))
+    return pa.array(found, mask=absent)

@@ -1,0 +1,293 @@
+"""Scores of an alias with feedback: each has a decision, which is recorded with what was scored, in every format."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from app.scoring import large_tables
+from tests.app.feedback.recording import FEEDBACK, UNDER, point, record, recorded, segments
+from tests.app.live_service import Service
+from tests.app.score_formats import ARROW, CSV, FEATURES, NDJSON, PARQUET, answering, bodies, draw
+from tests.app.score_formats import headers as headers_of
+
+ROWS = draw(50, seed=1)
+BODIES = bodies(ROWS)
+SMALL = 1 << 14
+
+
+@pytest.fixture(scope="module")
+def shared(start: Callable[..., Service]) -> Service:
+    return start(max_body_bytes=SMALL, max_score_bytes=1 << 20, max_streamed_bytes=1 << 22)
+
+
+@pytest.fixture(scope="module")
+def model_id(shared: Service) -> Iterator[str]:
+    with answering(shared) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def client(shared: Service) -> httpx.Client:
+    return shared.client(shared.key())
+
+
+@pytest.fixture(autouse=True)
+def before(shared: Service, client: httpx.Client, model_id: str) -> int:
+    """Switch recording on, with all features and a guarantee; return the number of segments."""
+    point(client, model_id, guarantee={"flagged": 0.3})
+    record(client)
+    return len(segments(shared))
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as it is recorded."""
+    since = row["since"]
+    at = None if since is None else datetime.fromisoformat(since).replace(tzinfo=UTC)
+    return {f"feature.{name}": row[name] for name in FEATURES} | {"feature.since": at}
+
+
+def read_answer(answer: httpx.Response, accept: str) -> list[dict[str, Any]]:
+    """Return the rows of an answer in one of the formats."""
+    if accept == NDJSON:
+        return [json.loads(line) for line in answer.text.splitlines()]
+    table: pa.Table
+    if accept == CSV:
+        table = pa_csv.read_csv(io.BytesIO(answer.content))
+    elif accept == ARROW:
+        table = pa.ipc.open_stream(answer.content).read_all()
+    else:
+        table = pq.read_table(io.BytesIO(answer.content))
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
+def test_one_row_has_a_decision_that_is_recorded_with_its_features(
+    shared: Service, client: httpx.Client, before: int, model_id: str
+) -> None:
+    query = {"age": "41.5", "plan": "x", "member": "true", "since": "2024-02-15T12:30:00"}
+    answer = client.get(f"{UNDER}/score", params={"id": "cid", "cid": "c1", "balance": "", **query})
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    assert "ETag" not in answer.headers
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert body["id"] == "c1"
+    assert body["review"] == body["flag"]
+    (found,) = recorded(shared, before)
+    assert found["decision_id"] == body["decision_id"]
+    assert found["id"] == "c1"
+    assert found["score"] == body["score"]
+    assert found["probability"] == body["probability"]
+    assert found["flag"] == body["flag"] == (body["score"] >= found["threshold"])
+    assert found["model_id"] == model_id == body["model_id"]
+    assert found["request_id"] == answer.headers["X-Request-ID"]
+    assert (found["explored"], found["keep"], found["origin"]) == (False, 1.0, "score")
+    expected = {"age": 41.5, "balance": None, "plan": "x", "member": True}
+    assert {name: found[f"feature.{name}"] for name in expected} == expected
+    assert found["feature.since"] == datetime(2024, 2, 15, 12, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("path", ["score", "rank"])
+@pytest.mark.parametrize("accept", [CSV, NDJSON, ARROW, PARQUET])
+def test_tables_have_decisions_in_every_format(
+    shared: Service, client: httpx.Client, before: int, accept: str, path: str
+) -> None:
+    for content_type, encoding, body in BODIES.values():
+        headers = headers_of(content_type, encoding, Accept=accept)
+        answer = client.post(f"{UNDER}/{path}", content=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        rows = read_answer(answer, accept)
+        found = {row["decision_id"]: row for row in recorded(shared, before)}
+        before += 1
+        assert len(found) == len(rows) == len(ROWS)
+        scored = ROWS if path == "score" else [ROWS[row["index"]] for row in rows]
+        for row, sent in zip(rows, scored, strict=True):
+            kept = found[row["decision_id"]]
+            assert kept["score"] == pytest.approx(row["score"])
+            assert kept["flag"] == row["review"]
+            assert plain(sent) == {name: kept[name] for name in plain(sent)}
+
+
+def test_json_rows_have_decisions_and_ids(
+    shared: Service, client: httpx.Client, before: int
+) -> None:
+    rows = [{name: row[name] for name in FEATURES} | {"cid": k} for k, row in enumerate(ROWS)]
+    answer = client.post(f"{UNDER}/score", params={"id": "cid"}, json={"rows": rows})
+    assert answer.status_code == 200, answer.text
+    body, found = answer.json(), recorded(shared, before)
+    assert body["decision_ids"] == [row["decision_id"] for row in found]
+    assert body["reviews"] == body["flags"] == [row["flag"] for row in found]
+    assert [row["id"] for row in found] == [str(k) for k in range(len(ROWS))]
+    assert len({row["id_hash"] for row in found}) == len(ROWS)
+    top = client.post(f"{UNDER}/rank", params={"id": "cid", "top": 3}, json={"rows": rows}).json()
+    again = {row["decision_id"]: row["id"] for row in recorded(shared, before + 1)}
+    assert len(again) == len(ROWS)  # the rows that are not returned were scored, too
+    assert [again[id_] for id_ in top["decision_ids"]] == [str(id_) for id_ in top["ids"]]
+
+
+def test_large_tables_are_recorded_block_by_block(
+    shared: Service, client: httpx.Client, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(large_tables, "BLOCK_ROWS", 37)
+    rows = draw(1000, seed=2)
+    content_type, _, body = bodies(rows)["csv"]
+    assert len(body) > SMALL
+    answer = client.post(
+        f"{UNDER}/score", content=body, headers=headers_of(content_type, Accept=NDJSON)
+    )
+    assert answer.status_code == 200, answer.text
+    made = [json.loads(line)["decision_id"] for line in answer.text.splitlines()]
+    assert made == [row["decision_id"] for row in recorded(shared, before)]
+    assert len(set(made)) == 1000
+
+
+def test_a_request_with_an_error_records_nothing(
+    shared: Service, client: httpx.Client, before: int
+) -> None:
+    good = bodies(draw(1000, seed=2))["csv"][2]
+    for body in (BODIES["csv"][2] + b"what;1;x;true;\r\n", good + b"what;1;x;true;\r\n"):
+        answer = client.post(f"{UNDER}/score", content=body, headers=headers_of(CSV))
+        assert answer.status_code == 422
+    assert client.get(f"{UNDER}/score", params={"age": "what"}).status_code == 422
+    assert recorded(shared, before) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (f"{UNDER}/invocations", {"dataframe_records": [{n: ROWS[0][n] for n in FEATURES}]}),
+        (f"{UNDER}:predict", {"instances": [{n: r[n] for n in FEATURES} for r in ROWS[:3]]}),
+    ],
+)
+def test_other_protocols_are_recorded(
+    shared: Service, client: httpx.Client, before: int, path: str, body: dict[str, Any]
+) -> None:
+    answer = client.post(path, json=body)
+    assert answer.status_code == 200, answer.text
+    found = recorded(shared, before)
+    assert [row["score"] for row in found] == answer.json()["predictions"]
+    assert answer.json()["decision_ids"] == [row["decision_id"] for row in found]
+
+
+def test_open_inference_is_recorded(shared: Service, client: httpx.Client, before: int) -> None:
+    inputs = [
+        {"name": "age", "shape": [2, 1], "datatype": "FP64", "data": [0.5, 1.5]},
+        {"name": "balance", "shape": [2, 1], "datatype": "FP64", "data": [0.5, 1.5]},
+        {"name": "plan", "shape": [2, 1], "datatype": "BYTES", "data": ["x", "a,b"]},
+        {"name": "member", "shape": [2, 1], "datatype": "BOOL", "data": [True, False]},
+        {"name": "since", "shape": [2, 1], "datatype": "BYTES", "data": ["2024-02-15"] * 2},
+    ]
+    answer = client.post("/oip/v2/models/churn@live/infer", json={"inputs": inputs})
+    assert answer.status_code == 200, answer.text
+    outputs = {each["name"]: each["data"] for each in answer.json()["outputs"]}
+    found = recorded(shared, before)
+    assert [row["score"] for row in found] == outputs["score"]
+    assert [row["decision_id"] for row in found] == outputs["decision_id"]
+    assert [row["flag"] for row in found] == outputs["review"]
+
+
+def test_only_scores_of_the_alias_are_decisions(
+    shared: Service, client: httpx.Client, before: int, model_id: str
+) -> None:
+    rows = {"rows": [{name: ROWS[0][name] for name in FEATURES}]}
+    for ref in (model_id, "churn", "churn:1"):
+        body = client.post(f"/v1/models/{ref}/score", json=rows).json()
+        assert "decision_ids" not in body
+    assert client.post(f"{UNDER}/explain", json=rows).status_code == 200
+    assert recorded(shared, before) == []
+    now = client.get(FEEDBACK).headers["ETag"]
+    assert client.delete(FEEDBACK, headers={"If-Match": now}).status_code == 204
+    assert "decision_ids" not in client.post(f"{UNDER}/score", json=rows).json()
+    assert recorded(shared, before) == []
+
+
+def test_a_repeated_request_has_the_same_decisions_and_is_recorded_once(
+    shared: Service, client: httpx.Client, before: int
+) -> None:
+    rows = {"rows": [{name: row[name] for name in FEATURES} for row in ROWS[:2]] * 2}
+    made = []
+    for header in ("Idempotency-Key", "X-Request-ID"):
+        headers = {header: f"the same {header}".replace(" ", "-")}
+        for _ in range(2):
+            body = client.post(f"{UNDER}/score", json=rows, headers=headers).json()
+            made.append(body["decision_ids"])
+    assert made[0] == made[1] != made[2] == made[3]
+    assert len(set(made[0])) == 4  # equal rows of one request are two decisions
+    assert [row["decision_id"] for row in recorded(shared, before)] == made[0] + made[2]
+    without = [client.post(f"{UNDER}/score", json=rows).json()["decision_ids"] for _ in range(2)]
+    assert len(set(without[0] + without[1])) == 8
+
+
+def test_explored_rows_are_reviewed_and_are_the_same_within_a_period(
+    shared: Service, client: httpx.Client, before: int
+) -> None:
+    record(client, explore={"of": "unflagged", "rate": 0.5}, keep=0.25, features=["age"])
+    many = draw(400, seed=3)
+    rows = {
+        "rows": [
+            {name: row[name] for name in FEATURES} | {"cid": f"c{k}"}
+            for k, row in enumerate(many[:100])
+        ]
+    }
+    first = client.post(f"{UNDER}/score", params={"id": "cid"}, json=rows).json()
+    again = client.post(f"{UNDER}/score", params={"id": "cid"}, json=rows).json()
+    assert first["reviews"] == again["reviews"]
+    explored = [r and not f for r, f in zip(first["reviews"], first["flags"], strict=True)]
+    assert 0.25 < sum(explored) / first["flags"].count(False) < 0.75
+    assert all(r for r, f in zip(first["reviews"], first["flags"], strict=True) if f)
+    found = recorded(shared, before)
+    kept = {row["decision_id"] for row in found}
+    # Explored rows are always recorded, and of the others about a quarter.
+    assert {id_ for id_, e in zip(first["decision_ids"], explored, strict=True) if e} <= kept
+    others = [row for row in found if not row["explored"]]
+    assert 0.1 < len(others) / (200 - 2 * sum(explored)) < 0.4
+    for row in found:
+        assert row["keep"] == (1.0 if row["explored"] else 0.25)
+        assert row["propensity"] == (1.0 if row["flag"] else 0.5)
+        assert [name for name in row if name.startswith("feature.")] == ["feature.age"]
+
+
+def test_lenders_explore_among_the_flagged(
+    shared: Service, client: httpx.Client, before: int
+) -> None:
+    record(client, explore={"of": "flagged", "rate": 0.5})
+    rows = {"rows": [{name: row[name] for name in FEATURES} for row in draw(100, seed=4)]}
+    body = client.post(f"{UNDER}/score", json=rows).json()
+    found = recorded(shared, before)
+    for row, review in zip(found, body["reviews"], strict=True):
+        assert review == (row["explored"] or not row["flag"])
+        assert row["propensity"] == (0.5 if row["flag"] else 1.0)
+        assert not row["explored"] or row["flag"]
+    assert any(row["explored"] for row in found)
+    assert not all(row["explored"] for row in found if row["flag"])
+
+
+def test_without_exploration_the_propensity_of_unflagged_rows_is_unknown(
+    shared: Service, client: httpx.Client, before: int
+) -> None:
+    rows = {"rows": [{name: row[name] for name in FEATURES} for row in ROWS]}
+    client.post(f"{UNDER}/score", json=rows)
+    found = recorded(shared, before)
+    assert {(row["flag"], row["propensity"]) for row in found} == {(True, 1.0), (False, None)}
+
+
+def test_an_alias_without_a_guarantee_has_no_flags(
+    shared: Service, client: httpx.Client, before: int, model_id: str
+) -> None:
+    point(client, model_id, guarantee=None)
+    answer = client.post(
+        f"{UNDER}/score", json={"rows": [{n: ROWS[0][n] for n in FEATURES}]}
+    ).json()
+    assert "flags" not in answer
+    assert answer["reviews"] == [False]
+    (found,) = recorded(shared, before)
+    assert found["flag"] is found["threshold"] is found["propensity"] is None
