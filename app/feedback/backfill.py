@@ -19,6 +19,7 @@ from app.datasets.description import Format, find_dialect
 from app.datasets.service import StoredUpload
 from app.datasets.tasks import BoundedBytes, limits
 from app.feedback import file_repository as repository
+from app.feedback import repository as settings_repository
 from app.feedback.backfill_rows import (
     BACKFILL,
     DAY_SECONDS,
@@ -129,7 +130,7 @@ def find_alias(session: Session, owner: str, ref: str) -> BackfillSpec:
         raise Invalid(detail, errors=[{"parameter": "model", "detail": detail}])
     name, alias = match.groups()
     found = aliases.get_alias(session, owner, name, alias).alias
-    row = repository.newest_settings(session, owner, name, alias)
+    row = settings_repository.newest(session, owner, name, alias)
     if row is None or row.settings is None:
         detail = f"{ref} does not record decisions: store feedback settings for it first"
         raise Conflict(
@@ -240,8 +241,8 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     upload = repository.find_upload(session, claim.owner, claim.job_id)
     if upload is None:
         raise _gone(claim.job_id)
-    earlier = repository.segments_between(
-        session, claim.owner, spec["name"], spec["alias"], origin=BACKFILL
+    earlier = repository.segments_of_origin(
+        session, claim.owner, spec["name"], spec["alias"], BACKFILL
     )
     return {
         **_reading(spec, claim.owner, repository.now(session)),
@@ -259,7 +260,8 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 def _gone(job_id: str) -> Conflict:
     return Conflict(
-        f"the rows of {job_id} were deleted when the job ended: send them again", code="upload_deleted"
+        f"the rows of {job_id} were deleted when the job ended: send them again",
+        code="upload_deleted",
     )
 
 

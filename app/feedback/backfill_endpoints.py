@@ -168,9 +168,7 @@ def _check(context: Context, owner: str, table: Received[BackfillRequest]) -> Js
             f"a table to check can have at most {settings.max_body_bytes} bytes "
             f"(RANKWRIGHT_MAX_BODY_BYTES), got {size}"
         )
-    payload = context.db.reading(
-        backfill.check, settings, owner, table.description, table.format
-    )
+    payload = context.db.reading(backfill.check, settings, owner, table.description, table.format)
     workdir = context.blobs.staging_dir()
     try:
         small = bounded(

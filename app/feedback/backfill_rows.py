@@ -207,7 +207,9 @@ class DecisionReader:
                 for name in absent
             ]
         used = {*places.values(), *self._ignore}
-        unknown = [] if self._lenient or ALL in self._ignore else [n for n in names if n not in used]
+        unknown = (
+            [] if self._lenient or ALL in self._ignore else [n for n in names if n not in used]
+        )
         errors += [
             _error(
                 name,
@@ -243,7 +245,9 @@ class DecisionReader:
                 if texts is not None:
                     has_id |= texts.is_valid().to_numpy(zero_copy_only=False)
             detail = "a row must have an id or a decision_id"
-            rows.report(errors, "id" if "id" in places else "decision_id", ~has_id, lambda row: detail)
+            rows.report(
+                errors, "id" if "id" in places else "decision_id", ~has_id, lambda row: detail
+            )
         threshold = reading.numbers("threshold")
         probability = reading.numbers("probability", least=0.0, most=1.0)
         propensity = reading.numbers("propensity", above=0.0, most=1.0)
@@ -320,7 +324,9 @@ class DecisionReader:
         reading.report(
             AT,
             at < recorded.earliest,
-            lambda row: f"at must be within the last {days} days, for which {alias} keeps decisions (`days`)",
+            lambda row: (
+                f"at must be within the last {days} days, for which {alias} keeps decisions (`days`)"
+            ),
         )
         return at
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import delete, insert, select
 
 from app.platform.sql import Session, db_now
-from app.platform.tables import AliasFeedback, DecisionSegment, DecisionUpload, Model
+from app.platform.tables import DecisionSegment, DecisionUpload
 
 
 def now(session: Session) -> float:
@@ -15,46 +15,17 @@ def now(session: Session) -> float:
     return session.execute(select(db_now())).scalar_one()
 
 
-def newest_settings(session: Session, owner: str, name: str, alias: str) -> AliasFeedback | None:
-    """Return the newest revision of the feedback settings of an alias; None if it never had any."""
-    statement = (
-        select(AliasFeedback)
-        .where(
-            AliasFeedback.readable_by(owner),
-            AliasFeedback.name == name,
-            AliasFeedback.alias == alias,
-        )
-        .order_by(AliasFeedback.revision.desc())
-        .limit(1)
-    )
-    return session.scalars(statement).one_or_none()
-
-
-def segments_between(
-    session: Session,
-    owner: str,
-    name: str,
-    alias: str,
-    *,
-    since: float | None = None,
-    until: float | None = None,
-    origin: str | None = None,
+def segments_of_origin(
+    session: Session, owner: str, name: str, alias: str, origin: str
 ) -> Sequence[DecisionSegment]:
-    """Return the segments of an alias that may have decisions from `since` until before `until`, oldest first."""
+    """Return the segments of an alias with this origin, oldest first."""
     statement = select(DecisionSegment).where(
         DecisionSegment.readable_by(owner),
         DecisionSegment.name == name,
         DecisionSegment.alias == alias,
+        DecisionSegment.origin == origin,
     )
-    if since is not None:
-        statement = statement.where(DecisionSegment.last_at >= since)
-    if until is not None:
-        statement = statement.where(DecisionSegment.first_at < until)
-    if origin is not None:
-        statement = statement.where(DecisionSegment.origin == origin)
-    return session.scalars(
-        statement.order_by(DecisionSegment.first_at, DecisionSegment.id)
-    ).all()
+    return session.scalars(statement.order_by(DecisionSegment.first_at, DecisionSegment.id)).all()
 
 
 def add_segments(session: Session, rows: Sequence[DecisionSegment]) -> None:
@@ -66,12 +37,6 @@ def add_segments(session: Session, rows: Sequence[DecisionSegment]) -> None:
             if column.key != "sealed_at"
         }
         session.execute(insert(DecisionSegment).values(sealed_at=db_now(), **columns))
-
-
-def models_of(session: Session, owner: str, ids: Collection[str]) -> Sequence[Model]:
-    """Return the owner's models with these ids, also those in the trash."""
-    statement = select(Model).where(Model.belongs_to(owner), Model.id.in_(ids))
-    return session.scalars(statement).all()
 
 
 def add_upload(session: Session, row: DecisionUpload) -> None:
