@@ -33,6 +33,7 @@ Waudby-Smith & Ramdas, "Estimating means of bounded random variables by betting"
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
