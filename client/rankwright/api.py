@@ -3564,6 +3564,27 @@ def read_scorecard(ref: str, /, **fields: Unpack[ReadScorecard]) -> ApiRequest[t
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard", record_of(types.Scorecard), {**fields})
 
+def read_shadow(name: str, alias: str, /) -> ApiRequest[types.AliasShadow]:
+    """Compare an alias with its shadow model.
+
+    Return how the shadow model would have ranked the same decisions, period by period, and which decisions it would
+    have flagged instead. The limits hold however often you look.
+
+    Outcomes are those that the decisions of the alias have led to. Where they come from reviews of flagged decisions,
+    those that only the shadow model flags have an outcome only if they were explored. To promote the shadow model, move
+    the alias to it.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/shadow", record_of(types.AliasShadow))
+
 def read_structure(ref: str, /) -> ApiRequest[Any]:
     """Read the structure.
 
