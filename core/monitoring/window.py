@@ -558,7 +558,6 @@ class _Paths:
         return most
 
 
-@lru_cache(maxsize=64)
 def _draws(number: int) -> FloatArray:
     """Return the standard normal draws of the validation (0) or of a look (from 1), shape (N_PATHS,)."""
     return np.random.default_rng((_SEED, number)).standard_normal(N_PATHS)
