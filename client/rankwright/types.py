@@ -1477,6 +1477,14 @@ class DecisionFile(Record):
     sha256: str
     """SHA-256 of the file."""
 
+class DecisionTableCheck(Record):
+    """The decisions can be stored. Nothing was stored."""
+
+    valid: bool
+    """Always true. An invalid request returns an error instead."""
+    rows: int
+    """Number of rows."""
+
 class DeletedAlias(Record):
     """A deleted alias, as it was. `revision` and `memo` are those of the deletion, `updated_at` is its
     time.
@@ -2668,9 +2676,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'train', 'importance', 'monitor']
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor']
     """`ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`,
-    `train`, `importance`, `monitor`.
+    `backfill`, `train`, `importance`, `monitor`.
     """
     name: str
     """Name of the resource that the job creates."""
@@ -4575,6 +4583,14 @@ class Ranking(Record):
     """
     no_probability: str | None = None
     """Why there is no probability. Present only if one was requested and the model has no calibration."""
+    decision_ids: list[str] | None = None
+    """Id of the decision about each row, to which its outcome refers. Absent if the decisions of the alias
+    are not recorded.
+    """
+    reviews: list[bool] | None = None
+    """Whether to review each row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
 
 class RateGuarantee(Record):
     """The guarantee of a threshold for future rows from the same population."""
@@ -5019,6 +5035,14 @@ class Score(Record):
     """True if the score reaches the threshold with which the model meets the alias's guarantee. Absent if
     `ref` is not an alias with a guarantee.
     """
+    decision_id: str | None = None
+    """Id of the decision, to which its outcome refers. Absent if the decisions of the alias are not
+    recorded.
+    """
+    review: bool | None = None
+    """Whether to review the row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
@@ -5240,6 +5264,14 @@ class Scores(Record):
     flags: list[bool] | None = None
     """For each row, true if the score reaches the threshold with which the model meets the alias's
     guarantee. Absent if `ref` is not an alias with a guarantee.
+    """
+    decision_ids: list[str] | None = None
+    """Id of the decision about each row, to which its outcome refers. Absent if the decisions of the alias
+    are not recorded.
+    """
+    reviews: list[bool] | None = None
+    """Whether to review each row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
     """
     approximate: bool | None = None
     """True if `fprs` and `tprs` come from the out-of-fold scores of a cross-validated model. Absent
