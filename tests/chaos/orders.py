@@ -12,6 +12,7 @@ from app.platform.failpoints import POINTS
 from tests.chaos import inside
 
 _WRITERS = ("api", "worker")
+_DISPATCHERS = ("dispatcher", "worker")  # `serve` has the dispatcher in its worker
 PASSED_BY: dict[str, tuple[str, ...]] = {
     "accept": ("api",),
     "accepted": ("api",),
@@ -25,10 +26,7 @@ PASSED_BY: dict[str, tuple[str, ...]] = {
     "fan_out": ("worker",),
     "join": ("worker",),
     "finished": ("worker",),
-    "reap": ("dispatcher",),
-    "take": ("dispatcher",),
-    "reaped": ("dispatcher",),
-    "sweep": ("dispatcher",),
+    **dict.fromkeys(("reap", "take", "reaped", "sweep"), _DISPATCHERS),
     **dict.fromkeys(("connect", "host", "ask", "answer", "release"), ()),
 }
 """The processes that pass each failpoint. No deployment has a Dask cluster: tests/workers/test_cluster_deaths.py."""
