@@ -12,7 +12,7 @@ from app.platform.failpoints import POINTS
 from tests.chaos import inside
 
 _WRITERS = ("api", "worker")
-_DISPATCHERS = ("dispatcher", "worker")  # `serve` has the dispatcher in its worker
+_DISPATCHERS = ("worker", "dispatcher")  # `serve` has the dispatcher in its worker
 PASSED_BY: dict[str, tuple[str, ...]] = {
     "accept": ("api",),
     "accepted": ("api",),
