@@ -27,10 +27,11 @@ PASSED_BY: dict[str, tuple[str, ...]] = {
     "join": ("worker",),
     "finished": ("worker",),
     **dict.fromkeys(("reap", "take", "reaped", "sweep"), _DISPATCHERS),
-    **dict.fromkeys(("connect", "host", "ask", "answer", "release", "rewrite", "rewritten"), ()),
+    **dict.fromkeys(("connect", "host", "ask", "answer", "release"), ()),
+    **dict.fromkeys(("seal", "segment", "sealed", "rewrite", "rewritten"), ()),
 }
 """The processes that pass each failpoint. No deployment has a Dask cluster (tests/workers/test_cluster_deaths.py) or
-decisions to erase (tests/app/feedback/test_upkeep.py).
+records decisions (tests/app/feedback/test_log.py, test_upkeep.py).
 """
 
 SEAMS = tuple(point for point, roles in PASSED_BY.items() if roles)
