@@ -19,7 +19,10 @@ from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
+from app.feedback import backfill_endpoints as backfill
 from app.feedback import endpoints as feedback
+from app.feedback import erasure_endpoints as erasures
+from app.feedback import monitor_endpoints as monitors
 from app.feedback import outcome_endpoints as outcomes
 from app.feedback.known import KnownRows
 from app.feedback.log import FOLDER, DecisionLog
@@ -162,7 +165,11 @@ def create_app(settings: Settings) -> Service:
         reports.datasets_router,
         scores.router,
         batch_scores.router,
+        backfill.router,
         outcomes.router,
+        monitors.router,
+        monitors.aliases_router,
+        erasures.router,
         inference.router,
         inference.invocations_router,
         trash.router,

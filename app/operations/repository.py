@@ -35,12 +35,14 @@ from app.platform.tables import (
     Dataset,
     DatasetName,
     DatasetStatus,
+    Erasure,
     Job,
     JobEvent,
     JobState,
     Model,
     ModelAlias,
     ModelAliasHistory,
+    OutcomeSegment,
     PrunedJobs,
     Upload,
     UploadRow,
@@ -276,6 +278,16 @@ def find_datasets(
 def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bool:
     """Return True if this dataset satisfies the conditions now."""
     return session.scalar(select(exists().where(Dataset.id == dataset_id, *conditions))) or False
+
+
+def owners_of_outcomes(session: Session) -> Sequence[str]:
+    """Return the owners who have outcomes."""
+    return session.scalars(select(OutcomeSegment.owner).distinct()).all()
+
+
+def owners_to_erase(session: Session) -> Sequence[str]:
+    """Return the owners who have open requests to erase an entity."""
+    return session.scalars(select(Erasure.owner).where(Erasure.done_at.is_(None)).distinct()).all()
 
 
 class BlobColumn(NamedTuple):

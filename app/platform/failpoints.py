@@ -39,6 +39,8 @@ POINTS = {
     "take": "a lost lease is taken, and not committed",
     "reaped": "a lost lease is taken, and nobody knows yet",
     "sweep": "blobs that no row names are marked as deleted, and not removed",
+    "rewrite": "a file of decisions or outcomes is written anew, and no row names it",
+    "rewritten": "a row names the new file of decisions or outcomes, and the old file is not deleted",
     "connect": "a Dask cluster has answered, and no worker is asked",
     "host": "a Dask worker is to hold shards, and has no host of them",
     "ask": "a question goes to the hosts of shards",

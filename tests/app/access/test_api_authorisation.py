@@ -55,6 +55,8 @@ IMPERSONAL = {
     ("POST", "/v1/uploads"),
     ("POST", "/v1/outcomes"),
     ("POST", "/v1/outcomes/validate"),
+    ("POST", "/v1/erasures"),
+    ("POST", "/v1/erasures/validate"),
     ("POST", "/v1/keys"),
     ("POST", "/v1/keys/validate"),
 }
@@ -125,6 +127,7 @@ def requests_of(
         ("POST", "/v1/outcomes"): {
             "json": {"rows": [{"id": "c1", "label": True, "event_at": "2026-01-02"}]}
         },
+        ("POST", "/v1/erasures"): {"json": {"id": "c1"}},
         ("POST", "/v1/keys"): {"json": {"name": "new", "scopes": ["read"]}},
         ("POST", "/v1/keys/{key_id}/rotate"): {"json": {"grace_seconds": 3600}},
     }
@@ -216,6 +219,7 @@ class World:
             "comparison_id": owner.post("/v1/comparisons", **comparison).json()["id"],
         }
         self.ids["upload_id"] = owner.post("/v1/uploads", json={"label": "b"}).json()["id"]
+        self.ids["erasure_id"] = owner.post("/v1/erasures", json={"id": "c1"}).json()["id"]
         self.ids["number"] = "1"
         self.ids["decision_id"] = decided["decision_id"]
         self.ids["file_id"] = file_of(service)

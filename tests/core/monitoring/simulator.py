@@ -99,5 +99,6 @@ DESIGNS = {
     "volumes": Design(rows=1000, volume_in=uneven),
     "small validation": Design(validation=2000),
     "partial": Design(metric="pauc:0,0.1"),
+    "narrow": Design(metric="pauc:0,0.05", rows=1100, prevalence=0.05),
 }
-"""The seven designs of the AUC, and one of the partial AUC."""
+"""Seven designs of the AUC, and two of the partial AUC."""

@@ -1,0 +1,260 @@
+"""Cohorts: decisions by the period in which they were made, and what is known of them by now.
+
+Decisions are grouped by their own time, never by the arrival of outcomes: outcomes that arrive early may differ from
+those that arrive late. A cohort is mature when its declared horizon has passed. Versions of the model and thresholds
+within a period are separate parts, because a metric of their mixture belongs to none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from app.feedback.joining import DAY_SECONDS, DecisionsOfAlias, Joined
+from core.monitoring.incidence import ArrivalPoint, outcome_incidence
+
+Period = Literal["day", "week", "month"]
+Floats = npt.NDArray[np.float64]
+Numbers = npt.NDArray[np.int64]
+
+COLUMNS = ("keep", "threshold", "flag", "explored")
+"""Columns that the cohort table reads besides those of the join."""
+ARRIVAL_POINTS = 12
+"""Times at which the arrival of outcomes is estimated: fractions of the horizon."""
+MAX_ARRIVAL_DECISIONS = 2_000_000
+"""Most decisions from which the arrival is estimated; of more, every second, third, … one is taken."""
+_MONDAY = 4
+"""The day of the first Monday after 1970-01-01."""
+
+
+@dataclass
+class Counts:
+    """Numbers of decisions of a cohort, or of a part of it."""
+
+    decisions: int = 0
+    estimated: float = 0.0
+    """Number of decisions that were made, from the fraction of them that is recorded."""
+    mature: int = 0
+    """Decisions whose horizon has passed."""
+    with_outcome: int = 0
+    """Decisions with a known label."""
+    positives: int = 0
+    negatives: int = 0
+    """Negative decisions, `silent` ones included."""
+    silent: int = 0
+    """Mature decisions without an outcome that count as negative by the declared rule."""
+    withdrawn: int = 0
+    """Decisions whose outcome was withdrawn."""
+    unrecognised: int = 0
+    """Decisions whose label is not a value of the model's label column."""
+    pending: int = 0
+    """Decisions without an outcome whose horizon has not passed."""
+    missing: int = 0
+    """Mature decisions without an outcome, if silence means nothing."""
+    corrections: int = 0
+    """Earlier outcomes that a later one corrects."""
+    flagged: int = 0
+    """Decisions at or above their threshold."""
+    explored: int = 0
+    """Decisions marked for review at random."""
+
+    def add(self, other: Counts) -> None:
+        """Add the numbers of other decisions."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+@dataclass
+class Part:
+    """The decisions of a cohort by one model with one threshold; None: without a threshold."""
+
+    model_id: str
+    threshold: float | None
+    counts: Counts = field(default_factory=Counts)
+
+
+@dataclass
+class Cohort:
+    """The decisions of a period, from `start` to before `end`.
+
+    `is_mature`: the horizon of its last moment has passed. `lost` are decisions that were made and not recorded, by the
+    period in which their file begins.
+    """
+
+    start: float
+    end: float
+    is_mature: bool
+    lost: int
+    counts: Counts
+    parts: list[Part]
+    arrival: list[ArrivalPoint] = field(default_factory=list)
+
+
+@dataclass
+class CohortTable:
+    """Cohorts in the order of time, their total, and how outcomes arrive."""
+
+    cohorts: list[Cohort]
+    total: Counts
+    arrival: list[ArrivalPoint]
+
+
+def start_of(at: Floats, period: Period) -> Numbers:
+    """Return the first day of the period of each time, as days since 1970-01-01 in UTC. Weeks begin on Monday."""
+    days = np.floor(at / DAY_SECONDS).astype(np.int64)
+    if period == "week":
+        return days - (days - _MONDAY) % 7
+    if period == "month":
+        return days.astype("M8[D]").astype("M8[M]").astype("M8[D]").astype(np.int64)
+    return days
+
+
+def end_of(start: int, period: Period) -> int:
+    """Return the first day after a period that begins on this day."""
+    if period == "day":
+        return start + 1
+    if period == "week":
+        return start + 7
+    first = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=start)
+    following = (first.replace(day=1) + timedelta(days=32)).replace(day=1)
+    return start + (following - first).days
+
+
+def tabulate(
+    decisions: DecisionsOfAlias,
+    joined: Iterable[Joined],
+    period: Period,
+    horizon_days: float,
+) -> CohortTable:
+    """Return the cohort table of decisions with their outcomes, as `join` yields them with `COLUMNS`."""
+    parts: dict[int, dict[tuple[str, float | None], Part]] = {}
+    waits: dict[int, list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int8]]]] = {}
+    step = -(-max(1, decisions.rows) // MAX_ARRIVAL_DECISIONS)
+    for each in joined:
+        if each.batch.num_rows:
+            _add(parts, each, period)
+            _add_waits(waits, each, period, decisions.until, step)
+    lost: dict[int, int] = {}
+    for segment in decisions.segments:
+        if segment.lost:
+            start = int(start_of(np.array([segment.first_at]), period)[0])
+            lost[start] = lost.get(start, 0) + segment.lost
+    horizon = horizon_days * DAY_SECONDS
+    times = horizon * np.arange(1, ARRIVAL_POINTS + 1) / ARRIVAL_POINTS
+    cohorts = []
+    total = Counts()
+    for start in sorted(parts.keys() | lost.keys()):
+        counts = Counts()
+        mine = sorted(
+            parts.get(start, {}).values(),
+            key=lambda part: (part.model_id, part.threshold is not None, part.threshold or 0.0),
+        )
+        for part in mine:
+            counts.add(part.counts)
+        total.add(counts)
+        end = end_of(start, period) * DAY_SECONDS
+        cohorts.append(
+            Cohort(
+                start=start * DAY_SECONDS,
+                end=end,
+                is_mature=end + horizon <= decisions.until,
+                lost=lost.get(start, 0),
+                counts=counts,
+                parts=mine,
+                arrival=_arrival(waits.get(start, []), times),
+            )
+        )
+    return CohortTable(
+        cohorts, total, _arrival([w for each in waits.values() for w in each], times)
+    )
+
+
+def _add(
+    parts: dict[int, dict[tuple[str, float | None], Part]], joined: Joined, period: Period
+) -> None:
+    """Add a batch to the parts of its periods."""
+    batch, found = joined.batch, joined.labelled
+    starts, at_start = np.unique(
+        start_of(batch.column("at").to_numpy(), period), return_inverse=True
+    )
+    models = batch.column("model_id")
+    models = models if hasattr(models, "dictionary") else models.dictionary_encode()
+    names = models.dictionary.to_pylist()
+    threshold = batch.column("threshold").to_numpy(zero_copy_only=False).astype(np.float64)
+    levels, at_level = np.unique(threshold, return_inverse=True)  # NaN: without a threshold
+    codes = models.indices.to_numpy().astype(np.int64)
+    key = (at_start * len(names) + codes) * len(levels) + at_level
+    used, group = np.unique(key, return_inverse=True)
+    mature, silent, label = joined.mature, joined.silent, found.label
+    keep = batch.column("keep").to_numpy(zero_copy_only=False).astype(np.float64)
+    unstated = ~found.stated
+    columns = {
+        "estimated": 1.0 / keep,
+        "mature": mature,
+        "with_outcome": (label >= 0) & ~silent,
+        "positives": label == 1,
+        "negatives": label == 0,
+        "silent": silent,
+        "withdrawn": found.stated & (label < 0) & ~found.unrecognised,
+        "unrecognised": found.unrecognised,
+        "pending": unstated & ~mature,
+        "missing": unstated & mature & ~silent,
+        "corrections": found.corrections,
+        "flagged": batch.column("flag").fill_null(False).to_numpy(zero_copy_only=False),
+        "explored": batch.column("explored").fill_null(False).to_numpy(zero_copy_only=False),
+    }
+    sums = {
+        name: np.bincount(group, np.asarray(values, np.float64), len(used))
+        for name, values in columns.items()
+    }
+    sizes = np.bincount(group, minlength=len(used))
+    for i, code in enumerate(used.tolist()):
+        rest, level = divmod(code, len(levels))
+        start, model = divmod(rest, len(names))
+        value = levels[level].item()
+        at = None if np.isnan(value) else value
+        of_start = parts.setdefault(int(starts[start]), {})
+        part = of_start.setdefault((names[model], at), Part(names[model], at))
+        numbers = {name: int(values[i]) for name, values in sums.items() if name != "estimated"}
+        part.counts.add(
+            Counts(decisions=int(sizes[i]), estimated=float(sums["estimated"][i]), **numbers)
+        )
+
+
+def _add_waits(
+    waits: dict[int, list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int8]]]],
+    joined: Joined,
+    period: Period,
+    as_of: float,
+    step: int,
+) -> None:
+    """Add how long the decisions of a batch have waited for their outcome, and which it is.
+
+    Silence is no arrival: a silent decision waits.
+    """
+    at = joined.batch.column("at").to_numpy()[::step]
+    kind = np.where(joined.silent, np.int8(-1), joined.labelled.label)[::step]
+    known = joined.labelled.known_at[::step]
+    waited = np.where(kind >= 0, known, as_of) - at
+    waited = np.maximum(waited, 0.0).astype(np.float32)
+    starts = start_of(at, period)
+    for start in np.unique(starts).tolist():
+        mine = starts == start
+        waits.setdefault(start, []).append((waited[mine], kind[mine]))
+
+
+def _arrival(
+    waits: list[tuple[npt.NDArray[np.float32], npt.NDArray[np.int8]]], times: Floats
+) -> list[ArrivalPoint]:
+    if not waits:
+        return []
+    return outcome_incidence(
+        np.concatenate([waited for waited, _ in waits]),
+        np.concatenate([kind for _, kind in waits]),
+        times,
+    )

@@ -1,0 +1,179 @@
+"""The budget of false alarms: α is divided among the families of tests of an alias, and renewed by stated rules.
+
+With α = .05 for a year, the probability that any test of the alias raises a false alarm within a year is at most .05
+(Bonferroni, weighted: Genovese, Roeder & Wasserman 2006). Each family has a share, and the alarm names its family:
+
+| family | what it tests | share |
+|---|---|---|
+| ranking | AUC or partial AUC, by the window monitor | .02 |
+| calibration | probabilities, by betting | .01 |
+| guarantee | guaranteed rates, by betting | .01 |
+| unlabelled | distribution of scores and features, before outcomes are known | .01 |
+
+Shares scale with the declared α. A family that is not tested leaves its share to the others in proportion, if that is
+declared before the first look. Several tests of a family divide its share equally.
+
+**Terms.** α belongs to a *term*: one version, one reference, at most one year. What ends a term, or part of it:
+
+| event | new term with the full α | windows and bets begin anew | reference |
+|---|---|---|---|
+| a year has passed | yes | yes | stays |
+| the alias points at another version | yes | yes | that version's validation |
+| an alarm is acknowledged with "renew" | yes | yes | the periods since the change |
+| an alarm is acknowledged with "keep" | no | yes, with the part of α that belongs to later periods | stays |
+
+So a false alarm has at most probability α in each term. Who renews k times within a year has up to k + 1 times α false
+alarms in it; who keeps the reference, α plus at most α² from the rest of the term. An alarm of one family leaves the
+terms of the others as they are.
+
+References
+----------
+Genovese, Roeder & Wasserman, "False discovery control with p-value weighting", Biometrika 93 (2006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from core.errors import InvalidParameter
+from core.monitoring.measuring import check_alpha, check_plan
+
+Family = Literal["ranking", "calibration", "guarantee", "unlabelled"]
+Event = Literal["year", "version", "renew", "keep"]
+
+SHARES: Mapping[Family, float] = {
+    "ranking": 0.4,
+    "calibration": 0.2,
+    "guarantee": 0.2,
+    "unlabelled": 0.2,
+}
+"""The part of α of each family."""
+
+
+def allot(alpha: float, tests: Mapping[Family, int] | None = None) -> dict[Family, float]:
+    """Divide the probability of a false alarm among the tests of an alias.
+
+    Parameters
+    ----------
+    alpha : float in (0, 0.5)
+        Probability of any false alarm in a term.
+    tests : mapping of str to int, optional
+        Number of tests in each family that is tested: "ranking", "calibration", "guarantee", "unlabelled". Default: one
+        in each.
+
+    Returns
+    -------
+    dict of str to float
+        α of each single test, by family. Times the numbers of tests they sum to `alpha`.
+
+    Raises
+    ------
+    InvalidParameter
+        `alpha` is out of range, a family is unknown, or a number of tests is negative or all are 0.
+
+    Examples
+    --------
+    >>> from core.monitoring import allot
+    >>> {family: round(each, 4) for family, each in allot(0.05).items()}
+    {'ranking': 0.02, 'calibration': 0.01, 'guarantee': 0.01, 'unlabelled': 0.01}
+    >>> {family: round(each, 4) for family, each in allot(0.05, {"ranking": 1, "unlabelled": 10}).items()}
+    {'ranking': 0.0333, 'unlabelled': 0.0017}
+    """
+    check_alpha(alpha)
+    numbers = dict.fromkeys(SHARES, 1) if tests is None else dict(tests)
+    for family, number in numbers.items():
+        if family not in SHARES:
+            raise InvalidParameter(
+                f"tests must be of the families {', '.join(SHARES)}, got {str(family)[:100]!r}"
+            )
+        if isinstance(number, bool) or not isinstance(number, int) or number < 0:
+            raise InvalidParameter(f"tests of {family} must be a whole number >= 0, got {number!r}")
+    tested = {family: number for family, number in numbers.items() if number}
+    if not tested:
+        raise InvalidParameter("tests must have at least one test, got none")
+    total = sum(SHARES[family] for family in tested)
+    return {family: alpha * SHARES[family] / total / number for family, number in tested.items()}
+
+
+@dataclass(frozen=True)
+class Renewal:
+    """What an event does to the term of a family of tests.
+
+    Attributes
+    ----------
+    new_term : bool
+        Whether a new term begins after the period of the event, with the full α and all planned periods. If not, the
+        term goes on.
+    since : int
+        `since` of the monitors: in a new term 0, otherwise the period of the event.
+    alpha : float
+        Probability of a false alarm from here to the end of the term.
+    reference : {"validation", "version", "periods"}
+        What later periods are compared with: the validation as before, that of the new version, or the periods that
+        raised the alarm.
+
+    Examples
+    --------
+    >>> from core.monitoring import renewal
+    >>> renewal("year", planned=52, period=52, alpha=0.02).new_term
+    True
+    """
+
+    new_term: bool
+    since: int
+    alpha: float
+    reference: Literal["validation", "version", "periods"]
+
+
+def renewal(event: Event, *, planned: int, period: int, alpha: float) -> Renewal:
+    """State how α renews after an acknowledged alarm, a change of the version, or a year.
+
+    Parameters
+    ----------
+    event : {"year", "version", "renew", "keep"}
+        What happened; "renew" and "keep" are acknowledgements of an alarm, by the reference from then on.
+    planned : int
+        Number of periods of the term.
+    period : int
+        The last period before the event, from 0 to `planned`.
+    alpha : float in (0, 0.5)
+        Probability of a false alarm of the test in a whole term.
+
+    Returns
+    -------
+    Renewal
+        The term from then on.
+
+    Raises
+    ------
+    InvalidParameter
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from core.monitoring import renewal
+    >>> renewal("keep", planned=52, period=26, alpha=0.02)
+    Renewal(new_term=False, since=26, alpha=0.01, reference='validation')
+    >>> renewal("renew", planned=52, period=13, alpha=0.02)
+    Renewal(new_term=True, since=0, alpha=0.02, reference='periods')
+    """
+    events: Sequence[str] = get_args(Event)
+    if event not in events:
+        raise InvalidParameter(
+            f"event must be one of {', '.join(events)}, got {str(event)[:100]!r}"
+        )
+    check_alpha(alpha)
+    check_plan(planned, 0)
+    if isinstance(period, bool) or not isinstance(period, int) or not 0 <= period <= planned:
+        raise InvalidParameter(
+            f"period must be a whole number from 0 to planned ({planned}), got {period!r}"
+        )
+    if event == "keep" and period < planned:
+        return Renewal(False, period, alpha * (planned - period) / planned, "validation")
+    reference: dict[str, Literal["validation", "version", "periods"]] = {
+        "version": "version",
+        "renew": "periods",
+    }
+    return Renewal(True, 0, alpha, reference.get(event, "validation"))

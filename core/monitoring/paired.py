@@ -1,0 +1,466 @@
+"""Challenger in shadow: two models on the same rows, compared after every period without an inflated error.
+
+In each period both models score the same rows. With D_i the difference of a metric in look i (challenger less
+champion), V_i its variance from the paired influences (errors that both have in common cancel), and the weights w_i the
+metric's effective trials,
+
+    D = Σ w_i D_i / W,   W = Σ w_i,   Q = Σ w_i² V_i,
+
+and with probability 1 − α for all looks at once, as the rows per look grow, D is within
+
+    √((Q + ρ²) log((Q + ρ²) / (α² ρ²))) / W
+
+of the mean difference so far: Robbins's normal mixture, as an asymptotic confidence sequence (Waudby-Smith, Arbour,
+Sinha, Kennedy & Ramdas 2024, theorem 2.2). One may look at any time and stop as soon as a model is better, or as both
+are equally good up to the tolerance. ρ sets where the sequence is narrowest: where its half-width is the tolerance, by
+the variance of the first look.
+
+**Assumptions.** Rows of different looks are independent. The difference is that of the rows with outcomes: if outcomes
+are reviewed where the champion flags, rows that only the challenger flags have some only if they were explored; pass
+the weights 1 / propensity then.
+
+References
+----------
+Robbins, "Statistical methods related to the law of the iterated logarithm", Annals of Mathematical Statistics 41
+(1970).
+Waudby-Smith, Arbour, Sinha, Kennedy & Ramdas, "Time-uniform central limit theory and asymptotic confidence sequences",
+Annals of Statistics 52 (2024).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import lambertw
+
+from core.errors import InvalidParameter
+from core.metrics.functionals.base import METRICS, Metric
+from core.metrics.groups import EvaluatedRows, check_rows, finite_vector, inner
+from core.metrics.measuring import estimate_metrics
+from core.monitoring.measuring import check_alpha, check_booleans, column, rows_by_look
+
+_MOST = 1e15  # further rows: more is "never"
+
+
+@dataclass(frozen=True)
+class PairedLook:
+    """The comparison of two models after some look.
+
+    Attributes
+    ----------
+    period : int
+        Last period of the look, from 1.
+    rows, positives : int
+        Rows so far, and positives among them.
+    difference, low, high : float
+        The metric of the challenger less that of the champion, over all rows so far, with limits that hold for all
+        looks at once.
+    winner : {"challenger", "champion"} or None
+        The better model, once the limits exclude 0 at this look or an earlier one.
+    equivalent : bool
+        Whether the limits are within the tolerance, at this look or an earlier one.
+    further_rows : int or None
+        Rows with outcomes that are still needed until the limits are as near as the tolerance; 0 once there is a winner
+        or the models are equivalent. None if they are out of reach.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.monitoring import compare_by_period
+    >>> y = np.repeat([0, 1], [900, 100])
+    >>> compare_by_period(y, y, y, np.ones(1000))[0].difference
+    0.0
+    """
+
+    period: int
+    rows: int
+    positives: int
+    difference: float
+    low: float
+    high: float
+    winner: Literal["challenger", "champion"] | None
+    equivalent: bool
+    further_rows: int | None
+
+
+def compare_by_period(
+    y: ArrayLike,
+    champion: ArrayLike,
+    challenger: ArrayLike,
+    period: ArrayLike,
+    metric: str | Metric = "auc",
+    *,
+    tolerance: float = 0.01,
+    alpha: float = 0.05,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> list[PairedLook]:
+    """Compare two models on the same rows after each period; the limits hold however often one looks.
+
+    Periods with fewer than 50 positives or negatives are merged with the next.
+
+    Parameters
+    ----------
+    y : array_like of bool, shape (n_samples,)
+        Whether the row is positive.
+    champion, challenger : array_like of float, shape (n_samples,)
+        Finite scores of both models.
+    period : array_like of int, shape (n_samples,)
+        Number of the period in which the row was scored, from 1.
+    metric : str or Metric
+        Such as "auc", "pauc:0,0.05" or "precision@1%".
+    tolerance : float > 0
+        Difference that does not matter.
+    alpha : float in (0, 1)
+        Probability that any of the limits is wrong, and so of a false winner.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights, such as 1 / propensity.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together.
+
+    Returns
+    -------
+    list of PairedLook
+        One per look, in the order of time. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, or a value is not finite.
+    InvalidParameter
+        A parameter is out of range, or a period is not in 1 to 400.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.monitoring import compare_by_period
+    >>> rng = np.random.default_rng(0)
+    >>> y, noise = rng.random(20_000) < 0.1, rng.normal(size=(2, 20_000))
+    >>> scores = [y + noise[0], 1.3 * y + 0.8 * noise[0] + 0.6 * noise[1]]
+    >>> looks = compare_by_period(y, *scores, np.repeat(np.arange(1, 11), 2000))
+    >>> looks[-1].winner, round(looks[-1].difference, 2)
+    ('challenger', 0.06)
+    """
+    check_alpha(alpha)
+    if not 0.0 < tolerance < math.inf:
+        raise InvalidParameter(f"tolerance must be positive and finite, got {tolerance}")
+    chosen = METRICS.find(metric) if isinstance(metric, str) else metric
+    looks = rows_by_look(
+        y,
+        {"champion": champion, "challenger": challenger},
+        period,
+        sample_weight=sample_weight,
+        group=group,
+    )
+    measured = [_measured(rows, chosen, last) for _, last, rows in looks]
+    return compare_measurements(measured, tolerance=tolerance, alpha=alpha)
+
+
+@dataclass(frozen=True)
+class PairedMeasurement:
+    """The difference of two models on the rows of one look, to be stored instead of its rows.
+
+    Attributes
+    ----------
+    last : int
+        Last period of the look.
+    difference : float
+        The metric of the challenger less that of the champion.
+    variance : float >= 0
+        Sampling variance of the difference.
+    trials : float > 0
+        The metric's effective trials, its weight.
+    rows, positives : int
+        Rows of the look, and positives among them.
+
+    Examples
+    --------
+    >>> from core.monitoring import measure_pair
+    >>> measure_pair([1, 0, 1, 0], [4, 3, 2, 1], [4, 2, 3, 1], last=1).difference
+    0.25
+    """
+
+    last: int
+    difference: float
+    variance: float
+    trials: float
+    rows: int
+    positives: int
+
+
+def measure_pair(
+    y: ArrayLike,
+    champion: ArrayLike,
+    challenger: ArrayLike,
+    metric: str | Metric = "auc",
+    *,
+    last: int,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> PairedMeasurement:
+    """Measure the difference of two models on the rows of one look.
+
+    Parameters
+    ----------
+    y : array_like of bool, shape (n_samples,)
+        Whether the row is positive.
+    champion, challenger : array_like of float, shape (n_samples,)
+        Finite scores of both models.
+    metric : str or Metric
+        Such as "auc".
+    last : int
+        Last period of the look.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together.
+
+    Returns
+    -------
+    PairedMeasurement
+        The difference with its variance. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty.
+
+    Examples
+    --------
+    >>> from core.monitoring import measure_pair
+    >>> measure_pair([1, 0, 1, 0], [4, 3, 2, 1], [4, 3, 2, 1], last=1).variance
+    0.0
+    """
+    chosen = METRICS.find(metric) if isinstance(metric, str) else metric
+    rows = check_rows(y, {"champion": champion, "challenger": challenger}, sample_weight, group)
+    return _measured(rows, chosen, last)
+
+
+def _measured(rows: EvaluatedRows, chosen: Metric, last: int) -> PairedMeasurement:
+    """Return the difference of the challenger, which is the second of the scores."""
+    estimates, (masses, _) = estimate_metrics(rows, [chosen])
+    difference = float(estimates.values[1, 0] - estimates.values[0, 0])
+    trials = chosen.trials(masses)
+    if estimates.influence is None:
+        variance = 1.0 / trials  # the greatest that a difference of proportions has
+    else:
+        parts = estimates.influence[1, 0] - estimates.influence[0, 0]
+        variance = inner(parts, parts)
+    positives = int(np.count_nonzero(rows.positive))
+    return PairedMeasurement(last, difference, variance, trials, rows.positive.size, positives)
+
+
+def compare_measurements(
+    looks: Sequence[PairedMeasurement], *, tolerance: float = 0.01, alpha: float = 0.05
+) -> list[PairedLook]:
+    """Compare two models by the differences of their looks; see `compare_by_period`.
+
+    Parameters
+    ----------
+    looks : sequence of PairedMeasurement
+        In the order of time.
+    tolerance : float > 0
+        Difference that does not matter.
+    alpha : float in (0, 1)
+        Probability that any of the limits is wrong.
+
+    Returns
+    -------
+    list of PairedLook
+        One per look.
+
+    Raises
+    ------
+    InvalidParameter
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from core.monitoring import compare_measurements
+    >>> compare_measurements([])
+    []
+    """
+    check_alpha(alpha)
+    if not 0.0 < tolerance < math.inf:
+        raise InvalidParameter(f"tolerance must be positive and finite, got {tolerance}")
+    sequence: _Sequence | None = None
+    found: list[PairedLook] = []
+    rows = positives = 0
+    for each in looks:
+        if sequence is None:
+            sequence = _Sequence.of(each.trials * each.variance, each.trials, tolerance, alpha)
+        sequence.add(each.trials, each.difference, each.variance)
+        rows, positives = rows + each.rows, positives + each.positives
+        before = found[-1] if found else None
+        found.append(_look(sequence, each.last, rows, positives, before))
+    return found
+
+
+@dataclass
+class _Sequence:
+    """The sums of a confidence sequence so far."""
+
+    rho2: float
+    alpha: float
+    tolerance: float
+    weight: float = 0.0
+    total: float = 0.0
+    spread: float = 0.0
+
+    @classmethod
+    def of(cls, unit: float, trials: float, tolerance: float, alpha: float) -> _Sequence:
+        """Return a sequence that is narrowest where its half-width is the tolerance.
+
+        `unit` is the variance of a difference of one trial, by the first look. Any ρ is valid, so it may be rough.
+        """
+        unit = max(unit, trials * (tolerance / 10.0) ** 2)
+        # Q / ρ² at which the sequence is narrowest (Waudby-Smith et al. 2024, appendix).
+        ratio = float(-lambertw(-(alpha**2) / math.e, k=-1).real) - 1.0
+        square = (1.0 + 1.0 / ratio) * math.log((1.0 + ratio) / alpha**2)
+        return cls((unit / tolerance) ** 2 * square / ratio, alpha, tolerance)
+
+    def add(self, trials: float, difference: float, variance: float) -> None:
+        self.weight += trials
+        self.total += trials * difference
+        self.spread += trials**2 * variance
+
+    def half_width(self, factor: float = 1.0) -> float:
+        """Return the half-width, now or with so many times as many rows of the same kind."""
+        q = self.spread * factor + self.rho2
+        return math.sqrt(q * math.log(q / (self.alpha**2 * self.rho2))) / (self.weight * factor)
+
+    def factor_needed(self) -> float | None:
+        """Return how many times as many rows make the half-width the tolerance; None if out of reach."""
+        low = high = 0.0  # logarithms
+        while self.half_width(math.exp(high)) > self.tolerance:
+            low, high = high, high + 1.0
+            if high > math.log(_MOST):
+                return None
+        for _ in range(50):
+            middle = (low + high) / 2.0
+            if self.half_width(math.exp(middle)) > self.tolerance:
+                low = middle
+            else:
+                high = middle
+        return math.exp(high)
+
+
+def _look(
+    sequence: _Sequence, period: int, rows: int, positives: int, before: PairedLook | None
+) -> PairedLook:
+    difference, half = sequence.total / sequence.weight, sequence.half_width()
+    low, high = difference - half, difference + half
+    winner = before.winner if before else None
+    if winner is None and (low > 0.0 or high < 0.0):
+        winner = "challenger" if low > 0.0 else "champion"
+    within = -sequence.tolerance < low and high < sequence.tolerance
+    equivalent = within or (before is not None and before.equivalent)
+    further: int | None = 0
+    if winner is None and not equivalent:
+        factor = sequence.factor_needed()
+        further = None if factor is None else math.ceil(rows * (factor - 1.0))
+    return PairedLook(period, rows, positives, difference, low, high, winner, equivalent, further)
+
+
+@dataclass(frozen=True)
+class SwapCell:
+    """The rows that two models flag in the same way.
+
+    Attributes
+    ----------
+    rows : int
+        All rows.
+    known : int
+        Rows whose outcome is known.
+    positives : int
+        Positive rows among these.
+
+    Examples
+    --------
+    >>> from core.monitoring import swap_set
+    >>> swap_set([1, 0], [1, 1], [1, 0], [1, 0]).challenger_only
+    SwapCell(rows=1, known=0, positives=0)
+    """
+
+    rows: int
+    known: int
+    positives: int
+
+
+@dataclass(frozen=True)
+class SwapSet:
+    """Which rows a change of models would newly flag, and no longer flag.
+
+    Attributes
+    ----------
+    both, champion_only, challenger_only, neither : SwapCell
+        Rows that both models flag, one of them, or none.
+
+    Examples
+    --------
+    >>> from core.monitoring import swap_set
+    >>> swap_set([1, 1, 0], [1, 0, 1], [1, 0, 1], [1, 1, 1]).both.positives
+    1
+    """
+
+    both: SwapCell
+    champion_only: SwapCell
+    challenger_only: SwapCell
+    neither: SwapCell
+
+
+def swap_set(
+    champion_flag: ArrayLike, challenger_flag: ArrayLike, positive: ArrayLike, known: ArrayLike
+) -> SwapSet:
+    """Count the rows on which two models agree and differ, with their outcomes.
+
+    If only rows that the champion flags are reviewed, outcomes of the rows that only the challenger flags are missing
+    or a selection: compare rates only among explored rows.
+
+    Parameters
+    ----------
+    champion_flag, challenger_flag : array_like of bool, shape (n_samples,)
+        Whether each model flags the row.
+    positive : array_like of bool, shape (n_samples,)
+        Whether the outcome is positive; anything where it is not known.
+    known : array_like of bool, shape (n_samples,)
+        Whether the outcome is known.
+
+    Returns
+    -------
+    SwapSet
+        The counts.
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, or a value is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> from core.monitoring import swap_set
+    >>> found = swap_set([1, 1, 0, 0], [1, 0, 1, 0], positive=[1, 0, 1, 0], known=[1, 1, 1, 0])
+    >>> found.challenger_only
+    SwapCell(rows=1, known=1, positives=1)
+    """
+    first = finite_vector("champion_flag", champion_flag)
+    old = check_booleans("champion_flag", first)
+    new, y, seen = (
+        check_booleans(name, column(name, values, "champion_flag", old.size))
+        for name, values in (
+            ("challenger_flag", challenger_flag),
+            ("positive", positive),
+            ("known", known),
+        )
+    )
+
+    def cell(rows: NDArray[np.bool_]) -> SwapCell:
+        counts = (np.count_nonzero(each) for each in (rows, rows & seen, rows & seen & y))
+        return SwapCell(*(int(count) for count in counts))
+
+    return SwapSet(cell(old & new), cell(old & ~new), cell(~old & new), cell(~old & ~new))

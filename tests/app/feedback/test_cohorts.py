@@ -1,0 +1,272 @@
+"""The cohort table: every decision is counted once in each period, and maturity goes by the time of the decision."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from app.feedback import cohorts
+from app.feedback.cohorts import end_of, start_of, tabulate
+from app.feedback.joining import DAY_SECONDS, find_decisions, join
+from app.feedback.outcomes import Outcomes
+from app.feedback.segments import hash_ids, schema_of, write_segment
+from app.platform import catalogue
+from app.platform.documents import OutcomeRule
+from app.platform.ids import new_id
+from app.platform.sql import db_now
+from app.platform.tables import DecisionSegment, OutcomeSegment
+from tests.app.live_service import OWNER, STRANGER, Service
+
+MONDAY = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
+RULE: OutcomeRule = {
+    "horizon_days": 30.0,
+    "silence": None,
+    "attribute": "last_before_event",
+}
+
+
+def day(number: float) -> float:
+    return MONDAY + number * DAY_SECONDS
+
+
+def record(
+    service: Service,
+    rows: list[dict[str, Any]],
+    lost: int = 0,
+    alias: str = "live",
+    owner: str = OWNER,
+) -> None:
+    """Store a segment of decisions, with defaults."""
+    usual = {
+        "revision": 1,
+        "alias_revision": 1,
+        "model_id": "mdl_1",
+        "score": 0.5,
+        "explored": False,
+        "propensity": 1.0,
+        "keep": 1.0,
+        "origin": "score",
+    }
+    schema = schema_of()
+    whole = [
+        usual
+        | {"decision_id": new_id("dec"), "id_hash": int(hash_ids(owner, [row["id"]])[0])}
+        | row
+        for row in rows
+    ]
+    arrays = []
+    for each in schema:
+        values = [row.get(each.name) for row in whole]
+        coded = pa.types.is_dictionary(each.type)
+        arrays.append(
+            pa.array(values, each.type.value_type).cast(each.type)
+            if coded
+            else pa.array(values, each.type)
+        )
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    blob = write_segment(service.blobs, [batch], schema)
+    times = [row["at"] for row in rows]
+    with service.context.db.write() as session:
+        catalogue.add(session, [blob])
+        session.add(
+            DecisionSegment(
+                id=new_id("seg"),
+                owner=owner,
+                name="churn",
+                alias=alias,
+                log_id=new_id("log"),
+                first_sequence=0,
+                last_sequence=len(rows) + lost - 1,
+                origin="score",
+                first_at=min(times),
+                last_at=max(times),
+                rows=len(rows),
+                lost=lost,
+                segment_key=blob.key,
+                segment_bytes=blob.bytes,
+                sealed_at=db_now(),
+            )
+        )
+
+
+def outcome(service: Service, owner: str = OWNER, **values: Any) -> None:
+    row = {
+        "decision_id": None,
+        "label": "1",
+        "source": None,
+        "weight": None,
+        "amount": None,
+    } | values
+    outcomes = Outcomes(**{name: [value] for name, value in row.items()})
+    with service.context.db.write() as session:
+        session.add(
+            OutcomeSegment(
+                id=new_id("out"),
+                owner=owner,
+                rows=1,
+                first_known_at=row["known_at"],
+                last_known_at=row["known_at"],
+                segment_key=None,
+                segment_bytes=None,
+                content=outcomes.as_json(),
+                received_at=db_now(),
+            )
+        )
+
+
+def table(
+    service: Service, as_of: float, period: cohorts.Period = "week", **rule: Any
+) -> cohorts.CohortTable:
+    db = service.context.db
+    found = db.reading(find_decisions, OWNER, "churn", "live", since=0.0, until=as_of)
+    own: Any = {**RULE, **rule}
+    joined = join(db.reading, service.blobs, OWNER, found, own, cohorts.COLUMNS)
+    return tabulate(found, joined, period, own["horizon_days"])
+
+
+def numbers(counts: cohorts.Counts) -> dict[str, float]:
+    return {name: value for name, value in vars(counts).items() if value}
+
+
+def test_cohorts_by_week(service: Service) -> None:
+    record(
+        service,
+        [
+            {"id": "a", "at": day(0), "threshold": 0.4, "flag": True},
+            {"id": "b", "at": day(1), "threshold": 0.6, "flag": False, "explored": True},
+            {"id": "c", "at": day(6.9), "model_id": "mdl_2", "keep": 0.5},
+        ],
+        lost=4,
+    )
+    record(service, [{"id": "d", "at": day(7)}, {"id": "a", "at": day(8)}])
+    record(service, [{"id": "z", "at": day(7)}], alias="other")
+    record(service, [{"id": "a", "at": day(7)}], owner=STRANGER)
+    outcome(service, id="a", event_at=day(3), known_at=day(5))
+    outcome(service, id="b", event_at=day(9), known_at=day(9), label="0")
+    outcome(service, id="b", event_at=day(9), known_at=day(20), label="1")
+    outcome(service, id="c", event_at=day(9), known_at=day(12), label=None)
+    outcome(service, id="d", event_at=day(8), known_at=day(12), label="x")
+    outcome(service, STRANGER, id="d", event_at=day(8), known_at=day(13), label="1")
+    found = table(service, as_of=day(37))
+    first, second = found.cohorts
+    assert (first.start, first.end, first.lost) == (day(0), day(7), 4)
+    assert (first.is_mature, second.is_mature) == (True, False)
+    assert numbers(first.counts) == {
+        "decisions": 3,
+        "estimated": 4.0,
+        "mature": 3,
+        "with_outcome": 2,
+        "positives": 2,
+        "withdrawn": 1,
+        "corrections": 1,
+        "flagged": 1,
+        "explored": 1,
+    }
+    assert [(p.model_id, p.threshold, p.counts.decisions) for p in first.parts] == [
+        ("mdl_1", 0.4, 1),
+        ("mdl_1", 0.6, 1),
+        ("mdl_2", None, 1),
+    ]
+    assert numbers(second.counts) == {
+        "decisions": 2,
+        "estimated": 2.0,
+        "mature": 1,
+        "unrecognised": 1,
+        "pending": 1,
+    }
+    assert found.total.decisions == 5
+    last = first.arrival[-1]
+    assert last.positive == pytest.approx(2 / 3)
+
+
+def test_later_knowledge_is_not_seen(service: Service) -> None:
+    record(service, [{"id": "a", "at": day(0)}, {"id": "b", "at": day(20)}])
+    outcome(service, id="a", event_at=day(3), known_at=day(5), label="0")
+    outcome(service, id="a", event_at=day(3), known_at=day(15), label="1")
+    assert table(service, as_of=day(4)).total.with_outcome == 0
+    before, after = table(service, as_of=day(10)).total, table(service, as_of=day(30)).total
+    assert (before.decisions, before.positives, before.negatives, before.corrections) == (
+        1,
+        0,
+        1,
+        0,
+    )
+    assert (after.decisions, after.positives, after.negatives, after.corrections) == (2, 1, 0, 1)
+
+
+def test_silence_is_negative_only_if_declared_and_mature(service: Service) -> None:
+    record(
+        service, [{"id": "a", "at": day(0)}, {"id": "b", "at": day(1)}, {"id": "c", "at": day(9)}]
+    )
+    outcome(service, id="b", event_at=day(2), known_at=day(2))
+    unknown = table(service, as_of=day(35)).total
+    assert (unknown.missing, unknown.silent, unknown.negatives, unknown.pending) == (1, 0, 0, 1)
+    negative = table(service, as_of=day(35), silence="negative").total
+    assert (negative.missing, negative.silent, negative.negatives, negative.pending) == (0, 1, 1, 1)
+    assert negative.with_outcome == 1
+    outcome(service, id="a", event_at=day(29), known_at=day(34))
+    late = table(service, as_of=day(35), silence="negative").total
+    assert (late.silent, late.positives) == (0, 2)
+
+
+def test_an_event_after_the_horizon_does_not_count(service: Service) -> None:
+    record(service, [{"id": "a", "at": day(0)}])
+    outcome(service, id="a", event_at=day(31), known_at=day(31))
+    found = table(service, as_of=day(40), silence="negative").total
+    assert (found.positives, found.silent) == (0, 1)
+
+
+def test_no_decisions(service: Service) -> None:
+    found = table(service, as_of=day(1))
+    assert (found.cohorts, found.arrival, found.total.decisions) == ([], [], 0)
+
+
+@pytest.mark.parametrize("period", ["day", "week", "month"])
+def test_every_decision_is_in_one_state(service: Service, period: cohorts.Period) -> None:
+    rng = np.random.default_rng(3)
+    times = np.sort(rng.uniform(0, 70, 300))
+    rows = [{"id": f"e{rng.integers(80)}", "at": day(float(at))} for at in times]
+    for start in range(0, 300, 100):
+        record(service, rows[start : start + 100])
+    for _ in range(40):
+        event = float(rng.uniform(0, 80))
+        label = [None, "0", "1", "x"][rng.integers(4)]
+        known = day(event + float(rng.uniform(0, 20)))
+        outcome(
+            service, id=f"e{rng.integers(90)}", event_at=day(event), known_at=known, label=label
+        )
+    found = table(service, as_of=day(75), period=period, silence="negative")
+    assert found.total.decisions == 300
+    starts = Counter(
+        float(start_of(np.array([row["at"]]), period)[0] * DAY_SECONDS) for row in rows
+    )
+    assert {each.start: each.counts.decisions for each in found.cohorts} == starts
+    for each in (found.total, *(cohort.counts for cohort in found.cohorts)):
+        states = (
+            each.with_outcome
+            + each.silent
+            + each.withdrawn
+            + each.unrecognised
+            + each.pending
+            + each.missing
+        )
+        assert states == each.decisions
+        assert each.positives + each.negatives == each.with_outcome + each.silent
+    assert found.total.positives > 0
+
+
+@pytest.mark.parametrize("period", ["day", "week", "month"])
+def test_periods_follow_each_other(period: cohorts.Period) -> None:
+    start = int(start_of(np.array([MONDAY]), period)[0])
+    for _ in range(500):
+        end = end_of(start, period)
+        inside = np.array([start, end - 1e-3, end]) * DAY_SECONDS
+        assert start_of(inside, period).tolist() == [start, start, end]
+        start = end
+    before = np.array([-1.0, -40 * DAY_SECONDS])
+    assert (start_of(before, period) < 0).all()

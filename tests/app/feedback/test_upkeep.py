@@ -1,0 +1,364 @@
+"""Compaction, retention and erasure: what is left, also if the process ends at any step."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import select, update
+
+from app.feedback import upkeep
+from app.feedback.segments import read_segments
+from app.operations.housekeeping import Housekeeper
+from app.platform import catalogue, failpoints
+from app.platform.failpoints import FailpointError
+from app.platform.tables import (
+    AliasFeedback,
+    AuditEntry,
+    BlobEntry,
+    DecisionSegment,
+    Erasure,
+    OutcomeSegment,
+)
+from tests.app.feedback.test_api_outcomes import record, send, stored
+from tests.app.live_service import OWNER, STRANGER, Service
+
+ROOT = Path(__file__).parents[3]
+EVENT = "2026-01-02"
+
+
+@pytest.fixture
+def empty(service: Service) -> Service:
+    service.app.state.known_rows.__init__()
+    return service
+
+
+def keeper(service: Service) -> Housekeeper:
+    return Housekeeper(service.context.db, service.blobs, service.settings, threading.Event())
+
+
+def decisions(service: Service, owner: str = OWNER) -> list[str]:
+    """Return the entities of all decisions of an owner."""
+    with service.context.db.read() as session:
+        rows = session.scalars(
+            select(DecisionSegment)
+            .where(DecisionSegment.owner == owner)
+            .order_by(DecisionSegment.first_at)
+        ).all()
+        blobs = [catalogue.find(session, row.segment_key) for row in rows]
+        assert sum(row.rows for row in rows) == sum(
+            batch.num_rows for batch in read_segments(service.blobs, blobs, ["id"])
+        )
+    return [
+        id_
+        for batch in read_segments(service.blobs, blobs, ["id"])
+        for id_ in batch.column("id").to_pylist()
+    ]
+
+
+def files_with(service: Service, word: str) -> list[Path]:
+    """Return the files of the state folder in which a text occurs, uncompressed."""
+    return [
+        path
+        for path in service.settings.state_dir.rglob("*")
+        if path.is_file() and word.encode() in path.read_bytes()
+    ]
+
+
+def ripen(service: Service) -> None:
+    """Let the time pass after which no process can still have an earlier decision in its log."""
+    with service.context.db.write() as session:
+        session.execute(
+            update(Erasure).values(requested_at=Erasure.requested_at - upkeep.SETTLE_SECONDS - 1)
+        )
+
+
+def test_an_entity_is_erased(empty: Service, client: httpx.Client) -> None:
+    first = record(empty, ["c1", "c2", "c1"])
+    record(empty, ["c3"])
+    theirs = empty.client(empty.key(owner=STRANGER))
+    record(empty, ["c1"], owner=STRANGER)
+    for sender in (client, theirs):
+        send(
+            sender,
+            {"id": "c1", "label": 1, "event_at": EVENT},
+            {"id": "c2", "label": 1, "event_at": EVENT},
+        )
+    send(client, {"decision_id": first[0], "label": 0}, {"decision_id": first[1], "label": 0})
+    answer = client.post("/v1/erasures", json={"id": "c1"})
+    assert answer.status_code == 202
+    made = answer.json()
+    assert answer.headers["Location"] == f"/v1/erasures/{made['id']}"
+    assert (made["done_at"], made["erased"]) == (None, None)
+    assert made["due_at"] > made["requested_at"]
+    keeper(empty).round()
+    assert decisions(empty) == ["c2", "c3"]
+    assert [(row["id"], row["decision_id"]) for row in stored(empty)] == [
+        ("c2", None),
+        (None, first[1]),
+    ]
+    assert decisions(empty, STRANGER) == ["c1"]
+    assert len(stored(empty, STRANGER)) == 2
+    found = client.get(answer.headers["Location"]).json()
+    assert (found["done_at"], found["erased"]) == (None, {"decisions": 2, "outcomes": 2})
+    record(empty, ["c1"])  # from the log of a process
+    ripen(empty)
+    keeper(empty).round()
+    assert decisions(empty) == ["c2", "c3"]
+    found = client.get(answer.headers["Location"]).json()
+    assert found["done_at"] is not None
+    assert found["erased"] == {"decisions": 3, "outcomes": 2}
+
+
+def test_the_id_is_forgotten(empty: Service, client: httpx.Client) -> None:
+    secret_id = "person-7f3e91"
+    record(empty, ["c2", secret_id])
+    send(client, {"id": secret_id, "label": 1, "event_at": EVENT})
+    client.post("/v1/erasures", json={"id": secret_id})
+    ripen(empty)
+    keeper(empty).round()
+    assert secret_id not in client.get("/v1/erasures").text
+    assert secret_id not in client.get("/v1/audit").text
+    with empty.context.db.write() as session:
+        assert session.scalars(select(Erasure.entity_id)).all() == [None]
+    with empty.context.db.read() as session:
+        dump = [
+            str(row)
+            for table in (Erasure, AuditEntry, OutcomeSegment)
+            for row in session.execute(select(*table.__table__.c))
+        ]
+    assert not [row for row in dump if secret_id in row]
+    assert [path for path in files_with(empty, secret_id) if "blobs" in path.parts] == []
+
+
+def test_the_old_files_are_deleted_at_once(empty: Service, client: httpx.Client) -> None:
+    record(empty, ["c1", "c2"])
+    (old,) = (each.key for each in empty.blobs.list("decisions"))
+    client.post("/v1/erasures", json={"id": "c1"})
+    keeper(empty).round()
+    (new,) = (each.key for each in empty.blobs.list("decisions"))
+    assert new != old
+
+
+def test_an_entity_without_rows_is_soon_erased(empty: Service, client: httpx.Client) -> None:
+    record(empty, ["c2"])
+    made = client.post("/v1/erasures", json={"id": "nobody"}).json()
+    ripen(empty)
+    keeper(empty).round()
+    found = client.get(f"/v1/erasures/{made['id']}").json()
+    assert found["erased"] == {"decisions": 0, "outcomes": 0}
+    assert found["done_at"] is not None
+    assert decisions(empty) == ["c2"]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+@pytest.mark.parametrize("point", ["rewrite", "rewritten"])
+def test_a_process_that_ends_at_a_step_loses_nothing(
+    empty: Service,
+    client: httpx.Client,
+    monkeypatch: pytest.MonkeyPatch,
+    point: str,
+    nth: int,
+) -> None:
+    named = record(empty, ["c1", "c2"])
+    record(empty, ["c3", "c1"])
+    send(client, {"id": "c1", "label": 1, "event_at": EVENT})
+    send(client, {"decision_id": named[0], "label": 1}, {"decision_id": named[1], "label": 0})
+    client.post("/v1/erasures", json={"id": "c1"})
+    monkeypatch.setattr(failpoints, "armed", failpoints.parse(f"{point}=raise@{nth}"))
+    with pytest.raises(FailpointError):
+        keeper(empty).round()
+    keeper(empty).round()
+    assert decisions(empty) == ["c2", "c3"]
+    assert [row["decision_id"] for row in stored(empty)] == [named[1]]
+    blobs_are_named(empty)
+
+
+def blobs_are_named(service: Service) -> None:
+    """Check that after the grace period, exactly the blobs are left that rows name."""
+    with service.context.db.write() as session:
+        session.execute(update(BlobEntry).values(published_at=0.0))
+    for each in service.blobs.list():
+        os.utime(service.blobs.root / each.key, (1.0, 1.0))
+    keeper(service).round()
+    with service.context.db.read() as session:
+        named = {
+            *session.scalars(select(DecisionSegment.segment_key)),
+            *session.scalars(select(OutcomeSegment.segment_key)),
+        } - {None}
+    there = {each.key for kind in ("decisions", "outcomes") for each in service.blobs.list(kind)}
+    assert there == named
+
+
+KILLED = """
+import sys, threading
+from app.operations.housekeeping import Housekeeper
+from app.platform.blobs import FolderStore
+from app.platform.database import Database
+from app.platform.settings import Settings
+settings = Settings()
+db = Database(settings.sqlalchemy_url)
+Housekeeper(db, FolderStore(settings.blob_dir), settings, threading.Event()).round()
+"""
+
+
+@pytest.mark.parametrize("point", ["rewrite", "rewritten"])
+def test_a_killed_process_is_continued(empty: Service, client: httpx.Client, point: str) -> None:
+    record(empty, ["c1", "c2"])
+    send(client, {"id": "c1", "label": 1, "event_at": EVENT})
+    client.post("/v1/erasures", json={"id": "c1"})
+    environment = {
+        "RANKWRIGHT_STATE_DIR": str(empty.settings.state_dir),
+        failpoints.VARIABLE: f"{point}=kill@2",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED], cwd=ROOT, env=os.environ | environment, check=False
+    )
+    assert done.returncode == -9
+    keeper(empty).round()
+    assert decisions(empty) == ["c2"]
+    assert stored(empty) == []
+    blobs_are_named(empty)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"id": ""},
+        {"id": 7},
+        {"id": None},
+        {"id": "x" * 256},
+        {"id": "a\0"},
+        [],
+        {"id": "a", "x": 1},
+    ],
+)
+def test_bad_requests_to_erase(empty: Service, client: httpx.Client, body: Any) -> None:
+    answer = client.post("/v1/erasures", json=body)
+    assert answer.status_code == 422
+    assert client.get("/v1/erasures").json()["data"] == []
+
+
+def test_who_may_erase(empty: Service, client: httpx.Client) -> None:
+    reader = empty.client(empty.key(scopes=["read", "outcomes", "score"]))
+    assert reader.post("/v1/erasures", json={"id": "c1"}).status_code == 403
+    made = client.post("/v1/erasures", json={"id": "c1"}).json()
+    assert reader.get(f"/v1/erasures/{made['id']}").json() == made
+    theirs = empty.client(empty.key(owner=STRANGER))
+    assert theirs.get(f"/v1/erasures/{made['id']}").status_code == 404
+    assert theirs.get("/v1/erasures").json()["data"] == []
+    assert client.get("/v1/erasures/era_1").status_code == 404
+
+
+def test_a_request_to_erase_is_made_once(empty: Service, client: httpx.Client) -> None:
+    headers = {"Idempotency-Key": "e1"}
+    first = client.post("/v1/erasures", json={"id": "c1"}, headers=headers)
+    assert client.post("/v1/erasures", json={"id": "c1"}, headers=headers).json() == first.json()
+    assert len(client.get("/v1/erasures").json()["data"]) == 1
+
+
+# --- compaction and retention ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "MAX_INLINE", 3)
+
+
+def sent(client: httpx.Client, count: int) -> None:
+    for i in range(count):
+        send(client, {"id": f"c{i}", "label": i % 2, "event_at": EVENT})
+
+
+@pytest.mark.usefixtures("few")
+def test_small_segments_become_one(empty: Service, client: httpx.Client) -> None:
+    sent(client, 2)
+    keeper(empty).round()
+    assert count(empty) == 2
+    sent(client, 5)  # two are duplicates
+    before = stored(empty)
+    keeper(empty).round()
+    assert count(empty) == 1
+    assert stored(empty) == before
+    assert len(before) == 5
+    with empty.context.db.read() as session:
+        (row,) = session.scalars(select(OutcomeSegment)).all()
+        assert (row.rows, row.content) == (5, None)
+    send(client, {"id": "c0", "label": 0, "event_at": EVENT})
+    assert send(client, {"id": "c0", "label": 0, "event_at": EVENT}).json()["duplicates"] == 1
+
+
+def count(service: Service) -> int:
+    with service.context.db.read() as session:
+        return len(session.scalars(select(OutcomeSegment.id)).all())
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("point", ["rewrite", "rewritten"])
+def test_compaction_that_ends_at_a_step_loses_nothing(
+    empty: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    sent(client, 5)
+    before = stored(empty)
+    monkeypatch.setattr(failpoints, "armed", failpoints.parse(f"{point}=raise"))
+    with pytest.raises(FailpointError):
+        keeper(empty).round()
+    assert stored(empty) == before
+    keeper(empty).round()
+    assert stored(empty) == before
+    blobs_are_named(empty)
+
+
+@pytest.mark.usefixtures("few")
+def test_an_erasure_in_the_middle_of_a_compaction_wins(
+    empty: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent(client, 4)
+    client.post("/v1/erasures", json={"id": "c1"})
+    files = keeper_files(empty)
+    erase: Callable[[], object] = lambda: upkeep.erase(files, OWNER)  # noqa: E731
+    armed = {"rewrite": once(erase)}
+    monkeypatch.setattr(failpoints, "armed", armed)
+    assert upkeep.compact(files, OWNER) == 0
+    assert [row["id"] for row in stored(empty)] == ["c0", "c2", "c3"]
+
+
+def once(work: Callable[[], object]) -> Callable[[], None]:
+    done = []
+
+    def act() -> None:
+        if not done:
+            done.append(True)
+            work()
+
+    return act
+
+
+def keeper_files(service: Service) -> upkeep.Files:
+    db = service.context.db
+    return upkeep.Files(db.reading, db.writing, service.blobs, lambda keys: 0)
+
+
+def test_outcomes_are_kept_as_long_as_the_decisions(empty: Service, client: httpx.Client) -> None:
+    old = {"id": "c1", "label": 1, "event_at": "2020-01-01", "known_at": "2020-01-01"}
+    send(client, old)
+    send(client, old | {"label": 0, "known_at": None})
+    settings: Any = {"days": 10**6}
+    with empty.context.db.write() as session:
+        session.add(
+            AliasFeedback(owner=OWNER, name="m", alias="a", revision=1, settings=settings, at=1.0)
+        )
+    keeper(empty).round()
+    assert len(stored(empty)) == 2
+    with empty.context.db.write() as session:
+        session.execute(update(AliasFeedback).values(settings={"days": 400}))
+    keeper(empty).round()
+    assert len(stored(empty)) == 1

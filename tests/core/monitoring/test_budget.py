@@ -1,0 +1,93 @@
+"""The budget of false alarms: its division among tests, and its renewal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from core.errors import InvalidParameter
+from core.monitoring import Measurement, allot, monitor_windows, renewal
+from tests.sentences import Sentences
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.05, 0.2])
+@pytest.mark.parametrize(
+    "tests", [None, {"ranking": 1}, {"ranking": 2, "guarantee": 3, "unlabelled": 40}]
+)
+def test_the_parts_sum_to_alpha(alpha: float, tests: Any) -> None:
+    parts = allot(alpha, tests)
+    assert sum(
+        part * (tests or {}).get(family, 1) for family, part in parts.items()
+    ) == pytest.approx(alpha)
+
+
+def test_shares_of_the_default_budget() -> None:
+    assert allot(0.05) == pytest.approx(
+        {"ranking": 0.02, "calibration": 0.01, "guarantee": 0.01, "unlabelled": 0.01}
+    )
+    assert allot(0.1, {"ranking": 1, "calibration": 0, "unlabelled": 1}) == pytest.approx(
+        {"ranking": 0.1 * 2 / 3, "unlabelled": 0.1 / 3}
+    )
+
+
+@pytest.mark.parametrize(
+    ("alpha", "tests", "message"),
+    [
+        (0.0, None, "alpha must be"),
+        (0.05, {}, "at least one test"),
+        (0.05, {"ranking": 0}, "at least one test"),
+        (0.05, {"speed": 1}, "of the families"),
+        (0.05, {"ranking": 1.5}, "whole number"),
+        (0.05, {"ranking": -1}, "whole number"),
+    ],
+)
+def test_bad_budgets(alpha: float, tests: Any, message: str, sentences: Sentences) -> None:
+    with sentences.raises(InvalidParameter) as caught:
+        allot(alpha, tests)
+    assert message in str(caught.value)
+
+
+def test_terms() -> None:
+    plan: dict[str, Any] = {"planned": 52, "alpha": 0.02}
+    for event, reference in (("year", "validation"), ("version", "version"), ("renew", "periods")):
+        found = renewal(event, period=20, **plan)
+        assert (found.new_term, found.since, found.alpha, found.reference) == (
+            True,
+            0,
+            0.02,
+            reference,
+        )
+    kept = renewal("keep", period=39, **plan)
+    assert (kept.new_term, kept.since) == (False, 39)
+    assert kept.alpha == pytest.approx(0.005)
+    assert renewal("keep", period=52, **plan).new_term  # nothing is left of the year
+
+
+def test_what_is_left_after_keep_is_what_the_monitor_spends() -> None:
+    weeks = [Measurement(0.8, 3e-4, 200, 1800, i, i) for i in range(1, 53)]
+    kept = renewal("keep", planned=52, period=30, alpha=0.02)
+    looks = monitor_windows(
+        Measurement(0.8, 6e-5, 1000, 9000), weeks, planned=52, alpha=0.02, since=kept.since
+    ).looks
+    assert looks[0].period == 31
+    assert looks[-1].alpha_spent == pytest.approx(kept.alpha)
+    assert np.all(np.diff([look.alpha_spent for look in looks]) > 0.0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"event": "forget"}, "event must be one of"),
+        ({"period": 53}, "period must be"),
+        ({"period": 1.5}, "period must be"),
+        ({"planned": 0}, "planned must be"),
+        ({"alpha": 1.0}, "alpha must be"),
+    ],
+)
+def test_bad_events(changed: dict[str, Any], message: str, sentences: Sentences) -> None:
+    usual: dict[str, Any] = {"event": "keep", "planned": 52, "period": 3, "alpha": 0.02}
+    with sentences.raises(InvalidParameter) as caught:
+        renewal(**{**usual, **changed})
+    assert message in str(caught.value)
