@@ -191,7 +191,7 @@ def point_aliases(settings: Settings, model_id: str) -> dict[str, str]:
                 session, "bench", name, alias, model_id, guarantee=guarantee, if_revision=None
             )
             if recorded is not None:
-                stored = FeedbackRequest(**recorded).as_stored()
+                stored = FeedbackRequest.model_validate(recorded).as_stored()
                 feedback.replace(
                     session, "bench", name, alias, stored, author=None, if_revision=None
                 )
