@@ -88,7 +88,11 @@ def create_app(settings: Settings) -> Service:
     context = open_context(settings)
     authenticator = Authenticator(context)
     decisions = DecisionLog(
-        settings.state_dir.absolute() / FOLDER, context.blobs, context.db.writing
+        settings.state_dir.absolute() / FOLDER,
+        context.blobs,
+        context.db.writing,
+        on_lost=context.metrics.decisions_lost.inc,
+        preload=preload,
     )
     served = ModelCache(
         context.db.reading,

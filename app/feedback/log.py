@@ -246,7 +246,8 @@ def _insert(session: Session, row: dict[str, Any], blob: Blob) -> bool:
 
 class DecisionLog:
     """Takes the decisions of this process, and seals them in a thread. `append` never waits for a disk, the database or
-    the blob store; it may create a file.
+    the blob store; it may create a file. `on_lost` is called with the number of dropped decisions, and `preload`
+    imports what sealing needs.
     """
 
     def __init__(
@@ -257,7 +258,9 @@ class DecisionLog:
         *,
         max_bytes: int = MAX_BYTES,
         on_lost: Callable[[int], object] = lambda count: None,
+        preload: Callable[[], object] = lambda: None,
     ) -> None:
+        self._preload = preload
         self._folder, self._blobs, self._writing = folder, blobs, writing
         self._max_bytes, self._on_lost = max_bytes, on_lost
         self._lock = threading.Lock()
@@ -364,6 +367,7 @@ class DecisionLog:
                 if time.time() - found.st_mtime > _OLD_SECONDS:
                     path.unlink()
                 return False
+            self._preload()  # else this thread and the one that preloads may see each other's modules half loaded
             seal(self._blobs, self._writing, path)
             return True
         except (BlockingIOError, FileNotFoundError):  # in use, or just sealed by another process
@@ -427,6 +431,7 @@ class DecisionLog:
                 if not self._waiting:
                     return
                 file = self._waiting[0]
+            self._preload()
             seal(self._blobs, self._writing, file.path)
             file.release()
             with self._lock:

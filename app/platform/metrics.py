@@ -219,6 +219,12 @@ class ApiMetrics:
             registry=own,
         )
 
+        self.decisions_lost = Counter(
+            "rankwright_decisions_lost",
+            "Decisions that were not recorded, because the log of the process was full or could not be written.",
+            registry=own,
+        )
+
     def note_cut_off(self, reason: str) -> None:
         """Count a response whose connection was closed before it was sent completely."""
         self._cut_off.labels(reason).inc()

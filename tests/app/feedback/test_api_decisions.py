@@ -96,6 +96,34 @@ def test_one_row_has_a_decision_that_is_recorded_with_its_features(
     assert found["feature.since"] == datetime(2024, 2, 15, 12, 30, tzinfo=UTC)
 
 
+def test_reasons_and_probabilities_come_with_a_decision(
+    shared: Service, client: httpx.Client, before: int
+) -> None:
+    row = {"age": 1.5, "balance": "", "plan": "x", "member": "true", "since": "2024-02-15"}
+    plain = client.get(f"{UNDER}/score", params=row).json()
+    asked = {"reasons": 2, "probability": "true", "prevalence": 0.1}
+    answer = client.get(f"{UNDER}/score", params=row | asked).json()
+    assert len(answer["reasons"]) == 2
+    assert answer["probability"] != plain["probability"]
+    rows = {"rows": [{name: ROWS[0][name] for name in FEATURES}]}
+    many = client.post(f"{UNDER}/score", params=asked, json=rows).json()
+    found = recorded(shared, before)
+    made = [plain["decision_id"], answer["decision_id"], *many["decision_ids"]]
+    assert [each["decision_id"] for each in found] == made
+    # The recorded probability is that of the calibration, whatever prevalence was asked.
+    assert found[0]["probability"] == found[1]["probability"] == plain["probability"]
+
+
+def test_an_unusual_word_is_recorded_as_missing(
+    shared: Service, client: httpx.Client, before: int
+) -> None:
+    row = {"age": 1.5, "balance": "", "plan": "never seen", "member": "", "since": ""}
+    assert client.get(f"{UNDER}/score", params=row).status_code == 200
+    (found,) = recorded(shared, before)
+    empty = ("plan", "member", "since", "balance")
+    assert [found[f"feature.{name}"] for name in empty] == [None] * 4
+
+
 @pytest.mark.parametrize("path", ["score", "rank"])
 @pytest.mark.parametrize("accept", [CSV, NDJSON, ARROW, PARQUET])
 def test_tables_have_decisions_in_every_format(
