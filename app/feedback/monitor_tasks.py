@@ -579,9 +579,7 @@ def _read_outcomes(owner: str, files: Sequence[OutcomeFile]) -> pa.Table:
         read_segment(Path(each["path"]))
         if each["received_at"] is None
         else as_table(
-            owner,
-            OutcomeRows.from_json(Path(each["path"]).read_bytes()),
-            each["received_at"],
+            owner, [(OutcomeRows.from_json(Path(each["path"]).read_bytes()), each["received_at"])]
         )
         for each in files
     ]
