@@ -313,6 +313,30 @@ class AreaDrift(Record):
     words: str
     """The result in one sentence."""
 
+class Arrival(Record):
+    """The outcomes that have arrived until a time after the decision, with 95 % confidence limits
+    (Aalen–Johansen).
+    """
+
+    days: float
+    """Days since the decision."""
+    at_risk: int
+    """Decisions that still wait for their outcome before this time."""
+    positive: float | None
+    """Probability that an outcome has arrived and is positive. Null if no decision is so old."""
+    positive_low: float | None
+    """Lower limit."""
+    positive_high: float | None
+    """Upper limit."""
+    negative: float | None
+    """Probability that an outcome has arrived and is negative."""
+    negative_low: float | None
+    """Lower limit."""
+    negative_high: float | None
+    """Upper limit."""
+    pending: float | None
+    """Probability that no outcome has arrived."""
+
 class Artifact(Record):
     """The file of the trained model."""
 
@@ -782,6 +806,88 @@ class CalibrationSummary(Record):
     """
     created_at: str
     """Time of creation."""
+
+class Cohort(Record):
+    """The decisions of a period, with what is known of them."""
+
+    start: str
+    """Start of the period, which is included."""
+    end: str
+    """End of the period, which is not included."""
+    is_mature: bool
+    """True if the horizon of all its decisions has passed."""
+    lost: int
+    """Decisions that were not recorded, in files that begin in this period."""
+    counts: CohortCounts
+    """Numbers of decisions."""
+    parts: list[CohortPart]
+    """The same by model and threshold."""
+    arrival: list[Arrival]
+    """How outcomes have arrived, up to the horizon."""
+
+class CohortCounts(Record):
+    """Numbers of decisions. Each decision is in one of `with_outcome`, `silent`, `withdrawn`,
+    `unrecognised`, `pending` and `missing`.
+    """
+
+    decisions: int
+    """Number of recorded decisions."""
+    estimated: float
+    """Number of decisions that were made, estimated from the fraction that is recorded."""
+    mature: int
+    """Decisions whose horizon has passed."""
+    with_outcome: int
+    """Decisions with a known label."""
+    positives: int
+    """Positive decisions."""
+    negatives: int
+    """Negative decisions, `silent` ones included."""
+    silent: int
+    """Mature decisions without an outcome that count as negative by the declared rule."""
+    withdrawn: int
+    """Decisions whose outcome was withdrawn."""
+    unrecognised: int
+    """Decisions whose label is not a value of the label column of their model."""
+    pending: int
+    """Decisions without an outcome whose horizon has not passed."""
+    missing: int
+    """Mature decisions without an outcome, unless they count as negative."""
+    corrections: int
+    """Earlier outcomes that a later one corrects."""
+    flagged: int
+    """Flagged decisions."""
+    explored: int
+    """Decisions marked for review at random."""
+
+class CohortPart(Record):
+    """The decisions of a cohort that one model made at one threshold."""
+
+    model_id: str
+    """Id of the model."""
+    threshold: float | None
+    """Lowest score that was flagged. Null without one."""
+    counts: CohortCounts
+    """Numbers of decisions."""
+
+class CohortTable(Record):
+    """Decisions of an alias by the period in which they were made."""
+
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    as_of: str
+    """What is shown was known at this time."""
+    period: Literal['day', 'week', 'month']
+    """Length of the periods."""
+    outcome: OutcomeRule
+    """Attribution and maturity of outcomes."""
+    cohorts: list[Cohort]
+    """Periods with decisions, oldest first."""
+    total: CohortCounts
+    """Numbers of all these decisions."""
+    arrival: list[Arrival]
+    """How outcomes have arrived, over all periods."""
 
 class Column(Record):
     """The profile of one column."""
@@ -1476,6 +1582,14 @@ class DecisionFile(Record):
     """Size of the file."""
     sha256: str
     """SHA-256 of the file."""
+
+class DecisionTableCheck(Record):
+    """The decisions can be stored. Nothing was stored."""
+
+    valid: bool
+    """Always true. An invalid request returns an error instead."""
+    rows: int
+    """Number of rows."""
 
 class DeletedAlias(Record):
     """A deleted alias, as it was. `revision` and `memo` are those of the deletion, `updated_at` is its
@@ -2668,9 +2782,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'train', 'importance', 'monitor']
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor']
     """`ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`,
-    `train`, `importance`, `monitor`.
+    `backfill`, `train`, `importance`, `monitor`.
     """
     name: str
     """Name of the resource that the job creates."""
@@ -4575,6 +4689,14 @@ class Ranking(Record):
     """
     no_probability: str | None = None
     """Why there is no probability. Present only if one was requested and the model has no calibration."""
+    decision_ids: list[str] | None = None
+    """Id of the decision about each row, to which its outcome refers. Absent if the decisions of the alias
+    are not recorded.
+    """
+    reviews: list[bool] | None = None
+    """Whether to review each row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
 
 class RateGuarantee(Record):
     """The guarantee of a threshold for future rows from the same population."""
@@ -5019,6 +5141,14 @@ class Score(Record):
     """True if the score reaches the threshold with which the model meets the alias's guarantee. Absent if
     `ref` is not an alias with a guarantee.
     """
+    decision_id: str | None = None
+    """Id of the decision, to which its outcome refers. Absent if the decisions of the alias are not
+    recorded.
+    """
+    review: bool | None = None
+    """Whether to review the row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
@@ -5240,6 +5370,14 @@ class Scores(Record):
     flags: list[bool] | None = None
     """For each row, true if the score reaches the threshold with which the model meets the alias's
     guarantee. Absent if `ref` is not an alias with a guarantee.
+    """
+    decision_ids: list[str] | None = None
+    """Id of the decision about each row, to which its outcome refers. Absent if the decisions of the alias
+    are not recorded.
+    """
+    reviews: list[bool] | None = None
+    """Whether to review each row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
     """
     approximate: bool | None = None
     """True if `fprs` and `tprs` come from the out-of-fold scores of a cross-validated model. Absent
