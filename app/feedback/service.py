@@ -124,7 +124,8 @@ def check(session: Session, owner: str, name: str, alias: str, settings: StoredF
     if (why := why_not_recorded(model)) is not None:
         raise invalid(
             "",
-            f"feedback needs a model that was trained on a positive and a negative class; {_shown(model)} was not: {why}",
+            "feedback needs a model that was trained on a positive and a negative class; "
+            f"{_shown(model)} was not: {why}",
             code="feedback_not_available",
         )
     refuse_all(list(_errors_of(settings, model)))
