@@ -457,8 +457,8 @@ def recording_of(
 
 
 def _as_text(id_: object) -> str | None:
-    """Return an id as the text under which its outcome is found."""
-    return id_ if id_ is None or isinstance(id_, str) else spell(id_)  # type: ignore[arg-type]  # of JSON
+    """Return an id as the text under which its outcome is found: as outcomes are read, without surrounding spaces."""
+    return None if id_ is None else spell(id_) or None  # type: ignore[arg-type]  # of JSON
 
 
 def schema_of(features: Iterable[SegmentFeature] = ()) -> pa.Schema:

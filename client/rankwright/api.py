@@ -2402,6 +2402,39 @@ def read_checks(ref: str, /, **fields: Unpack[ReadChecks]) -> ApiRequest[types.M
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/checks", record_of(types.ModelChecks), {**fields})
 
+class ReadCohorts(TypedDict, total=False):
+    """Keywords of `read_cohorts`."""
+
+    as_of: Annotated[str | datetime | None, 'Show what was known at this time. Default: now.']
+    period: Annotated[Literal["day", "week", "month"] | str | None, 'Length of a period. Default: that of the monitor, or `week`.']
+    periods: Annotated[int | None, 'Number of periods, up to `as_of`.']
+
+
+@keywords(ReadCohorts)
+def read_cohorts(name: str, alias: str, /, **fields: Unpack[ReadCohorts]) -> ApiRequest[types.CohortTable]:
+    """Read the cohorts of an alias.
+
+    Return decisions by the period in which they were made, with what is known of their outcomes: how many are
+    mature, pending, positive, corrected; and how outcomes arrive over time. Models and thresholds are also counted
+    separately.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    as_of : str | datetime, optional
+        Show what was known at this time. Default: now.
+    period : Literal["day", "week", "month"] | str, optional
+        Length of a period. Default: that of the monitor, or `week`.
+    periods : int, optional
+        Number of periods, up to `as_of`.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/cohorts", record_of(types.CohortTable), {**fields})
+
 def read_comparison(comparison_id: str, /) -> ApiRequest[types.Comparison]:
     """Read a comparison.
 

@@ -313,6 +313,30 @@ class AreaDrift(Record):
     words: str
     """The result in one sentence."""
 
+class Arrival(Record):
+    """The outcomes that have arrived until a time after the decision, with 95 % confidence limits
+    (Aalen–Johansen).
+    """
+
+    days: float
+    """Days since the decision."""
+    at_risk: int
+    """Decisions that still wait for their outcome before this time."""
+    positive: float | None
+    """Probability that an outcome has arrived and is positive. Null if no decision is so old."""
+    positive_low: float | None
+    """Lower limit."""
+    positive_high: float | None
+    """Upper limit."""
+    negative: float | None
+    """Probability that an outcome has arrived and is negative."""
+    negative_low: float | None
+    """Lower limit."""
+    negative_high: float | None
+    """Upper limit."""
+    pending: float | None
+    """Probability that no outcome has arrived."""
+
 class Artifact(Record):
     """The file of the trained model."""
 
@@ -782,6 +806,88 @@ class CalibrationSummary(Record):
     """
     created_at: str
     """Time of creation."""
+
+class Cohort(Record):
+    """The decisions of a period, with what is known of them."""
+
+    start: str
+    """Start of the period, which is included."""
+    end: str
+    """End of the period, which is not included."""
+    is_mature: bool
+    """True if the horizon of all its decisions has passed."""
+    lost: int
+    """Decisions that were not recorded, in files that begin in this period."""
+    counts: CohortCounts
+    """Numbers of decisions."""
+    parts: list[CohortPart]
+    """The same by model and threshold."""
+    arrival: list[Arrival]
+    """How outcomes have arrived, up to the horizon."""
+
+class CohortCounts(Record):
+    """Numbers of decisions. Each decision is in one of `with_outcome`, `silent`, `withdrawn`,
+    `unrecognised`, `pending` and `missing`.
+    """
+
+    decisions: int
+    """Number of recorded decisions."""
+    estimated: float
+    """Number of decisions that were made, estimated from the fraction that is recorded."""
+    mature: int
+    """Decisions whose horizon has passed."""
+    with_outcome: int
+    """Decisions with a known label."""
+    positives: int
+    """Positive decisions."""
+    negatives: int
+    """Negative decisions, `silent` ones included."""
+    silent: int
+    """Mature decisions without an outcome that count as negative by the declared rule."""
+    withdrawn: int
+    """Decisions whose outcome was withdrawn."""
+    unrecognised: int
+    """Decisions whose label is not a value of the label column of their model."""
+    pending: int
+    """Decisions without an outcome whose horizon has not passed."""
+    missing: int
+    """Mature decisions without an outcome, unless they count as negative."""
+    corrections: int
+    """Earlier outcomes that a later one corrects."""
+    flagged: int
+    """Flagged decisions."""
+    explored: int
+    """Decisions marked for review at random."""
+
+class CohortPart(Record):
+    """The decisions of a cohort that one model made at one threshold."""
+
+    model_id: str
+    """Id of the model."""
+    threshold: float | None
+    """Lowest score that was flagged. Null without one."""
+    counts: CohortCounts
+    """Numbers of decisions."""
+
+class CohortTable(Record):
+    """Decisions of an alias by the period in which they were made."""
+
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    as_of: str
+    """What is shown was known at this time."""
+    period: Literal['day', 'week', 'month']
+    """Length of the periods."""
+    outcome: OutcomeRule
+    """Attribution and maturity of outcomes."""
+    cohorts: list[Cohort]
+    """Periods with decisions, oldest first."""
+    total: CohortCounts
+    """Numbers of all these decisions."""
+    arrival: list[Arrival]
+    """How outcomes have arrived, over all periods."""
 
 class Column(Record):
     """The profile of one column."""
