@@ -84,6 +84,36 @@ def test_the_monitor_shows_looks_alarms_and_budget(service: Service, client: htt
     assert (early["periods"], early["alarms"]) == ([], [])
 
 
+def test_what_can_be_found_is_shown_when_the_monitor_is_switched_on(
+    service: Service, client: httpx.Client, sentences: Any
+) -> None:
+    train(service, client)
+    path = "/v1/models/m/aliases/live/feedback"
+    off = client.put(path, json={})
+    assert (off.status_code, off.json()["detectable"]) == (201, None)
+    tag = {"If-Match": off.headers["ETag"]}
+    found = client.put(path, json={"monitor": {}}, headers=tag)
+    assert found.status_code == 200, found.text
+    detectable = found.json()["detectable"]
+    assert (detectable["drop"], detectable["rows"]) == (None, None)
+    assert 0.0 < detectable["floor"] < 0.2
+    assert client.get(path).json()["detectable"] == detectable
+    assert client.get(PATH).json()["detectable"] == detectable
+    tag = {"If-Match": found.headers["ETag"]}
+    daily = client.put(path, json={"monitor": {"period": "day"}}, headers=tag).json()
+    assert 0.0 < daily["detectable"]["floor"] < 0.2
+    for wrong in (
+        {"alpha": 0.5},
+        {"alpha": 0.0},
+        {"tolerance": {"pauc": 0.1}},
+        {"tolerance": {"auc": -0.1}},
+        {"tolerance": {"auc": "small"}},
+        {"period": "year"},
+    ):
+        problem = refused(client.put(path, json={"monitor": wrong}), 422, "invalid")
+        sentences(problem["errors"][0]["detail"])
+
+
 def test_an_alarm_is_acknowledged_once(
     service: Service, client: httpx.Client, sentences: Any
 ) -> None:
