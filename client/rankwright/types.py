@@ -1477,6 +1477,14 @@ class DecisionFile(Record):
     sha256: str
     """SHA-256 of the file."""
 
+class DecisionTableCheck(Record):
+    """The decisions can be stored. Nothing was stored."""
+
+    valid: bool
+    """Always true. An invalid request returns an error instead."""
+    rows: int
+    """Number of rows."""
+
 class DeletedAlias(Record):
     """A deleted alias, as it was. `revision` and `memo` are those of the deletion, `updated_at` is its
     time.
@@ -2342,6 +2350,10 @@ class Feedback(Record):
     """Model whose scores of the same rows are compared. Null: none."""
     monitor: MonitorSettings | None
     """Scheduled tests. Null: none."""
+    detectable: DetectableDrop | None
+    """The smallest fall of the AUC that the monitor can find. Null without a monitor or a validation
+    curve, and if the service is busy: `…/monitor` has it, too.
+    """
     author: str | None
     """Name of the key that made this revision."""
     at: str
@@ -2668,9 +2680,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'train', 'importance', 'monitor']
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor']
     """`ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`,
-    `train`, `importance`, `monitor`.
+    `backfill`, `train`, `importance`, `monitor`.
     """
     name: str
     """Name of the resource that the job creates."""
