@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from app.platform.blobs import Blob, BlobStore
 from app.scoring.decisions import (
     FEATURE,
+    KIND,
     DecisionStream,
     SegmentFeature,
     decode,
@@ -40,8 +41,6 @@ __all__ = [
     "write_segment",
 ]
 
-KIND = "decisions"
-"""Kind of these blobs in the store."""
 MAX_ROWS_AT_ONCE = 1 << 16
 """Most rows of a row group, and of a batch that a reader holds in memory."""
 _BLOCKS_AT_ONCE = 1 << 14

@@ -252,6 +252,7 @@ def measure_periods(
     *,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
+    since: int = 0,
 ) -> list[Measurement]:
     """Measure the AUC or partial AUC of each period, merging periods with too few rows of a class.
 
@@ -271,6 +272,8 @@ def measure_periods(
         Non-negative weights, such as 1 / propensity.
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together. Groups are assumed independent between looks.
+    since : int
+        Looks begin after this period, as in `monitor_windows`; rows up to it are left out.
 
     Returns
     -------
@@ -297,7 +300,7 @@ def measure_periods(
     area = area_named(metric)
     found = []
     for first, last, rows in rows_by_look(
-        y, {"scores": scores}, period, sample_weight=sample_weight, group=group
+        y, {"scores": scores}, period, sample_weight=sample_weight, group=group, since=since
     ):
         value, variance, masses = _measured(rows, area)
         variance = shown_variance(value, variance)
@@ -314,6 +317,7 @@ def rows_by_look(
     *,
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
+    since: int = 0,
 ) -> Iterator[tuple[int, int, EvaluatedRows]]:
     """Yield the first and last period of each look, and its checked rows.
 
@@ -322,6 +326,7 @@ def rows_by_look(
     """
     if np.size(y) == 0:
         return
+    check_plan(MAX_PERIODS, since)
     positive, number = labels_and_periods(y, period)
     n = positive.size
     values = {name: finite_vector(name, each, n) for name, each in scores.items()}
@@ -330,8 +335,8 @@ def rows_by_look(
     counts = np.array(
         [np.bincount(number[of], minlength=number.max() + 1) for of in (positive, ~positive)]
     )
-    first = 1
-    for last in range(1, counts.shape[1]):
+    first = since + 1
+    for last in range(first, counts.shape[1]):
         if counts[:, first : last + 1].sum(axis=1).min() < MIN_POSITIVES:
             continue
         inside = (number >= first) & (number <= last)

@@ -160,7 +160,7 @@ def weighted_metrics(
         Whether the decision was chosen at random for review.
     propensity : array_like of float in [0, 1], shape (n_decisions,)
         Probability that the decision was to be reviewed: 1 on the side that always is, the rate of exploration on the
-        other, 0 if that is not explored.
+        other, 0 if that is not explored. 1 everywhere, if outcomes become known without reviews.
     keep : array_like of float in (0, 1], shape (n_decisions,), optional
         Probability that the decision was recorded. Default: 1.
     level : float in (0, 1)

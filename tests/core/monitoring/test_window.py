@@ -137,6 +137,22 @@ def test_windows_begin_after_an_acknowledged_alarm_and_spend_what_is_left() -> N
     assert all(look.first > 7 for look in after.looks)
 
 
+def test_looks_after_an_acknowledgement_are_merged_anew() -> None:
+    rng = np.random.default_rng(6)
+    y = rng.random(6000) < 0.03
+    scores, period = rng.normal(size=6000) + y, np.repeat(np.arange(1, 7), 1000)
+    assert [(look.first, look.last) for look in measure_periods(y, scores, period)] == [
+        (1, 2),
+        (3, 4),
+        (5, 6),
+    ]
+    after = measure_periods(y, scores, period, since=3)
+    assert [(look.first, look.last) for look in after] == [(4, 5)]
+    assert measure_periods(y[3000:], scores[3000:], period[3000:], since=3) == after
+    looks = monitor_windows(VALIDATION, after, **PLAN, since=3).looks
+    assert [look.first for look in looks] == [4]
+
+
 def test_a_tolerance_raises_the_fall_that_is_needed() -> None:
     periods = weeks_of([0.75] * 6)
     without = monitor_windows(VALIDATION, periods, **PLAN)
