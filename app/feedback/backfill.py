@@ -7,7 +7,7 @@ skipped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
     from app.ingest.rows import Source
 
+IN_QUERY = {"parameter": "model"}
 _ALIAS = re.compile(rf"({NAME})@({NAME})")
 
 
@@ -92,14 +93,19 @@ class StoredFile(TypedDict):
     last_at: float
 
 
-class BackfillPayload(Work, BoundedBytes):
-    """The payload of the reader."""
+class Reading(TypedDict):
+    """How a table is read, and what its decisions have in common."""
 
     dialect: Json | None
     recorded: Json
     missing: list[str] | None
     ignore: list[str]
     lenient: bool
+
+
+class BackfillPayload(Work, BoundedBytes, Reading):
+    """The payload of the reader."""
+
     stored: list[StoredFile]
 
 
@@ -120,22 +126,22 @@ class BackfillResult(Work):
     skipped: int
 
 
-def find_alias(session: Session, owner: str, ref: str) -> BackfillSpec:
+def find_alias(
+    session: Session, owner: str, ref: str, position: Mapping[str, str] = IN_QUERY
+) -> BackfillSpec:
     """Return what the decisions of an alias have in common. Raises NotFound, Invalid for another kind of reference, and
-    Conflict if the alias does not record decisions.
+    Conflict if the alias does not record decisions. `position` is where the request names the alias.
     """
     match = _ALIAS.fullmatch(ref)
     if match is None:
-        detail = f"model must name an alias, such as churn@live, got {shown(ref)}"
-        raise Invalid(detail, errors=[{"parameter": "model", "detail": detail}])
+        detail = f"{_what(position)} must name an alias, such as churn@live, got {shown(ref)}"
+        raise Invalid(detail, errors=[{**position, "detail": detail}])
     name, alias = match.groups()
     found = aliases.get_alias(session, owner, name, alias).alias
     row = settings_repository.newest(session, owner, name, alias)
     if row is None or row.settings is None:
         detail = f"{ref} does not record decisions: store feedback settings for it first"
-        raise Conflict(
-            detail, code="no_feedback", errors=[{"parameter": "model", "detail": detail}]
-        )
+        raise Conflict(detail, code="no_feedback", errors=[{**position, "detail": detail}])
     settings: StoredFeedback = row.settings
     model = models.find(session, owner, found.model_id)
     wanted = settings["features"]
@@ -157,6 +163,11 @@ def find_alias(session: Session, owner: str, ref: str) -> BackfillSpec:
         "ignore": [],
         "lenient": False,
     }
+
+
+def _what(position: Mapping[str, str]) -> str:
+    """Return the name of the member or parameter at a position."""
+    return next(iter(position.values()), "the source").strip("/").replace("/", ".")
 
 
 def _specification(
@@ -221,18 +232,25 @@ def check(
     }
 
 
-def _reading(spec: BackfillSpec, owner: str, now: float) -> Any:
+def _reading(spec: BackfillSpec, owner: str, now: float) -> Reading:
     """Return the part of the payload that says how a table is read."""
-    recorded = {
-        "owner": owner,
-        **{name: spec[name] for name in ("name", "alias", "revision", "alias_revision")},
-        "model_id": spec["model_id"],
-        "features": spec["features"],
-        "earliest": now - spec["days"] * DAY_SECONDS,
-        "now": now,
+    return {
+        "recorded": {
+            "owner": owner,
+            "name": spec["name"],
+            "alias": spec["alias"],
+            "revision": spec["revision"],
+            "alias_revision": spec["alias_revision"],
+            "model_id": spec["model_id"],
+            "features": spec["features"],
+            "earliest": now - spec["days"] * DAY_SECONDS,
+            "now": now,
+        },
+        "dialect": spec["dialect"],
+        "missing": spec["missing"],
+        "ignore": spec["ignore"],
+        "lenient": spec["lenient"],
     }
-    told = {name: spec[name] for name in ("dialect", "missing", "ignore", "lenient")}
-    return {"recorded": recorded, **told}
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> BackfillPayload:
@@ -275,7 +293,7 @@ def run(payload: BackfillPayload, callback: Callback) -> BackfillResult:
         reader, source = open_reader(payload, stack)
         for batches in _in_segments(reader, source, callback):
             segments.append(_write(workdir, len(segments), batches))
-        done, total = source.progress()
+        _, total = source.progress()
         callback(total, total, {"rows": reader.rows})
     if not reader.rows:
         raise Invalid("the table must have at least one row", code="empty_body")

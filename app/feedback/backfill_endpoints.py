@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter
 from pydantic import Field
@@ -175,7 +175,7 @@ def _check(context: Context, owner: str, table: Received[BackfillRequest]) -> Js
             path,
             table.format.content_type,
             table.format.content_encoding,
-            payload["limits"],
+            cast(Mapping[str, int], payload["limits"]),
             settings.max_score_bytes,
             workdir,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,25 +77,42 @@ def join(
     rule: OutcomeRule,
     columns: Sequence[str] = (),
 ) -> Iterator[Joined]:
-    """Yield the decisions up to `decisions.until` with their outcomes as of that time, in the order of the files.
+    """Yield the decisions up to `decisions.until` with their outcomes as of that time, as `join_files` does.
 
-    Batches have `JOIN_COLUMNS` and the other `columns`. The outcomes are in memory, the decisions are read twice.
     Raises BlobMissing if a file was replaced meanwhile because an entity was erased: then begin again.
     """
-    as_of, horizon = decisions.until, rule["horizon_days"] * DAY_SECONDS
+
+    def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return read_segments(blobs, decisions.blobs, names)
+
     outcomes = read_outcomes(reading, blobs, owner)
-    joined = Attribution(
-        outcomes, AttributionRule(rule["attribute"], horizon), as_of, decisions.labels
-    )
+    return join_files(outcomes, read, decisions.labels, decisions.until, rule, columns)
+
+
+def join_files(
+    outcomes: pa.Table,
+    read: Callable[[Sequence[str]], Iterator[pa.RecordBatch]],
+    labels: Mapping[str, LabelValues],
+    as_of: float,
+    rule: OutcomeRule,
+    columns: Sequence[str] = (),
+) -> Iterator[Joined]:
+    """Yield the decisions up to a time with their outcomes as of that time, in the order of the files.
+
+    `read` returns some columns of the decisions. Batches have `JOIN_COLUMNS` and the other `columns`. The outcomes are
+    in memory, the decisions are read twice.
+    """
+    horizon = rule["horizon_days"] * DAY_SECONDS
+    joined = Attribution(outcomes, AttributionRule(rule["attribute"], horizon), as_of, labels)
     del outcomes
-    joined.first_pass(read_segments(blobs, decisions.blobs, JOIN_COLUMNS))
+    joined.first_pass(read(JOIN_COLUMNS))
     wanted = list(dict.fromkeys([*JOIN_COLUMNS, *columns]))
-    for read in read_segments(blobs, decisions.blobs, wanted):
-        batch, labelled = read, joined.label(read)
+    for whole in read(wanted):
+        batch, labelled = whole, joined.label(whole)
         at = batch.column("at").to_numpy()
         made = at <= as_of
         if not made.all():
-            batch = read.take(np.flatnonzero(made))
+            batch = whole.take(np.flatnonzero(made))
             labelled, at = Labelled(*(each[made] for each in labelled)), at[made]
         mature = at + horizon <= as_of
         silent = mature & ~labelled.stated & (rule["silence"] == "negative")

@@ -102,7 +102,9 @@ def write_segment(
 
 
 def write_file(file: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> str:
-    """Write batches one by one to a Parquet file, in row groups of at most `MAX_ROWS_AT_ONCE` rows; returns its SHA-256."""
+    """Write batches one by one to a Parquet file, in row groups of at most `MAX_ROWS_AT_ONCE` rows; returns the SHA-256
+    of the file.
+    """
     import pyarrow.parquet as pq
 
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
