@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.feedback.attribution import hash_decision_ids
-from app.feedback.segments import FEATURE, SegmentFeature, hash_ids, read_files, schema_of
+from app.feedback.segments import FEATURE, SegmentFeature, hash_ids, read_file, schema_of
 from app.ingest.errors import MAX_COUNTED_ERRORS, Errors, show, too_many_rows
 from app.ingest.rows import Rows, Source
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, Notation, spell_date
@@ -118,7 +118,7 @@ class StoredDecisions:
         for file in self.files:
             if file.path not in self._read and file.first_at <= last and file.last_at >= first:
                 self._read.add(file.path)
-                for batch in read_files([Path(file.path)], ["decision_id"]):
+                for batch in read_file(Path(file.path), ["decision_id"]):
                     self._ids.add(hash_decision_ids(batch.column("decision_id")))
         return self._ids.has(hashes)
 

@@ -164,7 +164,7 @@ class _Writer:
         self._prepared = prepared
         self._workdir = workdir
         self._callback = callback
-        self._types = {name: kind for name, kind in prepared["features"]}
+        self._types: dict[str, str] = {each[0]: each[1] for each in prepared["features"]}
         taken = {*self._types}
         self._label = _free(prepared["label"], taken)
         self._entity, self._at, self._weight = (

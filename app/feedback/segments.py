@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from app.platform.blobs import Blob, BlobStore
 from app.scoring.decisions import (
     FEATURE,
+    KIND,
     DecisionStream,
     SegmentFeature,
     decode,
@@ -33,14 +34,13 @@ __all__ = [
     "SegmentFeature",
     "hash_id",
     "hash_ids",
+    "read_file",
     "read_segments",
     "schema_of",
     "segment_of",
     "write_segment",
 ]
 
-KIND = "decisions"
-"""Kind of these blobs in the store."""
 MAX_ROWS_AT_ONCE = 1 << 16
 """Most rows of a row group, and of a batch that a reader holds in memory."""
 _BLOCKS_AT_ONCE = 1 << 14
@@ -102,8 +102,8 @@ def write_segment(
 
 
 def write_file(file: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> str:
-    """Write batches one by one to a Parquet file, in row groups of at most `MAX_ROWS_AT_ONCE` rows; returns the SHA-256
-    of the file.
+    """Write batches one by one to a Parquet file, in row groups of at most `MAX_ROWS_AT_ONCE` rows. Returns its
+    SHA-256.
     """
     import pyarrow.parquet as pq
 
@@ -117,29 +117,30 @@ def write_file(file: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema)
 def read_segments(
     blobs: BlobStore, found: Iterable[Blob], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of segments in order, as `read_files` does. Raises BlobMissing and BlobDamaged."""
-    return read_files(map(blobs.fetch, found), columns)
+    """Yield the rows of segments in order, as `read_file` does. Only one segment is open at a time. Raises BlobMissing
+    and BlobDamaged.
+    """
+    for blob in found:
+        yield from read_file(blobs.fetch(blob), columns)
 
 
-def read_files(files: Iterable[Path], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files in order, in batches of at most `MAX_ROWS_AT_ONCE` rows with exactly these columns.
+def read_file(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file in order, in batches of at most `MAX_ROWS_AT_ONCE` rows with exactly these columns.
 
-    A column that a file lacks, because the feature was not recorded at that time, is null (of Arrow's type null).
-    Only one file is open at a time.
+    A column that the file lacks, because the feature was not recorded at that time, is null (of Arrow's type null).
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for path in files:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            has = set(file.schema_arrow.names)
-            # A file is read by the names of its leaves: one that is the start of another also reads the other.
-            known = [name for name in columns if name in has]
-            for batch in file.iter_batches(MAX_ROWS_AT_ONCE, columns=known):
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        batch.column(name) if name in has else pa.nulls(batch.num_rows)
-                        for name in columns
-                    ],
-                    names=list(columns),
-                )
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        has = set(file.schema_arrow.names)
+        # A file is read by the names of its leaves: one that is the start of another also reads the other.
+        known = [name for name in columns if name in has]
+        for batch in file.iter_batches(MAX_ROWS_AT_ONCE, columns=known):
+            yield pa.RecordBatch.from_arrays(
+                [
+                    batch.column(name) if name in has else pa.nulls(batch.num_rows)
+                    for name in columns
+                ],
+                names=list(columns),
+            )

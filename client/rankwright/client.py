@@ -906,7 +906,7 @@ class _ModelsOperations(_Collection):
     @operation
     @keywords_of(api.put_feedback)
     def set_feedback(
-        self, name: str, alias: str, *, revision: int | str | None = NOW, **settings: Any
+        self, /, name: str, alias: str, *, revision: int | str | None = NOW, **settings: Any
     ) -> Steps[types.Feedback]:
         """Record the decisions that are made with an alias, and set what is done with them.
 

@@ -31,6 +31,34 @@ class Acknowledgement(Record):
     at: str
     """Time of the acknowledgement."""
 
+class Alarm(Record):
+    """An alarm of the monitor: a look found a change. A person acknowledges it with a reason."""
+
+    id: str
+    """Id of the alarm."""
+    name: str
+    """Name of the model."""
+    alias: str
+    """The alias."""
+    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee']
+    """What was tested."""
+    words: str
+    """The result in one sentence."""
+    period_start: str
+    """Start of the period of the look."""
+    model_id: str | None
+    """Id of the model whose decisions were tested."""
+    raised_at: str
+    """Time of the alarm."""
+    acknowledged_at: str | None
+    """Time of the acknowledgement. Null if there is none."""
+    reason: str | None
+    """Reason of the acknowledgement. It is not HTML: escape it where it is shown."""
+    reference: Literal['keep', 'renew'] | None
+    """What later looks are compared with: see the acknowledgement."""
+    author: str | None
+    """Name of the key that acknowledged it."""
+
 class Algorithm(Record):
     """An algorithm that can be trained."""
 
@@ -91,6 +119,34 @@ class AliasCutoff(Record):
     tpr: float
     """True positive rate on the validation rows."""
 
+class AliasMonitor(Record):
+    """What the monitor of an alias has found."""
+
+    name: str
+    """Name of the model."""
+    alias: str
+    """The alias."""
+    as_of: str
+    """What is shown was known at this time."""
+    revision: int | None
+    """Revision of the feedback settings. Null if there never were any."""
+    settings: MonitorSettings | None
+    """Settings of the monitor. Null if it is off."""
+    outcome: OutcomeRule | None
+    """Attribution and maturity of outcomes. Null if decisions are not recorded."""
+    budget: list[FamilyBudget]
+    """Error probabilities in the current term of each family. Empty if the monitor is off."""
+    detectable: DetectableDrop | None
+    """What the monitor can find. Null if it is off, or if the model has no validation curve."""
+    recorded: int
+    """Number of decisions that are stored."""
+    lost: int
+    """Number of decisions that were lost while these were recorded."""
+    alarms: list[Alarm]
+    """Alarms of the alias, newest first, at most 100."""
+    periods: list[MonitoredPeriod]
+    """Periods with looks, newest first, at most 100; `as_of` shows earlier ones."""
+
 class AliasPreview(Record):
     """What a change of an alias would do. Nothing was changed."""
 
@@ -108,6 +164,34 @@ class AliasPreview(Record):
     """What the alias serves now. Null if it does not exist."""
     after: AliasSide
     """What it would serve."""
+
+class AliasShadow(Record):
+    """The model behind an alias (the champion) compared with its shadow model (the challenger). The
+    challenger scores the recorded features after the horizon, so it costs nothing when a request is
+    answered. To promote it, move the alias: `PUT /v1/models/{name}/aliases/{alias}` with
+    `challenger_id` as `model_id`.
+    """
+
+    name: str
+    """Name of the model."""
+    alias: str
+    """The alias."""
+    shadow: str | None
+    """Shadow model of the feedback settings. Null if there is none."""
+    champion_id: str | None
+    """Id of the model that decided. Null before the first look."""
+    challenger_id: str | None
+    """Id of the shadow model. Null before the first look."""
+    tolerance: float | None
+    """Difference of the AUC that does not matter: `tolerance.auc` of the monitor, or else 0.01. Null
+    before the first look.
+    """
+    comparison: ShadowComparison | None
+    """The newest comparison of these two models. Null until there is one."""
+    swap: SwapSet | None
+    """Sum over the periods. Null without a threshold of the champion."""
+    looks: list[ShadowLook]
+    """Looks of the comparison of these two models, newest first, at most 100."""
 
 class AliasSide(Record):
     """What an alias serves, before or after a change."""
@@ -1393,6 +1477,14 @@ class DecisionFile(Record):
     sha256: str
     """SHA-256 of the file."""
 
+class DecisionTableCheck(Record):
+    """The decisions can be stored. Nothing was stored."""
+
+    valid: bool
+    """Always true. An invalid request returns an error instead."""
+    rows: int
+    """Number of rows."""
+
 class DeletedAlias(Record):
     """A deleted alias, as it was. `revision` and `memo` are those of the deletion, `updated_at` is its
     time.
@@ -1430,6 +1522,28 @@ class DependenceAxis(Record):
     """`numeric`, `boolean`, `datetime` or `categorical`."""
     values: list[float | bool | str | None]
     """The grid values; dates in ISO 8601. The last value is null: a missing value."""
+
+class DetectableDrop(Record):
+    """The smallest lasting fall of the AUC that the monitor finds."""
+
+    drop: float | None
+    """Fall that is found with probability `power` within a term. Null until a period with outcomes is
+    known, and if no fall is.
+    """
+    floor: float | None
+    """The same with unlimited rows per period: only a larger validation gets below it. Null if no fall is
+    found.
+    """
+    power: float
+    """Probability of an alarm."""
+    rows: float | None
+    """Rows per period that this is computed from. Null if none are known."""
+    periods_per_look: int | None
+    """Number of periods that are tested together, so that there are 50 rows of each class. Null as `rows`."""
+    validation_positives: float
+    """Effective number of positive validation rows."""
+    validation_negatives: float
+    """Effective number of negative validation rows."""
 
 class Difference(Record):
     """The model's value minus the baseline's value."""
@@ -2112,6 +2226,20 @@ class Exploration(Record):
     rate: float
     """Fraction of these rows that is drawn."""
 
+class FamilyBudget(Record):
+    """The error probability of one family in its current term."""
+
+    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee']
+    """What is tested."""
+    alpha: float
+    """Probability of a false alarm in all looks of a term together. Those of all families sum to the
+    `alpha` of the settings.
+    """
+    spent: float
+    """What the looks so far have used."""
+    left: float
+    """What is left for the later looks."""
+
 class FeatureBin(Record):
     """A bin of a feature's values, and the fractions of the rows in it."""
 
@@ -2548,9 +2676,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'train', 'importance']
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor']
     """`ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`,
-    `train`, `importance`.
+    `backfill`, `train`, `importance`, `monitor`.
     """
     name: str
     """Name of the resource that the job creates."""
@@ -3086,6 +3214,156 @@ class LiveAlias(Record):
     is a newer version. Null: nothing to do, or the change was acknowledged.
     """
 
+class Look(Record):
+    """A scheduled test of one family of metrics at the end of a period. It never changes: outcomes that
+    arrive or are corrected later are not in it.
+    """
+
+    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee', 'shadow']
+    """What was tested."""
+    status: Literal['passed', 'alarm', 'waiting', 'not_tested']
+    """Result of the test."""
+    reason: str | None
+    """Why there was no test. Null if there was one."""
+    words: str
+    """The result in one sentence."""
+    looked_at: str
+    """Time of the test."""
+    revision: int
+    """Revision of the feedback settings."""
+    model_id: str | None
+    """Id of the model whose decisions were tested: the last one that the alias served in the period. Null
+    without decisions.
+    """
+    metric: str | None
+    """Tested metric: `psi`, `auc`, `calibration`, `fpr`, `fnr` or `flagged`. Null if the alias has none."""
+    population: Literal['all', 'flagged', 'unflagged', 'none'] | None
+    """Decisions that the metric is of. Null if outcomes are not needed."""
+    rows: int
+    """Number of decisions of the model."""
+    known: int
+    """Number of these whose outcome was known."""
+    positives: int
+    """Number of positive outcomes."""
+    value: float | None
+    """PSI of the score, AUC, fraction of positives, or rate. Null if not measured."""
+    low: float | None
+    """Lower confidence limit of the value in this period."""
+    high: float | None
+    """Upper confidence limit of the value in this period."""
+    variance: float | None
+    """Sampling variance of the AUC. Null for others."""
+    expected: float | None
+    """AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."""
+    statistic: float | None
+    """Test statistic: of the AUC the greatest standardised fall over windows that end here; of calibration
+    and guarantee the e-value. Null without a test.
+    """
+    critical_value: float | None
+    """Value of the statistic from which there is an alarm. Null as `statistic`."""
+    alpha_spent: float
+    """Probability of a false alarm that this series of looks has used so far."""
+    term_start: str
+    """Start of the term. Its looks share the error probability. A new term begins after a year, with
+    another model, and with an alarm that is acknowledged with `renew`.
+    """
+    number: int
+    """Number of the period in the term, from 1."""
+    planned: int
+    """Number of periods of a term."""
+    since: int
+    """Number of the last period before the test began again, because an alarm was acknowledged with
+    `keep`, or the bound of the guarantee has changed. 0: it did not.
+    """
+    from_period: int | None
+    """Number of the period in which the change probably began. Null if not estimated."""
+    window: LookWindow | None
+    """Of the AUC. Null without a test."""
+    metrics: LookMetrics | None
+    """All metrics of the period, given with the AUC. Null for other families."""
+    shifted: list[ShiftedColumn] | None
+    """Columns that have shifted. Null unless the family is `unlabelled`."""
+
+class LookEstimate(Record):
+    """A metric with its 95 % confidence interval, which holds for this period alone, not for all looks
+    together.
+    """
+
+    value: float
+    """The metric."""
+    low: float | None
+    """Lower confidence limit. Null with fewer than 20 positives among explored decisions."""
+    high: float | None
+    """Upper confidence limit. Null as `low`."""
+    rows: float
+    """Effective number of rows."""
+
+class LookMetrics(Record):
+    """Metrics of the decisions of a period, weighted by the inverse of the probability of review."""
+
+    population: Literal['all', 'flagged', 'unflagged', 'none']
+    """Decisions that the AUC is of."""
+    decisions: int
+    """Number of decisions."""
+    reviewed: int
+    """Decisions that were to be reviewed and have an outcome."""
+    missing: int
+    """Decisions that were to be reviewed and have no outcome."""
+    unselected: int
+    """Decisions with an outcome that were not to be reviewed. They are left out: whether such an outcome
+    becomes known may depend on it.
+    """
+    explored: int
+    """Explored decisions with an outcome."""
+    explored_positives: int
+    """Positives among them."""
+    explored_needed: int | None
+    """Further explored outcomes until there are 20 positives among them, at the present rate. Null if the
+    rate is not known, or nothing is explored.
+    """
+    auc: LookEstimate | None
+    """AUC. Null if the outcomes are of one class."""
+    precision: LookEstimate | None
+    """Fraction of positives among flagged decisions. Null if these have no outcomes."""
+    miss_rate: LookEstimate | None
+    """Fraction of positives among decisions that were not flagged. Null if these have no outcomes."""
+    recall: LookEstimate | None
+    """Fraction of the positives that were flagged. Null unless the population is `all`."""
+
+class LookVersion(Record):
+    """The recorded decisions of a period that one model made at one threshold."""
+
+    model_id: str
+    """Id of the model."""
+    threshold: float | None
+    """Lowest score that was flagged. Null without one."""
+    rows: int
+    """Number of recorded decisions."""
+    known: int
+    """Number of these whose outcome was known. 0 before the horizon."""
+    positives: int
+    """Number of positive outcomes."""
+    flagged: int
+    """Number of flagged decisions."""
+    explored: int
+    """Number of decisions that were chosen at random for review."""
+
+class LookWindow(Record):
+    """The periods with the greatest standardised fall of the AUC."""
+
+    first: int
+    """Number of the first period."""
+    last: int
+    """Number of the last period."""
+    value: float
+    """Mean AUC."""
+    drop: float
+    """AUC of the reference less that of the window."""
+    drop_low: float
+    """Lower limit, which holds for all windows of all looks of the term together."""
+    drop_high: float
+    """Upper limit, as `drop_low`."""
+
 class MarginRound(Record):
     """One round of boosting, under the pair weights of that round."""
 
@@ -3616,6 +3894,24 @@ class MonitorSettings(Record):
     """Probability of a false alarm within a year, of all families together."""
     tolerance: dict[str, float]
     """Differences from the validation, by metric, up to which nothing is wrong."""
+
+class MonitoredPeriod(Record):
+    """A period with its looks."""
+
+    start: str
+    """Start of the period, which is included."""
+    end: str
+    """End of the period, which is not included."""
+    decisions: int
+    """Number of recorded decisions when the period ended."""
+    lost: int
+    """Number of decisions that were not recorded: a log was full, or a process ended."""
+    corrections: int | None
+    """Corrected outcomes, when the horizon had passed. Null before."""
+    versions: list[LookVersion]
+    """Decisions by model and threshold, the most frequent first, at most 20."""
+    looks: list[Look]
+    """The looks that have been made."""
 
 class MonotoneProof(Record):
     """Verification of the monotone constraints of the fitted model, over all its steps or leaves."""
@@ -4287,6 +4583,14 @@ class Ranking(Record):
     """
     no_probability: str | None = None
     """Why there is no probability. Present only if one was requested and the model has no calibration."""
+    decision_ids: list[str] | None = None
+    """Id of the decision about each row, to which its outcome refers. Absent if the decisions of the alias
+    are not recorded.
+    """
+    reviews: list[bool] | None = None
+    """Whether to review each row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
 
 class RateGuarantee(Record):
     """The guarantee of a threshold for future rows from the same population."""
@@ -4731,6 +5035,14 @@ class Score(Record):
     """True if the score reaches the threshold with which the model meets the alias's guarantee. Absent if
     `ref` is not an alias with a guarantee.
     """
+    decision_id: str | None = None
+    """Id of the decision, to which its outcome refers. Absent if the decisions of the alias are not
+    recorded.
+    """
+    review: bool | None = None
+    """Whether to review the row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
@@ -4953,6 +5265,14 @@ class Scores(Record):
     """For each row, true if the score reaches the threshold with which the model meets the alias's
     guarantee. Absent if `ref` is not an alias with a guarantee.
     """
+    decision_ids: list[str] | None = None
+    """Id of the decision about each row, to which its outcome refers. Absent if the decisions of the alias
+    are not recorded.
+    """
+    reviews: list[bool] | None = None
+    """Whether to review each row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
     approximate: bool | None = None
     """True if `fprs` and `tprs` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
@@ -5017,6 +5337,52 @@ class SearchTrial(Record):
     reason: str | None = None
     """Why the candidate failed or was not tried. Null otherwise."""
 
+class ShadowComparison(Record):
+    """The AUC of the challenger less that of the champion, on the same decisions."""
+
+    difference: float
+    """Difference over all compared decisions."""
+    low: float
+    """Lower limit. The limits hold at all looks together, with 95 % confidence."""
+    high: float
+    """Upper limit."""
+    winner: Literal['challenger', 'champion'] | None
+    """The better model, once the limits have excluded 0. Null before."""
+    equivalent: bool
+    """True once the limits have been within the tolerance."""
+    rows: int
+    """Number of compared decisions with an outcome."""
+    positives: int
+    """Number of positive outcomes."""
+    further_rows: int | None
+    """Decisions with outcomes that are still needed until the limits are as near as the tolerance. 0 once
+    it is settled. Null if out of reach.
+    """
+
+class ShadowLook(Record):
+    """The comparison in one period."""
+
+    period_start: str
+    """Start of the period."""
+    period_end: str
+    """End of the period."""
+    status: Literal['passed', 'alarm', 'waiting', 'not_tested']
+    """`passed`: the models were compared."""
+    reason: str | None
+    """Why they were not. Null if they were."""
+    words: str
+    """The result in one sentence."""
+    rows: int
+    """Number of decisions of the champion."""
+    known: int
+    """Number of these whose outcome was known."""
+    positives: int
+    """Number of positive outcomes."""
+    difference: float | None
+    """Difference of the AUC in this period. Null if not compared."""
+    comparison: ShadowComparison | None
+    """The comparison of all periods so far. Null if not compared."""
+
 class ShareChange(Record):
     """A fraction of the rows, before and now."""
 
@@ -5024,6 +5390,16 @@ class ShareChange(Record):
     """Fraction of the rows of the training table."""
     after: float
     """Fraction of these rows."""
+
+class ShiftedColumn(Record):
+    """A column that has shifted significantly and matters to the model."""
+
+    name: str
+    """Name of the column. Empty for the score."""
+    psi: float
+    """Population stability index."""
+    words: str
+    """The result in one sentence."""
 
 class StoredGuarantee(Record):
     """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others
@@ -5088,6 +5464,30 @@ class StoredReasonEntry(Record):
     """Whether the code applies to missing values; see the request. Null: no condition."""
     letter: str | None = None
     """Template of the paragraph in a letter. Null: the text."""
+
+class SwapCell(Record):
+    """Decisions that champion and challenger flag in the same way."""
+
+    rows: int
+    """Number of decisions."""
+    known: int
+    """Number of these whose outcome is known."""
+    positives: int
+    """Number of positive outcomes."""
+
+class SwapSet(Record):
+    """What would change if the challenger decided, with as many flagged decisions in each period."""
+
+    both: SwapCell
+    """Flagged by both."""
+    champion_only: SwapCell
+    """Flagged by the champion only."""
+    challenger_only: SwapCell
+    """Flagged by the challenger only. The champion did not flag them, so where outcomes come from reviews
+    of flagged decisions, only explored ones have an outcome: compare rates of positives with care.
+    """
+    neither: SwapCell
+    """Flagged by neither."""
 
 class TableCheck(Record):
     """The table is valid. Nothing was stored."""
