@@ -9,6 +9,11 @@ from sqlalchemy import delete, insert, select
 from app.platform.sql import Session, db_now
 from app.platform.tables import AliasFeedback, DecisionSegment, DecisionUpload
 
+KIND = "decisions"
+"""Kind of the files of decisions in the blob store."""
+BACKFILL = "backfill"
+"""Origin of decisions that another system has made."""
+
 
 def now(session: Session) -> float:
     """Return the present time by the database's clock."""
