@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -89,22 +89,43 @@ def join(
     rule: OutcomeRule,
     columns: Sequence[str] = (),
 ) -> Iterator[Joined]:
-    """Yield the decisions with their outcomes as of `decisions.until`, in the order of the files. A decision that is
-    recorded twice, because its request was repeated, is yielded once.
+    """Yield the decisions from `decisions.since` to `decisions.until` with their outcomes as of that time, as
+    `join_files` does.
 
-    Batches have `JOIN_COLUMNS` and the other `columns`. The outcomes are in memory, the decisions are read twice.
     Raises BlobMissing if a file was replaced meanwhile because an entity was erased: then begin again.
     """
-    as_of, horizon = decisions.until, rule["horizon_days"] * DAY_SECONDS
+
+    def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return read_segments(blobs, decisions.blobs, names)
+
     outcomes = read_outcomes(reading, blobs, owner)
-    joined = Attribution(
-        outcomes, AttributionRule(rule["attribute"], horizon), as_of, decisions.labels
+    return join_files(
+        outcomes, read, decisions.labels, decisions.since, decisions.until, rule, columns
     )
+
+
+def join_files(
+    outcomes: pa.Table,
+    read: Callable[[Sequence[str]], Iterator[pa.RecordBatch]],
+    labels: Mapping[str, LabelValues],
+    since: float,
+    as_of: float,
+    rule: OutcomeRule,
+    columns: Sequence[str] = (),
+) -> Iterator[Joined]:
+    """Yield the decisions from one time to another with their outcomes as of the latter, in the order of the files. A
+    decision that is recorded twice, because its request was repeated, is yielded once.
+
+    `read` returns some columns of the decisions. Batches have `JOIN_COLUMNS` and the other `columns`. The outcomes are
+    in memory, the decisions are read twice.
+    """
+    horizon = rule["horizon_days"] * DAY_SECONDS
+    joined = Attribution(outcomes, AttributionRule(rule["attribute"], horizon), as_of, labels)
     del outcomes
     hashes: list[npt.NDArray[np.uint64]] = []
 
     def keys() -> Iterator[pa.RecordBatch]:
-        for batch in read_segments(blobs, decisions.blobs, JOIN_COLUMNS):
+        for batch in read(JOIN_COLUMNS):
             hashes.append(hash_decision_ids(batch.column("decision_id")))
             yield batch
 
@@ -115,14 +136,14 @@ def join(
     is_first = _first_of_each(hashes)
     position = 0
     wanted = list(dict.fromkeys([*JOIN_COLUMNS, *columns]))
-    for read in read_segments(blobs, decisions.blobs, wanted):
-        batch, labelled = read, joined.label(read)
+    for whole in read(wanted):
+        batch, labelled = whole, joined.label(whole)
         at = batch.column("at").to_numpy()
-        made = (at >= decisions.since) & (at <= as_of)
-        made &= is_first[position : position + read.num_rows]
-        position += read.num_rows
+        made = (at >= since) & (at <= as_of)
+        made &= is_first[position : position + whole.num_rows]
+        position += whole.num_rows
         if not made.all():
-            batch = read.take(np.flatnonzero(made))
+            batch = whole.take(np.flatnonzero(made))
             labelled, at = Labelled(*(each[made] for each in labelled)), at[made]
         mature = at + horizon <= as_of
         silent = mature & ~labelled.stated & (rule["silence"] == "negative")
