@@ -21,6 +21,7 @@ from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
 from app.feedback import endpoints as feedback
 from app.feedback import erasure_endpoints as erasures
+from app.feedback import monitor_endpoints as monitors
 from app.feedback import outcome_endpoints as outcomes
 from app.feedback.known import KnownRows
 from app.feedback.log import FOLDER, DecisionLog
@@ -164,6 +165,8 @@ def create_app(settings: Settings) -> Service:
         scores.router,
         batch_scores.router,
         outcomes.router,
+        monitors.router,
+        monitors.aliases_router,
         erasures.router,
         inference.router,
         inference.invocations_router,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.platform.blobs import Blob, BlobStore
@@ -32,6 +33,7 @@ __all__ = [
     "SegmentFeature",
     "hash_id",
     "hash_ids",
+    "read_file",
     "read_segments",
     "schema_of",
     "segment_of",
@@ -115,19 +117,24 @@ def read_segments(
     A column that a segment lacks, because the feature was not recorded at that time, is null (of Arrow's type null).
     Only one segment is open at a time. Raises BlobMissing and BlobDamaged.
     """
+    for blob in found:
+        yield from read_file(blobs.fetch(blob), columns)
+
+
+def read_file(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a segment in a local file, as `read_segments` does."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    for blob in found:
-        with pq.ParquetFile(blobs.fetch(blob), pre_buffer=False) as file:
-            has = set(file.schema_arrow.names)
-            # A file is read by the names of its leaves: one that is the start of another also reads the other.
-            known = [name for name in columns if name in has]
-            for batch in file.iter_batches(MAX_ROWS_AT_ONCE, columns=known):
-                yield pa.RecordBatch.from_arrays(
-                    [
-                        batch.column(name) if name in has else pa.nulls(batch.num_rows)
-                        for name in columns
-                    ],
-                    names=list(columns),
-                )
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        has = set(file.schema_arrow.names)
+        # A file is read by the names of its leaves: one that is the start of another also reads the other.
+        known = [name for name in columns if name in has]
+        for batch in file.iter_batches(MAX_ROWS_AT_ONCE, columns=known):
+            yield pa.RecordBatch.from_arrays(
+                [
+                    batch.column(name) if name in has else pa.nulls(batch.num_rows)
+                    for name in columns
+                ],
+                names=list(columns),
+            )

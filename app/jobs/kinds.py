@@ -55,6 +55,7 @@ KINDS: Mapping[str, Entry] = {
     "train": Entry("app.training.tasks", "training", MODEL),
     "train_part": Entry("app.training.child_tasks"),
     "importance": Entry("app.training.importances", "importance of features"),
+    "monitor": Entry("app.feedback.monitor_tasks", "monitoring of an alias"),
 }
 """Every kind of job, by name."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -17,6 +18,8 @@ from typing import NamedTuple
 
 from app.access import repository as access_rows
 from app.access import service as access
+from app.feedback import monitor_repository as monitor_rows
+from app.feedback import monitoring
 from app.http import repository as idempotency_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
@@ -27,7 +30,7 @@ from app.operations.sweeping import discard, sweep
 from app.platform import catalogue
 from app.platform.blobs import Blob, BlobStore
 from app.platform.database import Database
-from app.platform.errors import Conflict, NotFound, Unavailable
+from app.platform.errors import Conflict, NotFound, OutOfSpace, TooMany, Unavailable
 from app.platform.settings import Settings
 from app.platform.sql import Session
 
@@ -41,6 +44,7 @@ REST_SECONDS = 0.02
 RETRY_SECONDS = 60.0
 ROUNDS_PER_GRACE = 24
 ENTRY_SECONDS = 7 * DAY  # no transaction is open for so long
+LOOKS_SECONDS = 60.0
 
 
 def run_housekeeping(
@@ -64,18 +68,28 @@ class Housekeeper:
         self._events_pruned = repository.FIRST
 
     def run(self) -> None:
-        """Run until `stop` is set. After an error the next round starts as usual."""
+        """Run until `stop` is set. After an error the next round starts as usual.
+
+        Between two rounds, the looks of monitors are scheduled once a minute.
+        """
         interval = self._settings.blob_grace_seconds / ROUNDS_PER_GRACE
+        next_round = time.monotonic()
         while not self._stop.is_set():
-            pause = interval
+            is_round = time.monotonic() >= next_round
+            pause = interval if is_round else LOOKS_SECONDS
             try:
-                self.round()
+                if is_round:
+                    self.round()
+                else:
+                    self.schedule_looks()
             except Unavailable as error:
                 log.warning("housekeeping waits: %s", error)
-                pause = min(interval, RETRY_SECONDS)
+                pause = min(pause, RETRY_SECONDS)
             except Exception:
                 log.exception("housekeeping failed; the next round will try again")
-            self._stop.wait(pause)
+            if is_round:
+                next_round = time.monotonic() + pause
+            self._stop.wait(min(pause, LOOKS_SECONDS))
 
     def round(self) -> Counter[str]:
         """Delete everything that has reached its maximum age; returns the numbers by kind."""
@@ -111,6 +125,22 @@ class Housekeeper:
         if removed:
             log.info("removed %s", ", ".join(f"{count} {what}" for what, count in removed.items()))
         return removed
+
+    def schedule_looks(self) -> int:
+        """Queue the jobs of monitors whose looks are due; returns their number."""
+        count, after = 0, monitor_rows.NOBODY
+        while not self._stop.is_set():
+            with self._db.read() as session:
+                page = monitor_rows.recorded_aliases(session, after, BATCH)
+            for of in page:
+                after = of
+                # An owner with too many jobs gets this one later.
+                with access.by_command(of.owner, "monitor"), suppress(TooMany, OutOfSpace):
+                    found = self._db.writing(monitoring.schedule, self._settings, of)
+                    count += found is not None
+            if len(page) < BATCH:
+                break
+        return count
 
     def _move_samples(self) -> None:
         """Move samples of models of release 0.3.0 from the database into the blob store. A migration cannot do this: it

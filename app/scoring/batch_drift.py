@@ -113,8 +113,9 @@ def find_reference(session: Session, model: Model, threshold: float | None) -> D
 class DriftMonitor:
     """Collects a sample of the rows of a batch, and compares it with the reference."""
 
-    def __init__(self, reference: DriftReference, served: Served) -> None:
-        self._reference, self._served = reference, served
+    def __init__(self, reference: DriftReference, served: Served, alpha: float = ALPHA) -> None:
+        """`alpha` is the probability of a false alarm, of all tests together."""
+        self._reference, self._served, self._alpha = reference, served, alpha
         profile = reference["profile"]
         self._profiles = [] if profile is None else profile["columns"]
         index = {name: i for i, name in enumerate(served.features.names)}
@@ -169,7 +170,7 @@ class DriftMonitor:
             "verdict": None,
             "summary": "",
             "level": level,
-            "alpha": ALPHA,
+            "alpha": self._alpha,
             "rows": self._rows,
             "sampled_rows": n_sampled,
             "scores": None,
@@ -192,7 +193,7 @@ class DriftMonitor:
             return found | {"reason": reason, "summary": f"Not compared: {reason}."}
         if reference["profile"] is None:
             found["reason"] = NO_PROFILE
-        _adjust([*features, *filter(None, [found["scores"]])])
+        _adjust([*features, *filter(None, [found["scores"]])], self._alpha)
         features.sort(key=by_weight)
         for each in features[_WITH_BINS:]:
             each["bins"] = None
@@ -321,7 +322,7 @@ def _bin_texts(
     return bin_words(profile, words, names)[places]
 
 
-def _adjust(tests: Sequence[Json]) -> None:
+def _adjust(tests: Sequence[Json], alpha: float) -> None:
     """Add the adjusted p-value (Holm), whether the change matters, and words to each test."""
     from core.metrics.estimates import holm
 
@@ -331,14 +332,14 @@ def _adjust(tests: Sequence[Json]) -> None:
         test["adjusted_p_value"] = test["changed"] = None
     for test, p_value in zip(made, adjusted, strict=True):
         test["adjusted_p_value"] = p_value
-        test["changed"] = bool(p_value < ALPHA and test["psi"]["value"] >= MODERATE)
+        test["changed"] = bool(p_value < alpha and test["psi"]["value"] >= MODERATE)
     for test in tests:
         if test["p_value"] is None:
             test["words"] = say_untested(test)
             continue
         p_value = test["adjusted_p_value"]
-        chance = "statistically significant" if p_value < ALPHA else "not statistically significant"
-        if p_value < ALPHA and not test["changed"]:
+        chance = "statistically significant" if p_value < alpha else "not statistically significant"
+        if p_value < alpha and not test["changed"]:
             chance += " but small"
         said = say_column(test) if "name" in test else say_scores(test)
         shown = "< 0.0001" if p_value < 0.0001 else f"{p_value:.4f}"

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 from core.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from .betting import BettingLook, BettingMonitor, monitor_calibration, monitor_rate
+    from .betting import (
+        BettingLook,
+        BettingMonitor,
+        CalibrationBets,
+        bet_on_calibration,
+        monitor_calibration,
+        monitor_calibration_bets,
+        monitor_rate,
+    )
     from .budget import Renewal, allot, renewal
     from .incidence import ArrivalPoint, outcome_incidence
     from .measuring import (
@@ -27,7 +35,16 @@ if TYPE_CHECKING:
         measure_validation,
         merge_periods,
     )
-    from .paired import PairedLook, SwapCell, SwapSet, compare_by_period, swap_set
+    from .paired import (
+        PairedLook,
+        PairedMeasurement,
+        SwapCell,
+        SwapSet,
+        compare_by_period,
+        compare_measurements,
+        measure_pair,
+        swap_set,
+    )
     from .weighted import WeightedEstimate, WeightedMetrics, weighted_metrics
     from .window import (
         DetectableDrop,

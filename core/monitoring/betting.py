@@ -239,38 +239,155 @@ def monitor_calibration(
     >>> alarm.period, alarm.first
     (3, 3)
     """
-    planned = check_plan(planned, since)
-    if not 0.0 <= tolerance < math.inf:
-        raise InvalidParameter(f"tolerance must be at least 0 and finite, got {tolerance}")
     if np.size(y) == 0:
+        check_plan(planned, since)
         return BettingMonitor((), None)
     positive, number = labels_and_periods(y, period)
     p = finite_vector("probability", probability, positive.size)
+    order = np.argsort(number, kind="stable")
+    bounds = np.searchsorted(number[order], np.arange(1, int(number.max()) + 2))
+    bets = [
+        bet_on_calibration(p[rows], positive[rows], tolerance=tolerance)
+        for rows in np.split(order, bounds)[1:-1]
+    ]
+    return monitor_calibration_bets(bets, planned=planned, alpha=alpha, since=since)
+
+
+@dataclass(frozen=True)
+class CalibrationBets:
+    """What the bets against the calibration gain in one period, to be stored instead of its rows.
+
+    Attributes
+    ----------
+    gains : tuple of float
+        Logarithm of the factor by which each bet multiplies its capital.
+    rows, positives : int
+        Numbers of rows.
+    expected : float
+        Sum of the predicted probabilities.
+
+    Examples
+    --------
+    >>> from core.monitoring import bet_on_calibration
+    >>> bet_on_calibration([0.2, 0.4], [0, 1]).positives
+    1
+    """
+
+    gains: tuple[float, ...]
+    rows: int
+    positives: int
+    expected: float
+
+
+def bet_on_calibration(
+    probability: ArrayLike, y: ArrayLike, *, tolerance: float = 0.0
+) -> CalibrationBets:
+    """Compute the gains of the bets of one period; see `monitor_calibration`.
+
+    Parameters
+    ----------
+    probability : array_like of float in [0, 1], shape (n_samples,)
+        The predicted probability of each row.
+    y : array_like of bool, shape (n_samples,)
+        Whether the row is positive.
+    tolerance : float >= 0
+        Difference of log-odds up to which nothing is wrong.
+
+    Returns
+    -------
+    CalibrationBets
+        The gains. O(n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, or a value is not finite or no probability.
+    InvalidParameter
+        `tolerance` is negative.
+
+    Examples
+    --------
+    >>> from core.monitoring import bet_on_calibration
+    >>> round(bet_on_calibration([0.2, 0.4], [0, 1]).expected, 1)
+    0.6
+    """
+    if not 0.0 <= tolerance < math.inf:
+        raise InvalidParameter(f"tolerance must be at least 0 and finite, got {tolerance}")
+    n = np.size(y)
+    if n == 0:
+        n_bets = 2 * len(_SHIFTS) + len(_SLOPES) + len(_MIXED)
+        return CalibrationBets((0.0,) * n_bets, 0, 0, 0.0)
+    positive, _ = labels_and_periods(y, np.ones(n))
+    p = finite_vector("probability", probability, n)
     check_probabilities(p)
-    n_periods = int(number.max())
-    if n_periods > planned:
-        raise InvalidData(f"period must be at most {planned} (planned), got {n_periods}")
-    n = np.bincount(number - 1, minlength=n_periods).astype(np.float64)
     odds = log_odds(p)
     # Forecasts are known before the outcomes of their period, so bets may depend on all of them.
-    centre = (np.bincount(number - 1, odds, n_periods) / np.maximum(n, 1.0))[number - 1]
+    centre = float(odds.mean())
     low = np.minimum(sigmoid(odds - tolerance), 1.0 - _LEAST)
     high = np.maximum(sigmoid(odds + tolerance), _LEAST)
-    mean = (np.bincount(number - 1, p, n_periods) / np.maximum(n, 1.0))[number - 1]
+    mean = float(p.mean())
     rivals = [
         *(odds + sign * (tolerance + shift) for shift in _SHIFTS for sign in (1.0, -1.0)),
         *(centre + slope * (odds - centre) for slope in _SLOPES),
         *(log_odds((1.0 - part) * p + part * mean) for part in _MIXED),
     ]
-    gains = np.empty((n_periods, len(rivals)))
-    for bet, rival in enumerate(rivals):
+    gains = []
+    for rival in rivals:
         q = np.clip(sigmoid(rival), _LEAST, 1.0 - _LEAST)
         nearest = np.clip(q, low, high)
         ratio = np.where(positive, q / nearest, (1.0 - q) / (1.0 - nearest))
-        gains[:, bet] = np.bincount(number - 1, np.log(ratio), n_periods)
-    k = np.bincount(number - 1, positive, n_periods)
-    expected = np.bincount(number - 1, p, n_periods)
-    return _bet(gains, k, n, expected, planned, alpha, since)
+        gains.append(float(np.log(ratio).sum()))
+    return CalibrationBets(tuple(gains), n, int(np.count_nonzero(positive)), float(p.sum()))
+
+
+def monitor_calibration_bets(
+    bets: Sequence[CalibrationBets],
+    *,
+    planned: int,
+    alpha: float = CALIBRATION_ALPHA,
+    since: int = 0,
+) -> BettingMonitor:
+    """Test the calibration from the gains of each period; see `monitor_calibration`.
+
+    Parameters
+    ----------
+    bets : sequence of CalibrationBets, length n_periods
+        The gains in each period from the first of the plan on.
+    planned : int
+        Number of periods of the plan, at most 400.
+    alpha : float in (0, 1)
+        Probability of any false alarm.
+    since : int
+        Bets begin after this period.
+
+    Returns
+    -------
+    BettingMonitor
+        The looks after `since`.
+
+    Raises
+    ------
+    InvalidData
+        There are more periods than planned.
+    InvalidParameter
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from core.monitoring import bet_on_calibration, monitor_calibration_bets
+    >>> monitor_calibration_bets([bet_on_calibration([0.2, 0.4], [0, 1])], planned=52).alarm
+    """
+    planned = check_plan(planned, since)
+    if len(bets) > planned:
+        raise InvalidData(f"there must be at most {planned} periods (planned), got {len(bets)}")
+    if not bets:
+        return BettingMonitor((), None)
+    gains = np.array([each.gains for each in bets])
+    events, trials, expected = (
+        np.array([getattr(each, name) for each in bets], dtype=np.float64)
+        for name in ("positives", "rows", "expected")
+    )
+    return _bet(gains, events, trials, expected, planned, alpha, since)
 
 
 def _bet(

@@ -30,6 +30,7 @@ Annals of Statistics 52 (2024).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -163,38 +164,156 @@ def compare_by_period(
         raise InvalidData(
             f"group must have one value for each of the {n} rows of y, got {units.shape}"
         )
-    sequence: _Sequence | None = None
-    looks: list[PairedLook] = []
+    measured: list[PairedMeasurement] = []
     for first, last in looks_of(positive, number):
         inside = (number >= first) & (number <= last)
-        rows = check_rows(
-            positive[inside],
-            {name: values[inside] for name, values in scores.items()},
-            None if weight is None else weight[inside],
-            None if units is None else units[inside],
-        )
-        estimates, (masses, _) = estimate_metrics(rows, [chosen])
-        difference = float(estimates.values[1, 0] - estimates.values[0, 0])
-        trials = chosen.trials(masses)
-        if estimates.influence is None:
-            variance = 1.0 / trials  # the greatest that a difference of proportions has
-        else:
-            parts = estimates.influence[1, 0] - estimates.influence[0, 0]
-            variance = inner(parts, parts)
-        if sequence is None:
-            sequence = _Sequence.of(trials * variance, trials, tolerance, alpha)
-        sequence.add(trials, difference, variance)
-        seen = number <= last
-        looks.append(
-            _look(
-                sequence,
-                last,
-                int(np.count_nonzero(seen)),
-                int(np.count_nonzero(seen & positive)),
-                looks[-1] if looks else None,
+        measured.append(
+            measure_pair(
+                positive[inside],
+                scores["champion"][inside],
+                scores["challenger"][inside],
+                chosen,
+                last=last,
+                sample_weight=None if weight is None else weight[inside],
+                group=None if units is None else units[inside],
             )
         )
-    return looks
+    return compare_measurements(measured, tolerance=tolerance, alpha=alpha)
+
+
+@dataclass(frozen=True)
+class PairedMeasurement:
+    """The difference of two models on the rows of one look, to be stored instead of its rows.
+
+    Attributes
+    ----------
+    last : int
+        Last period of the look.
+    difference : float
+        The metric of the challenger less that of the champion.
+    variance : float >= 0
+        Sampling variance of the difference.
+    trials : float > 0
+        The metric's effective trials, its weight.
+    rows, positives : int
+        Rows of the look, and positives among them.
+
+    Examples
+    --------
+    >>> from core.monitoring import measure_pair
+    >>> measure_pair([1, 0, 1, 0], [4, 3, 2, 1], [4, 2, 3, 1], last=1).difference
+    0.25
+    """
+
+    last: int
+    difference: float
+    variance: float
+    trials: float
+    rows: int
+    positives: int
+
+
+def measure_pair(
+    y: ArrayLike,
+    champion: ArrayLike,
+    challenger: ArrayLike,
+    metric: str | Metric = "auc",
+    *,
+    last: int,
+    sample_weight: ArrayLike | None = None,
+    group: ArrayLike | None = None,
+) -> PairedMeasurement:
+    """Measure the difference of two models on the rows of one look.
+
+    Parameters
+    ----------
+    y : array_like of bool, shape (n_samples,)
+        Whether the row is positive.
+    champion, challenger : array_like of float, shape (n_samples,)
+        Finite scores of both models.
+    metric : str or Metric
+        Such as "auc".
+    last : int
+        Last period of the look.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights.
+    group : array_like, shape (n_samples,), optional
+        Rows with equal values were drawn together.
+
+    Returns
+    -------
+    PairedMeasurement
+        The difference with its variance. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty.
+
+    Examples
+    --------
+    >>> from core.monitoring import measure_pair
+    >>> measure_pair([1, 0, 1, 0], [4, 3, 2, 1], [4, 3, 2, 1], last=1).variance
+    0.0
+    """
+    chosen = METRICS.find(metric) if isinstance(metric, str) else metric
+    rows = check_rows(y, {"champion": champion, "challenger": challenger}, sample_weight, group)
+    estimates, (masses, _) = estimate_metrics(rows, [chosen])
+    difference = float(estimates.values[1, 0] - estimates.values[0, 0])
+    trials = chosen.trials(masses)
+    if estimates.influence is None:
+        variance = 1.0 / trials  # the greatest that a difference of proportions has
+    else:
+        parts = estimates.influence[1, 0] - estimates.influence[0, 0]
+        variance = inner(parts, parts)
+    positives = int(np.count_nonzero(np.asarray(y)))
+    return PairedMeasurement(last, difference, variance, trials, np.size(y), positives)
+
+
+def compare_measurements(
+    looks: Sequence[PairedMeasurement], *, tolerance: float = 0.01, alpha: float = 0.05
+) -> list[PairedLook]:
+    """Compare two models by the differences of their looks; see `compare_by_period`.
+
+    Parameters
+    ----------
+    looks : sequence of PairedMeasurement
+        In the order of time.
+    tolerance : float > 0
+        Difference that does not matter.
+    alpha : float in (0, 1)
+        Probability that any of the limits is wrong.
+
+    Returns
+    -------
+    list of PairedLook
+        One per look.
+
+    Raises
+    ------
+    InvalidParameter
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from core.monitoring import compare_measurements
+    >>> compare_measurements([])
+    []
+    """
+    check_alpha(alpha)
+    if not 0.0 < tolerance < math.inf:
+        raise InvalidParameter(f"tolerance must be positive and finite, got {tolerance}")
+    sequence: _Sequence | None = None
+    found: list[PairedLook] = []
+    rows = positives = 0
+    for each in looks:
+        if sequence is None:
+            sequence = _Sequence.of(each.trials * each.variance, each.trials, tolerance, alpha)
+        sequence.add(each.trials, each.difference, each.variance)
+        rows, positives = rows + each.rows, positives + each.positives
+        before = found[-1] if found else None
+        found.append(_look(sequence, each.last, rows, positives, before))
+    return found
 
 
 @dataclass

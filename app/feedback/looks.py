@@ -1,0 +1,565 @@
+"""Looks: the tests of one period by family, from the decisions of the period and the earlier looks of its plan.
+
+Only computes. A look contains all that later looks of its plan need, so the rows of a closed period are never read
+again, and corrections that arrive later do not change it.
+
+**Terms.** The looks of a family belong to terms of a year at most, whose periods are numbered from 1; α belongs to a
+term. `core.monitoring.budget` says when another one begins: with another model, or with an alarm that is acknowledged
+with "renew". With "keep", windows and bets begin again within the term, after the period `since`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import TypedDict
+
+from app.feedback.period_rows import UNKNOWN, PeriodRows
+from app.feedback.periods import PLANNED, Period, count_periods
+from app.models.column_drift import matters_to_model
+from app.platform.documents import MonitorSettings, StoredGuarantee
+from app.platform.sql import Json
+
+if TYPE_CHECKING:
+    from core.monitoring import Measurement
+
+UNLABELLED, RANKING, CALIBRATION, GUARANTEE = "unlabelled", "ranking", "calibration", "guarantee"
+SHADOW = "shadow"
+MATURE = (RANKING, CALIBRATION, GUARANTEE)
+"""Families of tests that need outcomes."""
+TESTED = (UNLABELLED, *MATURE)
+FAMILIES = (*TESTED, SHADOW)
+Status = Literal["passed", "alarm", "waiting", "not_tested"]
+STATUSES: Mapping[Status, str] = {
+    "passed": "tested, without an alarm",
+    "alarm": "tested, with an alarm",
+    "waiting": "too few rows of a class: tested together with the next period",
+    "not_tested": "not tested; the reason says why",
+}
+COVERED = 0.9
+"""Decisions on one side of the threshold count as completely observed if at least this fraction has an outcome."""
+MAX_VERSIONS = 20
+
+
+class Version(TypedDict):
+    """The decisions of a period by one model at one threshold. Counts are those of recorded decisions."""
+
+    model_id: str
+    threshold: float | None
+    rows: int
+    known: int
+    positives: int
+    flagged: int
+    explored: int
+
+
+class StoredMeasurement(TypedDict):
+    """A value with its variance and effective numbers of rows; `first` and `last` are numbers of periods."""
+
+    value: float
+    variance: float
+    positives: float
+    negatives: float
+    first: int
+    last: int
+
+
+class StoredLook(TypedDict):
+    """What a look found. `metric` is null if the family has no metric for this alias.
+
+    `rows` and `known` are those of the tested model. `state` is what later looks of the family need, and `details` what
+    else there is to show.
+    """
+
+    term_start: float
+    number: int
+    planned: int
+    since: int
+    status: Status
+    reason: str | None
+    model_id: str | None
+    metric: str | None
+    population: str | None
+    rows: int
+    known: int
+    positives: int
+    value: float | None
+    low: float | None
+    high: float | None
+    variance: float | None
+    expected: float | None
+    statistic: float | None
+    critical_value: float | None
+    alpha_spent: float
+    from_period: int | None
+    details: Json
+    state: Json
+
+
+class Acknowledged(TypedDict):
+    """An acknowledged alarm. `number` and `term_start` are those of the last look before the acknowledgement, `next` is
+    the start of the period after it. `names` are the columns that it reported, and `window` the first and the last
+    period whose AUC it reported.
+    """
+
+    family: str
+    term_start: float
+    number: int
+    next: float
+    reference: str
+    model_id: str | None
+    window: list[int] | None
+    names: list[str]
+
+
+class Series(NamedTuple):
+    """The earlier looks to which a new one is added: those of its term after `since`."""
+
+    looks: list[StoredLook]
+    term_start: float
+    number: int
+    since: int
+
+
+def series_of(
+    period: Period,
+    model_id: str | None,
+    before: Sequence[StoredLook],
+    acknowledged: Acknowledged | None,
+) -> Series:
+    """Return the series of a family that the look at a period belongs to. `before` are all its earlier looks, and
+    `acknowledged` is its newest acknowledgement.
+    """
+    planned = PLANNED[period.kind]
+    if not before:
+        return Series([], period.start, 1, 0)
+    last = before[-1]
+    start, since = last["term_start"], last["since"]
+    if acknowledged is not None and acknowledged["term_start"] == start:
+        if acknowledged["reference"] == "renew":
+            start, since = acknowledged["next"], 0
+        else:
+            since = max(since, acknowledged["number"])
+    if model_id is not None and last["model_id"] not in (None, model_id):
+        start, since = period.start, 0
+    number = count_periods(start, period)
+    if number > planned or since >= planned:  # a year has passed
+        start, since = period.start, 0
+        number = 1
+    looks = [each for each in before if each["term_start"] == start and each["number"] > since]
+    return Series(looks, start, number, since)
+
+
+def versions_of(rows: PeriodRows) -> list[Version]:
+    """Return the counts of each model and threshold, the most frequent first."""
+    keys = np.stack([rows.model.astype(np.float64), np.nan_to_num(rows.threshold, nan=np.inf)])
+    distinct, place = np.unique(keys, axis=1, return_inverse=True)
+    found: list[Version] = []
+    for i in np.argsort(-np.bincount(place.ravel(), minlength=distinct.shape[1]), kind="stable"):
+        own = rows.take(place.ravel() == i)
+        threshold = float(distinct[1, i])
+        found.append(
+            {
+                "model_id": rows.models[int(distinct[0, i])],
+                "threshold": threshold if np.isfinite(threshold) else None,
+                "rows": own.size,
+                "known": int(np.count_nonzero(own.label != UNKNOWN)),
+                "positives": int(np.count_nonzero(own.label == 1)),
+                "flagged": int(np.count_nonzero(own.flag == 1)),
+                "explored": int(np.count_nonzero(own.explored)),
+            }
+        )
+    return found[:MAX_VERSIONS]
+
+
+def tested_model(rows: PeriodRows) -> str | None:
+    """Return the model whose rows are tested: that of the last decision. None without decisions."""
+    return rows.models[int(rows.model[np.argmax(rows.at)])] if rows.size else None
+
+
+def rows_of_model(rows: PeriodRows, model_id: str) -> PeriodRows:
+    """Return the decisions of a model."""
+    if model_id not in rows.models:
+        return rows.take(np.zeros(rows.size, np.bool_))
+    return rows.take(rows.model == rows.models.index(model_id))
+
+
+def chances(rows: PeriodRows) -> npt.NDArray[np.float64]:
+    """Return the probability with which the outcome of each decision is looked for.
+
+    Where it was not recorded, because nothing is explored, a side of the threshold whose outcomes are nearly all known
+    counts as observed, and any other one as not observed.
+    """
+    found = rows.propensity.astype(np.float64)
+    for side in (rows.flag == 1, rows.flag != 1):
+        unstated = side & np.isnan(found)
+        if unstated.any():
+            known = np.mean(rows.label[unstated] != UNKNOWN)
+            found[unstated] = 1.0 if known >= COVERED else 0.0
+    return np.clip(found, 0.0, 1.0)
+
+
+class Selected(TypedDict):
+    """Rows that tests use, with their weights; `population` is the decisions that they stand for."""
+
+    rows: npt.NDArray[np.bool_]
+    weight: npt.NDArray[np.float64]
+    population: str
+    by_chance: bool
+
+
+def select(rows: PeriodRows) -> tuple[Selected, Json]:
+    """Return the decisions whose outcomes were selected independently of themselves, and the metrics of the period."""
+    from core.monitoring import weighted_metrics
+
+    chance, known = chances(rows), rows.label != UNKNOWN
+    has_flags = bool((rows.flag != UNKNOWN).any())
+    positive = rows.label == 1
+    found = weighted_metrics(
+        rows.score,
+        positive=positive,
+        known=known,
+        flag=rows.flag == 1 if has_flags else None,
+        explored=rows.explored,
+        propensity=chance,
+        keep=rows.keep,
+    )
+    used = known & ((chance >= 1.0) | (rows.explored & (chance > 0.0)))
+    weight = rows.weight / np.where(used, chance * rows.keep, 1.0)
+    selected: Selected = {
+        "rows": used,
+        "weight": weight,
+        "population": found.population,
+        "by_chance": bool((chance[used] < 1.0).any()),
+    }
+    return selected, asdict(found)
+
+
+def begin(period: Period, series: Series, model_id: str | None, metric: str) -> StoredLook:
+    """Return a look at which nothing was tested yet."""
+    return {
+        "term_start": series.term_start,
+        "number": series.number,
+        "planned": PLANNED[period.kind],
+        "since": series.since,
+        "status": "not_tested",
+        "reason": None,
+        "model_id": model_id,
+        "metric": metric,
+        "population": None,
+        "rows": 0,
+        "known": 0,
+        "positives": 0,
+        "value": None,
+        "low": None,
+        "high": None,
+        "variance": None,
+        "expected": None,
+        "statistic": None,
+        "critical_value": None,
+        "alpha_spent": 0.0,
+        "from_period": None,
+        "details": {},
+        "state": {},
+    }
+
+
+def without_decisions(period: Period, metric: str, before: Sequence[StoredLook]) -> StoredLook:
+    """Return the look at a period without decisions. The series, if any, goes on."""
+    last = before[-1] if before else None
+    model_id = None if last is None else last["model_id"]
+    series = series_of(period, model_id, before, None)
+    found = begin(period, series, model_id, metric)
+    if last is not None and series.looks:
+        found["alpha_spent"] = last["alpha_spent"]
+        if "accepted" in last["state"]:
+            found["state"] = last["state"]
+    return {**found, "reason": "there are no decisions"}
+
+
+def look_at(
+    period: Period, series: Series, model_id: str, metric: str, rows: PeriodRows
+) -> StoredLook:
+    """Return a look at rows of a model at which nothing was tested yet."""
+    found = begin(period, series, model_id, metric)
+    found["rows"] = rows.size
+    found["known"] = int(np.count_nonzero(rows.label != UNKNOWN))
+    found["positives"] = int(np.count_nonzero(rows.label == 1))
+    return found
+
+
+def alpha_of(family: str, settings: MonitorSettings) -> float:
+    """Return the probability of a false alarm of a family within a term."""
+    from core.monitoring import allot
+
+    return allot(settings["alpha"])[family]  # type: ignore[index]  # a family of the budget
+
+
+def pending_from(series: Series) -> int:
+    """Return the number of the first period of a series whose rows no look has tested yet."""
+    tested = [
+        each["state"]["measurement"]["last"]
+        for each in series.looks
+        if each["state"].get("measurement")
+    ]
+    return int(max([series.since, *tested])) + 1
+
+
+def look_at_ranking(
+    found: StoredLook,
+    series: Series,
+    rows: PeriodRows,
+    reference: Measurement | str,
+    settings: MonitorSettings,
+) -> StoredLook:
+    """Test the AUC of the rows, those of all periods that wait, against the reference. A text is the reason why there
+    is no reference.
+    """
+    from core.monitoring import Measurement, monitor_windows
+    from core.monitoring.measuring import MIN_POSITIVES, measure_validation
+
+    if rows.size == 0:
+        return {**found, "status": "waiting", "reason": "there are no decisions"}
+    selected, metrics = select(rows)
+    found = {**found, "population": selected["population"], "details": {"metrics": metrics}}
+    if (whole := metrics["auc"]) is not None:
+        found["value"], found["low"], found["high"] = whole["value"], whole["low"], whole["high"]
+    if isinstance(reference, str):
+        return {**found, "reason": reference}
+    found["expected"] = reference.value
+    if selected["population"] == "none" or not selected["rows"].any():
+        return {**found, "status": "waiting", "reason": "no outcome is known"}
+    if selected["population"] != "all":
+        reason = (
+            f"outcomes are known for {selected['population']} decisions only: their AUC cannot be compared with that "
+            "of all validation rows. Explore the other side"
+        )
+        return {**found, "reason": reason}
+    used, first = rows.take(selected["rows"]), pending_from(series)
+    y, weight = used.label == 1, selected["weight"][selected["rows"]]
+    if not y.any() or y.all():
+        return {**found, "status": "waiting", "reason": "the outcomes are of one class"}
+    measured = measure_validation(
+        y,
+        used.score,
+        sample_weight=None if np.ptp(weight) == 0.0 else weight,
+        group=used.entity if np.unique(used.entity).size < used.size else None,
+    )
+    found["value"], found["variance"] = measured.value, measured.variance
+    if measured.weight < MIN_POSITIVES:
+        reason = (
+            f"{min(measured.positives, measured.negatives):.0f} effective rows of the scarcer class; a test needs "
+            f"{MIN_POSITIVES}"
+        )
+        return {**found, "status": "waiting", "reason": reason}
+    own = replace(measured, first=first, last=found["number"])
+    earlier = [
+        Measurement(**each["state"]["measurement"])
+        for each in series.looks
+        if each["state"].get("measurement")
+    ]
+    look = monitor_windows(
+        reference,
+        [*earlier, own],
+        planned=found["planned"],
+        alpha=alpha_of(RANKING, settings),
+        tolerance=settings["tolerance"].get("auc", 0.0),
+        since=found["since"],
+    ).looks[-1]
+    found["state"] = {"measurement": asdict(own), "reference": asdict(reference)}
+    found["details"] |= {
+        "window": {
+            "first": look.first,
+            "last": look.last,
+            "value": look.window_value,
+            "drop": look.drop,
+            "drop_low": look.drop_low,
+            "drop_high": look.drop_high,
+        }
+    }
+    return {
+        **found,
+        "status": "alarm" if look.alarm else "passed",
+        "statistic": look.statistic,
+        "critical_value": look.critical_value,
+        "alpha_spent": look.alpha_spent,
+        "from_period": look.first,
+    }
+
+
+def look_at_guarantee(
+    found: StoredLook,
+    series: Series,
+    rows: PeriodRows,
+    guarantee: StoredGuarantee | None,
+    settings: MonitorSettings,
+) -> StoredLook:
+    """Test by betting whether the guaranteed rate of the alias is exceeded."""
+    from core.monitoring import monitor_rate
+
+    if guarantee is None:
+        return {**found, "metric": None, "reason": "the alias has no guarantee"}
+    if guarantee["confidence"] is None:
+        reason = "the guarantee has no confidence: the rate was set on the validation rows"
+        return {**found, "reason": reason}
+    flagged, known = rows.flag == 1, rows.label != UNKNOWN
+    if (bound := guarantee.get("flagged")) is not None:
+        found["metric"], counted, events = "flagged", rows.flag != UNKNOWN, flagged
+        found["population"] = "all"
+    else:
+        selected, _ = select(rows) if rows.size else (None, None)
+        found["population"] = "none" if selected is None else selected["population"]
+        if selected is not None and (selected["population"] != "all" or selected["by_chance"]):
+            reason = "the outcomes of all decisions must be known, not only those of selected ones"
+            return {**found, "reason": reason}
+        if guarantee["fpr"] is not None:
+            found["metric"], bound = "fpr", guarantee["fpr"]
+            counted, events = known & (rows.label == 0), flagged
+        elif guarantee["tpr"] is not None:
+            found["metric"], bound = "fnr", 1.0 - guarantee["tpr"]
+            counted, events = known & (rows.label == 1), ~flagged
+        else:
+            reason = "the guarantee is a threshold, which bounds no rate"
+            return {**found, "metric": None, "reason": reason}
+    if not 0.0 < bound < 1.0:
+        return {**found, "reason": f"a rate of {bound:g} cannot be tested"}
+    trials = int(np.count_nonzero(counted))
+    k = int(np.count_nonzero(counted & events))
+    found["expected"], found["value"] = bound, k / trials if trials else None
+    looks = [each for each in series.looks if each["state"]]
+    if any(each["expected"] != bound for each in looks):
+        found["since"], looks = found["number"] - 1, []
+    counts = {each["number"]: each["state"] for each in looks}
+    counts[found["number"]] = found["state"] = {"events": k, "trials": trials}
+    numbers = range(1, found["number"] + 1)
+    look = monitor_rate(
+        [counts.get(i, {}).get("events", 0) for i in numbers],
+        [counts.get(i, {}).get("trials", 0) for i in numbers],
+        bound,
+        planned=found["planned"],
+        alpha=alpha_of(GUARANTEE, settings),
+        since=found["since"],
+    ).looks[-1]
+    return _of_bets(found, look, alpha_of(GUARANTEE, settings))
+
+
+def _of_bets(found: StoredLook, look: object, alpha: float) -> StoredLook:
+    from core.monitoring import BettingLook
+
+    assert isinstance(look, BettingLook)
+    left = found["planned"] - found["since"]
+    threshold = found["planned"] / (alpha * left)
+    details = {"observed_since": look.observed, "expected_since": look.expected}
+    return {
+        **found,
+        "status": "alarm" if look.e_value >= threshold else "passed",
+        "statistic": look.e_value,
+        "critical_value": threshold,
+        "alpha_spent": alpha * (found["number"] - found["since"]) / found["planned"],
+        "from_period": look.first,
+        "details": found["details"] | details,
+    }
+
+
+def look_at_calibration(
+    found: StoredLook,
+    series: Series,
+    rows: PeriodRows,
+    settings: MonitorSettings,
+) -> StoredLook:
+    """Test by betting whether the outcomes still have the predicted probabilities.
+
+    The rows on a side of the threshold that is observed are enough, because whether they were selected depends only on
+    their scores.
+    """
+    from core.monitoring import CalibrationBets, bet_on_calibration, monitor_calibration_bets
+
+    if rows.size == 0:
+        return {**found, "status": "waiting", "reason": "there are no decisions"}
+    selected, _ = select(rows)
+    found = {**found, "population": selected["population"]}
+    used = rows.take(selected["rows"] & ~np.isnan(rows.probability))
+    if np.isnan(rows.probability).all():
+        return {**found, "metric": None, "reason": "the model had no calibration"}
+    if used.size == 0:
+        return {**found, "status": "waiting", "reason": "no outcome is known"}
+    own = bet_on_calibration(
+        used.probability,
+        used.label == 1,
+        tolerance=settings["tolerance"].get("calibration", 0.0),
+    )
+    bets = {
+        each["number"]: CalibrationBets(**each["state"]["bets"])
+        for each in series.looks
+        if each["state"].get("bets")
+    }
+    bets[found["number"]] = own
+    nothing = CalibrationBets((0.0,) * len(own.gains), 0, 0, 0.0)
+    alpha = alpha_of(CALIBRATION, settings)
+    look = monitor_calibration_bets(
+        [bets.get(number, nothing) for number in range(1, found["number"] + 1)],
+        planned=found["planned"],
+        alpha=alpha,
+        since=found["since"],
+    ).looks[-1]
+    found["state"] = {"bets": asdict(own)}
+    found["value"], found["expected"] = own.positives / own.rows, own.expected / own.rows
+    return _of_bets(found, look, alpha)
+
+
+def look_at_drift(
+    found: StoredLook,
+    drift: Json | None,
+    before: Sequence[StoredLook],
+    acknowledged: Acknowledged | None,
+    versions: Sequence[Version],
+) -> StoredLook:
+    """Return the look at the scores and columns of a period, given their comparison with the model's own rows; None
+    if the model cannot be compared.
+
+    Changes that an acknowledgement has accepted raise no further alarm, as long as the alias serves the same model.
+    """
+    last = before[-1] if before else None
+    accepted: set[str] = set()
+    if last is not None and last["model_id"] == found["model_id"]:
+        accepted = set(last["state"].get("accepted", ()))
+        if (
+            acknowledged is not None
+            and acknowledged["reference"] == "renew"
+            and acknowledged["model_id"] == found["model_id"]
+        ):
+            accepted |= set(acknowledged["names"])
+    found["details"] = {
+        "versions": list(versions),
+        "shifted": [] if drift is None else _shifted(drift),
+        "summary": None if drift is None else drift["summary"],
+    }
+    found["state"] = {"accepted": sorted(accepted)}
+    if drift is None:
+        return {**found, "reason": "the decisions are not of a model that the alias has served"}
+    if drift["verdict"] is None:
+        return {**found, "reason": drift["reason"]}
+    moved = [each["name"] for each in found["details"]["shifted"]]
+    if drift["scores"] is not None and drift["scores"]["psi"] is not None:
+        psi = drift["scores"]["psi"]
+        found["value"], found["low"], found["high"] = psi["value"], psi["low"], psi["high"]
+    spent = drift["alpha"] * found["number"]
+    if drift["scores"] is None and not drift["features"]:
+        return {**found, "status": "waiting", "reason": drift["reason"]}
+    is_new = bool(set(moved) - accepted)
+    return {**found, "status": "alarm" if is_new else "passed", "alpha_spent": spent}
+
+
+def _shifted(drift: Json) -> list[Json]:
+    """Return what has shifted significantly and matters to the model: the score, with an empty name, and columns."""
+    scores = [] if drift["scores"] is None else [{**drift["scores"], "name": ""}]
+    weighty = [each for each in drift["features"] if matters_to_model(each)]
+    return [
+        {"name": each["name"], "psi": each["psi"]["value"], "words": each["words"]}
+        for each in (*scores, *weighty)
+        if each["changed"]
+    ]

@@ -1,0 +1,106 @@
+"""The monitor of an alias, and its alarms."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from app.access.authentication import GuardedRoute, needs
+from app.feedback import alarms, monitoring
+from app.feedback.monitor_schemas import (
+    Alarm,
+    AlarmAcknowledgement,
+    AlarmPage,
+    AliasMonitor,
+    alarm_of,
+    monitor_of,
+)
+from app.http.dependencies import CallerDep, ContextDep, PagingDep, Time
+
+aliases_router = APIRouter(prefix="/v1/models", tags=["feedback"], route_class=GuardedRoute)
+router = APIRouter(prefix="/v1/alarms", tags=["feedback"], route_class=GuardedRoute)
+
+
+@aliases_router.get("/{name}/aliases/{alias}/monitor", summary="Read the monitor of an alias")
+@needs("read")
+async def read_monitor(
+    *,
+    name: str,
+    alias: str,
+    context: ContextDep,
+    caller: CallerDep,
+    as_of: Annotated[
+        Time | None,
+        Query(
+            description="Show what was known at this time. Default: now.",
+            examples=["2026-06-30T00:00:00Z"],
+        ),
+    ] = None,
+) -> AliasMonitor:
+    """Return the settings, the looks of each period, the alarms, the losses, the error probability that is spent and
+    left, and the smallest fall of the AUC that the monitor can find.
+
+    A look is made once, after the end of its period (and after the horizon, if it needs outcomes), and never changes.
+    Decisions of several models or thresholds in a period are counted apart, and only those of the last model are
+    tested.
+    """
+    at = None if as_of is None else as_of.timestamp()
+
+    def work() -> AliasMonitor:
+        compute = context.db.reading(monitoring.read, caller.owner, name, alias, at)
+        return monitor_of(compute())
+
+    return await context.compute(caller.owner, work)
+
+
+@router.get("", summary="List alarms")
+@needs("read")
+def list_alarms(
+    *,
+    context: ContextDep,
+    caller: CallerDep,
+    paging: PagingDep,
+    name: Annotated[
+        str | None, Query(description="Only alarms of this model name.", examples=["churn"])
+    ] = None,
+    alias: Annotated[
+        str | None, Query(description="Only alarms of this alias.", examples=["live"])
+    ] = None,
+    acknowledged: Annotated[
+        bool | None,
+        Query(description="`true`: only acknowledged alarms. `false`: only the others."),
+    ] = None,
+) -> AlarmPage:
+    """Return the alarms of the monitors, newest first."""
+    page = context.db.reading(
+        alarms.list_page,
+        caller.owner,
+        name=name,
+        alias=alias,
+        acknowledged=acknowledged,
+        limit=paging.limit,
+        after=paging.after,
+    )
+    return AlarmPage(data=[*map(alarm_of, page.data)], has_more=page.has_more, next=page.next)
+
+
+@router.get("/{alarm_id}", summary="Read an alarm")
+@needs("read")
+def read_alarm(*, alarm_id: str, context: ContextDep, caller: CallerDep) -> Alarm:
+    """Return an alarm with its acknowledgement."""
+    return alarm_of(context.db.reading(alarms.find, caller.owner, alarm_id))
+
+
+@router.post("/{alarm_id}/acknowledge", summary="Acknowledge an alarm")
+@needs("train")
+def acknowledge_alarm(
+    *, alarm_id: str, body: AlarmAcknowledgement, context: ContextDep, caller: CallerDep
+) -> Alarm:
+    """State that you have seen the change, why, and what later looks are compared with. Until then, the same family
+    raises no further alarm. Returns 409 `already_acknowledged` if somebody has done so.
+    """
+    row = context.db.writing(
+        alarms.acknowledge, caller.owner, alarm_id, body.reason, body.reference, caller.name
+    )
+    return alarm_of(row)

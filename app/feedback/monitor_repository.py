@@ -1,0 +1,270 @@
+"""Queries for the monitor: aliases to monitor, looks, alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Select, and_, exists, func, select
+
+from app.platform.ids import new_id
+from app.platform.sql import Json, Page, Session, db_now, fetch_page, upsert_into
+from app.platform.tables import (
+    FINAL_STATES,
+    Alarm,
+    AliasFeedback,
+    DecisionSegment,
+    Job,
+    JobState,
+    ModelAlias,
+    ModelAliasHistory,
+    MonitorLook,
+)
+
+
+class MonitoredAlias(NamedTuple):
+    """An alias by owner, name and alias: the key of its settings, decisions, looks and alarms."""
+
+    owner: str
+    name: str
+    alias: str
+
+    @property
+    def reference(self) -> str:
+        """The alias as a reference to a model, such as `churn@live`."""
+        return f"{self.name}@{self.alias}"
+
+
+NOBODY = MonitoredAlias("", "", "")
+"""Comes before every alias."""
+
+
+def now(session: Session) -> float:
+    """Return the present time by the database's clock."""
+    return session.execute(select(db_now())).scalar_one()
+
+
+def recorded_aliases(session: Session, after: MonitoredAlias, limit: int) -> list[MonitoredAlias]:
+    """Return aliases that exist and whose newest feedback settings are not null, in alphabetical order."""
+    newer = select(
+        AliasFeedback.owner,
+        AliasFeedback.name,
+        AliasFeedback.alias,
+        func.max(AliasFeedback.revision).label("revision"),
+    ).group_by(AliasFeedback.owner, AliasFeedback.name, AliasFeedback.alias)
+    newest = newer.subquery()
+    columns = (AliasFeedback.owner, AliasFeedback.name, AliasFeedback.alias)
+    statement = (
+        select(*columns)
+        .join(
+            newest,
+            and_(
+                newest.c.owner == AliasFeedback.owner,
+                newest.c.name == AliasFeedback.name,
+                newest.c.alias == AliasFeedback.alias,
+                newest.c.revision == AliasFeedback.revision,
+            ),
+        )
+        .join(
+            ModelAlias,
+            and_(
+                ModelAlias.owner == AliasFeedback.owner,
+                ModelAlias.name == AliasFeedback.name,
+                ModelAlias.alias == AliasFeedback.alias,
+            ),
+        )
+        .where(AliasFeedback.settings.is_not(None), _after(after))
+        .order_by(*columns)
+        .limit(limit)
+    )
+    return [MonitoredAlias(*row) for row in session.execute(statement)]
+
+
+def _after(after: MonitoredAlias) -> ColumnElement[bool]:
+    """Return the condition that an alias comes after another one."""
+    table, (owner, name, alias) = AliasFeedback, after
+    return (table.owner > owner) | (
+        (table.owner == owner)
+        & ((table.name > name) | ((table.name == name) & (table.alias > alias)))
+    )
+
+
+def settings_of(
+    session: Session, of: MonitoredAlias, *, at: float | None = None, lock: bool = False
+) -> AliasFeedback | None:
+    """Return the newest revision of the settings of an alias, or the newest at a time; None if there is none. With
+    `lock`, it is locked until the transaction ends.
+    """
+    statement = select(AliasFeedback).where(
+        AliasFeedback.readable_by(of.owner),
+        AliasFeedback.name == of.name,
+        AliasFeedback.alias == of.alias,
+    )
+    if at is not None:
+        statement = statement.where(AliasFeedback.at <= at)
+    if lock:
+        statement = statement.with_for_update()
+    return session.scalars(statement.order_by(AliasFeedback.revision.desc()).limit(1)).one_or_none()
+
+
+def is_busy(session: Session, of: MonitoredAlias, kind: str, failed_since: float) -> bool:
+    """Return True if a job of the alias is unfinished, or has ended without success since a time."""
+    statement = select(
+        exists().where(
+            Job.belongs_to(of.owner),
+            Job.kind == kind,
+            Job.name == of.reference,
+            Job.state.not_in(FINAL_STATES)
+            | ((Job.state != JobState.SUCCEEDED) & (Job.finished_at > failed_since)),
+        )
+    )
+    return bool(session.scalar(statement))
+
+
+def first_decision(session: Session, of: MonitoredAlias) -> float | None:
+    """Return the time of the first stored decision of an alias; None without decisions."""
+    statement = select(func.min(DecisionSegment.first_at)).where(*_decided_by(of))
+    return session.scalar(statement)
+
+
+def _decided_by(of: MonitoredAlias) -> tuple[ColumnElement[bool], ...]:
+    return (
+        DecisionSegment.belongs_to(of.owner),
+        DecisionSegment.name == of.name,
+        DecisionSegment.alias == of.alias,
+    )
+
+
+def count_decisions(session: Session, of: MonitoredAlias) -> tuple[int, int]:
+    """Return the numbers of stored decisions of an alias, and of those that were lost meanwhile."""
+    columns = DecisionSegment.__table__.c
+    sums = (func.coalesce(func.sum(each), 0) for each in (columns.rows, columns.lost))
+    rows, lost = session.execute(select(*sums).where(*_decided_by(of))).one()
+    return int(rows), int(lost)
+
+
+def segments_between(
+    session: Session, of: MonitoredAlias, start: float, end: float
+) -> Sequence[DecisionSegment]:
+    """Return the segments of an alias that may have decisions from `start` to before `end`, in the order of time."""
+    statement = (
+        select(DecisionSegment)
+        .where(*_decided_by(of), DecisionSegment.first_at < end, DecisionSegment.last_at >= start)
+        .order_by(DecisionSegment.first_at, DecisionSegment.id)
+    )
+    return session.scalars(statement).all()
+
+
+def revisions_of(session: Session, of: MonitoredAlias) -> Sequence[ModelAliasHistory]:
+    """Return the stored revisions of an alias, oldest first."""
+    statement = (
+        select(ModelAliasHistory)
+        .where(
+            ModelAliasHistory.belongs_to(of.owner),
+            ModelAliasHistory.name == of.name,
+            ModelAliasHistory.alias == of.alias,
+        )
+        .order_by(ModelAliasHistory.revision)
+    )
+    return session.scalars(statement).all()
+
+
+def looks_of(
+    session: Session, of: MonitoredAlias, *, at: float | None = None
+) -> Sequence[MonitorLook]:
+    """Return the looks of an alias in the order of their periods, those that had been made at a time if it is given."""
+    statement = select(MonitorLook).where(
+        MonitorLook.readable_by(of.owner),
+        MonitorLook.name == of.name,
+        MonitorLook.alias == of.alias,
+    )
+    if at is not None:
+        statement = statement.where(MonitorLook.looked_at <= at)
+    return session.scalars(statement.order_by(MonitorLook.period_start, MonitorLook.family)).all()
+
+
+def add_look(
+    session: Session,
+    of: MonitoredAlias,
+    family: str,
+    period: tuple[float, float],
+    revision: int,
+    found: Json,
+) -> bool:
+    """Insert a look. Returns False if this look has been made already; it is then left as it is."""
+    start, end = period
+    statement = (
+        upsert_into(session, MonitorLook)
+        .values(
+            **of._asdict(),
+            family=family,
+            period_start=start,
+            period_end=end,
+            revision=revision,
+            found=found,
+            looked_at=db_now(),
+        )
+        .on_conflict_do_nothing()
+        .returning(MonitorLook.family)
+    )
+    return session.execute(statement).one_or_none() is not None
+
+
+def add_alarm(
+    session: Session, of: MonitoredAlias, family: str, period_start: float, found: Json
+) -> Alarm:
+    """Insert an alarm."""
+    alarm = Alarm(
+        id=new_id("alm"),
+        **of._asdict(),
+        family=family,
+        period_start=period_start,
+        found=found,
+        raised_at=now(session),
+    )
+    session.add(alarm)
+    session.flush()
+    return alarm
+
+
+def alarms_of(session: Session, of: MonitoredAlias, *, at: float | None = None) -> Sequence[Alarm]:
+    """Return the alarms of an alias, newest first, those that had been raised at a time if it is given."""
+    statement = _alarms(of.owner, of.name, of.alias, None)
+    if at is not None:
+        statement = statement.where(Alarm.raised_at <= at)
+    return session.scalars(statement.order_by(Alarm.raised_at.desc(), Alarm.id.desc())).all()
+
+
+def list_alarms(
+    session: Session,
+    owner: str,
+    *,
+    name: str | None,
+    alias: str | None,
+    acknowledged: bool | None,
+    limit: int,
+    after: str | None,
+) -> Page[Alarm]:
+    """Return a page of the owner's alarms that match the filters, newest first."""
+    statement = _alarms(owner, name, alias, acknowledged)
+    return fetch_page(session, statement, Alarm.raised_at, Alarm.id, limit=limit, after=after)
+
+
+def _alarms(
+    owner: str, name: str | None, alias: str | None, acknowledged: bool | None
+) -> Select[Alarm]:
+    statement = select(Alarm).where(Alarm.readable_by(owner))
+    if name is not None:
+        statement = statement.where(Alarm.name == name)
+    if alias is not None:
+        statement = statement.where(Alarm.alias == alias)
+    if acknowledged is not None:
+        is_null = Alarm.acknowledged_at.is_(None)
+        statement = statement.where(~is_null if acknowledged else is_null)
+    return statement
+
+
+def find_alarm(session: Session, owner: str, alarm_id: str, *, lock: bool = False) -> Alarm | None:
+    """Return the owner's alarm; with `lock`, locked until the transaction ends. None if it does not exist."""
+    statement = select(Alarm).where(Alarm.readable_by(owner), Alarm.id == alarm_id)
+    return session.scalars(statement.with_for_update() if lock else statement).one_or_none()

@@ -1,0 +1,355 @@
+"""The monitor and its alarms over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from app.feedback.looks import FAMILIES, STATUSES, TESTED
+from app.feedback.monitoring import Budget, Detectable, Monitor, PeriodOfLooks, say_look
+from app.http.schemas import (
+    Body,
+    ModelId,
+    PageOf,
+    ReasonText,
+    Resource,
+    Timestamp,
+    Words,
+    one_of,
+)
+from app.platform.documents import MonitorSettings, OutcomeRule
+from app.platform.tables import Alarm as AlarmRow
+from app.platform.tables import MonitorLook
+
+_FAMILY = {
+    "unlabelled": "drift of scores and columns",
+    "ranking": "AUC",
+    "calibration": "calibration of the probabilities",
+    "guarantee": "guaranteed rate of the alias",
+    "shadow": "comparison with the shadow model",
+}
+Family = Annotated[str, one_of({name: _FAMILY[name] for name in FAMILIES})]
+TestedFamily = Annotated[str, one_of({name: _FAMILY[name] for name in TESTED})]
+_POPULATION = {
+    "all": "all decisions",
+    "flagged": "flagged decisions",
+    "unflagged": "decisions that were not flagged",
+    "none": "none: no outcome of a decision that was to be reviewed is known",
+}
+
+
+class LookVersion(Resource):
+    """The recorded decisions of a period that one model made at one threshold."""
+
+    model_id: ModelId
+    threshold: float | None = Field(description="Lowest score that was flagged. Null without one.")
+    rows: int = Field(description="Number of recorded decisions.")
+    known: int = Field(description="Number of these whose outcome was known. 0 before the horizon.")
+    positives: int = Field(description="Number of positive outcomes.")
+    flagged: int = Field(description="Number of flagged decisions.")
+    explored: int = Field(description="Number of decisions that were chosen at random for review.")
+
+
+class LookEstimate(Resource):
+    """A metric with its 95 % confidence interval, which holds for this period alone, not for all looks together."""
+
+    value: float = Field(description="The metric.")
+    low: float | None = Field(
+        description="Lower confidence limit. Null with fewer than 20 positives among explored decisions."
+    )
+    high: float | None = Field(description="Upper confidence limit. Null as `low`.")
+    rows: float = Field(description="Effective number of rows.")
+
+
+class LookMetrics(Resource):
+    """Metrics of the decisions of a period, weighted by the inverse of the probability of review."""
+
+    population: Annotated[str, one_of(_POPULATION)] = Field(
+        description="Decisions that the AUC is of."
+    )
+    decisions: int = Field(description="Number of decisions.")
+    reviewed: int = Field(description="Decisions that were to be reviewed and have an outcome.")
+    missing: int = Field(description="Decisions that were to be reviewed and have no outcome.")
+    unselected: int = Field(
+        description="Decisions with an outcome that were not to be reviewed. They are left out: whether such an "
+        "outcome becomes known may depend on it."
+    )
+    explored: int = Field(description="Explored decisions with an outcome.")
+    explored_positives: int = Field(description="Positives among them.")
+    explored_needed: int | None = Field(
+        description="Further explored outcomes until there are 20 positives among them, at the present rate. Null if "
+        "the rate is not known, or nothing is explored."
+    )
+    auc: LookEstimate | None = Field(description="AUC. Null if the outcomes are of one class.")
+    precision: LookEstimate | None = Field(
+        description="Fraction of positives among flagged decisions. Null if these have no outcomes."
+    )
+    miss_rate: LookEstimate | None = Field(
+        description="Fraction of positives among decisions that were not flagged. Null if these have no outcomes."
+    )
+    recall: LookEstimate | None = Field(
+        description="Fraction of the positives that were flagged. Null unless the population is `all`."
+    )
+
+
+class LookWindow(Resource):
+    """The periods with the greatest standardised fall of the AUC."""
+
+    first: int = Field(description="Number of the first period.")
+    last: int = Field(description="Number of the last period.")
+    value: float = Field(description="Mean AUC.")
+    drop: float = Field(description="AUC of the reference less that of the window.")
+    drop_low: float = Field(
+        description="Lower limit, which holds for all windows of all looks of the term together."
+    )
+    drop_high: float = Field(description="Upper limit, as `drop_low`.")
+
+
+class ShiftedColumn(Resource):
+    """A column that has shifted significantly and matters to the model."""
+
+    name: str = Field(description="Name of the column. Empty for the score.")
+    psi: float = Field(description="Population stability index.")
+    words: Words
+
+
+class Look(Resource):
+    """A scheduled test of one family of metrics at the end of a period. It never changes: outcomes that arrive or are
+    corrected later are not in it.
+    """
+
+    family: Family = Field(description="What was tested.")
+    status: Annotated[str, one_of(STATUSES)] = Field(description="Result of the test.")
+    reason: str | None = Field(description="Why there was no test. Null if there was one.")
+    words: Words
+    looked_at: Timestamp = Field(description="Time of the test.")
+    revision: int = Field(description="Revision of the feedback settings.")
+    model_id: ModelId | None = Field(
+        description="Id of the model whose decisions were tested: the last one that the alias served in the period. "
+        "Null without decisions."
+    )
+    metric: str | None = Field(
+        description="Tested metric: `psi`, `auc`, `calibration`, `fpr`, `fnr` or `flagged`. Null if the alias has none."
+    )
+    population: Annotated[str, one_of(_POPULATION)] | None = Field(
+        description="Decisions that the metric is of. Null if outcomes are not needed."
+    )
+    rows: int = Field(description="Number of decisions of the model.")
+    known: int = Field(description="Number of these whose outcome was known.")
+    positives: int = Field(description="Number of positive outcomes.")
+    value: float | None = Field(
+        description="PSI of the score, AUC, fraction of positives, or rate. Null if not measured."
+    )
+    low: float | None = Field(description="Lower confidence limit of the value in this period.")
+    high: float | None = Field(description="Upper confidence limit of the value in this period.")
+    variance: float | None = Field(description="Sampling variance of the AUC. Null for others.")
+    expected: float | None = Field(
+        description="AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."
+    )
+    statistic: float | None = Field(
+        description="Test statistic: of the AUC the greatest standardised fall over windows that end here; of "
+        "calibration and guarantee the e-value. Null without a test."
+    )
+    critical_value: float | None = Field(
+        description="Value of the statistic from which there is an alarm. Null as `statistic`."
+    )
+    alpha_spent: float = Field(
+        description="Probability of a false alarm that this series of looks has used so far."
+    )
+    term_start: Timestamp = Field(
+        description="Start of the term. Its looks share the error probability. A new term begins after a year, with "
+        "another model, and with an alarm that is acknowledged with `renew`."
+    )
+    number: int = Field(description="Number of the period in the term, from 1.")
+    planned: int = Field(description="Number of periods of a term.")
+    since: int = Field(
+        description="Number of the last period before the test began again, because an alarm was acknowledged with "
+        "`keep`, or the bound of the guarantee has changed. 0: it did not."
+    )
+    from_period: int | None = Field(
+        description="Number of the period in which the change probably began. Null if not estimated."
+    )
+    window: LookWindow | None = Field(description="Of the AUC. Null without a test.")
+    metrics: LookMetrics | None = Field(
+        description="All metrics of the period, given with the AUC. Null for other families."
+    )
+    shifted: list[ShiftedColumn] | None = Field(
+        description="Columns that have shifted. Null unless the family is `unlabelled`."
+    )
+
+
+class MonitoredPeriod(Resource):
+    """A period with its looks."""
+
+    start: Timestamp = Field(description="Start of the period, which is included.")
+    end: Timestamp = Field(description="End of the period, which is not included.")
+    decisions: int = Field(description="Number of recorded decisions when the period ended.")
+    lost: int = Field(
+        description="Number of decisions that were not recorded: a log was full, or a process ended."
+    )
+    corrections: int | None = Field(
+        description="Corrected outcomes, when the horizon had passed. Null before."
+    )
+    versions: list[LookVersion] = Field(
+        description="Decisions by model and threshold, the most frequent first, at most 20."
+    )
+    looks: list[Look] = Field(description="The looks that have been made.")
+
+
+class FamilyBudget(Resource):
+    """The error probability of one family in its current term."""
+
+    family: TestedFamily = Field(description="What is tested.")
+    alpha: float = Field(
+        description="Probability of a false alarm in all looks of a term together. Those of all families sum to the "
+        "`alpha` of the settings."
+    )
+    spent: float = Field(description="What the looks so far have used.")
+    left: float = Field(description="What is left for the later looks.")
+
+
+class DetectableDrop(Resource):
+    """The smallest lasting fall of the AUC that the monitor finds."""
+
+    drop: float | None = Field(
+        description="Fall that is found with probability `power` within a term. Null until a period with outcomes is "
+        "known, and if no fall is."
+    )
+    floor: float | None = Field(
+        description="The same with unlimited rows per period: only a larger validation gets below it. Null if no fall "
+        "is found."
+    )
+    power: float = Field(description="Probability of an alarm.")
+    rows: float | None = Field(
+        description="Rows per period that this is computed from. Null if none are known."
+    )
+    periods_per_look: int | None = Field(
+        description="Number of periods that are tested together, so that there are 50 rows of each class. Null as "
+        "`rows`."
+    )
+    validation_positives: float = Field(description="Effective number of positive validation rows.")
+    validation_negatives: float = Field(description="Effective number of negative validation rows.")
+
+
+class Alarm(Resource):
+    """An alarm of the monitor: a look found a change. A person acknowledges it with a reason."""
+
+    id: str = Field(description="Id of the alarm.")
+    name: str = Field(description="Name of the model.")
+    alias: str = Field(description="The alias.")
+    family: TestedFamily = Field(description="What was tested.")
+    words: Words
+    period_start: Timestamp = Field(description="Start of the period of the look.")
+    model_id: ModelId | None = Field(description="Id of the model whose decisions were tested.")
+    raised_at: Timestamp = Field(description="Time of the alarm.")
+    acknowledged_at: Timestamp | None = Field(
+        description="Time of the acknowledgement. Null if there is none."
+    )
+    reason: str | None = Field(
+        description="Reason of the acknowledgement. It is not HTML: escape it where it is shown."
+    )
+    reference: Annotated[str, one_of(("keep", "renew"))] | None = Field(
+        description="What later looks are compared with: see the acknowledgement."
+    )
+    author: str | None = Field(description="Name of the key that acknowledged it.")
+
+
+class AlarmPage(PageOf[Alarm]):
+    """One page of alarms."""
+
+
+class AlarmAcknowledgement(Body):
+    """The acknowledgement of an alarm."""
+
+    reason: ReasonText = Field(
+        description="Reason, of up to 2,000 characters.",
+        examples=["The new tariff has changed who applies. Retraining is planned for June."],
+    )
+    reference: Literal["keep", "renew"] = Field(
+        description="`keep`: later looks are compared with the validation as before. `renew`: the change is the new "
+        "normal. The AUC is then compared with that of the periods which raised the alarm, and shifts of the same "
+        "columns raise no further alarm, as long as the alias serves the same model. Either way the test begins again "
+        "after the last look.",
+        examples=["keep"],
+    )
+
+
+class AliasMonitor(Resource):
+    """What the monitor of an alias has found."""
+
+    name: str = Field(description="Name of the model.")
+    alias: str = Field(description="The alias.")
+    as_of: Timestamp = Field(description="What is shown was known at this time.")
+    revision: int | None = Field(
+        description="Revision of the feedback settings. Null if there never were any."
+    )
+    settings: MonitorSettings | None = Field(
+        description="Settings of the monitor. Null if it is off."
+    )
+    outcome: OutcomeRule | None = Field(
+        description="Attribution and maturity of outcomes. Null if decisions are not recorded."
+    )
+    budget: list[FamilyBudget] = Field(
+        description="Error probabilities in the current term of each family. Empty if the monitor is off."
+    )
+    detectable: DetectableDrop | None = Field(
+        description="What the monitor can find. Null if it is off, or if the model has no validation curve."
+    )
+    recorded: int = Field(description="Number of decisions that are stored.")
+    lost: int = Field(description="Number of decisions that were lost while these were recorded.")
+    alarms: list[Alarm] = Field(description="Alarms of the alias, newest first, at most 100.")
+    periods: list[MonitoredPeriod] = Field(
+        description="Periods with looks, newest first, at most 100; `as_of` shows earlier ones."
+    )
+
+
+def detectable_of(found: Detectable | None) -> DetectableDrop | None:
+    """Return what the monitor can find, as a response."""
+    return None if found is None else DetectableDrop.model_validate(found)
+
+
+def alarm_of(row: AlarmRow) -> Alarm:
+    """Return an alarm as a response."""
+    return Alarm.from_row(
+        row, model_id=row.found["model_id"], words=say_look(row.family, row.found)
+    )
+
+
+def look_of(row: MonitorLook) -> Look:
+    """Return a look as a response."""
+    found: dict[str, Any] = row.found
+    details = found["details"]
+    shifted = None
+    if row.family == "unlabelled":
+        shifted = details.get("shifted") or []
+    members = {name: found[name] for name in Look.model_fields if name in found}
+    return Look.from_row(
+        row,
+        **members,
+        words=say_look(row.family, row.found),
+        window=details.get("window"),
+        metrics=details.get("metrics"),
+        shifted=shifted,
+    )
+
+
+def monitor_of(found: Monitor) -> AliasMonitor:
+    """Return what a monitor has found, as a response."""
+    return AliasMonitor.from_row(
+        found,
+        detectable=detectable_of(found.detectable),
+        budget=[_budget_of(each) for each in found.budget],
+        alarms=[alarm_of(row) for row in found.alarms],
+        periods=[_period_of(each) for each in found.periods],
+    )
+
+
+def _budget_of(found: Budget) -> FamilyBudget:
+    return FamilyBudget(
+        family=found.family, alpha=found.alpha, spent=found.spent, left=found.alpha - found.spent
+    )
+
+
+def _period_of(found: PeriodOfLooks) -> MonitoredPeriod:
+    return MonitoredPeriod.from_row(found, looks=[look_of(row) for row in found.looks])

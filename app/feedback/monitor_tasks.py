@@ -1,0 +1,617 @@
+"""The monitor job: makes the looks of an alias that are due, and raises alarms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from typing_extensions import TypedDict
+
+from app.feedback import looks as looking
+from app.feedback import monitor_repository as repository
+from app.feedback import outcome_repository
+from app.feedback.alarms import raise_alarm
+from app.feedback.attribution import AttributionRule, LabelValues
+from app.feedback.looks import (
+    CALIBRATION,
+    GUARANTEE,
+    RANKING,
+    UNLABELLED,
+    Acknowledged,
+    Series,
+    StoredLook,
+)
+from app.feedback.monitor_repository import MonitoredAlias
+from app.feedback.monitoring import MONITOR, DuePeriod, find_due
+from app.feedback.outcomes import Outcomes as OutcomeRows
+from app.feedback.outcomes import as_table, read_segment, schema
+from app.feedback.period_rows import (
+    Outcomes,
+    PeriodRows,
+    SegmentFile,
+    floats,
+    overlapping,
+    read_files,
+    read_period,
+    recorded_features,
+    within,
+)
+from app.feedback.periods import DAY, Period, PeriodKind, period_at
+from app.feedback.segments import FEATURE
+from app.jobs import queue
+from app.jobs.kinds import Claim, JobKind, Work
+from app.jobs.progress import Callback
+from app.models import curves
+from app.models import repository as model_repository
+from app.models.artifacts import load_ranker
+from app.models.service import VALIDATION
+from app.platform.blobs import BlobKey, Publisher
+from app.platform.documents import ModelFeature, StoredFeedback, StoredGuarantee
+from app.platform.settings import Settings
+from app.platform.sql import Session
+from app.platform.tables import Alarm, Model, ModelAliasHistory, MonitorLook
+from app.scoring.batch_drift import DriftMonitor, DriftReference, find_reference
+from app.scoring.features import FeatureIndex
+from app.scoring.service import Served
+from app.scoring.table_rows import Batch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from core.monitoring import Measurement
+
+
+class MonitoredModel(TypedDict):
+    """A model that the alias has served; `curve` is a file. Without a curve there are no `totals`."""
+
+    id: str
+    sha256: str
+    path: str
+    features: list[ModelFeature]
+    positive: str | None
+    negative: str | None
+    curve: str | None
+    totals: list[float] | None
+    drift: DriftReference
+
+
+class DuePeriodFile(TypedDict):
+    """A `DuePeriod` as JSON."""
+
+    kind: PeriodKind
+    start: float
+    end: float
+    early: bool
+    mature: bool
+
+
+class EarlierLook(TypedDict):
+    """A look that was made before."""
+
+    family: str
+    period_start: float
+    found: StoredLook
+
+
+class OutcomeFile(TypedDict):
+    """A segment of outcomes: a Parquet file, or the outcomes of one request as JSON, received at a time."""
+
+    path: str
+    received_at: float | None
+
+
+class MonitorPayload(Work):
+    """The payload of the fit process. `outcomes` are in files."""
+
+    owner: str
+    revision: int
+    settings: StoredFeedback
+    periods: list[DuePeriodFile]
+    segments: list[SegmentFile]
+    outcomes: list[OutcomeFile]
+    models: list[MonitoredModel]
+    guarantees: dict[str, StoredGuarantee | None]
+    looks: list[EarlierLook]
+    acknowledged: list[Acknowledged]
+
+
+class MadeLook(EarlierLook):
+    """A look to store."""
+
+    period_end: float
+
+
+class MonitorResult(Work):
+    """The result of the fit process."""
+
+    revision: int
+    looks: list[MadeLook]
+
+
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> MonitorPayload:
+    """Return the payload: the due looks, and the files of decisions, outcomes and models that they need."""
+    of = _alias_of(claim)
+    due = find_due(session, of)
+    payload: MonitorPayload = {
+        "workdir": str(workdir),
+        "owner": claim.owner,
+        "revision": 0,
+        "settings": cast(StoredFeedback, {}),
+        "periods": [],
+        "segments": [],
+        "outcomes": [],
+        "models": [],
+        "guarantees": {},
+        "looks": [],
+        "acknowledged": [],
+    }
+    if due is None or not due.periods:
+        return payload
+    horizon = due.settings["outcome"]["horizon_days"] * DAY
+    # A period that waits is read again with the ones after it.
+    waiting = [look.period_start for look in due.looks if look.found["status"] == "waiting"]
+    start = min([due.periods[0].period.start, *waiting]) - horizon
+    end = due.periods[-1].period.end + horizon
+    revisions = repository.revisions_of(session, of)
+    return {
+        **payload,
+        "revision": due.row.revision,
+        "settings": due.settings,
+        "periods": [_as_file(each) for each in due.periods],
+        "segments": [
+            {
+                "path": BlobKey(each.segment_key),
+                "first_at": each.first_at,
+                "last_at": each.last_at,
+                "lost": each.lost,
+            }
+            for each in repository.segments_between(session, of, start, end)
+        ],
+        "outcomes": _outcomes(session, claim.owner, start, workdir),
+        "models": [
+            _model(session, each, workdir)
+            for each in _models(session, of, revisions, start + horizon)
+        ],
+        "guarantees": {str(each.revision): each.guarantee for each in revisions},
+        "looks": [
+            {
+                "family": look.family,
+                "period_start": look.period_start,
+                "found": cast(StoredLook, look.found),
+            }
+            for look in due.looks
+        ],
+        "acknowledged": _acknowledged(due.looks, repository.alarms_of(session, of)),
+    }
+
+
+def _alias_of(claim: Claim) -> MonitoredAlias:
+    return MonitoredAlias(claim.owner, claim.spec["name"], claim.spec["alias"])
+
+
+def _as_file(due: DuePeriod) -> DuePeriodFile:
+    period = due.period
+    return {
+        "kind": period.kind,
+        "start": period.start,
+        "end": period.end,
+        "early": due.early,
+        "mature": due.mature,
+    }
+
+
+def _outcomes(session: Session, owner: str, start: float, workdir: Path) -> list[OutcomeFile]:
+    """Return the files of outcomes that may belong to decisions from `start` on. Writes those of small requests."""
+    found: list[OutcomeFile] = []
+    for each in outcome_repository.outcome_segments(session, owner):
+        if each.key is not None:
+            found.append({"path": BlobKey(each.key), "received_at": None})
+        elif each.content is not None:
+            file = workdir / f"{each.id}.json"
+            file.write_bytes(each.content)
+            found.append({"path": str(file), "received_at": each.at})
+    return found
+
+
+def _models(
+    session: Session, of: MonitoredAlias, revisions: Sequence[ModelAliasHistory], start: float
+) -> list[Model]:
+    """Return the models that the alias has served since `start`, or first if it is younger."""
+    ids: list[str] = []
+    for i, each in enumerate(revisions):
+        ended = revisions[i + 1].at if i + 1 < len(revisions) else None
+        if ended is None or ended >= start or i == 0:
+            ids.append(each.model_id)
+    found = (model_repository.find(session, of.owner, id_) for id_ in dict.fromkeys(ids))
+    return [each for each in found if each is not None]
+
+
+def _model(session: Session, model: Model, workdir: Path) -> MonitoredModel:
+    """Return a model for the payload; writes its curve to a file."""
+    measured = curves.find_curve_on(session, model, VALIDATION)
+    file = None
+    if measured is not None:
+        file = f"{model.id}.curve"
+        curves.write_curve(workdir / file, measured.curve)
+    totals = None if measured is None else measured.totals
+    return {
+        "id": model.id,
+        "sha256": model.artifact_sha256,
+        "path": BlobKey(model.artifact_key),
+        "features": model.features,
+        "positive": model.positive,
+        "negative": model.negative,
+        "curve": file,
+        "totals": None
+        if totals is None
+        else [
+            totals.positive,
+            totals.negative,
+            totals.positive_effective,
+            totals.negative_effective,
+        ],
+        "drift": find_reference(session, model, None),
+    }
+
+
+def _acknowledged(looks: Sequence[MonitorLook], alarms: Sequence[Alarm]) -> list[Acknowledged]:
+    """Return the acknowledged alarms, oldest first. The series ends with the last look before the acknowledgement."""
+    found: list[Acknowledged] = []
+    for alarm in reversed(alarms):
+        if alarm.acknowledged_at is None or alarm.reference is None:
+            continue
+        seen = [
+            look
+            for look in looks
+            if look.family == alarm.family and look.looked_at <= alarm.acknowledged_at
+        ]
+        if not seen:
+            continue
+        last = seen[-1]
+        shifted = alarm.found["details"].get("shifted", ())
+        window = alarm.found["details"].get("window")
+        found.append(
+            {
+                "family": alarm.family,
+                "term_start": last.found["term_start"],
+                "number": last.found["number"],
+                "next": last.period_end,
+                "reference": alarm.reference,
+                "model_id": alarm.found["model_id"],
+                "window": None if window is None else [window["first"], window["last"]],
+                "names": [each["name"] for each in shifted],
+            }
+        )
+    return found
+
+
+def run(payload: MonitorPayload, callback: Callback) -> MonitorResult:
+    """Make the looks. Only computes, on the files that the payload names."""
+    if not payload["periods"]:
+        return {"workdir": payload["workdir"], "revision": 0, "looks": []}
+    maker = _Maker(payload)
+    made: list[MadeLook] = []
+    periods = payload["periods"]
+    for step, due in enumerate(periods):
+        made += maker.make(due)
+        callback(step + 1, len(periods), {})
+    return {"workdir": payload["workdir"], "revision": payload["revision"], "looks": made}
+
+
+class _Maker:
+    """Makes the looks of the due periods one after the other; each look is an earlier one of the next."""
+
+    def __init__(self, payload: MonitorPayload) -> None:
+        self._payload, self._settings = payload, payload["settings"]
+        monitor = self._settings["monitor"]
+        assert monitor is not None
+        self._monitor = monitor
+        self._models = {each["id"]: each for each in payload["models"]}
+        self._served: dict[str, Served] = {}
+        self._references: dict[str, Measurement | str] = {}
+        self._before: dict[str, list[StoredLook]] = {}
+        for each in sorted(payload["looks"], key=lambda look: look["period_start"]):
+            self._before.setdefault(each["family"], []).append(each["found"])
+        outcome = self._settings["outcome"]
+        self._horizon = outcome["horizon_days"] * DAY
+        self._outcomes: Outcomes | None = None
+        if any(each["mature"] for each in payload["periods"]):
+            self._outcomes = Outcomes(
+                _read_outcomes(payload["owner"], payload["outcomes"]),
+                AttributionRule(outcome["attribute"], self._horizon),
+                {
+                    each["id"]: LabelValues(each["positive"], each["negative"])
+                    for each in payload["models"]
+                },
+                silence_is_negative=outcome["silence"] == "negative",
+            )
+
+    def make(self, due: DuePeriodFile) -> list[MadeLook]:
+        """Return the looks of a period."""
+        period = Period(due["kind"], due["start"], due["end"])
+        found: dict[str, StoredLook] = {}
+        if due["early"]:
+            found[UNLABELLED] = self._drift(period)
+        if due["mature"]:
+            found |= self._mature(period)
+        for family, look in found.items():
+            self._before.setdefault(family, []).append(look)
+        return [
+            {
+                "family": family,
+                "period_start": period.start,
+                "period_end": period.end,
+                "found": look,
+            }
+            for family, look in found.items()
+        ]
+
+    def _acknowledged(self, family: str) -> Acknowledged | None:
+        """Return the newest acknowledgement of a family."""
+        own = [each for each in self._payload["acknowledged"] if each["family"] == family]
+        return own[-1] if own else None
+
+    def _serve(self, model_id: str) -> Served:
+        if model_id not in self._served:
+            model = self._models[model_id]
+            ranker, _ = load_ranker(Path(model["path"]), model["sha256"])
+            features = FeatureIndex(model["features"], ranker.categories_)
+            curve = None
+            if model["curve"] is not None:
+                curve = curves.read_curve(Path(self._payload["workdir"]) / model["curve"])
+            self._served[model_id] = Served(model_id, ranker, features, curve, model["sha256"])
+        return self._served[model_id]
+
+    def _reference(self, model_id: str) -> Measurement | str:
+        """Return the validation of a model, or why there is none."""
+        if model_id not in self._references:
+            self._references[model_id] = self._measure_reference(model_id)
+        return self._references[model_id]
+
+    def _measure_reference(self, model_id: str) -> Measurement | str:
+        from core.metrics import ClassTotals
+        from core.monitoring import measure_on_stored_curve
+
+        model = self._models.get(model_id)
+        if model is None:
+            return "the decisions are not of a model that the alias has served"
+        if model["totals"] is None or model["curve"] is None:
+            return "the model has no validation curve"
+        curve = curves.read_curve(Path(self._payload["workdir"]) / model["curve"])
+        return measure_on_stored_curve(curve, ClassTotals(*model["totals"]))
+
+    def _drift(self, period: Period) -> StoredLook:
+        """Compare the scores and the recorded columns of a period with the model's own rows."""
+        rows = read_period(self._payload["segments"], period, None, 0.0)
+        before = self._before.get(UNLABELLED, [])
+        counts = {
+            "decisions": rows.size,
+            "lost": sum(
+                each["lost"]
+                for each in self._payload["segments"]
+                if period.start <= each["first_at"] < period.end
+            ),
+        }
+        model_id = looking.tested_model(rows)
+        if model_id is None:
+            found = looking.without_decisions(period, "psi", before)
+            return {
+                **found,
+                "details": {"versions": [], "shifted": [], "summary": None} | counts,
+            }
+        own = looking.rows_of_model(rows, model_id)
+        acknowledged = self._acknowledged(UNLABELLED)
+        series = looking.series_of(period, model_id, before, acknowledged)
+        found = looking.look_at(period, series, model_id, "psi", own)
+        drift = None
+        if model_id in self._models:
+            drift = self._compare(period, rows, model_id, found["planned"])
+        versions = looking.versions_of(rows)
+        found = looking.look_at_drift(found, drift, before, acknowledged, versions)
+        return {**found, "details": found["details"] | counts}
+
+    def _compare(self, period: Period, rows: PeriodRows, model_id: str, planned: int) -> Any:
+        files = overlapping(self._payload["segments"], period.start, period.end)
+        served, reference = self._serve(model_id), self._models[model_id]["drift"]
+        recorded = recorded_features(files, model_id)
+        if (profile := reference["profile"]) is not None:
+            columns = [each for each in profile["columns"] if each["name"] in recorded]
+            reference = {**reference, "profile": {**profile, "columns": columns}}
+        thresholds = rows.threshold[rows.model == rows.models.index(model_id)]
+        reference = {**reference}
+        reference.pop("threshold", None)
+        if thresholds.size and np.isfinite(thresholds[-1]):
+            reference["threshold"] = float(thresholds[-1])
+        alpha = looking.alpha_of(UNLABELLED, self._monitor) / planned
+        monitor = DriftMonitor(reference, served, alpha)
+        wanted = _like_all(rows) & (rows.model == rows.models.index(model_id))
+        names = [name for name in served.features.names if name in recorded]
+        chosen = rows.kept[wanted]
+        first = 0
+        for batch, inside in _batches(
+            files, period, ["score", *(FEATURE + name for name in names)]
+        ):
+            count = int(np.count_nonzero(inside))
+            mine = chosen[np.searchsorted(chosen, first) : np.searchsorted(chosen, first + count)]
+            places = np.flatnonzero(inside)[mine - first]
+            first += count
+            if places.size:
+                part = batch.take(_indices(places))
+                monitor.add(_as_batch(part, served, names), floats(part.column("score")))
+        return monitor.describe()
+
+    def _mature(self, period: Period) -> dict[str, StoredLook]:
+        """Return the looks that need outcomes."""
+        assert self._outcomes is not None
+        files = self._payload["segments"]
+        rows = read_period(files, period, self._outcomes, period.end + self._horizon)
+        model_id = looking.tested_model(rows)
+        metrics = {RANKING: "auc", CALIBRATION: "calibration", GUARANTEE: "rate"}
+        if model_id is None:
+            return {
+                family: looking.without_decisions(period, metric, self._before.get(family, []))
+                for family, metric in metrics.items()
+            }
+        own = looking.rows_of_model(rows, model_id)
+        found: dict[str, StoredLook] = {}
+        for family, metric in metrics.items():
+            before = self._before.get(family, [])
+            series = looking.series_of(period, model_id, before, self._acknowledged(family))
+            look = looking.look_at(period, series, model_id, metric, own)
+            if family == RANKING:
+                look = self._ranking(period, look, series, own)
+                look["details"] |= {
+                    "versions": looking.versions_of(rows),
+                    "corrections": int(rows.corrected.sum()),
+                }
+            elif family == CALIBRATION:
+                look = looking.look_at_calibration(look, series, own, self._monitor)
+            else:
+                revision = str(int(own.alias_revision[np.argmax(own.at)]))
+                guarantee = self._payload["guarantees"].get(revision)
+                look = looking.look_at_guarantee(look, series, own, guarantee, self._monitor)
+            found[family] = look
+        return found
+
+    def _ranking(
+        self, period: Period, look: StoredLook, series: Series, rows: PeriodRows
+    ) -> StoredLook:
+        assert look["model_id"] is not None
+        assert self._outcomes is not None
+        first = looking.pending_from(series)
+        if first < series.number:  # earlier periods had too few rows: they are tested together
+            each = period_at(series.term_start, period.kind)
+            for _ in range(first - 1):
+                each = each.next()
+            span = Period(period.kind, each.start, period.end)
+            as_of = period.end + self._horizon
+            every = read_period(self._payload["segments"], span, self._outcomes, as_of)
+            rows = looking.rows_of_model(every, look["model_id"])
+        reference = self._renewed(look["model_id"]) or self._reference(look["model_id"])
+        return looking.look_at_ranking(look, series, rows, reference, self._monitor)
+
+    def _renewed(self, model_id: str) -> Measurement | None:
+        """Return the reference that the last acknowledgement has renewed, if any: the rows of the window that had
+        raised the alarm.
+        """
+        from core.monitoring import Measurement
+
+        last = self._acknowledged(RANKING)
+        if last is None or last["reference"] != "renew" or last["model_id"] != model_id:
+            return None
+        first, end = last["window"] or (1, 0)
+        parts = [
+            Measurement(**each["state"]["measurement"])
+            for each in self._before.get(RANKING, ())
+            if each["term_start"] == last["term_start"]
+            and each["state"].get("measurement")
+            and first <= each["state"]["measurement"]["first"]
+            and each["state"]["measurement"]["last"] <= end
+        ]
+        weights = np.array([each.weight for each in parts])
+        if not parts:
+            return None
+        weights /= weights.sum()
+        return Measurement(
+            float(weights @ [each.value for each in parts]),
+            float(weights**2 @ [each.variance for each in parts]),
+            sum(each.positives for each in parts),
+            sum(each.negatives for each in parts),
+        )
+
+
+def _like_all(rows: PeriodRows) -> Any:
+    """Return rows that represent all decisions equally. Explored decisions are always recorded, so where others are
+    sampled, only the same fraction of them is used.
+    """
+    if rows.size == 0 or np.ptp(rows.keep) == 0.0:
+        return np.ones(rows.size, np.bool_)
+    drawn = (rows.entity * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(11)) / 2.0**53
+    return drawn < rows.keep.min() / rows.keep
+
+
+def _batches(files: Sequence[SegmentFile], period: Period, columns: Sequence[str]) -> Any:
+    """Yield the batches of files with decisions of a period, and which rows these are."""
+    for batch in read_files(files, ["at", *columns]):
+        inside = within(batch, period)
+        if inside.any():
+            yield batch, inside
+
+
+def _indices(places: Any) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(places, pa.int64())
+
+
+def _as_batch(batch: pa.RecordBatch, served: Served, names: Sequence[str]) -> Batch:
+    """Return recorded features as rows that a model scores; a feature that was not recorded is missing."""
+    import pyarrow as pa
+
+    index = served.features
+    features, texts = {}, {}
+    for i, name in enumerate(index.names):
+        if name not in names:
+            continue
+        column = batch.column(FEATURE + name)
+        known = index.categories[i]
+        if known is None:
+            features[i] = floats(column)
+            continue
+        coded = (
+            column
+            if pa.types.is_dictionary(column.type)
+            else column.cast(pa.string()).dictionary_encode()
+        )
+        texts[i] = coded
+        codes = np.array([*(known[word] for word in coded.dictionary.to_pylist()), np.nan])
+        features[i] = codes[coded.indices.fill_null(len(coded.dictionary)).to_numpy()]
+    return Batch(batch.num_rows, features, (), texts)
+
+
+def _read_outcomes(owner: str, files: Sequence[OutcomeFile]) -> pa.Table:
+    """Return all outcomes as one table."""
+    import pyarrow as pa
+
+    tables = [
+        read_segment(Path(each["path"]))
+        if each["received_at"] is None
+        else as_table(
+            owner,
+            OutcomeRows.from_json(Path(each["path"]).read_bytes()),
+            each["received_at"],
+        )
+        for each in files
+    ]
+    return pa.concat_tables([schema().empty_table(), *tables]).unify_dictionaries()
+
+
+def publish(blobs: Publisher, claim: Claim, result: MonitorResult) -> Sequence[MadeLook]:
+    """Return the looks. They have no files."""
+    return result["looks"]
+
+
+def complete(
+    session: Session, claim: Claim, result: MonitorResult, made: Sequence[MadeLook]
+) -> None:
+    """Write the looks that nobody has made meanwhile, with their alarms, and end the job."""
+    of = _alias_of(claim)
+    raised = 0
+    for each in made:
+        look, family, start = each["found"], each["family"], each["period_start"]
+        is_new = repository.add_look(
+            session, of, family, (start, each["period_end"]), result["revision"], dict(look)
+        )
+        if is_new and look["status"] == "alarm":
+            raised += raise_alarm(session, of, family, start, dict(look)) is not None
+    messages = [f"{len(made)} looks"] if made else []
+    if raised:
+        messages.append(f"{raised} new alarms of {of.reference}")
+    queue.finish(session, claim, messages=messages)
+
+
+KIND: JobKind[Mapping[str, Any], Mapping[str, Any], Any] = cast(
+    Any, JobKind(name=MONITOR, prepare=prepare, run=run, publish=publish, complete=complete)
+)

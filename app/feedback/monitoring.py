@@ -1,0 +1,369 @@
+"""The monitor of an alias: which looks are due, and their jobs.
+
+A look at columns and scores is due when its period has ended, and looks that need outcomes when the horizon has passed
+since then. Each is made once, whatever happens: the primary key of its row is the alias, the family and the period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from app.feedback import monitor_repository as repository
+from app.feedback.looks import CALIBRATION, RANKING, TESTED, UNLABELLED, alpha_of
+from app.feedback.monitor_repository import MonitoredAlias
+from app.feedback.periods import DAY, PLANNED, Period, PeriodKind, period_at, periods_between
+from app.jobs import service as jobs
+from app.models import aliases, curves
+from app.models import repository as model_repository
+from app.models import service as models
+from app.models.service import VALIDATION
+from app.platform.documents import MonitorSettings, OutcomeRule, StoredFeedback
+from app.platform.errors import check_name
+from app.platform.settings import Settings
+from app.platform.sql import Json, Session
+from app.platform.tables import Alarm, AliasFeedback, Job, MonitorLook
+
+MONITOR = "monitor"
+"""The kind of job that makes looks."""
+SEALED_SECONDS = 3600.0
+"""Time after the end of a period until which its last decisions are stored."""
+RETRY_SECONDS = 3600.0
+"""Time after a failed job in which the alias gets no other one."""
+MAX_PERIODS_OF_JOB = 60
+"""Periods of a job: after a backfill there may be years of them."""
+
+
+class DuePeriod(NamedTuple):
+    """A period with the looks that are due: those of columns and scores, and those that need outcomes."""
+
+    period: Period
+    early: bool
+    mature: bool
+
+
+class Due(NamedTuple):
+    """The settings of an alias, and its periods with looks that are due, oldest first."""
+
+    row: AliasFeedback
+    settings: StoredFeedback
+    periods: list[DuePeriod]
+    looks: Sequence[MonitorLook]
+
+
+def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | None:
+    """Queue the job for the due looks of an alias. Returns None if there are none, or if a job works on them.
+
+    Raises TooMany or Unavailable if the owner may not queue another job now.
+    """
+    # Several dispatchers may find the same looks due: the first one to lock the settings queues the job.
+    if repository.settings_of(session, of, lock=True) is None:
+        return None
+    now = repository.now(session)
+    if repository.is_busy(session, of, MONITOR, now - RETRY_SECONDS):
+        return None
+    due = find_due(session, of)
+    if due is None or not due.periods:
+        return None
+    return jobs.enqueue(
+        session,
+        settings,
+        owner=of.owner,
+        kind=MONITOR,
+        name=of.reference,
+        spec={"name": of.name, "alias": of.alias},
+    )
+
+
+def find_due(session: Session, of: MonitoredAlias) -> Due | None:
+    """Return the looks of an alias that are due; None if it is not monitored."""
+    row = repository.settings_of(session, of)
+    if row is None or row.settings is None or row.settings["monitor"] is None:
+        return None
+    looks = repository.looks_of(session, of)
+    return Due(row, row.settings, list(_due(session, of, row.settings, looks)), looks)
+
+
+def _due(
+    session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[MonitorLook]
+) -> list[DuePeriod]:
+    """Return the first periods with looks that are due."""
+    monitor = settings["monitor"]
+    assert monitor is not None
+    kind = monitor["period"]
+    now = repository.now(session)
+    # Later looks keep to the first one, also if decisions are added that are earlier.
+    own = [look for look in looks if _is_of(look, kind)]
+    if own:
+        start: float | None = own[0].period_start
+    else:
+        start = repository.first_decision(session, of)
+        if start is not None:  # or the length of the periods was changed
+            start = max([start, *(look.period_end for look in looks)])
+    if start is None:
+        return []
+    made = {(look.family, look.period_start) for look in own}
+    oldest = now - settings["days"] * DAY  # earlier decisions are deleted
+    horizon = settings["outcome"]["horizon_days"] * DAY
+    found: list[DuePeriod] = []
+    for period in periods_between(max(start, oldest), kind, now - SEALED_SECONDS):
+        early = (UNLABELLED, period.start) not in made
+        mature = (RANKING, period.start) not in made
+        mature &= period.end + horizon <= now - SEALED_SECONDS
+        if early or mature:
+            found.append(DuePeriod(period, early, mature))
+        if len(found) == MAX_PERIODS_OF_JOB:
+            break
+    return found
+
+
+def _is_of(look: MonitorLook, kind: PeriodKind) -> bool:
+    """Return True if a look is at a period of this kind."""
+    period = period_at(look.period_start, kind)
+    return (look.period_start, look.period_end) == (period.start, period.end)
+
+
+MAX_SHOWN = 100
+"""Periods, and alarms, of a response."""
+POWER = 0.8
+"""Probability with which the smallest detectable fall is found."""
+_UNLIMITED = 1e9
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The error probability of a family in the current plan, and what its looks have used."""
+
+    family: str
+    alpha: float
+    spent: float
+
+
+@dataclass(frozen=True)
+class Detectable:
+    """The smallest lasting fall of the AUC that the monitor finds with probability `power`; None: no fall is found, or
+    no rows are known.
+    """
+
+    drop: float | None
+    floor: float | None
+    power: float
+    rows: float | None
+    periods_per_look: int | None
+    validation_positives: float
+    validation_negatives: float
+
+
+@dataclass(frozen=True)
+class PeriodOfLooks:
+    """A period with its looks, and the counts of its decisions."""
+
+    start: float
+    end: float
+    decisions: int
+    lost: int
+    corrections: int | None
+    versions: Sequence[Json]
+    looks: Sequence[MonitorLook]
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """What the monitor of an alias had found at a time."""
+
+    name: str
+    alias: str
+    as_of: float
+    revision: int | None
+    settings: MonitorSettings | None
+    outcome: OutcomeRule | None
+    budget: Sequence[Budget]
+    detectable: Detectable | None
+    recorded: int
+    lost: int
+    alarms: Sequence[Alarm]
+    periods: Sequence[PeriodOfLooks]
+
+
+def read(
+    session: Session, owner: str, name: str, alias: str, as_of: float | None
+) -> Callable[[], Monitor]:
+    """Read what the monitor of an alias had found at a time, by default now; returns a function that computes the rest
+    without the database. Raises NotFound if there is no such alias.
+    """
+    check_name("alias", alias)
+    of = MonitoredAlias(owner, name, alias)
+    at = repository.now(session) if as_of is None else as_of
+    current = model_repository.find_alias(session, owner, name, alias)
+    row = repository.settings_of(session, of, at=at)
+    if current is None and row is None:
+        aliases.get_alias(session, owner, name, alias)  # raises NotFound
+    settings = None if row is None else row.settings
+    monitor = None if settings is None else settings["monitor"]
+    looks = repository.looks_of(session, of, at=at)
+    counts = repository.count_decisions(session, of)
+    alarms = repository.alarms_of(session, of, at=at)[:MAX_SHOWN]
+    for alarm in alarms:
+        # A later acknowledgement was not known then.
+        if alarm.acknowledged_at is not None and alarm.acknowledged_at > at:
+            session.expunge(alarm)
+            alarm.acknowledged_at = alarm.reason = alarm.reference = alarm.author = None
+    compute = None if current is None else find_detectable(session, of, settings, looks)
+    return lambda: Monitor(
+        name=name,
+        alias=alias,
+        as_of=at,
+        revision=None if row is None else row.revision,
+        settings=monitor,
+        outcome=None if settings is None else settings["outcome"],
+        budget=[] if monitor is None else _budget(monitor, looks),
+        detectable=None if compute is None else compute(),
+        recorded=counts[0],
+        lost=counts[1],
+        alarms=alarms,
+        periods=_periods(looks),
+    )
+
+
+def _budget(monitor: MonitorSettings, looks: Sequence[MonitorLook]) -> list[Budget]:
+    """Return what each family has used in its newest term. A look's α is that of its series, to which those of
+    earlier series of the term are added.
+    """
+    found = []
+    for family in TESTED:
+        own = [look.found for look in looks if look.family == family]
+        term = own[-1]["term_start"] if own else None
+        by_series = {
+            each["since"]: each["alpha_spent"] for each in own if each["term_start"] == term
+        }
+        alpha = alpha_of(family, monitor)
+        found.append(Budget(family, alpha, min(alpha, sum(by_series.values()))))
+    return found
+
+
+def _periods(looks: Sequence[MonitorLook]) -> list[PeriodOfLooks]:
+    by_period: dict[float, list[MonitorLook]] = {}
+    for look in looks:
+        by_period.setdefault(look.period_start, []).append(look)
+    found = []
+    for start in sorted(by_period, reverse=True)[:MAX_SHOWN]:
+        own = by_period[start]
+        details = {look.family: look.found["details"] for look in own}
+        early, mature = details.get(UNLABELLED, {}), details.get(RANKING)
+        versions = (early if mature is None else mature).get("versions") or early.get("versions")
+        first = own[0]
+        found.append(
+            PeriodOfLooks(
+                start=start,
+                end=first.period_end,
+                decisions=early.get("decisions", 0),
+                lost=early.get("lost", 0),
+                corrections=None if mature is None else mature.get("corrections", 0),
+                versions=versions or [],
+                looks=own,
+            )
+        )
+    return found
+
+
+def find_detectable(
+    session: Session,
+    of: MonitoredAlias,
+    settings: StoredFeedback | None,
+    looks: Sequence[MonitorLook] | None = None,
+) -> Callable[[], Detectable | None] | None:
+    """Read the validation of the alias's model and the rows of its newest tested period; returns a function that
+    computes the smallest detectable fall of the AUC. None if the monitor is off, or the model has no validation curve.
+    """
+    monitor = None if settings is None else settings["monitor"]
+    if monitor is None:
+        return None
+    model = models.find(session, of.owner, of.reference)
+    measured = curves.find_curve_on(session, model, VALIDATION)
+    if measured is None:
+        return None
+    if looks is None:
+        looks = repository.looks_of(session, of)
+    own = [
+        look.found
+        for look in looks
+        if look.family == RANKING and look.found["model_id"] == model.id and look.found["known"]
+    ]
+    known = own[-1] if own else None
+    return partial(_detectable, measured, monitor, known)
+
+
+def _detectable(
+    measured: curves.PartCurve, monitor: MonitorSettings, known: Json | None
+) -> Detectable:
+    """Compute the smallest detectable fall. `known` is the newest look with outcomes."""
+    from core.errors import InvalidParameter
+    from core.monitoring import measure_on_stored_curve, smallest_detectable_drop
+
+    validation = measure_on_stored_curve(measured.curve, measured.totals)
+    rows = prevalence = None
+    if known is not None and 0 < known["positives"] < known["known"]:
+        rows, prevalence = float(known["known"]), known["positives"] / known["known"]
+    if prevalence is None:
+        positive, negative = measured.totals.positive, measured.totals.negative
+        prevalence = positive / (positive + negative)
+    try:
+        found = smallest_detectable_drop(
+            validation,
+            rows=_UNLIMITED if rows is None else rows,
+            prevalence=prevalence,
+            planned=PLANNED[monitor["period"]],
+            alpha=alpha_of(RANKING, monitor),
+            tolerance=monitor["tolerance"].get("auc", 0.0),
+            power=POWER,
+        )
+    except InvalidParameter:  # too few rows for a single look within a plan
+        found = None
+    drop = None if found is None or rows is None or found.drop > 1.0 else found.drop
+    floor = None if found is None or found.floor > 1.0 else found.floor
+    return Detectable(
+        drop,
+        floor,
+        POWER,
+        rows,
+        None if found is None or rows is None else found.periods_per_look,
+        validation.positives,
+        validation.negatives,
+    )
+
+
+def say_look(family: str, found: Json) -> str:
+    """Return the result of a look in one sentence."""
+    status, reason = found["status"], found["reason"]
+    if status == "waiting":
+        return f"Not tested yet: {reason}."
+    if status == "not_tested":
+        return f"Not tested: {reason}."
+    if family == UNLABELLED:
+        names = [each["name"] or "the score" for each in found["details"]["shifted"]]
+        if status == "alarm":
+            return f"Shifted since training: {', '.join(names[:5])}."
+        if names:
+            return f"Still shifted, as acknowledged: {', '.join(names[:5])}."
+        return "No significant shift of the score or of a column that matters."
+    if family == RANKING:
+        window = found["details"]["window"]
+        said = (
+            f"AUC {window['value']:.3f} in periods {window['first']} to {window['last']}, {found['expected']:.3f} in "
+            "the reference: "
+        )
+        if status == "alarm":
+            return f"{said}it has fallen by at least {max(0.0, window['drop_low']):.3f}."
+        return f"{said}no significant fall."
+    observed, expected = found["details"]["observed_since"], found["details"]["expected_since"]
+    if observed is None or expected is None:
+        return "No rows yet."
+    what = "The fraction of positives" if family == CALIBRATION else f"The {found['metric']}"
+    limit = "expected" if family == CALIBRATION else "allowed"
+    said = f"{what} has been {observed:.4f} since period {found['from_period']}, {expected:.4f} {limit}"
+    if status == "alarm":
+        ends = "the probabilities are off" if family == CALIBRATION else "the guarantee is broken"
+        return f"{said}: {ends}."
+    return f"{said}: no significant difference."

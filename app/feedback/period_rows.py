@@ -1,0 +1,250 @@
+"""The decisions of a period with their outcomes, read from segments into arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import TypedDict
+
+from app.feedback.attribution import (
+    JOIN_COLUMNS,
+    Attribution,
+    AttributionRule,
+    LabelValues,
+    hash_decision_ids,
+)
+from app.feedback.periods import Period
+from app.feedback.segments import FEATURE, read_file
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from core.base.ranker import Floats
+
+COLUMNS = (
+    *JOIN_COLUMNS,
+    "alias_revision",
+    "score",
+    "probability",
+    "threshold",
+    "flag",
+    "explored",
+    "propensity",
+    "keep",
+)
+UNKNOWN = -1
+"""A label, or a flag, that there is not."""
+
+
+class SegmentFile(TypedDict):
+    """A segment of decisions in a local file, the times of its first and its last decision, and the number of those
+    that were lost.
+    """
+
+    path: str
+    first_at: float
+    last_at: float
+    lost: int
+
+
+@dataclass(frozen=True, eq=False)
+class PeriodRows:
+    """The decisions of a period, without repeated ones, as arrays of equal length.
+
+    `model` is the position in `models`. `label` and `flag` are 1, 0 or `UNKNOWN`. `propensity` and `probability` are
+    NaN where they are not known, `weight` is that of the outcome, or 1. `kept` are the positions of these rows among
+    all rows of the period in the order of the files.
+    """
+
+    models: Sequence[str]
+    model: npt.NDArray[np.int32]
+    alias_revision: npt.NDArray[np.int32]
+    at: Floats
+    score: Floats
+    probability: Floats
+    threshold: Floats
+    flag: npt.NDArray[np.int8]
+    explored: npt.NDArray[np.bool_]
+    propensity: Floats
+    keep: Floats
+    label: npt.NDArray[np.int8]
+    weight: Floats
+    corrected: npt.NDArray[np.int32]
+    entity: npt.NDArray[np.uint64]
+    kept: npt.NDArray[np.intp]
+
+    @property
+    def size(self) -> int:
+        """The number of decisions."""
+        return len(self.score)
+
+    def take(self, rows: npt.NDArray[Any]) -> PeriodRows:
+        """Return some of the decisions, given by positions or as a mask."""
+        arrays = {name: values for name, values in vars(self).items() if name != "models"}
+        return PeriodRows(self.models, **{name: values[rows] for name, values in arrays.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """The outcomes to attribute: rows of their segments, the declared rule, and the label values of each model.
+
+    With `silence_is_negative`, a decision without any outcome is negative.
+    """
+
+    table: pa.Table
+    rule: AttributionRule
+    labels: Mapping[str, LabelValues]
+    silence_is_negative: bool
+
+
+def overlapping(files: Sequence[SegmentFile], start: float, end: float) -> list[SegmentFile]:
+    """Return the files that may have decisions from `start` to before `end`."""
+    return [each for each in files if each["first_at"] < end and each["last_at"] >= start]
+
+
+def read_files(files: Sequence[SegmentFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files in order, in batches with exactly these columns; one that a file lacks is null."""
+    for each in files:
+        yield from read_file(Path(each["path"]), columns)
+
+
+def recorded_features(files: Sequence[SegmentFile], model_id: str) -> set[str]:
+    """Return the names of the features that every file with decisions of a model has."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    found: set[str] | None = None
+    for each in files:
+        models = pq.read_table(each["path"], columns=["model_id"]).column(0)
+        if model_id not in pc.unique(models.cast("string")).to_pylist():
+            continue
+        names = {
+            name.removeprefix(FEATURE)
+            for name in pq.read_schema(each["path"]).names
+            if name.startswith(FEATURE)
+        }
+        found = names if found is None else found & names
+    return found or set()
+
+
+def within(batch: pa.RecordBatch, period: Period) -> npt.NDArray[np.bool_]:
+    """Return which decisions of a batch are of the period."""
+    at = batch.column("at").to_numpy()
+    inside: npt.NDArray[np.bool_] = (at >= period.start) & (at < period.end)
+    return inside
+
+
+def read_period(
+    files: Sequence[SegmentFile], period: Period, outcomes: Outcomes | None, as_of: float
+) -> PeriodRows:
+    """Return the decisions of a period, with what was known of their outcomes at `as_of`; unknown without outcomes.
+
+    Decisions up to the horizon before and after the period are read, too, because an outcome of an entity may belong
+    to one of them.
+    """
+    if outcomes is None:
+        near = overlapping(files, period.start, period.end)
+        join = None
+    else:
+        horizon = outcomes.rule.horizon
+        near = overlapping(files, period.start - horizon, period.end + horizon)
+        join = Attribution(outcomes.table, outcomes.rule, as_of, outcomes.labels)
+        join.first_pass(read_files(near, JOIN_COLUMNS))
+    parts: list[dict[str, Any]] = []
+    models: dict[str, int] = {}
+    hashes = []
+    for batch in read_files(near, COLUMNS):
+        labelled = None if join is None else join.label(batch)
+        inside = within(batch, period)
+        if not inside.any():
+            continue
+        part = _arrays(batch, models)
+        count = batch.num_rows
+        if labelled is None or outcomes is None:
+            part["label"] = np.full(count, UNKNOWN, np.int8)
+            part["weight"], part["corrected"] = np.ones(count), np.zeros(count, np.int32)
+        else:
+            label = labelled.label
+            if outcomes.silence_is_negative:
+                label = np.where(labelled.stated, label, 0).astype(np.int8)
+            part["label"], part["corrected"] = label, labelled.corrections
+            part["weight"] = np.where(np.isnan(labelled.weight), 1.0, labelled.weight)
+        parts.append({name: values[inside] for name, values in part.items()})
+        hashes.append(hash_decision_ids(batch.column("decision_id"))[inside])
+    if not parts:
+        return _nothing()
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    # A repeated request has the same ids of decisions; its repetitions are removed only when segments are compacted.
+    kept = np.sort(np.unique(np.concatenate(hashes), return_index=True)[1])
+    return PeriodRows(
+        list(models), **{name: values[kept] for name, values in arrays.items()}, kept=kept
+    )
+
+
+def _nothing() -> PeriodRows:
+    none = np.empty(0)
+    words: dict[str, Any] = {
+        name: none.astype(kind)
+        for name, kind in {
+            "model": np.int32,
+            "alias_revision": np.int32,
+            "flag": np.int8,
+            "explored": np.bool_,
+            "label": np.int8,
+            "corrected": np.int32,
+            "entity": np.uint64,
+            "kept": np.intp,
+        }.items()
+    }
+    numbers = ("at", "score", "probability", "threshold", "propensity", "keep", "weight")
+    arrays: dict[str, Any] = words | dict.fromkeys(numbers, none)
+    return PeriodRows([], **arrays)
+
+
+def _arrays(batch: pa.RecordBatch, models: dict[str, int]) -> dict[str, Any]:
+    """Return the columns of a batch as arrays. New models are added to `models`."""
+    import pyarrow as pa
+
+    named = batch.column("model_id")
+    coded = named if pa.types.is_dictionary(named.type) else named.dictionary_encode()
+    places = [models.setdefault(each, len(models)) for each in coded.dictionary.to_pylist()]
+    found = {
+        "model": np.array(places, np.int32)[coded.indices.to_numpy()],
+        "alias_revision": batch.column("alias_revision").to_numpy(),
+        "explored": batch.column("explored").to_numpy(zero_copy_only=False),
+    }
+    for name in ("at", "score", "probability", "threshold", "propensity", "keep"):
+        found[name] = floats(batch.column(name))
+    flag, hashes = batch.column("flag"), batch.column("id_hash")
+    has_flag = flag.is_valid().to_numpy(zero_copy_only=False)
+    flags = np.full(batch.num_rows, UNKNOWN, np.int8)
+    if has_flag.any():
+        flags[has_flag] = flag.drop_null().to_numpy(zero_copy_only=False)
+    found["flag"] = flags
+    # A decision without an id is an entity of its own.
+    own = hash_decision_ids(batch.column("decision_id"))
+    has_id = hashes.is_valid().to_numpy(zero_copy_only=False)
+    if has_id.any():
+        own = own.copy()
+        own[has_id] = hashes.drop_null().to_numpy()
+    found["entity"] = own
+    return found
+
+
+def floats(column: pa.Array) -> Floats:
+    """Return a column of numbers, booleans or times (in seconds) as float64; null is NaN."""
+    import pyarrow as pa
+
+    if pa.types.is_null(column.type):
+        return np.full(len(column), np.nan)
+    if pa.types.is_timestamp(column.type):
+        seconds = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).cast(pa.float64())
+        return floats(seconds) / 1e6
+    plain = column if pa.types.is_floating(column.type) else column.cast(pa.float64())
+    found: Floats = plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return found
