@@ -31,6 +31,28 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
+def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", "renew"] | str) -> ApiRequest[types.Alarm]:
+    """Acknowledge an alarm.
+
+    State that you have seen the change, why, and what later looks are compared with. Until then, the same family
+    raises no further alarm. Returns 409 `already_acknowledged` if somebody has done so.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    alarm_id : str
+        Id of the alarm.
+    reason : str
+        Reason, of up to 2,000 characters.
+    reference : Literal["keep", "renew"] | str
+        `keep`: later looks are compared with the validation as before. `renew`: the change is the new
+        normal. The AUC is then compared with that of the periods which raised the alarm, and shifts of
+        the same columns raise no further alarm, as long as the alias serves the same model. Either way
+        the test begins again after the last look.
+    """
+    return ApiRequest.of("POST", f"/v1/alarms/{segment(alarm_id)}/acknowledge", record_of(types.Alarm), {"reason": reason, "reference": reference}, body=["reason", "reference"])
+
 class AddFiles(TypedDict, total=False):
     """Keywords of `add_files`."""
 
@@ -799,6 +821,39 @@ def explain_rows(ref: str, /, **fields: Unpack[ExplainRows]) -> ApiRequest[types
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/explain", record_of(types.Explanations), {**fields}, body=[], joined=["ignore"])
 
+class ListAlarms(TypedDict, total=False):
+    """Keywords of `list_alarms`."""
+
+    name: Annotated[str | None, 'Only alarms of this model name.']
+    alias: Annotated[str | None, 'Only alarms of this alias.']
+    acknowledged: Annotated[bool | None, '`true`: only acknowledged alarms. `false`: only the others.']
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListAlarms)
+def list_alarms(**fields: Unpack[ListAlarms]) -> ApiRequest[Page[types.Alarm]]:
+    """List alarms.
+
+    Return the alarms of the monitors, newest first.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str, optional
+        Only alarms of this model name.
+    alias : str, optional
+        Only alarms of this alias.
+    acknowledged : bool, optional
+        `true`: only acknowledged alarms. `false`: only the others.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/alarms", page_of(types.Alarm), {**fields})
+
 def list_algorithms() -> ApiRequest[types.Algorithms]:
     """List algorithms.
 
@@ -1198,7 +1253,7 @@ class ListJobs(TypedDict, total=False):
 
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
     state: Annotated[Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str | None, 'Only jobs in this state.']
-    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "train", "importance", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`, `train`, `importance`. Or of every kind: all.']
+    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "train", "importance", "monitor", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`, `train`, `importance`, `monitor`. Or of every kind: all.']
     dataset_id: Annotated[str | None, 'Only jobs that use this dataset.']
     unresolved: Annotated[bool | None, '`true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were retried, jobs whose output was deleted, and jobs followed by a successful job of the same kind and name.']
     limit: Annotated[int | None, 'Maximum number of items on the page.']
@@ -1224,9 +1279,9 @@ def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
         evaluations and batch scores, and that of the dataset in lists of comparisons.
     state : Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str, optional
         Only jobs in this state.
-    kind : Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "train", "importance", "all"] | str, optional
+    kind : Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "train", "importance", "monitor", "all"] | str, optional
         Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`,
-        `calibrate`, `batch_score`, `train`, `importance`. Or of every kind: all.
+        `calibrate`, `batch_score`, `train`, `importance`, `monitor`. Or of every kind: all.
     dataset_id : str, optional
         Only jobs that use this dataset.
     unresolved : bool, optional
@@ -2059,6 +2114,20 @@ def rank_rows(ref: str, /, **fields: Unpack[RankRows]) -> ApiRequest[types.Ranki
         calibration was fitted on.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/rank", record_of(types.Ranking), {**fields}, joined=["ignore", "missing"])
+
+def read_alarm(alarm_id: str, /) -> ApiRequest[types.Alarm]:
+    """Read an alarm.
+
+    Return an alarm with its acknowledgement.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    alarm_id : str
+        Id of the alarm.
+    """
+    return ApiRequest.of("GET", f"/v1/alarms/{segment(alarm_id)}", record_of(types.Alarm))
 
 def read_algorithm(name: str, /) -> ApiRequest[types.Algorithm]:
     """Read an algorithm.
@@ -3015,6 +3084,36 @@ def read_model(ref: str, /, **fields: Unpack[ReadModel]) -> ApiRequest[types.Mod
         Number of rows of `cost.totals`, such as the rows of a day.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}", record_of(types.Model), {**fields})
+
+class ReadMonitor(TypedDict, total=False):
+    """Keywords of `read_monitor`."""
+
+    as_of: Annotated[str | datetime | None, 'Show what was known at this time. Default: now.']
+
+
+@keywords(ReadMonitor)
+def read_monitor(name: str, alias: str, /, **fields: Unpack[ReadMonitor]) -> ApiRequest[types.AliasMonitor]:
+    """Read the monitor of an alias.
+
+    Return the settings, the looks of each period, the alarms, the losses, the error probability that is spent and
+    left, and the smallest fall of the AUC that the monitor can find.
+
+    A look is made once, after the end of its period (and after the horizon, if it needs outcomes), and never changes.
+    Decisions of several models or thresholds in a period are counted apart, and only those of the last model are
+    tested.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    as_of : str | datetime, optional
+        Show what was known at this time. Default: now.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/monitor", record_of(types.AliasMonitor), {**fields})
 
 class ReadOperatingPoint(TypedDict, total=False):
     """Keywords of `read_operating_point`."""

@@ -31,6 +31,34 @@ class Acknowledgement(Record):
     at: str
     """Time of the acknowledgement."""
 
+class Alarm(Record):
+    """An alarm of the monitor: a look found a change. A person acknowledges it with a reason."""
+
+    id: str
+    """Id of the alarm."""
+    name: str
+    """Name of the model."""
+    alias: str
+    """The alias."""
+    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee']
+    """What was tested."""
+    words: str
+    """The result in one sentence."""
+    period_start: str
+    """Start of the period of the look."""
+    model_id: str | None
+    """Id of the model whose decisions were tested."""
+    raised_at: str
+    """Time of the alarm."""
+    acknowledged_at: str | None
+    """Time of the acknowledgement. Null if there is none."""
+    reason: str | None
+    """Reason of the acknowledgement. It is not HTML: escape it where it is shown."""
+    reference: Literal['keep', 'renew'] | None
+    """What later looks are compared with: see the acknowledgement."""
+    author: str | None
+    """Name of the key that acknowledged it."""
+
 class Algorithm(Record):
     """An algorithm that can be trained."""
 
@@ -90,6 +118,34 @@ class AliasCutoff(Record):
     """False positive rate on the validation rows."""
     tpr: float
     """True positive rate on the validation rows."""
+
+class AliasMonitor(Record):
+    """What the monitor of an alias has found."""
+
+    name: str
+    """Name of the model."""
+    alias: str
+    """The alias."""
+    as_of: str
+    """What is shown was known at this time."""
+    revision: int | None
+    """Revision of the feedback settings. Null if there never were any."""
+    settings: MonitorSettings | None
+    """Settings of the monitor. Null if it is off."""
+    outcome: OutcomeRule | None
+    """Attribution and maturity of outcomes. Null if decisions are not recorded."""
+    budget: list[FamilyBudget]
+    """Error probabilities in the current term of each family. Empty if the monitor is off."""
+    detectable: DetectableDrop | None
+    """What the monitor can find. Null if it is off, or if the model has no validation curve."""
+    recorded: int
+    """Number of decisions that are stored."""
+    lost: int
+    """Number of decisions that were lost while these were recorded."""
+    alarms: list[Alarm]
+    """Alarms of the alias, newest first, at most 100."""
+    periods: list[MonitoredPeriod]
+    """Periods with looks, newest first, at most 100; `as_of` shows earlier ones."""
 
 class AliasPreview(Record):
     """What a change of an alias would do. Nothing was changed."""
@@ -1431,6 +1487,28 @@ class DependenceAxis(Record):
     values: list[float | bool | str | None]
     """The grid values; dates in ISO 8601. The last value is null: a missing value."""
 
+class DetectableDrop(Record):
+    """The smallest lasting fall of the AUC that the monitor finds."""
+
+    drop: float | None
+    """Fall that is found with probability `power` within a term. Null until a period with outcomes is
+    known, and if no fall is.
+    """
+    floor: float | None
+    """The same with unlimited rows per period: only a larger validation gets below it. Null if no fall is
+    found.
+    """
+    power: float
+    """Probability of an alarm."""
+    rows: float | None
+    """Rows per period that this is computed from. Null if none are known."""
+    periods_per_look: int | None
+    """Number of periods that are tested together, so that there are 50 rows of each class. Null as `rows`."""
+    validation_positives: float
+    """Effective number of positive validation rows."""
+    validation_negatives: float
+    """Effective number of negative validation rows."""
+
 class Difference(Record):
     """The model's value minus the baseline's value."""
 
@@ -2112,6 +2190,20 @@ class Exploration(Record):
     rate: float
     """Fraction of these rows that is drawn."""
 
+class FamilyBudget(Record):
+    """The error probability of one family in its current term."""
+
+    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee']
+    """What is tested."""
+    alpha: float
+    """Probability of a false alarm in all looks of a term together. Those of all families sum to the
+    `alpha` of the settings.
+    """
+    spent: float
+    """What the looks so far have used."""
+    left: float
+    """What is left for the later looks."""
+
 class FeatureBin(Record):
     """A bin of a feature's values, and the fractions of the rows in it."""
 
@@ -2548,9 +2640,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'train', 'importance']
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'train', 'importance', 'monitor']
     """`ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`,
-    `train`, `importance`.
+    `train`, `importance`, `monitor`.
     """
     name: str
     """Name of the resource that the job creates."""
@@ -3086,6 +3178,156 @@ class LiveAlias(Record):
     is a newer version. Null: nothing to do, or the change was acknowledged.
     """
 
+class Look(Record):
+    """A scheduled test of one family of metrics at the end of a period. It never changes: outcomes that
+    arrive or are corrected later are not in it.
+    """
+
+    family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee', 'shadow']
+    """What was tested."""
+    status: Literal['passed', 'alarm', 'waiting', 'not_tested']
+    """Result of the test."""
+    reason: str | None
+    """Why there was no test. Null if there was one."""
+    words: str
+    """The result in one sentence."""
+    looked_at: str
+    """Time of the test."""
+    revision: int
+    """Revision of the feedback settings."""
+    model_id: str | None
+    """Id of the model whose decisions were tested: the last one that the alias served in the period. Null
+    without decisions.
+    """
+    metric: str | None
+    """Tested metric: `psi`, `auc`, `calibration`, `fpr`, `fnr` or `flagged`. Null if the alias has none."""
+    population: Literal['all', 'flagged', 'unflagged', 'none'] | None
+    """Decisions that the metric is of. Null if outcomes are not needed."""
+    rows: int
+    """Number of decisions of the model."""
+    known: int
+    """Number of these whose outcome was known."""
+    positives: int
+    """Number of positive outcomes."""
+    value: float | None
+    """PSI of the score, AUC, fraction of positives, or rate. Null if not measured."""
+    low: float | None
+    """Lower confidence limit of the value in this period."""
+    high: float | None
+    """Upper confidence limit of the value in this period."""
+    variance: float | None
+    """Sampling variance of the AUC. Null for others."""
+    expected: float | None
+    """AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."""
+    statistic: float | None
+    """Test statistic: of the AUC the greatest standardised fall over windows that end here; of calibration
+    and guarantee the e-value. Null without a test.
+    """
+    critical_value: float | None
+    """Value of the statistic from which there is an alarm. Null as `statistic`."""
+    alpha_spent: float
+    """Probability of a false alarm that this series of looks has used so far."""
+    term_start: str
+    """Start of the term. Its looks share the error probability. A new term begins after a year, with
+    another model, and with an alarm that is acknowledged with `renew`.
+    """
+    number: int
+    """Number of the period in the term, from 1."""
+    planned: int
+    """Number of periods of a term."""
+    since: int
+    """Number of the last period before the test began again, because an alarm was acknowledged with
+    `keep`, or the bound of the guarantee has changed. 0: it did not.
+    """
+    from_period: int | None
+    """Number of the period in which the change probably began. Null if not estimated."""
+    window: LookWindow | None
+    """Of the AUC. Null without a test."""
+    metrics: LookMetrics | None
+    """All metrics of the period, given with the AUC. Null for other families."""
+    shifted: list[ShiftedColumn] | None
+    """Columns that have shifted. Null unless the family is `unlabelled`."""
+
+class LookEstimate(Record):
+    """A metric with its 95 % confidence interval, which holds for this period alone, not for all looks
+    together.
+    """
+
+    value: float
+    """The metric."""
+    low: float | None
+    """Lower confidence limit. Null with fewer than 20 positives among explored decisions."""
+    high: float | None
+    """Upper confidence limit. Null as `low`."""
+    rows: float
+    """Effective number of rows."""
+
+class LookMetrics(Record):
+    """Metrics of the decisions of a period, weighted by the inverse of the probability of review."""
+
+    population: Literal['all', 'flagged', 'unflagged', 'none']
+    """Decisions that the AUC is of."""
+    decisions: int
+    """Number of decisions."""
+    reviewed: int
+    """Decisions that were to be reviewed and have an outcome."""
+    missing: int
+    """Decisions that were to be reviewed and have no outcome."""
+    unselected: int
+    """Decisions with an outcome that were not to be reviewed. They are left out: whether such an outcome
+    becomes known may depend on it.
+    """
+    explored: int
+    """Explored decisions with an outcome."""
+    explored_positives: int
+    """Positives among them."""
+    explored_needed: int | None
+    """Further explored outcomes until there are 20 positives among them, at the present rate. Null if the
+    rate is not known, or nothing is explored.
+    """
+    auc: LookEstimate | None
+    """AUC. Null if the outcomes are of one class."""
+    precision: LookEstimate | None
+    """Fraction of positives among flagged decisions. Null if these have no outcomes."""
+    miss_rate: LookEstimate | None
+    """Fraction of positives among decisions that were not flagged. Null if these have no outcomes."""
+    recall: LookEstimate | None
+    """Fraction of the positives that were flagged. Null unless the population is `all`."""
+
+class LookVersion(Record):
+    """The recorded decisions of a period that one model made at one threshold."""
+
+    model_id: str
+    """Id of the model."""
+    threshold: float | None
+    """Lowest score that was flagged. Null without one."""
+    rows: int
+    """Number of recorded decisions."""
+    known: int
+    """Number of these whose outcome was known. 0 before the horizon."""
+    positives: int
+    """Number of positive outcomes."""
+    flagged: int
+    """Number of flagged decisions."""
+    explored: int
+    """Number of decisions that were chosen at random for review."""
+
+class LookWindow(Record):
+    """The periods with the greatest standardised fall of the AUC."""
+
+    first: int
+    """Number of the first period."""
+    last: int
+    """Number of the last period."""
+    value: float
+    """Mean AUC."""
+    drop: float
+    """AUC of the reference less that of the window."""
+    drop_low: float
+    """Lower limit, which holds for all windows of all looks of the term together."""
+    drop_high: float
+    """Upper limit, as `drop_low`."""
+
 class MarginRound(Record):
     """One round of boosting, under the pair weights of that round."""
 
@@ -3616,6 +3858,24 @@ class MonitorSettings(Record):
     """Probability of a false alarm within a year, of all families together."""
     tolerance: dict[str, float]
     """Differences from the validation, by metric, up to which nothing is wrong."""
+
+class MonitoredPeriod(Record):
+    """A period with its looks."""
+
+    start: str
+    """Start of the period, which is included."""
+    end: str
+    """End of the period, which is not included."""
+    decisions: int
+    """Number of recorded decisions when the period ended."""
+    lost: int
+    """Number of decisions that were not recorded: a log was full, or a process ended."""
+    corrections: int | None
+    """Corrected outcomes, when the horizon had passed. Null before."""
+    versions: list[LookVersion]
+    """Decisions by model and threshold, the most frequent first, at most 20."""
+    looks: list[Look]
+    """The looks that have been made."""
 
 class MonotoneProof(Record):
     """Verification of the monotone constraints of the fitted model, over all its steps or leaves."""
@@ -5024,6 +5284,16 @@ class ShareChange(Record):
     """Fraction of the rows of the training table."""
     after: float
     """Fraction of these rows."""
+
+class ShiftedColumn(Record):
+    """A column that has shifted significantly and matters to the model."""
+
+    name: str
+    """Name of the column. Empty for the score."""
+    psi: float
+    """Population stability index."""
+    words: str
+    """The result in one sentence."""
 
 class StoredGuarantee(Record):
     """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others
