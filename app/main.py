@@ -19,6 +19,7 @@ from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
+from app.feedback import backfill_endpoints as backfill
 from app.feedback import endpoints as feedback
 from app.feedback import erasure_endpoints as erasures
 from app.feedback import monitor_endpoints as monitors
@@ -164,6 +165,7 @@ def create_app(settings: Settings) -> Service:
         reports.datasets_router,
         scores.router,
         batch_scores.router,
+        backfill.router,
         outcomes.router,
         monitors.router,
         monitors.aliases_router,

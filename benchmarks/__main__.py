@@ -48,6 +48,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "treerank": _of("--rows 1000 --repeats 1"),
     "svm": _of("--rows 1000 --small 1000 --plain-seconds 0", "--plain-seconds 10", within=True),
     "overhead": _of("--rows 2500 --rounds 10 --repeats 2 --pairs 0"),
+    "join_outcomes": _of("--decisions 3000 --outcomes 300", in_bench=False),
     "many_jobs": _of("--jobs 2 --clients 1 --workers 1"),
     "coverage": _of(
         "--trials 8 --bootstrapped 1 --draws 2 --population 20000", in_bench=False, within=True
@@ -72,6 +73,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "paper3": _of("breast_cancer --repeats 1", in_bench=False),
     "soak": _of("--minutes .05 --clients 1", in_bench=False),
     "upload": _of("--megabytes 2 --repeats 1 --files 2 --rows 300", in_bench=False),
+    "monitoring": _of("--trials 1 --designs usual 26,000", in_bench=False, within=True),
     "very_top": _of("--drawn-rows 400 --repeats 1 --rounds 5", in_bench=False, within=True),
 }
 LEFT_OUT: Mapping[str, str] = {

@@ -134,7 +134,7 @@ def weight(pid: int) -> dict[str, float]:
         one = waiting.pop()
         waiting += parents.get(one, [])
         words = Path(f"/proc/{one}/cmdline").read_bytes().decode().split("\0")
-        known = ("workers.child", "workers.compile", "workers", "dispatcher", "api", "serve")
+        known = ("workers.child", "workers.compile", "workers", "api", "serve")
         name = next((name for name in known if name in words), Path(words[0]).name)
         lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
         (kib,) = (int(line.split()[1]) for line in lines if line.startswith("Pss:"))

@@ -60,7 +60,7 @@ SETTLE_SECONDS = 0.5
 """After a change of phase: what fell due meanwhile is done."""
 LONG = 100_000
 """Rounds of the long job: as many as a job may have, and more than it has time for."""
-OTHERS = {"serve", "api", "dispatcher", "worker", "broker"}
+OTHERS = {"serve", "api", "worker", "broker"}
 
 
 def fit_bare(path: Path, recorded: Path, n_rounds: int) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def faults() -> chain[checks.Fault]:
         "core.probability",
         "core.selection",
     }
-    allowed |= {"core.bounds", "rankwright", "rankwright.errors"}
+    allowed |= {"core.bounds", "core.monitoring", "rankwright", "rankwright.errors"}
     settings = [f"RANKWRIGHT_{name.upper()}" for name in Settings.model_fields]
     given = tomllib.loads((ROOT / "docs" / "zensical.toml").read_text(encoding="utf-8"))["project"][
         "nav"

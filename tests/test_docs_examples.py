@@ -14,6 +14,7 @@ PAGES = (
     "bounds.md",
     "costs.md",
     "lists.md",
+    "monitoring.md",
     "papers/auc-boosting.md",
     "papers/partial-auc-svm.md",
     "papers/rankboost.md",

@@ -22,10 +22,11 @@ STARTS = (
     "from app.jobs import dispatcher; from app.operations import housekeeping",
     "import app.cli",
     "from app.cli import commands; commands()",
+    "import sys; sys.argv = ['rankwright', 'serve']; from app.cli import commands; commands()",
     "import app.serve.supervisor",
 )
 """What each process imports: API, worker (with the kinds of job that it prepares), fit process before its first job,
-dispatcher, command line without and with its commands, `serve`."""
+dispatcher, command line without commands, with all and with those of the server, `serve`."""
 
 
 def loaded(start: str) -> Set[str]:

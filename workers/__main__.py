@@ -9,11 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from functools import partial
 
 import prometheus_client
 
-from app.platform.blobs import FolderStore
+from app.jobs.dispatcher import Dispatcher
+from app.operations.housekeeping import run_housekeeping
+from app.platform.blobs import BlobStore, FolderStore
 from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
@@ -42,9 +46,12 @@ QUIET_SECONDS = 10.0
 
 
 def main(arguments: list[str]) -> int:
-    """Run the worker; returns its exit code. With `--gate FD` it waits until the other end of that pipe is closed; with
-    `--pulse FD` it writes to that pipe as long as it is responsive.
+    """Run the worker; returns its exit code. With `--dispatcher` it is also the dispatcher, which saves the memory of
+    a process. With `--gate FD` it waits until the other end of that pipe is closed; with `--pulse FD` it writes to that
+    pipe as long as it is responsive.
     """
+    with_dispatcher = "--dispatcher" in arguments
+    arguments = [word for word in arguments if word != "--dispatcher"]
     settings = Settings()
     configure_logging(settings)
     if settings.job_memory_bytes is not None and not sys.platform.startswith("linux"):
@@ -90,13 +97,28 @@ def main(arguments: list[str]) -> int:
             ).start()
         log.info("worker %s starts with %d slot(s)", worker_id, settings.worker_slots)
 
-        while not signals.wait() & ends:
-            pass
-        log.info("worker %s ends", worker_id)
-        slots.stop()
-        presence.end()
+        with dispatching(db, blobs, settings) if with_dispatcher else nullcontext():
+            while not signals.wait() & ends:
+                pass
+            log.info("worker %s ends", worker_id)
+            slots.stop()
+            presence.end()
         db.close()
     return 0
+
+
+@contextmanager
+def dispatching(db: Database, blobs: BlobStore, settings: Settings) -> Iterator[None]:
+    """Run the dispatcher in a thread during the block."""
+    stop = threading.Event()
+    dispatcher = Dispatcher(db, settings, partial(run_housekeeping, db, blobs, settings))
+    thread = threading.Thread(target=dispatcher.run, args=(stop,), name="dispatcher")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 def compile_kernels(slots: Slots) -> None:

@@ -144,7 +144,7 @@ class Attempt:
         try:
             self._process.start_job(payload, self._memory_bytes)
             while True:
-                note_step()
+                note_step("worker")
                 message = self._process.receive(POLL_SECONDS)
                 if message is not None and (ending := self._handle(message)) is not None:
                     return ending
@@ -216,12 +216,12 @@ class Attempt:
         """Run work that waits for a disk in a thread, and extend the lease meanwhile; returns its result. Raises
         LeaseLost after the work has ended.
         """
-        note_wait()
+        note_wait("worker")
         with ThreadPoolExecutor(max_workers=1) as pool:
             done = pool.submit(copy_context().run, work)  # its log lines name the request, too
             while not wait([done], POLL_SECONDS).done:
                 self._keep_lease()
-        note_step()
+        note_step("worker")
         return done.result()
 
     def _reason_to_stop(self) -> Ending | None:
@@ -249,7 +249,7 @@ class Attempt:
         """Stop the fit, with a checkpoint for another worker if it supports that; returns the ending. The fit may end
         by itself at the same time.
         """
-        note_wait()
+        note_wait("worker")
         for message in self._process.stop_job(keep=True, seconds=self._settings.stop_seconds):
             if message["type"] != "stopped" and (ending := self._handle(message)) is not None:
                 return ending
@@ -414,7 +414,7 @@ class Attempt:
         """Write the ending; returns the job's state. During an outage of the database, the write is repeated."""
         failed = False
         while True:
-            note_step()
+            note_step("worker")
             try:
                 return ending()
             except Unavailable as error:

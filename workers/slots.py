@@ -103,7 +103,7 @@ class Slots:
         """
         with self._changed:
             self.idle += 1
-            note_wait()
+            note_wait("worker")
             self._changed.notify_all()  # a wake-up may be waiting for an idle slot
             try:
                 self._changed.wait_for(
@@ -116,7 +116,7 @@ class Slots:
                     return "message"
                 return "look"
             finally:
-                note_step()
+                note_step("worker")
                 self.idle -= 1
 
     def note_wait(self) -> None:
@@ -146,7 +146,7 @@ class _Slot(threading.Thread):
         """Run jobs until the worker stops. An error here causes a pause, but never ends the slot."""
         stopping = self._slots.stopping
         while not stopping.is_set():
-            note_step()
+            note_step("worker")
             try:
                 self._serve()
             except Unavailable as error:
@@ -161,7 +161,7 @@ class _Slot(threading.Thread):
                 self._drop_process()
                 stopping.wait(PAUSE_SECONDS)
         self._drop_process()
-        note_wait()
+        note_wait("worker")
 
     def _serve(self) -> None:
         """Wait for a job, then run jobs until there are none."""
@@ -175,7 +175,7 @@ class _Slot(threading.Thread):
             return
         first = True
         while (process := self._warm_process()) is not None:
-            note_step()
+            note_step("worker")
             resources.check(slots.settings)  # a job that is started without room loses an attempt
             started = time.perf_counter()
             claim = slots.db.writing(queue.claim, slots.settings, slots.worker_id, KINDS)
@@ -214,7 +214,7 @@ class _Slot(threading.Thread):
         # While the process starts: the services, which the first job needs.
         importlib.import_module("workers.attempt")
         while not self._slots.stopping.is_set():  # it reports that it is ready, or dies
-            note_step()
+            note_step("worker")
             if self.process.receive(timeout=0.1) is not None:
                 self._slots.ready.set()
                 return self.process

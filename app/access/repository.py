@@ -29,6 +29,7 @@ from sqlalchemy.orm import Session
 from app.platform.callers import Caller, Credential
 from app.platform.sql import Base, Page, db_now, fetch_page, stored_size
 from app.platform.tables import (
+    AliasFeedback,
     ApiKey,
     AuditEntry,
     BrowserSession,
@@ -197,6 +198,7 @@ ROW_BYTES = 100
 _NOT_DELETABLE = frozenset(
     table.__tablename__
     for table in (
+        AliasFeedback,
         ApiKey,
         AuditEntry,
         BrowserSession,

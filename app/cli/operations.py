@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rankwright.cli.common import out
-from rich.text import Text
 
 from app.cli.processes import SettingsError, fail, read_settings, settings_of
 
@@ -97,6 +95,8 @@ def doctor(
     state_dir: StateDir = None,
 ) -> None:
     """Check settings, disk, database, queue, workers, broker and blobs. The service need not run."""
+    from rankwright.cli.common import out
+
     from app.operations.doctor import Level
 
     findings = []
@@ -128,6 +128,9 @@ def _findings(state_dir: Path | None, *, deep: bool) -> Iterator[Finding]:
 
 def _print(level: str, part: str, detail: str, advice: str | None) -> None:
     """Print one finding: its level, the part, the detail and, on a line of its own, the advice."""
+    from rankwright.cli.common import out
+    from rich.text import Text
+
     line = Text(f"{level:<5}", style=_COLOURS[level])
     line.append(f"{part:<{_PART_WIDTH}} {detail}", style="default")
     out.print(line)

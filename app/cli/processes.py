@@ -251,7 +251,7 @@ def worker(
     os.execve(command[0], command, child_environment())  # noqa: S606 - our own command
 
 
-def dispatcher(gate: Gate = None, pulse: Pulse = None) -> None:
+def dispatcher(pulse: Pulse = None) -> None:
     """Run the dispatcher. It requeues the jobs of lost workers and deletes expired data. One is enough; several are
     harmless.
     """
@@ -263,8 +263,6 @@ def dispatcher(gate: Gate = None, pulse: Pulse = None) -> None:
 
     settings = settings_of()
     configure_logging(settings)
-    if gate is not None:
-        wait_until_closed(gate)
     if pulse is not None:
         start_pulse(pulse)
     # From here on a signal is handled: also one that comes before the work begins must end it cleanly.

@@ -11,7 +11,7 @@ import hashlib
 import math
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -44,7 +44,7 @@ FRESH_SECONDS = 2.0
 """How long an index is used before new segments are read."""
 REBUILT_SECONDS = 3600.0
 """Age of an index at which it is built anew, without the rows that were deleted meanwhile."""
-OVERLAP_SECONDS = 60.0
+OVERLAP_SECONDS = 10.0
 """How far back new segments are looked for: a transaction may commit later than one that began after it."""
 
 
@@ -155,6 +155,7 @@ class KnownRows:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._indexes: OrderedDict[str, _Index] = OrderedDict()
+        self._stores: Counter[str] = Counter()
 
     def compare(self, owner: str, outcomes: Outcomes, reader: Reader) -> tuple[Counts, list[int]]:
         """Return the counts of a request, and the positions of its outcomes that are no duplicates.
@@ -180,6 +181,12 @@ class KnownRows:
         with self._lock:
             if (index := self._indexes.get(owner)) is not None:
                 index.add_outcomes(outcomes)
+
+    def stores(self, owner: str) -> int:
+        """Count a request of an owner that was stored; returns their number in this process."""
+        with self._lock:
+            self._stores[owner] += 1
+            return self._stores[owner]
 
     def _index_of(self, owner: str, reader: Reader) -> _Index:
         now = time.monotonic()
@@ -224,7 +231,6 @@ def _find_new(
     since = index.decisions_since - OVERLAP_SECONDS, index.outcomes_since - OVERLAP_SECONDS
     decisions = repository.decision_segments(session, owner, since[0])
     decisions = [each for each in decisions if each.id not in index.segments]
-    outcomes = repository.outcome_segments(session, owner, since[1])
-    outcomes = [each for each in outcomes if each.id not in index.segments]
+    outcomes = repository.new_outcome_segments(session, owner, since[1], index.segments)
     keys = [each.key for each in (*decisions, *outcomes) if each.key is not None]
     return decisions, outcomes, catalogue.find_all(session, keys)

@@ -336,7 +336,7 @@ class DecisionLog:
     def recover(self) -> int:
         """Seal the files of processes that were killed; returns their number. Raises Unavailable and OSError."""
         with self._lock:
-            own = {file.path for file in self._files()}
+            own = {file.path for file in self.files()}
         count = 0
         with contextlib.suppress(FileNotFoundError):
             for path in sorted(self._folder.iterdir()):
@@ -344,7 +344,8 @@ class DecisionLog:
                     count += self._recover(path)
         return count
 
-    def _files(self) -> Iterator[_LogFile]:
+    def files(self) -> Iterator[_LogFile]:
+        """Yield the files of this process that are not sealed yet. The caller holds the lock, or is alone."""
         yield from self._waiting
         yield from (found.file for found in self._streams.values() if found.file is not None)
 

@@ -13,8 +13,10 @@ from app.feedback.monitor_schemas import (
     AlarmAcknowledgement,
     AlarmPage,
     AliasMonitor,
+    AliasShadow,
     alarm_of,
     monitor_of,
+    shadow_of,
 )
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, Time
 
@@ -52,6 +54,21 @@ async def read_monitor(
         return monitor_of(compute())
 
     return await context.compute(caller.owner, work)
+
+
+@aliases_router.get(
+    "/{name}/aliases/{alias}/shadow", summary="Compare an alias with its shadow model"
+)
+@needs("read")
+def read_shadow(*, name: str, alias: str, context: ContextDep, caller: CallerDep) -> AliasShadow:
+    """Return how the shadow model would have ranked the same decisions, period by period, and which decisions it would
+    have flagged instead. The limits hold however often you look.
+
+    Outcomes are those that the decisions of the alias have led to. Where they come from reviews of flagged decisions,
+    those that only the shadow model flags have an outcome only if they were explored. To promote the shadow model, move
+    the alias to it.
+    """
+    return shadow_of(context.db.reading(monitoring.read_shadow, caller.owner, name, alias))
 
 
 @router.get("", summary="List alarms")

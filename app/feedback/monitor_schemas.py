@@ -7,7 +7,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from app.feedback.looks import FAMILIES, STATUSES, TESTED
-from app.feedback.monitoring import Budget, Detectable, Monitor, PeriodOfLooks, say_look
+from app.feedback.monitoring import (
+    Budget,
+    Detectable,
+    Monitor,
+    PeriodOfLooks,
+    Shadow,
+    say_look,
+)
 from app.http.schemas import (
     Body,
     ModelId,
@@ -302,6 +309,117 @@ class AliasMonitor(Resource):
     periods: list[MonitoredPeriod] = Field(
         description="Periods with looks, newest first, at most 100; `as_of` shows earlier ones."
     )
+
+
+class SwapCell(Resource):
+    """Decisions that champion and challenger flag in the same way."""
+
+    rows: int = Field(description="Number of decisions.")
+    known: int = Field(description="Number of these whose outcome is known.")
+    positives: int = Field(description="Number of positive outcomes.")
+
+
+class SwapSet(Resource):
+    """What would change if the challenger decided, with as many flagged decisions in each period."""
+
+    both: SwapCell = Field(description="Flagged by both.")
+    champion_only: SwapCell = Field(description="Flagged by the champion only.")
+    challenger_only: SwapCell = Field(
+        description="Flagged by the challenger only. The champion did not flag them, so where outcomes come from "
+        "reviews of flagged decisions, only explored ones have an outcome: compare rates of positives with care."
+    )
+    neither: SwapCell = Field(description="Flagged by neither.")
+
+
+class ShadowComparison(Resource):
+    """The AUC of the challenger less that of the champion, on the same decisions."""
+
+    difference: float = Field(description="Difference over all compared decisions.")
+    low: float = Field(
+        description="Lower limit. The limits hold at all looks together, with 95 % confidence."
+    )
+    high: float = Field(description="Upper limit.")
+    winner: Annotated[str, one_of(("challenger", "champion"))] | None = Field(
+        description="The better model, once the limits have excluded 0. Null before."
+    )
+    equivalent: bool = Field(description="True once the limits have been within the tolerance.")
+    rows: int = Field(description="Number of compared decisions with an outcome.")
+    positives: int = Field(description="Number of positive outcomes.")
+    further_rows: int | None = Field(
+        description="Decisions with outcomes that are still needed until the limits are as near as the tolerance. 0 "
+        "once it is settled. Null if out of reach."
+    )
+
+
+class ShadowLook(Resource):
+    """The comparison in one period."""
+
+    period_start: Timestamp = Field(description="Start of the period.")
+    period_end: Timestamp = Field(description="End of the period.")
+    status: Annotated[str, one_of(STATUSES)] = Field(
+        description="`passed`: the models were compared."
+    )
+    reason: str | None = Field(description="Why they were not. Null if they were.")
+    words: Words
+    rows: int = Field(description="Number of decisions of the champion.")
+    known: int = Field(description="Number of these whose outcome was known.")
+    positives: int = Field(description="Number of positive outcomes.")
+    difference: float | None = Field(
+        description="Difference of the AUC in this period. Null if not compared."
+    )
+    comparison: ShadowComparison | None = Field(
+        description="The comparison of all periods so far. Null if not compared."
+    )
+
+
+class AliasShadow(Resource):
+    """The model behind an alias (the champion) compared with its shadow model (the challenger).
+
+    The challenger scores the recorded features after the horizon, so it costs nothing when a request is answered. To
+    promote it, move the alias: `PUT /v1/models/{name}/aliases/{alias}` with `challenger_id` as `model_id`.
+    """
+
+    name: str = Field(description="Name of the model.")
+    alias: str = Field(description="The alias.")
+    shadow: str | None = Field(
+        description="Shadow model of the feedback settings. Null if there is none."
+    )
+    champion_id: ModelId | None = Field(
+        description="Id of the model that decided. Null before the first look."
+    )
+    challenger_id: ModelId | None = Field(
+        description="Id of the shadow model. Null before the first look."
+    )
+    tolerance: float | None = Field(
+        description="Difference of the AUC that does not matter: `tolerance.auc` of the monitor, or else 0.01. Null "
+        "before the first look."
+    )
+    comparison: ShadowComparison | None = Field(
+        description="The newest comparison of these two models. Null until there is one."
+    )
+    swap: SwapSet | None = Field(
+        description="Sum over the periods. Null without a threshold of the champion."
+    )
+    looks: list[ShadowLook] = Field(
+        description="Looks of the comparison of these two models, newest first, at most 100."
+    )
+
+
+def shadow_of(found: Shadow) -> AliasShadow:
+    """Return a comparison as a response."""
+    looks = [
+        ShadowLook.from_row(
+            row,
+            **{
+                name: row.found[name] for name in ("status", "reason", "rows", "known", "positives")
+            },
+            difference=row.found["value"],
+            comparison=row.found["details"]["comparison"],
+            words=say_look(row.family, row.found),
+        )
+        for row in found.looks
+    ]
+    return AliasShadow.from_row(found, looks=looks)
 
 
 def detectable_of(found: Detectable | None) -> DetectableDrop | None:

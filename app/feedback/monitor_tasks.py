@@ -11,20 +11,21 @@ from typing_extensions import TypedDict
 
 from app.feedback import looks as looking
 from app.feedback import monitor_repository as repository
-from app.feedback import outcome_repository
+from app.feedback import outcome_repository, shadow
 from app.feedback.alarms import raise_alarm
 from app.feedback.attribution import AttributionRule, LabelValues
 from app.feedback.looks import (
     CALIBRATION,
     GUARANTEE,
     RANKING,
+    SHADOW,
     UNLABELLED,
     Acknowledged,
     Series,
     StoredLook,
 )
 from app.feedback.monitor_repository import MonitoredAlias
-from app.feedback.monitoring import MONITOR, DuePeriod, find_due
+from app.feedback.monitoring import MONITOR, Due, DuePeriod, find_due
 from app.feedback.outcomes import Outcomes as OutcomeRows
 from app.feedback.outcomes import as_table, read_segment, schema
 from app.feedback.period_rows import (
@@ -47,8 +48,15 @@ from app.models import curves
 from app.models import repository as model_repository
 from app.models.artifacts import load_ranker
 from app.models.service import VALIDATION
+from app.models.service import find as find_model
 from app.platform.blobs import BlobKey, Publisher
-from app.platform.documents import ModelFeature, StoredFeedback, StoredGuarantee
+from app.platform.documents import (
+    ModelFeature,
+    MonitorSettings,
+    StoredFeedback,
+    StoredGuarantee,
+)
+from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Alarm, Model, ModelAliasHistory, MonitorLook
@@ -60,6 +68,7 @@ from app.scoring.table_rows import Batch
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from core.base.ranker import Floats
     from core.monitoring import Measurement
 
 
@@ -85,6 +94,7 @@ class DuePeriodFile(TypedDict):
     end: float
     early: bool
     mature: bool
+    shadow: bool
 
 
 class EarlierLook(TypedDict):
@@ -112,6 +122,7 @@ class MonitorPayload(Work):
     segments: list[SegmentFile]
     outcomes: list[OutcomeFile]
     models: list[MonitoredModel]
+    challenger: MonitoredModel | None
     guarantees: dict[str, StoredGuarantee | None]
     looks: list[EarlierLook]
     acknowledged: list[Acknowledged]
@@ -143,6 +154,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "segments": [],
         "outcomes": [],
         "models": [],
+        "challenger": None,
         "guarantees": {},
         "looks": [],
         "acknowledged": [],
@@ -174,6 +186,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
             _model(session, each, workdir)
             for each in _models(session, of, revisions, start + horizon)
         ],
+        "challenger": _challenger(session, claim.owner, due, workdir),
         "guarantees": {str(each.revision): each.guarantee for each in revisions},
         "looks": [
             {
@@ -199,6 +212,7 @@ def _as_file(due: DuePeriod) -> DuePeriodFile:
         "end": period.end,
         "early": due.early,
         "mature": due.mature,
+        "shadow": due.shadow,
     }
 
 
@@ -226,6 +240,16 @@ def _models(
             ids.append(each.model_id)
     found = (model_repository.find(session, of.owner, id_) for id_ in dict.fromkeys(ids))
     return [each for each in found if each is not None]
+
+
+def _challenger(session: Session, owner: str, due: Due, workdir: Path) -> MonitoredModel | None:
+    """Return the shadow model; None if there is none, or if it was deleted."""
+    if due.settings["shadow"] is None or not any(each.shadow for each in due.periods):
+        return None
+    try:
+        return _model(session, find_model(session, owner, due.settings["shadow"]), workdir)
+    except NotFound:
+        return None
 
 
 def _model(session: Session, model: Model, workdir: Path) -> MonitoredModel:
@@ -305,9 +329,7 @@ class _Maker:
 
     def __init__(self, payload: MonitorPayload) -> None:
         self._payload, self._settings = payload, payload["settings"]
-        monitor = self._settings["monitor"]
-        assert monitor is not None
-        self._monitor = monitor
+        self._monitor_settings = self._settings["monitor"]
         self._models = {each["id"]: each for each in payload["models"]}
         self._served: dict[str, Served] = {}
         self._references: dict[str, Measurement | str] = {}
@@ -317,7 +339,7 @@ class _Maker:
         outcome = self._settings["outcome"]
         self._horizon = outcome["horizon_days"] * DAY
         self._outcomes: Outcomes | None = None
-        if any(each["mature"] for each in payload["periods"]):
+        if any(each["mature"] or each["shadow"] for each in payload["periods"]):
             self._outcomes = Outcomes(
                 _read_outcomes(payload["owner"], payload["outcomes"]),
                 AttributionRule(outcome["attribute"], self._horizon),
@@ -328,6 +350,11 @@ class _Maker:
                 silence_is_negative=outcome["silence"] == "negative",
             )
 
+    @property
+    def _monitor(self) -> MonitorSettings:
+        assert self._monitor_settings is not None
+        return self._monitor_settings
+
     def make(self, due: DuePeriodFile) -> list[MadeLook]:
         """Return the looks of a period."""
         period = Period(due["kind"], due["start"], due["end"])
@@ -336,6 +363,8 @@ class _Maker:
             found[UNLABELLED] = self._drift(period)
         if due["mature"]:
             found |= self._mature(period)
+        if due["shadow"]:
+            found[SHADOW] = self._shadow(period)
         for family, look in found.items():
             self._before.setdefault(family, []).append(look)
         return [
@@ -492,15 +521,68 @@ class _Maker:
         reference = self._renewed(look["model_id"]) or self._reference(look["model_id"])
         return looking.look_at_ranking(look, series, rows, reference, self._monitor)
 
+    def _shadow(self, period: Period) -> StoredLook:
+        """Compare the model that decided with the shadow model."""
+        assert self._outcomes is not None
+        before = self._before.get(SHADOW, [])
+        as_of = period.end + self._horizon
+        rows = read_period(self._payload["segments"], period, self._outcomes, as_of)
+        champion_id, challenger = looking.tested_model(rows), self._payload["challenger"]
+        if champion_id is None:
+            return shadow.without_comparison(period, before, "there are no decisions")
+        if challenger is None:
+            return shadow.without_comparison(period, before, "the shadow model was deleted")
+        tolerance = shadow.DEFAULT_TOLERANCE
+        if (monitor := self._settings["monitor"]) is not None:
+            tolerance = monitor["tolerance"].get("auc") or tolerance
+        found, series = shadow.begin_comparison(
+            period, champion_id, challenger["id"], tolerance, before
+        )
+        found["details"]["period_start"] = period.start
+        start = shadow.waiting_from(series)
+        span = period if start is None else Period(period.kind, start, period.end)
+        files = overlapping(self._payload["segments"], span.start, span.end)
+        recorded = recorded_features(files, champion_id)
+        absent = [each["name"] for each in challenger["features"] if each["name"] not in recorded]
+        if absent:
+            named = ", ".join(absent[:5])
+            reason = f"the decisions lack features of the shadow model: {named}"
+            return {**found, "rows": rows.size, "reason": reason}
+        if span != period:
+            rows = read_period(self._payload["segments"], span, self._outcomes, as_of)
+        self._models.setdefault(challenger["id"], challenger)
+        scores = self._score(files, span, rows, challenger["id"])
+        own = rows.model == rows.models.index(champion_id)
+        rows, scores = rows.take(own), scores[own]
+        newest = rows.at >= period.start
+        swap = shadow.swap_of(rows.take(newest), scores[newest])
+        return shadow.compare(found, series, rows, scores, swap)
+
+    def _score(
+        self, files: Sequence[SegmentFile], span: Period, rows: PeriodRows, model_id: str
+    ) -> Floats:
+        """Return the scores that a model gives to the recorded features of decisions."""
+        served = self._serve(model_id)
+        names, parts = served.features.names, []
+        for batch, inside in _batches(files, span, [FEATURE + name for name in names]):
+            mine = _as_batch(batch.take(_indices(np.flatnonzero(inside))), served, names)
+            parts += [served.ranker.score_rows(X) for X in mine.blocks(len(names))]
+        return np.concatenate(parts)[rows.kept] if parts else np.empty(0)
+
     def _renewed(self, model_id: str) -> Measurement | None:
         """Return the reference that the last acknowledgement has renewed, if any: the rows of the window that had
         raised the alarm.
         """
         from core.monitoring import Measurement
 
-        last = self._acknowledged(RANKING)
-        if last is None or last["reference"] != "renew" or last["model_id"] != model_id:
+        renewals = [
+            each
+            for each in self._payload["acknowledged"]
+            if (each["family"], each["reference"], each["model_id"]) == (RANKING, "renew", model_id)
+        ]
+        if not renewals:
             return None
+        last = renewals[-1]
         first, end = last["window"] or (1, 0)
         parts = [
             Measurement(**each["state"]["measurement"])
@@ -579,9 +661,7 @@ def _read_outcomes(owner: str, files: Sequence[OutcomeFile]) -> pa.Table:
         read_segment(Path(each["path"]))
         if each["received_at"] is None
         else as_table(
-            owner,
-            OutcomeRows.from_json(Path(each["path"]).read_bytes()),
-            each["received_at"],
+            owner, [(OutcomeRows.from_json(Path(each["path"]).read_bytes()), each["received_at"])]
         )
         for each in files
     ]

@@ -9,12 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from app.feedback import monitor_repository as repository
-from app.feedback.looks import CALIBRATION, RANKING, TESTED, UNLABELLED, alpha_of
+from app.feedback.looks import (
+    CALIBRATION,
+    RANKING,
+    SHADOW,
+    TESTED,
+    UNLABELLED,
+    StoredLook,
+    alpha_of,
+)
 from app.feedback.monitor_repository import MonitoredAlias
 from app.feedback.periods import DAY, PLANNED, Period, PeriodKind, period_at, periods_between
+from app.feedback.shadow import total_swap
 from app.jobs import service as jobs
 from app.models import aliases, curves
 from app.models import repository as model_repository
@@ -32,16 +41,21 @@ SEALED_SECONDS = 3600.0
 """Time after the end of a period until which its last decisions are stored."""
 RETRY_SECONDS = 3600.0
 """Time after a failed job in which the alias gets no other one."""
+SHADOW_PERIOD: PeriodKind = "week"
+"""Length of the periods of a comparison if the alias has no monitor."""
 MAX_PERIODS_OF_JOB = 60
 """Periods of a job: after a backfill there may be years of them."""
 
 
 class DuePeriod(NamedTuple):
-    """A period with the looks that are due: those of columns and scores, and those that need outcomes."""
+    """A period with the looks that are due: those of columns and scores, those that need outcomes, and the comparison
+    with the shadow model.
+    """
 
     period: Period
     early: bool
     mature: bool
+    shadow: bool
 
 
 class Due(NamedTuple):
@@ -78,9 +92,11 @@ def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | 
 
 
 def find_due(session: Session, of: MonitoredAlias) -> Due | None:
-    """Return the looks of an alias that are due; None if it is not monitored."""
+    """Return the looks of an alias that are due; None if it has neither a monitor nor a shadow model."""
     row = repository.settings_of(session, of)
-    if row is None or row.settings is None or row.settings["monitor"] is None:
+    if row is None or row.settings is None:
+        return None
+    if row.settings["monitor"] is None and row.settings["shadow"] is None:
         return None
     looks = repository.looks_of(session, of)
     return Due(row, row.settings, list(_due(session, of, row.settings, looks)), looks)
@@ -90,9 +106,8 @@ def _due(
     session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[MonitorLook]
 ) -> list[DuePeriod]:
     """Return the first periods with looks that are due."""
-    monitor = settings["monitor"]
-    assert monitor is not None
-    kind = monitor["period"]
+    monitor, shadow = settings["monitor"], settings["shadow"]
+    kind: PeriodKind = SHADOW_PERIOD if monitor is None else monitor["period"]
     now = repository.now(session)
     # Later looks keep to the first one, also if decisions are added that are earlier.
     own = [look for look in looks if _is_of(look, kind)]
@@ -109,11 +124,15 @@ def _due(
     horizon = settings["outcome"]["horizon_days"] * DAY
     found: list[DuePeriod] = []
     for period in periods_between(max(start, oldest), kind, now - SEALED_SECONDS):
-        early = (UNLABELLED, period.start) not in made
-        mature = (RANKING, period.start) not in made
-        mature &= period.end + horizon <= now - SEALED_SECONDS
-        if early or mature:
-            found.append(DuePeriod(period, early, mature))
+        is_mature = period.end + horizon <= now - SEALED_SECONDS
+        due = DuePeriod(
+            period,
+            early=monitor is not None and (UNLABELLED, period.start) not in made,
+            mature=monitor is not None and is_mature and (RANKING, period.start) not in made,
+            shadow=shadow is not None and is_mature and (SHADOW, period.start) not in made,
+        )
+        if due.early or due.mature or due.shadow:
+            found.append(due)
         if len(found) == MAX_PERIODS_OF_JOB:
             break
     return found
@@ -246,6 +265,8 @@ def _budget(monitor: MonitorSettings, looks: Sequence[MonitorLook]) -> list[Budg
 def _periods(looks: Sequence[MonitorLook]) -> list[PeriodOfLooks]:
     by_period: dict[float, list[MonitorLook]] = {}
     for look in looks:
+        if look.family == SHADOW:
+            continue
         by_period.setdefault(look.period_start, []).append(look)
     found = []
     for start in sorted(by_period, reverse=True)[:MAX_SHOWN]:
@@ -309,12 +330,14 @@ def _detectable(
     if prevalence is None:
         positive, negative = measured.totals.positive, measured.totals.negative
         prevalence = positive / (positive + negative)
+    # Of days the time would be half a minute: seven are taken together, with nearly the same result.
+    days = 7 if monitor["period"] == "day" else 1
     try:
         found = smallest_detectable_drop(
             validation,
-            rows=_UNLIMITED if rows is None else rows,
+            rows=_UNLIMITED if rows is None else rows * days,
             prevalence=prevalence,
-            planned=PLANNED[monitor["period"]],
+            planned=PLANNED[monitor["period"]] // days,
             alpha=alpha_of(RANKING, monitor),
             tolerance=monitor["tolerance"].get("auc", 0.0),
             power=POWER,
@@ -328,7 +351,7 @@ def _detectable(
         floor,
         POWER,
         rows,
-        None if found is None or rows is None else found.periods_per_look,
+        None if found is None or rows is None else found.periods_per_look * days,
         validation.positives,
         validation.negatives,
     )
@@ -357,6 +380,8 @@ def say_look(family: str, found: Json) -> str:
         if status == "alarm":
             return f"{said}it has fallen by at least {max(0.0, window['drop_low']):.3f}."
         return f"{said}no significant fall."
+    if family == SHADOW:
+        return say_comparison(found["details"]["comparison"])
     observed, expected = found["details"]["observed_since"], found["details"]["expected_since"]
     if observed is None or expected is None:
         return "No rows yet."
@@ -367,3 +392,59 @@ def say_look(family: str, found: Json) -> str:
         ends = "the probabilities are off" if family == CALIBRATION else "the guarantee is broken"
         return f"{said}: {ends}."
     return f"{said}: no significant difference."
+
+
+def say_comparison(found: Json) -> str:
+    """Return the result of a comparison with the shadow model in one sentence."""
+    said = (
+        f"AUC of the challenger less that of the champion {found['difference']:+.4f}, from {found['low']:+.4f} to "
+        f"{found['high']:+.4f}"
+    )
+    if found["winner"] is not None:
+        return f"{said}: the {found['winner']} is better."
+    if found["equivalent"]:
+        return f"{said}: no difference that matters."
+    if found["further_rows"] is None:
+        return f"{said}: not settled."
+    return f"{said}: not settled. It needs about {found['further_rows']:,} more rows with outcomes."
+
+
+@dataclass(frozen=True)
+class Shadow:
+    """The comparison of the model behind an alias with its shadow model."""
+
+    name: str
+    alias: str
+    shadow: str | None
+    champion_id: str | None
+    challenger_id: str | None
+    tolerance: float | None
+    comparison: Json | None
+    swap: Json | None
+    looks: Sequence[MonitorLook]
+
+
+def read_shadow(session: Session, owner: str, name: str, alias: str) -> Shadow:
+    """Return the newest comparison of an alias with its shadow model. Raises NotFound if there is no such alias."""
+    check_name("alias", alias)
+    of = MonitoredAlias(owner, name, alias)
+    aliases.get_alias(session, owner, name, alias)
+    row = repository.settings_of(session, of)
+    settings = None if row is None else row.settings
+    looks = [look for look in repository.looks_of(session, of) if look.family == SHADOW]
+    looks = [look for look in looks if look.found["model_id"] is not None]
+    start = looks[-1].found["term_start"] if looks else None
+    own = [look for look in looks if look.found["term_start"] == start]
+    details = own[-1].found["details"] if own else {}
+    compared = [each for each in own if each.found["details"]["comparison"] is not None]
+    return Shadow(
+        name=name,
+        alias=alias,
+        shadow=None if settings is None else settings["shadow"],
+        champion_id=details.get("champion_id"),
+        challenger_id=details.get("challenger_id"),
+        tolerance=details.get("tolerance"),
+        comparison=compared[-1].found["details"]["comparison"] if compared else None,
+        swap=total_swap([cast(StoredLook, look.found) for look in own]),
+        looks=own[: -MAX_SHOWN - 1 : -1],
+    )

@@ -10,10 +10,19 @@ import orjson
 
 from app.datasets.description import Format
 from app.feedback.outcomes import COLUMNS, MAX_ROWS, TIMES, Outcomes, Report, check
+from app.ingest.delimiters import has_more_delimiters
 from app.ingest.errors import MAX_COUNTED_ERRORS, Errors, too_many_rows
 from app.ingest.formats import ARROW, ARROW_FILE, Dialect
 from app.ingest.values import Notation
-from app.platform.errors import MAX_ERRORS, Invalid, Malformed, escape, refuse_all, shown
+from app.platform.errors import (
+    MAX_ERRORS,
+    Invalid,
+    Malformed,
+    TooLarge,
+    escape,
+    refuse_all,
+    shown,
+)
 from app.scoring.json_rows import check_brackets, check_count
 from app.scoring.table_rows import Bounds, refuse_for_workers
 
@@ -53,6 +62,9 @@ class Body:
             with Stream(body, self.encoding, self.bounds.bytes) as stream:
                 body = stream.read()
         check_brackets(body, MAX_ROWS)
+        most = MAX_ROWS * (len(COLUMNS) + 1)
+        if has_more_delimiters(body, most, ","):
+            raise TooLarge(f"a body can have at most {most} commas outside strings")
         try:
             given = orjson.loads(body)
         except orjson.JSONDecodeError as error:

@@ -33,6 +33,8 @@ from app.scoring.table_rows import Bounds, bounds_of
 PATH = "/v1/outcomes"
 ROW_PATHS = re.compile(rf"{PATH}(/validate)?")
 """The paths that take rows."""
+COMPACT_EVERY = 500
+"""Requests of an owner after which a process looks whether there are many small ones."""
 SMALL_BODY = 1 << 16
 """Bytes of a body that is read without a permit for long computations."""
 router = APIRouter(prefix=PATH, tags=["feedback"], route_class=GuardedRoute)
@@ -112,6 +114,8 @@ async def create_outcomes(
     created = await new.run_once(store)
     if not created.replayed:
         known.add(new.owner, outcomes)
+        if known.stores(new.owner) % COMPACT_EVERY == 0:
+            context.background.add(partial(_compact, context, new.owner))
     return JSONResponse(created.body, headers=created.headers)
 
 
@@ -133,6 +137,19 @@ def _description(request: Request, fields: TextDialect) -> Callable[[float, Boun
     if table.charset is not None:
         dialect = {"encoding": table.charset} | dialect
     return partial(Body, table, dialect, table.content_encoding)
+
+
+def _compact(context: Context, owner: str) -> None:
+    """Put the small requests of an owner into one file, as housekeeping does, which may come too seldom."""
+    from app.feedback import upkeep
+
+    files = upkeep.Files(
+        context.db.reading,
+        context.db.writing,
+        context.blobs,
+        discard=lambda keys: 0,  # the sweeper does it
+    )
+    upkeep.compact(files, owner)
 
 
 def _reader(context: Context, owner: str) -> Reader:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import CursorResult, delete, select, update
+from sqlalchemy import CursorResult, Select, delete, func, select, update
 
 from app.platform.blobs import Blob
 from app.platform.ids import is_id
 from app.platform.sql import Json, Page, Session, db_now, delete_some, fetch_page
 from app.platform.tables import AliasFeedback, DecisionSegment, Erasure, Model, OutcomeSegment
+
+_IDS_AT_ONCE = 500
 
 
 class Segment(NamedTuple):
@@ -34,15 +36,34 @@ def add(session: Session, row: OutcomeSegment) -> None:
     session.flush()
 
 
-def outcome_segments(session: Session, owner: str, since: float = 0.0) -> list[Segment]:
-    """Return the owner's segments of outcomes that were received at this time or later, oldest first."""
+def outcome_segments(session: Session, owner: str) -> list[Segment]:
+    """Return all segments of outcomes of an owner, oldest first."""
+    return [Segment(*row) for row in session.execute(_outcomes_of(owner))]
+
+
+def new_outcome_segments(
+    session: Session, owner: str, since: float, known: Container[str]
+) -> list[Segment]:
+    """Return the owner's segments of outcomes that were received at this time or later, and are not `known` by id."""
     columns = OutcomeSegment.__table__.c
-    statement = (
+    statement = select(columns.id).where(
+        OutcomeSegment.readable_by(owner), OutcomeSegment.received_at >= since
+    )
+    ids = [id_ for id_ in session.scalars(statement) if id_ not in known]
+    found: list[Segment] = []
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        some = _outcomes_of(owner).where(columns.id.in_(ids[start : start + _IDS_AT_ONCE]))
+        found += [Segment(*row) for row in session.execute(some)]
+    return sorted(found, key=lambda each: (each.at, each.id))
+
+
+def _outcomes_of(owner: str) -> Select[Any]:
+    columns = OutcomeSegment.__table__.c
+    return (
         select(columns.id, columns.received_at, columns.rows, columns.segment_key, columns.content)
-        .where(OutcomeSegment.readable_by(owner), OutcomeSegment.received_at >= since)
+        .where(OutcomeSegment.readable_by(owner))
         .order_by(OutcomeSegment.received_at, OutcomeSegment.id)
     )
-    return [Segment(*row) for row in session.execute(statement)]
 
 
 def decision_segments(session: Session, owner: str, since: float) -> list[Segment]:
@@ -69,14 +90,25 @@ def label_values(session: Session, owner: str) -> set[str]:
     return {value for row in session.execute(statement) for value in row if value is not None}
 
 
-def small_segments(session: Session, owner: str, most_rows: int) -> list[Segment]:
-    """Return the owner's segments of outcomes with fewer than `most_rows` rows, oldest first."""
-    columns = OutcomeSegment.__table__.c
-    statement = (
-        select(columns.id, columns.received_at, columns.rows, columns.segment_key, columns.content)
-        .where(OutcomeSegment.readable_by(owner), OutcomeSegment.rows < most_rows)
-        .order_by(OutcomeSegment.received_at, OutcomeSegment.id)
+class SmallSegments(NamedTuple):
+    """Numbers of an owner's small segments of outcomes: rows of the database, and files."""
+
+    inline: int
+    files: int
+
+
+def count_small(session: Session, owner: str, most_rows: int) -> SmallSegments:
+    """Return the numbers of the owner's segments of outcomes with fewer than `most_rows` rows."""
+    statement = select(func.count(), func.count(OutcomeSegment.segment_key)).where(
+        OutcomeSegment.readable_by(owner), OutcomeSegment.rows < most_rows
     )
+    count, files = session.execute(statement).one()
+    return SmallSegments(count - files, files)
+
+
+def small_segments(session: Session, owner: str, most_rows: int, limit: int) -> list[Segment]:
+    """Return the oldest of the owner's segments of outcomes with fewer than `most_rows` rows."""
+    statement = _outcomes_of(owner).where(OutcomeSegment.rows < most_rows).limit(limit)
     return [Segment(*row) for row in session.execute(statement)]
 
 

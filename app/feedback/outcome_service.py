@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SHOWN_VALUES = 10
+_SMALL_AT_ONCE = 1_000
 
 
 def check_labels(
@@ -61,7 +62,7 @@ def check_labels(
 
 def write(blobs: BlobStore, owner: str, outcomes: Outcomes, now: float) -> Blob:
     """Write outcomes to a file, which no row names yet."""
-    table = as_table(owner, outcomes, now)
+    table = as_table(owner, [(outcomes, now)])
     return write_segment(blobs, table.to_batches(), table.schema, KIND)
 
 
@@ -93,13 +94,22 @@ def store(
 def tables(
     blobs: BlobStore, owner: str, segments: Iterable[Segment], found: Mapping[str, Blob]
 ) -> Iterator[pa.Table]:
-    """Yield the rows of each segment. `found` has the blobs by key."""
+    """Yield the rows of segments in their order. `found` has the blobs by key. Small requests that follow each other
+    are one table.
+    """
+    small: list[tuple[Outcomes, float]] = []
     for segment in segments:
+        if segment.content is not None:
+            small.append((Outcomes.from_json(segment.content), segment.at))
+            if len(small) < _SMALL_AT_ONCE:
+                continue
+        if small:
+            yield as_table(owner, small)
+            small = []
         if segment.key is not None:
             yield read_segment(blobs.fetch(found[segment.key]))
-        else:
-            assert segment.content is not None
-            yield as_table(owner, Outcomes.from_json(segment.content), segment.at)
+    if small:
+        yield as_table(owner, small)
 
 
 def read_outcomes(reading: Reading, blobs: BlobStore, owner: str) -> pa.Table:

@@ -266,20 +266,23 @@ def schema() -> pa.Schema:
     )
 
 
-def as_table(owner: str, outcomes: Outcomes, received_at: float) -> pa.Table:
-    """Return the outcomes of a request as rows of a segment.
+def as_table(owner: str, requests: Sequence[tuple[Outcomes, float]]) -> pa.Table:
+    """Return the outcomes of requests, each with the time when it was received, as rows of a segment.
 
-    `sequence` orders outcomes with equal `known_at`: microseconds since 1970, and one more for each row.
+    `sequence` orders outcomes with equal `known_at`: microseconds since 1970, and one more for each row of a request.
     """
     import pyarrow as pa
 
-    first = int(received_at * 1e6)
-    columns: dict[str, Any] = {name: getattr(outcomes, name) for name in COLUMNS}
-    named = [id_ for id_ in outcomes.id if id_ is not None]
-    hashes = iter(hash_ids(owner, named).tolist())
-    columns["id_hash"] = [None if id_ is None else next(hashes) for id_ in outcomes.id]
-    columns["received_at"] = [received_at] * len(outcomes)
-    columns["sequence"] = range(first, first + len(outcomes))
+    columns: dict[str, Any] = {
+        name: [value for outcomes, _ in requests for value in getattr(outcomes, name)]
+        for name in COLUMNS
+    }
+    hashes = iter(hash_ids(owner, [id_ for id_ in columns["id"] if id_ is not None]).tolist())
+    columns["id_hash"] = [None if id_ is None else next(hashes) for id_ in columns["id"]]
+    columns["received_at"] = [at for outcomes, at in requests for _ in range(len(outcomes))]
+    columns["sequence"] = [
+        int(at * 1e6) + row for outcomes, at in requests for row in range(len(outcomes))
+    ]
     return pa.table(
         [pa.array(columns[field.name], _plain(field.type)).cast(field.type) for field in schema()],
         schema=schema(),

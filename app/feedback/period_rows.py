@@ -168,19 +168,23 @@ def read_period(
         if labelled is None or outcomes is None:
             part["label"] = np.full(count, UNKNOWN, np.int8)
             part["weight"], part["corrected"] = np.ones(count), np.zeros(count, np.int32)
+            part["stated"] = np.zeros(count, np.bool_)
         else:
             label = labelled.label
             if outcomes.silence_is_negative:
                 label = np.where(labelled.stated, label, 0).astype(np.int8)
             part["label"], part["corrected"] = label, labelled.corrections
+            part["stated"] = labelled.stated
             part["weight"] = np.where(np.isnan(labelled.weight), 1.0, labelled.weight)
         parts.append({name: values[inside] for name, values in part.items()})
         hashes.append(hash_decision_ids(batch.column("decision_id"))[inside])
     if not parts:
         return _nothing()
     arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    # A repeated request has the same ids of decisions; its repetitions are removed only when segments are compacted.
-    kept = np.sort(np.unique(np.concatenate(hashes), return_index=True)[1])
+    # A repeated request has the same ids of decisions, in another file. The outcome belongs to one of the repetitions.
+    ids, silent = np.concatenate(hashes), ~arrays.pop("stated")
+    order = np.lexsort((np.arange(len(ids)), silent, ids))
+    kept = np.sort(order[np.unique(ids[order], return_index=True)[1]])
     return PeriodRows(
         list(models), **{name: values[kept] for name, values in arrays.items()}, kept=kept
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import select, tuple_
+from sqlalchemy import Select, select, tuple_
 
 from app.platform import catalogue
 from app.platform.blobs import Blob
@@ -14,17 +14,24 @@ from app.platform.sql import (
     Session,
     db_now,
     decode_cursor,
+    delete_some,
     encode_cursor,
     upsert_into,
 )
 from app.platform.tables import AliasFeedback, DecisionSegment
 
 SETTLED_SECONDS = 2.0
+DAY = 86_400.0
 
 
 def newest(session: Session, owner: str, name: str, alias: str) -> AliasFeedback | None:
     """Return the newest revision of the feedback settings of an alias; None if it never had any."""
-    statement = (
+    return session.scalars(_revisions(owner, name, alias).limit(1)).one_or_none()
+
+
+def _revisions(owner: str, name: str, alias: str) -> Select[AliasFeedback]:
+    """Return the statement that selects the revisions of the feedback settings of an alias, newest first."""
+    return (
         select(AliasFeedback)
         .where(
             AliasFeedback.readable_by(owner),
@@ -32,9 +39,7 @@ def newest(session: Session, owner: str, name: str, alias: str) -> AliasFeedback
             AliasFeedback.alias == alias,
         )
         .order_by(AliasFeedback.revision.desc())
-        .limit(1)
     )
-    return session.scalars(statement).one_or_none()
 
 
 def add_revision(session: Session, row: dict[str, Any]) -> bool:
@@ -93,6 +98,32 @@ def list_segments(
     found = rows[:limit]
     following = encode_cursor(found[-1].sealed_at, found[-1].id) if found else after
     return Page(found, len(rows) > limit, following)
+
+
+def prune_segments(session: Session, limit: int) -> int:
+    """Delete up to `limit` segments of decisions that are older than the days of their alias; returns their number.
+
+    The newest settings apply; of an alias whose decisions are no longer recorded, or that was deleted, the last ones.
+    """
+    aliases = session.execute(
+        select(DecisionSegment.owner, DecisionSegment.name, DecisionSegment.alias).distinct()
+    )
+    count = 0
+    for owner, name, alias in aliases.all():
+        settings = session.scalar(
+            _revisions(owner, name, alias).where(AliasFeedback.settings.is_not(None)).limit(1)
+        )
+        if settings is not None and settings.settings is not None and count < limit:
+            count += delete_some(
+                session,
+                DecisionSegment,
+                DecisionSegment.readable_by(owner),
+                DecisionSegment.name == name,
+                DecisionSegment.alias == alias,
+                DecisionSegment.last_at < db_now() - settings.settings["days"] * DAY,
+                limit=limit - count,
+            )
+    return count
 
 
 def find_segment(session: Session, owner: str, segment_id: str) -> DecisionSegment | None:

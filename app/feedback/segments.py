@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from app.platform.blobs import Blob, BlobStore
 from app.scoring.decisions import (
     FEATURE,
+    KIND,
     DecisionStream,
     SegmentFeature,
     decode,
@@ -40,8 +41,6 @@ __all__ = [
     "write_segment",
 ]
 
-KIND = "decisions"
-"""Kind of these blobs in the store."""
 MAX_ROWS_AT_ONCE = 1 << 16
 """Most rows of a row group, and of a batch that a reader holds in memory."""
 _BLOCKS_AT_ONCE = 1 << 14
@@ -92,37 +91,44 @@ def write_segment(
     blobs: BlobStore, batches: Iterable[pa.RecordBatch], schema: pa.Schema, kind: str = KIND
 ) -> Blob:
     """Store batches of this schema as one Parquet file, and return its blob, which is durable but not yet in the
-    catalogue. The batches are written one by one, in row groups of at most `MAX_ROWS_AT_ONCE` rows.
+    catalogue. The batches are written as `write_file` does.
     """
-    import pyarrow.parquet as pq
-
     folder = blobs.staging_dir()
     try:
         file = folder / "segment.parquet"
-        with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-            for batch in batches:
-                writer.write_batch(batch, row_group_size=MAX_ROWS_AT_ONCE)
-        with file.open("rb") as stream:
-            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-        return blobs.publish(file, kind, sha256)
+        return blobs.publish(file, kind, write_file(file, batches, schema))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_file(file: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> str:
+    """Write batches one by one to a Parquet file, in row groups of at most `MAX_ROWS_AT_ONCE` rows. Returns its
+    SHA-256.
+    """
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch, row_group_size=MAX_ROWS_AT_ONCE)
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_segments(
     blobs: BlobStore, found: Iterable[Blob], columns: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of segments in order, in batches of at most `MAX_ROWS_AT_ONCE` rows with exactly these columns.
-
-    A column that a segment lacks, because the feature was not recorded at that time, is null (of Arrow's type null).
-    Only one segment is open at a time. Raises BlobMissing and BlobDamaged.
+    """Yield the rows of segments in order, as `read_file` does. Only one segment is open at a time. Raises BlobMissing
+    and BlobDamaged.
     """
     for blob in found:
         yield from read_file(blobs.fetch(blob), columns)
 
 
 def read_file(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a segment in a local file, as `read_segments` does."""
+    """Yield the rows of a file in order, in batches of at most `MAX_ROWS_AT_ONCE` rows with exactly these columns.
+
+    A column that the file lacks, because the feature was not recorded at that time, is null (of Arrow's type null).
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -13,7 +13,7 @@ from app.models import service as models
 from app.models.revisions import check_revision
 from app.models.service import why_not_recorded
 from app.platform import catalogue
-from app.platform.audit import describe
+from app.platform.audit import allow_over_quota, describe
 from app.platform.blobs import Blob, BlobMissing, BlobStore
 from app.platform.documents import StoredFeedback
 from app.platform.errors import (
@@ -60,6 +60,7 @@ def replace(
     errors of `check_revision`, and Invalid for settings that do not fit the alias and its model.
     """
     check(session, owner, name, alias, settings)
+    allow_over_quota(session)  # fewer days free the bytes of decisions
     current = repository.newest(session, owner, name, alias)
     is_on = current is not None and current.settings is not None
     if is_on or if_revision is not None:
@@ -85,6 +86,7 @@ def remove(
 ) -> None:
     """Stop to record the decisions of an alias. Those that are recorded are kept for the days of their settings."""
     current = read(session, owner, name, alias)
+    allow_over_quota(session)
     check_revision(
         f"the feedback settings of {name}@{alias}", current, if_revision, must_be_new=False
     )
@@ -122,7 +124,8 @@ def check(session: Session, owner: str, name: str, alias: str, settings: StoredF
     if (why := why_not_recorded(model)) is not None:
         raise invalid(
             "",
-            f"feedback needs a model with a positive and a negative class, but {_shown(model)} is another: {why}",
+            "feedback needs a model that was trained on a positive and a negative class; "
+            f"{_shown(model)} was not: {why}",
             code="feedback_not_available",
         )
     refuse_all(list(_errors_of(settings, model)))

@@ -28,8 +28,9 @@ from app.platform.tables import OutcomeSegment
 
 SMALL_ROWS = 50_000
 """A segment of outcomes with fewer rows is compacted with others."""
-MAX_SMALL_SEGMENTS = 200
-"""Small segments of an owner from which on they are compacted into one."""
+MAX_INLINE, MAX_SMALL_FILES = 1_000, 50
+"""Small segments of an owner, in rows of the database and in files, from which on they are compacted into one."""
+SEGMENTS_AT_ONCE = 5_000
 COMPACTED_ROWS = 1_000_000
 """Most rows of a compacted segment."""
 KEPT_DAYS = 400.0
@@ -58,22 +59,29 @@ class Files:
 
 
 def compact(files: Files, owner: str) -> int:
-    """Put the owner's small segments of outcomes into one, if there are many; returns their number."""
-    small, found = files.reading(_small, owner)
-    if len(small) < MAX_SMALL_SEGMENTS:
-        return 0
-    chosen, rows = [], 0
-    for segment in small:
-        rows += segment.rows
-        if rows > COMPACTED_ROWS:
+    """Put the owner's small segments of outcomes into larger ones, if there are many; returns their number."""
+    total = 0
+    while not files.stop():
+        small, found = files.reading(_small, owner)
+        chosen, rows = [], 0
+        for segment in small:
+            rows += segment.rows
+            if rows > COMPACTED_ROWS:
+                break
+            chosen.append(segment)
+        parts = tables(files.blobs, owner, chosen, found)
+        if not chosen or not _replace(files, owner, chosen, parts):
             break
-        chosen.append(segment)
-    made = _replace(files, owner, chosen, tables(files.blobs, owner, chosen, found))
-    return len(chosen) if made else 0
+        total += len(chosen)
+    return total
 
 
 def _small(session: Session, owner: str) -> tuple[list[Segment], dict[str, Blob]]:
-    segments = repository.small_segments(session, owner, SMALL_ROWS)
+    """Return the segments to compact, and their blobs by key; none if there are few."""
+    count = repository.count_small(session, owner, SMALL_ROWS)
+    if count.inline < MAX_INLINE and count.files < MAX_SMALL_FILES:
+        return [], {}
+    segments = repository.small_segments(session, owner, SMALL_ROWS, SEGMENTS_AT_ONCE)
     return segments, find_blobs(session, segments)
 
 

@@ -120,6 +120,8 @@ _SUCCESSES = {
 _IN_PATHS = {
     "alias": "The alias, such as `live`.",
     "item_id": "Id of the deleted resource.",
+    "decision_id": "Id of the decision.",
+    "file_id": "Id of the file.",
     "kind": "Kind of the curve.",
     "name": "Name of the models.",
     "number": "Number of the part, from 1.",

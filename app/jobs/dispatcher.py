@@ -149,7 +149,7 @@ class Dispatcher:
         """Send heartbeats and reap jobs until `stop` is set."""
         reap_at = time.monotonic()
         while not stop.is_set():
-            note_step()
+            note_step("dispatcher")
             now = time.monotonic()
             try:
                 self._beat()
@@ -160,12 +160,12 @@ class Dispatcher:
                 pass  # `Database` logs it
             except Exception:
                 log.exception("the dispatcher continues after an error")
-            note_wait()
+            note_wait("dispatcher")
             stop.wait(max(0.0, min(reap_at, self._beat_at) - time.monotonic()))
 
     def _beat(self) -> None:
         """Write a heartbeat every few seconds, so that a dispatcher that hangs is detected."""
-        note_step()
+        note_step("dispatcher")
         now = time.monotonic()
         if now >= self._beat_at:
             self._db.writing(self._write_row)

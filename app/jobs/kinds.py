@@ -52,6 +52,7 @@ KINDS: Mapping[str, Entry] = {
     "compare": Entry("app.evaluation.comparisons", "comparison", "comparison"),
     "calibrate": Entry("app.evaluation.recalibration", "calibration"),
     "batch_score": Entry("app.scoring.tasks", "batch score", "batch_score"),
+    "backfill": Entry("app.feedback.backfill", "backfill of decisions", has_end_hook=True),
     "train": Entry("app.training.tasks", "training", MODEL),
     "train_part": Entry("app.training.child_tasks"),
     "importance": Entry("app.training.importances", "importance of features"),

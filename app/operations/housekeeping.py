@@ -20,6 +20,7 @@ from app.access import repository as access_rows
 from app.access import service as access
 from app.feedback import monitor_repository as monitor_rows
 from app.feedback import monitoring
+from app.feedback import repository as feedback_rows
 from app.http import repository as idempotency_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
@@ -109,6 +110,9 @@ class Housekeeper:
                 ),
                 "open uploads": self._each(repository.prune_uploads, self._days("uploads")),
                 "batch scores": self._each(repository.prune_batch_scores, self._days("scores")),
+                "files of decisions": self._in_batches(
+                    lambda session: feedback_rows.prune_segments(session, BATCH)
+                ),
                 "sessions": self._each(access_rows.prune_sessions, 0.0),
                 "events": self._prune_events(),
                 "jobs": self._prune_jobs(),

@@ -126,30 +126,30 @@ MISSED_PULSES = 15
 
 
 MAX_IDLE_PULSES = 900
-"""After so many pulses without a step of the main loop, the pulse stops. One step, a few transactions, takes at most
+"""After so many pulses without a step of a main loop, the pulse stops. One step, a few transactions, takes at most
 three minutes, however the database fails: each statement, connection and wait for a lock has a time limit."""
 
 _steps = count()
-_last_step: int | None = None  # None: the main loop has not begun, or may wait as long as it likes
+_last_steps: dict[
+    str, int
+] = {}  # without the loops that have not begun, or may wait as long as they like
 
 
-def note_step() -> None:
-    """Record progress of the main loop, which from now on must make progress at least every `MAX_IDLE_PULSES`. If
-    several threads do the work, the progress of one suffices, so that their jobs are not lost because one thread hangs.
+def note_step(loop: str) -> None:
+    """Record progress of a main loop, which from now on must make progress at least every `MAX_IDLE_PULSES`. If
+    several threads run the same loop, the progress of one suffices, so that their jobs are not lost because one hangs.
     """
-    global _last_step  # noqa: PLW0603 - a process has one pulse, and its loops need not know whether
-    _last_step = next(_steps)
+    _last_steps[loop] = next(_steps)
 
 
-def note_wait() -> None:
-    """Record that the main loop now waits without a time limit, until the next `note_step`."""
-    global _last_step  # noqa: PLW0603
-    _last_step = None
+def note_wait(loop: str) -> None:
+    """Record that a main loop now waits without a time limit, until its next `note_step`."""
+    _last_steps.pop(loop, None)
 
 
 def start_pulse(pipe: int) -> None:
     """Start a thread that writes to a pipe every second. Its reader sees that this process is not stopped, and that its
-    main loop makes progress (`note_step`).
+    main loops make progress (`note_step`).
     """
     os.set_inheritable(pipe, False)
     os.set_blocking(pipe, False)
@@ -158,17 +158,21 @@ def start_pulse(pipe: int) -> None:
 
 
 def _pulse(pipe: int) -> None:
-    """Write to the pipe every second while the main loop makes progress."""
-    seen, n_idle = None, 0  # counts pulses, not seconds: a pause of the machine is not a hang
+    """Write to the pipe every second while each main loop makes progress."""
+    seen: dict[str, int] = {}
+    n_idle: dict[str, int] = {}  # counts pulses, not seconds: a pause of the machine is not a hang
     while True:
-        step = _last_step
-        n_idle = n_idle + 1 if step is not None and step == seen else 0
-        seen = step
-        if n_idle == MAX_IDLE_PULSES + 1:
-            _log_error(
-                f"the main loop has made no progress for {MAX_IDLE_PULSES * PULSE_SECONDS:g} s"
-            )
-        if n_idle <= MAX_IDLE_PULSES:
+        steps = _last_steps.copy()
+        n_idle = {
+            loop: n_idle[loop] + 1 if seen.get(loop) == step else 0 for loop, step in steps.items()
+        }
+        seen = steps
+        for loop, n in n_idle.items():
+            if n == MAX_IDLE_PULSES + 1:
+                _log_error(
+                    f"the main loop of the {loop} has made no progress for {MAX_IDLE_PULSES * PULSE_SECONDS:g} s"
+                )
+        if max(n_idle.values(), default=0) <= MAX_IDLE_PULSES:
             with contextlib.suppress(BlockingIOError):  # nobody has read for hours
                 try:
                     os.write(pipe, b".")

@@ -375,6 +375,8 @@ class Dataset(Trashable, UploadRow):
     version: Mapped[int] = mapped_column(server_default="1")
     parent_id: Mapped[str | None]
     base_id: Mapped[str | None]
+    source: Mapped[Json | None]
+    """Where the service took the rows from, and what it found there. Null: they were uploaded."""
 
     pairs: Mapped[DatasetPairs | None] = relationship(viewonly=True)
     n_columns: Mapped[int | None] = query_expression()  # for lists, which do not read the columns
@@ -1144,6 +1146,21 @@ class DecisionSegment(Owned):
     segment_key: Mapped[str] = mapped_column(index=True)
     segment_bytes: Mapped[int]
     sealed_at: Mapped[float]
+
+
+class DecisionUpload(Owned):
+    """Decisions of another system, as they were sent. The row exists until its job has ended: then they are in
+    segments, and the file is deleted.
+    """
+
+    __tablename__ = "decision_uploads"
+
+    job_id: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    owner: Mapped[str]
+    content_type: Mapped[str]
+    content_encoding: Mapped[str | None]
+    upload_key: Mapped[str] = mapped_column(index=True)
+    upload_bytes: Mapped[int]
 
 
 class OutcomeSegment(Owned):

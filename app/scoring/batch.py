@@ -53,6 +53,8 @@ REASON_OPTIONS, DICTIONARY = "reasons", "dictionary"
 """Keys of the `ReasonOptions`, and of the revision of the reason codes."""
 CUTOFF = "cutoff"
 """Key of the cutoff of the alias, if the alias has a guarantee."""
+FEEDBACK = "feedback"
+"""Key of the feedback settings of the alias, if its decisions are recorded."""
 _DROPPED = "dropped"
 NOTHING_KEPT = TableOptions()
 
@@ -258,6 +260,8 @@ def _insert(
     """Insert the batch score and its job; returns its row."""
     model, dataset, upload = found.model, given.dataset, given.upload
     kept: dict[str, Any] = {PROBABILITY_OPTIONS: probability.as_json(), CUTOFF: found.cutoff}
+    if found.feedback is not None:
+        kept[FEEDBACK] = found.feedback._asdict()
     if reasons is not None:
         codes = repository.find_reason_codes(session, model.owner, model.name)
         kept[REASON_OPTIONS] = reasons.as_json()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain, repeat
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Protocol, cast
 
 import msgspec
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 Flags = npt.NDArray[np.bool_]
 
+KIND = "decisions"
+"""Kind of the blobs that have decisions."""
 DECISION_ID, REVIEW = "decision_id", "review"
 """Columns of a response: the id of the decision, and whether the row is to be reviewed."""
 FEATURE = "feature."
@@ -63,8 +66,8 @@ class DecisionSink(Protocol):
     """Takes encoded decisions."""
 
     def append(self, stream: DecisionStream, piece: Piece, *, wait: bool = False) -> None:
-        """Store a piece, or count its decisions as lost. Never raises. With `wait`, it may wait some seconds for space,
-        else it returns at once.
+        """Store a piece, or count its decisions as lost. In the process of the API it never raises; with `wait`, it may
+        wait some seconds for space, else it returns at once.
         """
 
 
@@ -73,6 +76,25 @@ class Piece(NamedTuple):
 
     rows: int
     content: bytes
+
+
+class SegmentFile:
+    """A sink that writes decisions to a Parquet file of this machine, which becomes a segment."""
+
+    def __init__(self, path: Path, features: Sequence[SegmentFeature]) -> None:
+        import pyarrow.parquet as pq
+
+        self._writer = pq.ParquetWriter(path, schema_of(features), compression="zstd")
+        self.rows = 0
+
+    def append(self, stream: DecisionStream, piece: Piece, *, wait: bool = False) -> None:
+        """Write a piece. Raises OSError."""
+        self._writer.write_batch(decode(stream.owner, stream.features, [piece.content]))
+        self.rows += piece.rows
+
+    def close(self) -> None:
+        """End the file. It may be called again."""
+        self._writer.close()
 
 
 class DecisionBlock(msgspec.Struct, array_like=True, frozen=True):

@@ -439,7 +439,8 @@ SCORE_ROW_DOCS: dict[str, Any] = {
         "category that did not occur in training. A feature without a parameter is an error, unless "
         "it had missing values in training or the request has `Prefer: handling=lenient`. If `ref` is "
         "an id, the response has an ETag; otherwise it is `no-cache`. If `ref` is an alias with a "
-        "guarantee, the response has a `flag`. The service never logs query strings, but proxies may. "
+        "guarantee, the response has a `flag`. If the decisions of the alias are recorded, it has a `decision_id` and "
+        "`review`, and is `no-store`. The service never logs query strings, but proxies may. "
         "Use POST for personal data."
     ),
     "operationId": "score_row",
@@ -528,7 +529,8 @@ async def score_rows(
     asked: ReasonDep,
 ) -> Response:
     """Return the scores in the order of the rows, each with its FPR and TPR on the validation curve, and the
-    probability that the row is positive. Under an alias with a guarantee, the response also has `flags`. With
+    probability that the row is positive. Under an alias with a guarantee, the response also has `flags`. If the
+    decisions of the alias are recorded, it has `decision_ids` and `reviews`: which rows to review. With
     `reasons=3`, it has the three largest contributions to each score compared with a reference; then up to 1,000 rows
     are allowed.
 

@@ -272,6 +272,25 @@ _REFERENCE = "The reference that the reasons compare the score with. Present onl
 _EXACT = "True if no contribution is an estimate. Present only with `reasons`."
 
 
+_DECISION_ID = "dec_0198f0c2a6d37c1e8a4b5c6d7e8f9012"
+_DecisionIds = Annotated[
+    list[str] | None,
+    Field(
+        description="Id of the decision about each row, to which its outcome refers. Absent if the decisions of the "
+        "alias are not recorded.",
+        examples=[[_DECISION_ID]],
+    ),
+]
+_Reviews = Annotated[
+    list[bool] | None,
+    Field(
+        description="Whether to review each row: it is flagged, or drawn at random. Absent if the decisions of the "
+        "alias are not recorded.",
+        examples=[[True]],
+    ),
+]
+
+
 class Score(Resource):
     """The score of one row, its position on the validation curve, and the probability that it is positive."""
 
@@ -299,6 +318,18 @@ class Score(Resource):
         default=None,
         description="True if the score reaches the threshold with which the model meets the alias's guarantee. "
         "Absent if `ref` is not an alias with a guarantee.",
+        examples=[True],
+    )
+    decision_id: str | None = Field(
+        default=None,
+        description="Id of the decision, to which its outcome refers. Absent if the decisions of the alias are not "
+        "recorded.",
+        examples=[_DECISION_ID],
+    )
+    review: bool | None = Field(
+        default=None,
+        description="Whether to review the row: it is flagged, or drawn at random. Absent if the decisions of the "
+        "alias are not recorded.",
         examples=[True],
     )
     approximate: bool = Field(
@@ -348,6 +379,8 @@ class Scores(Resource):
         "guarantee. Absent if `ref` is not an alias with a guarantee.",
         examples=[[True, False]],
     )
+    decision_ids: _DecisionIds = None
+    reviews: _Reviews = None
     approximate: bool = Field(
         default=False,
         description="True if `fprs` and `tprs` come from the out-of-fold scores of a cross-validated model. Absent "
@@ -409,6 +442,8 @@ class Ranking(Resource):
     probabilities_low: ProbabilitiesLow = None
     probabilities_high: ProbabilitiesHigh = None
     no_probability: NoProbability = None
+    decision_ids: _DecisionIds = None
+    reviews: _Reviews = None
 
 
 class Explanation(Resource):

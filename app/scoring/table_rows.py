@@ -312,11 +312,11 @@ class Batch:
         """Yield `blocks` with the rows' ids: the values of the first copied column, or None."""
         start = 0
         for X in self.blocks(n_features):
-            yield X, _ids_of(self.kept[0].slice(start, len(X))) if self.kept else None
+            yield X, ids_of(self.kept[0].slice(start, len(X))) if self.kept else None
             start += len(X)
 
 
-def _ids_of(column: pa.Array) -> pa.Array:
+def ids_of(column: pa.Array) -> pa.Array:
     """Return a column of ids: texts, numbers and booleans unchanged, other values as text."""
     import pyarrow as pa
 

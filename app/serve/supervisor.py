@@ -81,7 +81,7 @@ def serve(host: str, port: int, settings: Settings) -> None:
         supervisor = Supervisor(settings, listeners, signals, stops, environment)
         stack.callback(supervisor.stop)
         supervisor.start_broker(state_dir)
-        supervisor.start_workers()
+        supervisor.start_worker()
         supervisor.start_api(state_dir / "metrics")
         terminal = sys.stdout.isatty()
         prepared = prepare(settings, link=terminal)
@@ -280,7 +280,7 @@ class Supervisor:
         # Services import while the tables are prepared, and begin when the writing end is closed.
         self._gate_fd, self._closed_gate_fd = os.pipe()
         self._broker: Service | None = None
-        self._workers: list[Service] = []
+        self._worker: Service | None = None
         self._api: list[Service] = []
         self._metrics_folder: Path | None = None  # where several API processes count together
         self._grace = GRACE_SECONDS
@@ -303,17 +303,11 @@ class Supervisor:
                 raise ServeError(f"the broker did not start; see {log}")
             time.sleep(0.005)
 
-    def start_workers(self) -> None:
-        """Start worker and dispatcher, which wait at the gate."""
-        gate = ["--gate", str(self._gate_fd)]
-        dispatcher = python_command("app.cli", "dispatcher", *gate)
-        worker = python_command("workers", *gate)
-        self._workers = [
-            self._service("worker", worker, self._gate_fd, has_pulse=True),
-            self._service("dispatcher", dispatcher, self._gate_fd, has_pulse=True),
-        ]
-        for service in self._workers:
-            service.start()
+    def start_worker(self) -> None:
+        """Start the worker, which is also the dispatcher and waits at the gate."""
+        command = python_command("workers", "--dispatcher", "--gate", str(self._gate_fd))
+        self._worker = self._service("worker", command, self._gate_fd, has_pulse=True)
+        self._worker.start()
 
     def start_api(self, metrics_folder: Path) -> None:
         """Start the API's processes, which wait at the gate. Several of them share the folder for their metrics."""
@@ -400,12 +394,12 @@ class Supervisor:
             pass
 
     def stop(self) -> None:
-        """Stop all processes: the API first, then worker and dispatcher, the broker last. A second signal
-        kills them.
-        """
+        """Stop all processes: the API first, then the worker, the broker last. A second signal kills them."""
         drain = self._settings.drain_seconds
-        broker = [] if self._broker is None else [self._broker]
-        for services, extra_seconds in ((self._api, drain), (self._workers, 0.0), (broker, 0.0)):
+        worker, broker = (
+            [] if service is None else [service] for service in (self._worker, self._broker)
+        )
+        for services, extra_seconds in ((self._api, drain), (worker, 0.0), (broker, 0.0)):
             for service in services:
                 service.terminate()
             self._wait(services, extra_seconds)
@@ -449,7 +443,7 @@ class Supervisor:
         return True
 
     def _all(self) -> list[Service]:
-        found = (self._broker, *self._workers, *self._api)
+        found = (self._broker, self._worker, *self._api)
         return [service for service in found if service is not None]
 
     def _service(

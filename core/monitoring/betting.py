@@ -116,8 +116,8 @@ class BettingMonitor:
 
 
 def monitor_rate(
-    events: Sequence[int],
-    trials: Sequence[int],
+    events: ArrayLike,
+    trials: ArrayLike,
     bound: float,
     *,
     planned: int,
@@ -128,9 +128,9 @@ def monitor_rate(
 
     Parameters
     ----------
-    events : sequence of int, length n_periods
+    events : array_like of int, shape (n_periods,)
         Events in each period from the first of the plan on, such as flagged negatives.
-    trials : sequence of int, length n_periods
+    trials : array_like of int, shape (n_periods,)
         Rows in each period, such as negatives; 0 is allowed.
     bound : float in (0, 1)
         Largest rate by H₀.
@@ -163,13 +163,15 @@ def monitor_rate(
     if not 0.0 < check_rate("bound", bound) < 1.0:
         raise InvalidParameter(f"bound must be strictly between 0 and 1, got {bound}")
     planned = check_plan(planned, since)
-    if len(events) != len(trials):
+    if np.size(events) != np.size(trials):
         raise InvalidData(
-            f"events and trials must have one value per period, got {len(events)} and {len(trials)}"
+            f"events and trials must have one value per period, got {np.size(events)} and {np.size(trials)}"
         )
-    if len(trials) > planned:
-        raise InvalidData(f"there must be at most {planned} periods (planned), got {len(trials)}")
-    if not len(trials):
+    if np.size(trials) > planned:
+        raise InvalidData(
+            f"there must be at most {planned} periods (planned), got {np.size(trials)}"
+        )
+    if np.size(trials) == 0:
         return BettingMonitor((), None)
     k, n = finite_vector("events", events), finite_vector("trials", trials)
     wrong = (k < 0.0) | (k > n) | (k != np.rint(k)) | (n != np.rint(n))

@@ -32,6 +32,7 @@ from core.errors import InvalidData
 from core.metrics.estimates import wilson_interval
 from core.metrics.groups import FloatArray, finite_vector
 from core.metrics.window import check_level
+from core.monitoring.measuring import column
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def outcome_incidence(
     if np.size(delay) == 0:
         raise InvalidData("delay must have at least one decision, got none")
     waited, at = finite_vector("delay", delay), finite_vector("times", times)
-    kind = finite_vector("outcome", outcome, waited.size)
+    kind = column("outcome", outcome, "delay", waited.size)
     for name, values in (("delay", waited), ("times", at)):
         if (values < 0.0).any():
             index = int(np.argmax(values < 0.0))

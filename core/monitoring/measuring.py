@@ -12,19 +12,28 @@ such precaution, which at an AUC of .99 would double the delay (docs/monitoring.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from core.base.target import number_units
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import EPSILON, effective_trials, mean_variance
 from core.metrics.functionals.area import WindowArea
 from core.metrics.functionals.base import METRICS, Masses, Metric, masses_on_curve
-from core.metrics.groups import EvaluatedRows, FloatArray, check_rows, finite_vector
+from core.metrics.groups import (
+    EvaluatedRows,
+    FloatArray,
+    check_rows,
+    check_weights,
+    effective_units,
+    finite_vector,
+    has_enough,
+)
 from core.metrics.measuring import estimate_metrics
 
 MIN_POSITIVES = 50
@@ -243,6 +252,7 @@ def measure_periods(
     *,
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
+    since: int = 0,
 ) -> list[Measurement]:
     """Measure the AUC or partial AUC of each period, merging periods with too few rows of a class.
 
@@ -262,6 +272,8 @@ def measure_periods(
         Non-negative weights, such as 1 / propensity.
     group : array_like, shape (n_samples,), optional
         Rows with equal values were drawn together. Groups are assumed independent between looks.
+    since : int
+        Looks begin after this period, as in `monitor_windows`; rows up to it are left out.
 
     Returns
     -------
@@ -286,33 +298,61 @@ def measure_periods(
     [(1, 1, 911.0), (2, 2, 879.0), (3, 3, 892.0)]
     """
     area = area_named(metric)
-    if np.size(y) == 0:
-        return []
-    positive, number = labels_and_periods(y, period)
-    every = {
-        "scores": finite_vector("scores", scores, positive.size),
-        **{
-            name: np.asarray(values)
-            for name, values in (("sample_weight", sample_weight), ("group", group))
-            if values is not None
-        },
-    }
     found = []
-    for first, last in looks_of(positive, number):
-        inside = (number >= first) & (number <= last)
-        chosen = {name: values[inside] for name, values in every.items()}
-        rows = check_rows(
-            positive[inside],
-            {"scores": chosen["scores"]},
-            chosen.get("sample_weight"),
-            chosen.get("group"),
-        )
+    for first, last, rows in rows_by_look(
+        y, {"scores": scores}, period, sample_weight=sample_weight, group=group, since=since
+    ):
         value, variance, masses = _measured(rows, area)
         variance = shown_variance(value, variance)
         if variance is None:
             variance = variance_within_bounds(value, None, masses, area)
         found.append(Measurement(value, variance, *masses.effective, first, last))
     return found
+
+
+def rows_by_look(
+    y: ArrayLike,
+    scores: Mapping[str, ArrayLike],
+    period: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None,
+    group: ArrayLike | None,
+    since: int = 0,
+) -> Iterator[tuple[int, int, EvaluatedRows]]:
+    """Yield the first and last period of each look, and its checked rows.
+
+    Periods are merged until their effective numbers of rows (or groups) of both classes are `MIN_POSITIVES`.
+    InvalidData, InvalidParameter: as `measure_periods`.
+    """
+    if np.size(y) == 0:
+        return
+    check_plan(MAX_PERIODS, since)
+    positive, number = labels_and_periods(y, period)
+    n = positive.size
+    values = {name: finite_vector(name, each, n) for name, each in scores.items()}
+    weight = None if sample_weight is None else check_weights(sample_weight, n)
+    unit = None if group is None else number_units("group", group, n)
+    counts = np.array(
+        [np.bincount(number[of], minlength=number.max() + 1) for of in (positive, ~positive)]
+    )
+    first = since + 1
+    for last in range(first, counts.shape[1]):
+        if counts[:, first : last + 1].sum(axis=1).min() < MIN_POSITIVES:
+            continue
+        inside = (number >= first) & (number <= last)
+        if weight is not None:
+            inside &= weight > 0.0
+            if not positive[inside].any() or positive[inside].all():
+                continue
+        rows = check_rows(
+            positive[inside],
+            {name: each[inside] for name, each in values.items()},
+            None if weight is None else weight[inside],
+            None if unit is None else unit[inside],
+        )
+        if has_enough(min(effective_units(rows)), MIN_POSITIVES):
+            yield first, last, rows
+            first = last + 1
 
 
 def check_plan(planned: int, since: int) -> int:
@@ -350,6 +390,16 @@ def labels_and_periods(
     return positive, number.astype(np.intp)
 
 
+def column(name: str, values: ArrayLike, like: str, length: int) -> FloatArray:
+    """Return a vector as float64; InvalidData if it is not finite, or has not one value for each one of `like`."""
+    vector = finite_vector(name, values)
+    if vector.size != length:
+        raise InvalidData(
+            f"{name} must have one value for each of the {length} values of {like}, got {vector.size}"
+        )
+    return vector
+
+
 def check_booleans(name: str, values: FloatArray) -> NDArray[np.bool_]:
     """Return values of 0 and 1 as booleans; InvalidData if there are others."""
     wrong = (values != 0.0) & (values != 1.0)
@@ -358,13 +408,6 @@ def check_booleans(name: str, values: FloatArray) -> NDArray[np.bool_]:
         raise InvalidData(f"{name} must be 0 or 1, got {values[index]:g} at index {index}")
     found: NDArray[np.bool_] = values == 1.0
     return found
-
-
-def looks_of(positive: NDArray[np.bool_], period: NDArray[np.intp]) -> list[tuple[int, int]]:
-    """Return the first and last period of each look of rows; see `merge_periods`."""
-    n_periods = int(period.max(initial=0))
-    counts = [np.bincount(period[of] - 1, minlength=n_periods) for of in (positive, ~positive)]
-    return merge_periods(counts[0].tolist(), counts[1].tolist())
 
 
 def _measured(rows: EvaluatedRows, area: WindowArea) -> tuple[float, float | None, Masses]:

@@ -38,11 +38,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 
-from core.errors import InvalidData, InvalidParameter
+from core.errors import InvalidParameter
 from core.metrics.functionals.base import METRICS, Metric
-from core.metrics.groups import check_rows, finite_vector, inner
+from core.metrics.groups import EvaluatedRows, check_rows, finite_vector, inner
 from core.metrics.measuring import estimate_metrics
-from core.monitoring.measuring import check_alpha, check_booleans, labels_and_periods, looks_of
+from core.monitoring.measuring import check_alpha, check_booleans, column, rows_by_look
 
 _MOST = 1e15  # further rows: more is "never"
 
@@ -150,34 +150,14 @@ def compare_by_period(
     if not 0.0 < tolerance < math.inf:
         raise InvalidParameter(f"tolerance must be positive and finite, got {tolerance}")
     chosen = METRICS.find(metric) if isinstance(metric, str) else metric
-    if np.size(y) == 0:
-        return []
-    positive, number = labels_and_periods(y, period)
-    n = positive.size
-    scores = {
-        "champion": finite_vector("champion", champion, n),
-        "challenger": finite_vector("challenger", challenger, n),
-    }
-    weight = None if sample_weight is None else finite_vector("sample_weight", sample_weight, n)
-    units = None if group is None else np.asarray(group)
-    if units is not None and units.shape != (n,):
-        raise InvalidData(
-            f"group must have one value for each of the {n} rows of y, got {units.shape}"
-        )
-    measured: list[PairedMeasurement] = []
-    for first, last in looks_of(positive, number):
-        inside = (number >= first) & (number <= last)
-        measured.append(
-            measure_pair(
-                positive[inside],
-                scores["champion"][inside],
-                scores["challenger"][inside],
-                chosen,
-                last=last,
-                sample_weight=None if weight is None else weight[inside],
-                group=None if units is None else units[inside],
-            )
-        )
+    looks = rows_by_look(
+        y,
+        {"champion": champion, "challenger": challenger},
+        period,
+        sample_weight=sample_weight,
+        group=group,
+    )
+    measured = [_measured(rows, chosen, last) for _, last, rows in looks]
     return compare_measurements(measured, tolerance=tolerance, alpha=alpha)
 
 
@@ -258,6 +238,11 @@ def measure_pair(
     """
     chosen = METRICS.find(metric) if isinstance(metric, str) else metric
     rows = check_rows(y, {"champion": champion, "challenger": challenger}, sample_weight, group)
+    return _measured(rows, chosen, last)
+
+
+def _measured(rows: EvaluatedRows, chosen: Metric, last: int) -> PairedMeasurement:
+    """Return the difference of the challenger, which is the second of the scores."""
     estimates, (masses, _) = estimate_metrics(rows, [chosen])
     difference = float(estimates.values[1, 0] - estimates.values[0, 0])
     trials = chosen.trials(masses)
@@ -266,8 +251,8 @@ def measure_pair(
     else:
         parts = estimates.influence[1, 0] - estimates.influence[0, 0]
         variance = inner(parts, parts)
-    positives = int(np.count_nonzero(np.asarray(y)))
-    return PairedMeasurement(last, difference, variance, trials, np.size(y), positives)
+    positives = int(np.count_nonzero(rows.positive))
+    return PairedMeasurement(last, difference, variance, trials, rows.positive.size, positives)
 
 
 def compare_measurements(
@@ -466,7 +451,7 @@ def swap_set(
     first = finite_vector("champion_flag", champion_flag)
     old = check_booleans("champion_flag", first)
     new, y, seen = (
-        check_booleans(name, finite_vector(name, values, old.size))
+        check_booleans(name, column(name, values, "champion_flag", old.size))
         for name, values in (
             ("challenger_flag", challenger_flag),
             ("positive", positive),

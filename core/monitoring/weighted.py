@@ -42,7 +42,7 @@ from core.metrics.estimates import Interval, logit_interval, wilson_interval
 from core.metrics.groups import FloatArray, effective_number, finite_vector
 from core.metrics.intervals import partial_auc_interval
 from core.metrics.window import check_level
-from core.monitoring.measuring import check_booleans
+from core.monitoring.measuring import check_booleans, column
 
 MIN_EXPLORED_POSITIVES = 20
 """Positives among explored rows from which the AUC and the recall have an interval."""
@@ -160,7 +160,7 @@ def weighted_metrics(
         Whether the decision was chosen at random for review.
     propensity : array_like of float in [0, 1], shape (n_decisions,)
         Probability that the decision was to be reviewed: 1 on the side that always is, the rate of exploration on the
-        other, 0 if that is not explored.
+        other, 0 if that is not explored. 1 everywhere, if outcomes become known without reviews.
     keep : array_like of float in (0, 1], shape (n_decisions,), optional
         Probability that the decision was recorded. Default: 1.
     level : float in (0, 1)
@@ -197,10 +197,10 @@ def weighted_metrics(
     scores = finite_vector("score", score)
     n = scores.size
     y, is_known, is_explored = (
-        check_booleans(name, finite_vector(name, values, n))
+        check_booleans(name, column(name, values, "score", n))
         for name, values in (("positive", positive), ("known", known), ("explored", explored))
     )
-    is_flagged = None if flag is None else check_booleans("flag", finite_vector("flag", flag, n))
+    is_flagged = None if flag is None else check_booleans("flag", column("flag", flag, "score", n))
     chance = _rates("propensity", propensity, n)
     kept = np.ones(n) if keep is None else _rates("keep", keep, n)
     if not kept.all():
@@ -311,7 +311,7 @@ def _estimate(found: Interval, rows: float, *, enough: bool) -> WeightedEstimate
 
 
 def _rates(name: str, values: ArrayLike, n: int) -> FloatArray:
-    vector = finite_vector(name, values, n)
+    vector = column(name, values, "score", n)
     wrong = (vector < 0.0) | (vector > 1.0)
     if wrong.any():
         index = int(np.argmax(wrong))

@@ -57,6 +57,9 @@ from core.monitoring.measuring import MIN_POSITIVES, Measurement, check_alpha, c
 N_PATHS = 1 << 16
 """Simulated paths. The probability of a false alarm that they give is α up to 3.5 % of it (α = .02: .0007)."""
 
+PLANNING_PATHS = 1 << 13
+"""The same for what a plan can find, which needs no more than two digits."""
+
 MAX_WINDOW = 100
 """Looks of the longest window. The mean of so many is about exact beside the validation, and memory is bounded."""
 
@@ -207,6 +210,7 @@ def monitor_windows(
         tuple(weights.tolist()),
         tuple((each.last - since) / (planned - since) for each in chosen),
         left,
+        N_PATHS,
     )
     looks = []
     for t, (each, c) in enumerate(zip(chosen, critical, strict=True)):
@@ -327,7 +331,7 @@ def smallest_detectable_drop(
     # Variances of 1e-6 of the validation's: as good as none, and still above 0.
     exact = tuple(1e-6 * validation.variance for _ in plan[0])
     floor = np.sort(_least_drops(validation.variance, exact, *plan[1:3], alpha)) + tolerance
-    at = min(N_PATHS - 1, math.ceil(power * N_PATHS) - 1)
+    at = math.ceil(power * least.size) - 1
     return DetectableDrop(
         float(least[at]), float(floor[at]), power, planned if within is None else within, plan[3]
     )
@@ -379,8 +383,8 @@ def detection_probability(
     --------
     >>> from core.monitoring import Measurement, detection_probability
     >>> validation = Measurement(0.80, 0.0003, positives=200, negatives=1800)
-    >>> round(detection_probability(validation, 0.05, rows=2000, prevalence=0.1, planned=52), 1)
-    0.7
+    >>> 0.7 < detection_probability(validation, 0.05, rows=2000, prevalence=0.1, planned=52) < 0.8
+    True
     """
     plan = _plan(validation, rows, prevalence, planned, alpha, tolerance, within)
     least = _least_drops(validation.variance, *plan[:3], alpha)
@@ -477,6 +481,7 @@ def _critical_values(
     weights: tuple[float, ...],
     parts: tuple[float, ...],
     alpha: float,
+    n_paths: int,
 ) -> tuple[float, ...]:
     """Return c_t of each look.
 
@@ -490,16 +495,18 @@ def _critical_values(
         Part of the plan that has passed at each look, increasing, in (0, 1].
     alpha : float
         Probability of an alarm in the whole plan.
+    n_paths : int
+        Number of simulated paths.
     """
     v, w = np.array(variances), np.array(weights)
-    paths = _Paths(math.sqrt(shared), v, w)
+    paths = _Paths(math.sqrt(shared), v, w, n_paths)
     found, before = [], 0.0
-    crossed = 0  # of N_PATHS, so far
-    alive = np.ones(N_PATHS, dtype=bool)
+    crossed = 0  # paths, so far
+    alive = np.ones(n_paths, dtype=bool)
     for t, part in enumerate(parts):
         error = np.sqrt(shared + _windows(v, v, w, t)[1])
         maxima = paths.maxima(t, 1.0 / error, np.zeros(error.size))[alive]
-        allowed = int(alpha * part * N_PATHS + _ROUNDING) - crossed
+        allowed = int(alpha * part * n_paths + _ROUNDING) - crossed
         # Bonferroni over the windows is valid, too, and is there where the paths are too few to tell.
         c = NormalDist().inv_cdf(1.0 - alpha * (part - before) / error.size)
         if 0 < allowed < maxima.size:
@@ -519,11 +526,11 @@ def _least_drops(
     parts: tuple[float, ...],
     alpha: float,
 ) -> FloatArray:
-    """Return the fall, beyond the tolerance, above which each simulated path has an alarm, shape (N_PATHS,)."""
-    critical = _critical_values(shared, variances, weights, parts, alpha)
+    """Return the fall, beyond the tolerance, above which each simulated path has an alarm, shape (n_paths,)."""
+    critical = _critical_values(shared, variances, weights, parts, alpha, PLANNING_PATHS)
     v, w = np.array(variances), np.array(weights)
-    paths = _Paths(math.sqrt(shared), v, w)
-    most = np.full(N_PATHS, -np.inf)
+    paths = _Paths(math.sqrt(shared), v, w, PLANNING_PATHS)
+    most = np.full(PLANNING_PATHS, -np.inf)
     for t, c in enumerate(critical):
         error = np.sqrt(shared + _windows(v, v, w, t)[1])
         np.maximum(most, paths.maxima(t, np.ones(error.size), -c * error), out=most)
@@ -536,32 +543,33 @@ class _Paths:
     The draws of a look depend on its number alone, so that more looks leave those of the earlier ones as they are.
     """
 
-    def __init__(self, error: float, variances: FloatArray, weights: FloatArray) -> None:
+    def __init__(
+        self, error: float, variances: FloatArray, weights: FloatArray, n_paths: int
+    ) -> None:
+        self._n = n_paths
         self._weights = weights
         self._errors = np.sqrt(variances)
-        self._validation = error * _draws(0)
-        self._sums = np.zeros((min(weights.size, MAX_WINDOW) + 1, N_PATHS))
+        self._validation = error * self._draws(0)
+        self._sums = np.zeros((min(weights.size, MAX_WINDOW) + 1, n_paths))
 
     def maxima(self, t: int, factor: FloatArray, shift: FloatArray) -> FloatArray:
         """Return the maximum over the windows that end at look t, of factor · (validation − mean) + shift.
 
         Calls must be in the order of t. The arrays have one value per window, longest first.
         """
-        of_look = self._weights[t] * self._errors[t] * _draws(t + 1)
+        of_look = self._weights[t] * self._errors[t] * self._draws(t + 1)
         n = factor.size
         if t >= MAX_WINDOW:
             self._sums[:-1] = self._sums[1:]
         np.add(self._sums[n - 1], of_look, out=self._sums[n])
         of_sum = factor / _sums_to_end(self._weights[_longest(t) : t + 1])
-        most = np.full(N_PATHS, -np.inf)
+        most = np.full(self._n, -np.inf)
         _maxima(self._sums[: n + 1], self._validation, factor, of_sum, shift, most)
         return most
 
-
-@lru_cache(maxsize=64)
-def _draws(number: int) -> FloatArray:
-    """Return the standard normal draws of the validation (0) or of a look (from 1), shape (N_PATHS,)."""
-    return np.random.default_rng((_SEED, number)).standard_normal(N_PATHS)
+    def _draws(self, number: int) -> FloatArray:
+        """Return the standard normal draws of the validation (0) or of a look (from 1), shape (n_paths,)."""
+        return np.random.default_rng((_SEED, number)).standard_normal(self._n)
 
 
 @kernel(

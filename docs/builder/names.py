@@ -36,6 +36,7 @@ PACKAGES = {
     "core.probability": "Probabilities",
     "core.selection": "Searches",
     "core.bounds": "Bounds",
+    "core.monitoring": "Monitoring",
 }
 
 
@@ -137,7 +138,7 @@ def find_names() -> Names:
 
     import core
     import core.metrics
-    from core import bounds, explain, probability, selection
+    from core import bounds, explain, monitoring, probability, selection
 
     names = Names()
     for path, item in _exports(core):
@@ -149,7 +150,7 @@ def find_names() -> Names:
         names.entries[path] = Public(path, item, page)
     for path, item in _exports(core.metrics):
         names.entries[path] = Public(path, item, f"{PYTHON}metrics/{slug(_group_of(item))}.md")
-    for package in (explain, probability, selection, bounds):
+    for package in (explain, probability, selection, bounds, monitoring):
         for path, item in _exports(package):
             names.entries[path] = Public(
                 path, item, f"{PYTHON}{slug(PACKAGES[package.__name__])}.md"

@@ -42,8 +42,9 @@ RUBBISH = (
 _ROLES = ("api", "dispatcher", "dispatcher", "worker", "child", "child", "child")
 STOP = "stop a worker past its lease"
 _OFTEN = [f"kill {role}" for role in _ROLES]
+_OFTEN_EMBEDDED = [f"kill {role}" for role in _ROLES if role != "dispatcher"]
 ASSAULTS = {
-    Embedded.name: [*_OFTEN * 2, "kill serve", "kill broker", "hold SQLite's lock"],
+    Embedded.name: [*_OFTEN_EMBEDDED * 2, "kill serve", "kill broker", "hold SQLite's lock"],
     Split.name: [*_OFTEN * 2, "kill broker", "kill database", "kill database backend"],
 }
 for _names in ASSAULTS.values():

@@ -43,7 +43,7 @@ def environment(folder: Path, changes: Sequence[str]) -> Mapping[str, str]:
 
 
 def orders_path(folder: Path, role: str) -> Path:
-    """Return the path of a role's orders: a JSON list of `{"faults": …, "mutants": […]}`; a process takes any one."""
+    """Return the path of a role's orders: a JSON list of faults, of which a process takes any one."""
     return folder / f"orders-{role}.json"
 
 
@@ -56,8 +56,6 @@ def take_orders() -> None:
     role = role_of(sys.orig_argv)
     path = orders_path(Path(folder), role or "")
     if role is not None and path.exists() and (orders := json.loads(path.read_text())):
-        order = random.choice(orders)
-        os.environ[FAULTS] = order["faults"]
-        chosen += order.get("mutants", [])
+        os.environ[FAULTS] = random.choice(orders)
     for name in chosen:
         mutants.install(name)

@@ -1,5 +1,5 @@
-"""Mutants: the service with one safeguard removed, which the audit must notice. Other changes make attacks sharper:
-a wrong clock, less patience.
+"""Mutants: the service with one safeguard removed, which the audit must notice. Other changes make attacks sharper,
+such as less patience.
 
 A mutant is a change of a module's text, made as a process of a deployment imports it. One that no longer finds its text
 ends the process, so that it cannot survive as a mutant in name only.
@@ -24,8 +24,6 @@ class Change(NamedTuple):
     times: int
 
 
-CLOCK_SECONDS = 600
-
 MUTANTS: dict[str, list[Change]] = {
     # Of a small table there is one shard otherwise.
     "small-shards": [
@@ -47,22 +45,6 @@ MUTANTS: dict[str, list[Change]] = {
     # Otherwise a process that dies every five seconds would be started once in fifteen.
     "restart-at-once": [
         Change("app.serve.supervisor", "MAX_BACKOFF_SECONDS = 10.0", "MAX_BACKOFF_SECONDS = 0.2", 1)
-    ],
-    "clock-ahead": [
-        Change(
-            "app.platform.sql",
-            "- 2440587.5) * 86400.0)",
-            f"- 2440587.5) * 86400.0 + {CLOCK_SECONDS})",
-            1,
-        )
-    ],
-    "clock-behind": [
-        Change(
-            "app.platform.sql",
-            "- 2440587.5) * 86400.0)",
-            f"- 2440587.5) * 86400.0 - {CLOCK_SECONDS})",
-            1,
-        )
     ],
 }
 

@@ -12,6 +12,7 @@ from app.platform.failpoints import POINTS
 from tests.chaos import inside
 
 _WRITERS = ("api", "worker")
+_DISPATCHERS = ("worker", "dispatcher")  # `serve` has the dispatcher in its worker
 PASSED_BY: dict[str, tuple[str, ...]] = {
     "accept": ("api",),
     "accepted": ("api",),
@@ -25,14 +26,12 @@ PASSED_BY: dict[str, tuple[str, ...]] = {
     "fan_out": ("worker",),
     "join": ("worker",),
     "finished": ("worker",),
-    "reap": ("dispatcher",),
-    "take": ("dispatcher",),
-    "reaped": ("dispatcher",),
-    "sweep": ("dispatcher",),
-    **dict.fromkeys(("connect", "host", "ask", "answer", "release", "rewrite", "rewritten"), ()),
+    **dict.fromkeys(("reap", "take", "reaped", "sweep"), _DISPATCHERS),
+    **dict.fromkeys(("connect", "host", "ask", "answer", "release"), ()),
+    **dict.fromkeys(("seal", "segment", "sealed", "rewrite", "rewritten"), ()),
 }
 """The processes that pass each failpoint. No deployment has a Dask cluster (tests/workers/test_cluster_deaths.py) or
-decisions to erase (tests/app/feedback/test_upkeep.py).
+records decisions (tests/app/feedback/test_log.py, test_upkeep.py).
 """
 
 SEAMS = tuple(point for point, roles in PASSED_BY.items() if roles)
@@ -56,7 +55,6 @@ STOPPED_AT = ("adopted", "slow")
 """A worker that dawdles there, its work done and its job not, is stopped past its lease."""
 _ANYWHERE = ("raise", "slow")
 _SHARE_OF_DEATHS = 0.75
-_SHARE_OF_CLOCKS = 0.3
 _PASSINGS = {"api": 12}  # struck at one passing of so many, else of three: without an API no work
 _RARE = {"fan_out", "join", "reap", "take", "reaped", "sweep"}  # struck at the first passing
 _EXTRA = 0.05  # weight of a failpoint with enough faults, relative to one that lacks some
@@ -77,7 +75,7 @@ class Orders:
         self._each = each
         self._random = random.Random(seed)
 
-    def deal(self, fired: Counter[str], *, clocks: bool) -> None:
+    def deal(self, fired: Counter[str]) -> None:
         """Write the faults of processes that start from now on. Failpoints with too few faults come first."""
         for role in inside.ROLES:
             points = [point for point in self._seams if role in PASSED_BY[point]]
@@ -89,14 +87,12 @@ class Orders:
             weights = [n**2 + _EXTRA for n in owed]
             faults = [self._faults(role, points, weights) for _ in range(n_armed)]
             faults += [""] * (_ORDERS - n_armed)
-            # The dispatcher judges by its clock what others have written.
-            wrong = clocks and role == "dispatcher"
-            self._write(role, [{"faults": f, "mutants": self._clock(wrong)} for f in faults])
+            self._write(role, faults)
 
     def arm(self, armed: Mapping[str, str]) -> None:
         """Arm each process of these roles with exactly this."""
         for role, faults in armed.items():
-            self._write(role, [{"faults": faults}])
+            self._write(role, [faults])
 
     def call_off(self) -> None:
         """Leave processes that start from now on in peace."""
@@ -107,7 +103,7 @@ class Orders:
         """Deal out only the missing deaths, at the first passing."""
         for role in inside.ROLES:
             owed = [p for p in self.missing(fired) if role in PASSED_BY[p]]
-            self._write(role, [{"faults": f"{point}={KILL}"} for point in owed])
+            self._write(role, [f"{point}={KILL}" for point in owed])
 
     def missing(self, fired: Counter[str]) -> list[str]:
         """Return the failpoints that still lack faults."""
@@ -124,12 +120,7 @@ class Orders:
         passing = 1 if point in _RARE else self._random.randint(1, _PASSINGS.get(role, 3))
         return f"{point}={action}@{passing}"
 
-    def _clock(self, wrong: bool) -> list[str]:
-        if not wrong or self._random.random() > _SHARE_OF_CLOCKS:
-            return []
-        return [self._random.choice(["clock-ahead", "clock-behind"])]
-
-    def _write(self, role: str, orders: list[dict[str, object]]) -> None:
+    def _write(self, role: str, orders: list[str]) -> None:
         path = inside.orders_path(self._folder, role)
         fresh = path.with_suffix(".new")
         fresh.write_text(json.dumps(orders))

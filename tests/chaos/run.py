@@ -181,7 +181,7 @@ class Run:
         if self._plan.aim is not None:
             self._orders.arm(self._plan.aim.armed)
         elif self._plan.assaults:
-            self._orders.deal(fired, clocks=self._deployment.name == "embedded")
+            self._orders.deal(fired)
         else:
             self._orders.deal_deaths(fired)
 

@@ -33,17 +33,17 @@ def test_a_seam_that_is_behind_is_armed_more_often_than_any_other(tmp_path: Path
     fired = Counter(dict.fromkeys(SEAMS, 18) | {"finished": 10})
     dealt: Counter[str] = Counter()
     for _ in range(50):
-        orders.deal(fired, clocks=False)
+        orders.deal(fired)
         for order in _orders(tmp_path, "worker"):
-            dealt.update(failpoints.parse(order["faults"]).keys())
+            dealt.update(failpoints.parse(order).keys())
     assert dealt["finished"] > 2 * max(n for point, n in dealt.items() if point != "finished")
     assert all("worker" in PASSED_BY[point] for point in dealt)
 
 
 def test_who_has_had_all_its_faults_is_mostly_left_in_peace(tmp_path: Path) -> None:
     orders = Orders(tmp_path, SEAMS, each=2, seed=1)
-    orders.deal(Counter(dict.fromkeys(SEAMS, 2)), clocks=False)
-    armed = [order["faults"] for order in _orders(tmp_path, "worker")]
+    orders.deal(Counter(dict.fromkeys(SEAMS, 2)))
+    armed = _orders(tmp_path, "worker")
     assert 0 < sum(map(bool, armed)) < len(armed) / 2
     orders.call_off()
     assert not inside.orders_path(tmp_path, "worker").exists()
@@ -53,10 +53,10 @@ def test_every_fault_that_is_dealt_is_one_that_a_process_understands(tmp_path: P
     orders = Orders(tmp_path, SEAMS, each=1, seed=1)
     for aim in AIMS.values():
         orders.arm(aim.armed)
-    orders.deal(Counter(), clocks=True)
+    orders.deal(Counter())
     for role in ("api", "dispatcher", "worker", "child"):
         for order in _orders(tmp_path, role):
-            assert failpoints.parse(order["faults"])
+            assert failpoints.parse(order)
 
 
 def test_outages_come_one_after_the_other_each_once() -> None:
@@ -140,8 +140,8 @@ def test_the_only_worker_is_not_stopped_where_an_orphan_is_to_run_again_in_time(
     asleep.wait()
 
 
-def _orders(folder: Path, role: str) -> list[dict[str, str]]:
-    orders: list[dict[str, str]] = json.loads(inside.orders_path(folder, role).read_text())
+def _orders(folder: Path, role: str) -> list[str]:
+    orders: list[str] = json.loads(inside.orders_path(folder, role).read_text())
     return orders
 
 

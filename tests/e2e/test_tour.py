@@ -48,7 +48,7 @@ def client(folder: Path) -> Iterator[Client]:
             family = [supervisor, *children_of(supervisor)]
             family += [child for pid in family[1:] for child in children_of(pid)]
             yield client
-    assert len(family) >= len(("serve", "api", "worker", "fit", "dispatcher", "broker"))
+    assert len(family) >= len(("serve", "api", "worker", "fit", "broker"))
     assert not any(map(is_running, family))
     assert "Traceback" not in (folder / "serve.log").read_text()
 

@@ -214,6 +214,19 @@ BODIES: Sequence[tuple[bytes, str, Sequence[tuple[bytes, bytes]]]] = (
     ),
     (b"/v1/models/churn/score", NDJSON, ((b"", b""), (b'{"age":"', b'"}'), (b'{"age":', b"}"))),
     (
+        b"/v1/outcomes",
+        JSON,
+        (
+            *((b"", b""), (b'{"rows":[', b"]}"), (b'{"rows":[{"id":"', b'","label":1}]}')),
+            *((b'{"rows":[{"', b'":1}]}'), (b'{"columns":["', b'"],"data":[]}')),
+        ),
+    ),
+    (
+        b"/v1/outcomes",
+        CSV,
+        ((b"", b""), (b"id,label,event_at\n", b""), (b'id,label\n"', b'",1\n')),
+    ),
+    (
         b"/v1/datasets/validate?label=left",
         CSV,
         ((b"", b""), (b"left,age\n", b""), (b'left,age\nyes,"', b'"\n'), (b"left,", b"\nyes,2\n")),

@@ -62,6 +62,8 @@ class World:
             "POST /v1/models/{ref}/rank": self._rows_or_table,
             "POST /v1/models/{ref}/explain": self._rows,
             "GET /v1/models/{ref}/score": self._row_query,
+            "POST /v1/outcomes": self._outcomes,
+            "POST /v1/erasures": lambda: self._json({"id": f"c{self.random.randrange(50)}"}),
             "POST /v1/keys": self._key,
             "POST /v1/keys/{key_id}/rotate": self._rotation,
         }
@@ -195,6 +197,19 @@ class World:
         else:
             pyarrow.parquet.write_table(table, out)
         return Request(out.getvalue(), media_type, query, {"Prefer": WAIT})
+
+    def _outcomes(self) -> Request:
+        count = self.random.randrange(1, 400)
+        columns: dict[str, list[Any]] = {
+            "id": [self.random.choice(("c1", "é", "<b>", "=1+1", "7")) for _ in range(count)],
+            "label": [self.random.choice(("true", "false", "0", "1")) for _ in range(count)],
+            "event_at": [f"2026-01-{self.random.randrange(1, 31):02}" for _ in range(count)],
+            "amount": [self.random.gauss(0, 100) for _ in range(count)],
+        }
+        made = self._table(columns)
+        while made.media_type == PARQUET:
+            made = self._table(columns)
+        return made
 
     def _pairs(self) -> Request:
         lines = ["better,worse"]

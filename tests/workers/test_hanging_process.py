@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from app.jobs import queue
 from app.platform.failpoints import VARIABLE
 from app.platform.processes import child_environment
@@ -26,6 +28,7 @@ processes.PULSE_SECONDS, processes.MAX_IDLE_PULSES = 0.05, 100
 print(os.getpid(), flush=True)
 """
 WORKER = f"{FAST}\nfrom workers.__main__ import main\nos._exit(main(sys.argv[1:]))"
+BOTH = f'{FAST}\nfrom workers.__main__ import main\nos._exit(main(["--dispatcher", *sys.argv[1:]]))'
 DISPATCHER = f"{FAST}\nfrom app.cli.processes import dispatcher\ndispatcher(pulse=int(sys.argv[2]))"
 
 
@@ -79,11 +82,14 @@ def test_a_worker_whose_job_is_silent_for_long_goes_on(
     assert "no progress" not in (tmp_path / "log").read_text()
 
 
-def test_a_dispatcher_that_hangs_ends(make_shop: Callable[..., Shop], tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", [DISPATCHER, BOTH])
+def test_a_dispatcher_that_hangs_ends(
+    make_shop: Callable[..., Shop], tmp_path: Path, script: str
+) -> None:
     shop = make_shop(lease_seconds=0.5)
     shop.upload(csv_table(50))
     assert shop.db.writing(queue.claim, shop.settings, "wrk_gone") is not None
-    with watched(shop, tmp_path, DISPATCHER, "reap=hang") as (watch, pid):
+    with watched(shop, tmp_path, script, "reap=hang") as (watch, pid):
         assert watch.wait(120) == 1
         assert not is_running(pid)
     assert "reap: hang" in (tmp_path / "log").read_text()

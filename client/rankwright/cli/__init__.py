@@ -37,10 +37,9 @@ def main() -> None:
 
 
 def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
-    """Put all commands together, in the order in which `rankwright --help` lists them: those that are added first."""
-    from rankwright.cli import datasets, evaluating, lists, models, scoring, training
-    from rankwright.cli.trash import trash
-
+    """Put all commands together, in the order in which `rankwright --help` lists them: those that are added first. If
+    the process runs a command of the server, those that call a service are left out.
+    """
     app = typer.Typer(
         name="rankwright",
         cls=_Commands,
@@ -51,6 +50,18 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
     app.callback()(_options)
     for add in additions:
         add(app)
+    if not (
+        sys.argv[1:] and sys.argv[1] in OF_THE_SERVER
+    ):  # its processes should not hold the client: 8 MB
+        _add_client_commands(app)
+    return app
+
+
+def _add_client_commands(app: typer.Typer) -> None:
+    """Add the commands that call a service."""
+    from rankwright.cli import datasets, evaluating, lists, models, scoring, training
+    from rankwright.cli.trash import trash
+
     for command in (
         datasets.upload,
         datasets.read_again,
@@ -85,7 +96,6 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
         name = command.__name__.rstrip("_").replace("_", "-")
         app.command(name, rich_help_panel="Use the service", help=help_of(command))(command)
     app.add_typer(trash, name="trash", rich_help_panel="Use the service")
-    return app
 
 
 def help_of(command: Callable[..., Any]) -> str:

@@ -88,7 +88,7 @@ class Simulator:
     alias: str = "live"
     seed: int = 0
     flag_share: float | None = None
-    """Part of the rows that is flagged. None: the alias has no threshold."""
+    """Part of the rows that is flagged. None: those at or above the threshold of the alias, if it has one."""
     explore: float = 0.0
     keep: float = 1.0
     rng: np.random.Generator = field(init=False)
@@ -142,9 +142,10 @@ class Simulator:
         scores = served.ranker.score_rows(X)
         n = rows.size
         decision_ids = [new_id("dec") for _ in range(n)]
-        threshold = flag = None
+        flag, threshold = None, served.flag_threshold
         if self.flag_share is not None:
             threshold = float(np.quantile(scores, 1.0 - self.flag_share))
+        if threshold is not None:
             flag = scores >= threshold
         explored = np.zeros(n, np.bool_)
         propensity = np.full(n, np.nan, np.float32)

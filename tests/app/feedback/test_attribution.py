@@ -63,7 +63,7 @@ def table_of(outcomes: list[Outcome]) -> pa.Table:
     columns: dict[str, Any] = {
         name: [getattr(each, name) for each in outcomes] for name in Outcome._fields
     }
-    return as_table(OWNER, Outcomes(**columns, source=nothing, amount=nothing), 1e9)
+    return as_table(OWNER, [(Outcomes(**columns, source=nothing, amount=nothing), 1e9)])
 
 
 def joined(

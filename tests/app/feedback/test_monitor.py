@@ -6,27 +6,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
+from app.feedback import alarms as alarm_service
 from app.feedback import monitor_repository, monitoring
 from app.feedback.monitor_repository import MonitoredAlias
+from app.jobs import execution, queue
+from app.jobs import service as jobs
 from app.models import aliases
 from app.platform.database import Database
+from app.platform.sql import Session
 from app.platform.tables import Alarm, Job, MonitorLook
-from tests.app.feedback.simulator import MONDAY, WEEK, Simulator, draw, feedback, table
-from tests.app.workbench import OWNER, Workbench, on_both
+from tests.app.feedback.simulator import DAY, MONDAY, WEEK, Rows, Simulator, draw, feedback, table
+from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
 LIVE = MonitoredAlias(OWNER, "m", "live")
 
 
-def world(bench: Workbench, rows: int = 6000, **given: Any) -> Simulator:
+def world(bench: Workbench, rows: int = 6000, rounds: int = 5, **given: Any) -> Simulator:
     """Return an alias of a model whose validation has half of the rows."""
     text = table(draw(np.random.default_rng(1), rows))
     dataset = bench.ready(text, label="y", positive="1", name="m")
     job = bench.work_on(
         dataset,
         name="m",
-        algorithm={"name": "rankboost", "n_rounds": 5},
+        algorithm={"name": "rankboost", "n_rounds": rounds},
         validation={"method": "holdout", "fraction": 0.5},
     )
     assert job.state == "succeeded", job.error
@@ -117,3 +121,295 @@ def test_corrections_do_not_change_a_closed_test(bench: Workbench) -> None:
     assert schedule(bench) is None or bench.work().state == "succeeded"
     after = [(each.family, each.found) for each in looks(bench.db)]
     assert after[: len(before)] == before
+
+
+def test_the_shift_of_a_column_is_named_until_it_is_accepted(bench: Workbench) -> None:
+    simulator = world(bench, rows=2000)
+    simulator.put_settings(feedback())
+    for number in range(1, 4):
+        simulator.week(number, shift=0.0 if number < 2 else 1.5)
+    look(bench)
+    made = looks(bench.db, "unlabelled")
+    assert [each.found["status"] for each in made[:4]] == ["passed", "alarm", "alarm", "not_tested"]
+    shifted = made[1].found["details"]["shifted"]
+    assert {"", "a"} <= {each["name"] for each in shifted}
+    (alarm,) = [each for each in alarms(bench.db) if each.family == "unlabelled"]
+    assert alarm.period_start == MONDAY + WEEK  # the second look has found the same change
+    acknowledge(bench, alarm, "renew")
+    forget(bench, MONDAY + 3 * WEEK)
+    for number in (4, 5):
+        simulator.week(number, shift=1.5)
+    look(bench)
+    made = looks(bench.db, "unlabelled")
+    assert [each.found["status"] for each in made[3:5]] == ["passed", "passed"]
+    assert made[3].found["details"]["shifted"] != []
+    assert len([each for each in alarms(bench.db) if each.family == "unlabelled"]) == 1
+
+
+def acknowledge(bench: Workbench, alarm: Alarm, reference: Any) -> None:
+    bench.db.writing(alarm_service.acknowledge, OWNER, alarm.id, "known", reference, "Ann")
+
+
+def forget(bench: Workbench, since: float) -> None:
+    """Delete the looks from a time on, as if this time had not come yet when the others were made."""
+    with bench.db.write() as session:
+        session.execute(delete(MonitorLook).where(MonitorLook.period_start >= since))
+
+
+def test_another_prevalence_breaks_the_calibration_and_not_the_ranking(bench: Workbench) -> None:
+    simulator = world(bench)
+    assert simulator.served().calibration is not None
+    simulator.put_settings(feedback())
+    for number in range(1, 5):
+        rows = draw(simulator.rng, 1500)
+        if number >= 3:  # half of the negatives are not scored any more
+            kept = rows.y | (simulator.rng.random(rows.size) < 0.5)
+            rows = Rows(*(each[kept] for each in (rows.a, rows.b, rows.word, rows.y)))
+        start = MONDAY + (number - 1) * WEEK
+        simulator.know(simulator.decide(start, rows), rows.y.tolist(), start + WEEK)
+    look(bench)
+    calibration = [each.found["status"] for each in looks(bench.db, "calibration")[:4]]
+    assert calibration[:2] == ["passed", "passed"]
+    assert "alarm" in calibration[2:]
+    assert {each.found["status"] for each in looks(bench.db, "ranking")[:4]} == {"passed"}
+    assert {each.family for each in alarms(bench.db)} >= {"calibration"}
+
+
+def test_a_broken_guarantee_is_found(bench: Workbench) -> None:
+    simulator = world(bench)
+    guarantee: Any = {"fpr": 0.1, "tpr": None, "confidence": 0.95}
+    alias = bench.db.reading(aliases.get_alias, OWNER, "m", "live").alias
+    bench.db.writing(
+        aliases.set_alias,
+        OWNER,
+        "m",
+        "live",
+        alias.model_id,
+        guarantee=guarantee,
+        if_revision=alias.revision,
+    )
+    simulator.put_settings(feedback())
+    for number in (1, 2):
+        simulator.week(number)
+    simulator.flag_share = 0.5
+    for number in (3, 4):
+        simulator.week(number)
+    look(bench)
+    made = [each.found for each in looks(bench.db, "guarantee")[:4]]
+    assert [each["status"] for each in made] == ["passed", "passed", "alarm", "alarm"]
+    assert (made[0]["metric"], made[0]["expected"], made[2]["from_period"]) == ("fpr", 0.1, 3)
+    assert len([each for each in alarms(bench.db) if each.family == "guarantee"]) == 1
+
+
+def test_outcomes_of_flagged_rows_only_are_not_compared_with_all_rows(bench: Workbench) -> None:
+    simulator = world(bench, rows=2000, flag_share=0.1)
+    simulator.put_settings(feedback())
+    for number in (1, 2):
+        rows = draw(simulator.rng, 2000)
+        start = MONDAY + (number - 1) * WEEK
+        ids = np.array(simulator.decide(start, rows))
+        known = simulator.flags | (simulator.rng.random(rows.size) < 0.01)
+        simulator.know(ids[known].tolist(), rows.y[known].tolist(), start + WEEK)
+    look(bench)
+    for each in looks(bench.db, "ranking")[:2]:
+        assert (each.found["status"], each.found["population"]) == ("not_tested", "flagged")
+        metrics = each.found["details"]["metrics"]
+        assert metrics["recall"] is None
+        assert metrics["unselected"] > 0
+        assert metrics["precision"]["low"] < metrics["precision"]["value"]
+    assert [each for each in alarms(bench.db) if each.family == "ranking"] == []
+
+
+def test_with_exploration_the_auc_is_that_of_all_rows(bench: Workbench) -> None:
+    simulator = world(bench, rows=2000, flag_share=0.1, explore=0.2)
+    explore: Any = {"of": "unflagged", "rate": 0.2}
+    simulator.put_settings(feedback(explore=explore))
+    for number in (1, 2):
+        rows = draw(simulator.rng, 4000)
+        start = MONDAY + (number - 1) * WEEK
+        ids = np.array(simulator.decide(start, rows))
+        known = simulator.flags | simulator.explored
+        simulator.know(ids[known].tolist(), rows.y[known].tolist(), start + WEEK)
+    look(bench)
+    first, second = (each.found for each in looks(bench.db, "ranking")[:2])
+    assert (first["status"], first["population"]) == ("passed", "all")
+    assert first["details"]["metrics"]["explored"] > 300
+    for found in (first, second):
+        assert abs(found["value"] - found["expected"]) < 0.05
+    assert first["details"]["metrics"]["recall"]["low"] is not None
+
+
+def test_periods_with_few_positives_are_tested_together(bench: Workbench) -> None:
+    simulator = world(bench, rows=2000)
+    simulator.put_settings(feedback())
+    for number in range(1, 5):
+        simulator.week(number, 120)
+    look(bench)
+    made = [each.found for each in looks(bench.db, "ranking")[:4]]
+    tested = [each for each in made if each["status"] == "passed"]
+    assert made[0]["status"] == "waiting"
+    assert tested
+    assert tested[0]["state"]["measurement"]["first"] == 1
+    assert tested[0]["state"]["measurement"]["last"] == tested[0]["number"] > 1
+    assert tested[0]["state"]["measurement"]["positives"] >= 50
+
+
+def test_another_model_begins_another_term_and_versions_are_apart(bench: Workbench) -> None:
+    simulator = world(bench, rows=2000)
+    first_model = simulator.served()
+    simulator.put_settings(feedback())
+    simulator.week(1, 600)
+    text = table(draw(np.random.default_rng(2), 2000))
+    other = bench.work_on(
+        bench.ready(text, label="y", positive="1", name="other"),
+        name="m",
+        algorithm={"name": "rankboost", "n_rounds": 8},
+        validation={"method": "holdout", "fraction": 0.5},
+    ).model_id
+    revision = bench.db.reading(aliases.get_alias, OWNER, "m", "live").alias.revision
+    bench.db.writing(aliases.set_alias, OWNER, "m", "live", other, if_revision=revision)
+    simulator.week(2, 300, model=first_model)
+    simulator.week(2, 700)
+    simulator.week(3, 600)
+    look(bench)
+    made = [each.found for each in looks(bench.db, "ranking")[:3]]
+    assert [each["number"] for each in made] == [1, 1, 2]
+    assert made[1]["model_id"] == made[2]["model_id"] == other
+    assert made[1]["rows"] == 700
+    versions = made[1]["details"]["versions"]
+    assert {each["model_id"]: each["rows"] for each in versions} == {
+        other: 700,
+        first_model.model_id: 300,
+    }
+    assert made[1]["expected"] != made[0]["expected"]
+
+
+def test_outcomes_of_entities_silence_and_duplicates(bench: Workbench) -> None:
+    simulator = world(bench, rows=2000)
+    rule: Any = {"horizon_days": 30.0, "silence": "negative", "attribute": "last_before_event"}
+    simulator.put_settings(feedback(outcome=rule))
+    rows = draw(simulator.rng, 800)
+    ids = [f"c{i}" for i in range(rows.size)]
+    simulator.decide(MONDAY, rows, ids=ids, duplicates=300)
+    positive = [id_ for id_, y in zip(ids, rows.y, strict=True) if y]
+    simulator.know(
+        positive,
+        [True] * len(positive),
+        MONDAY + 3 * WEEK,
+        event_at=MONDAY + 2 * WEEK,
+        entities=True,
+    )
+    look(bench)
+    found = looks(bench.db, "ranking")[0].found
+    assert (found["rows"], found["known"], found["positives"]) == (800, 800, len(positive))
+
+
+def test_outcomes_that_are_known_after_the_horizon_are_not_used(bench: Workbench) -> None:
+    simulator = world(bench, rows=1200)
+    simulator.put_settings(feedback())
+    rows = draw(simulator.rng, 400)
+    ids = simulator.decide(MONDAY, rows)
+    on_time = MONDAY + WEEK + 29 * DAY
+    simulator.know(ids[:100], rows.y[:100].tolist(), on_time)
+    simulator.know(ids[100:], rows.y[100:].tolist(), on_time + 2 * DAY)
+    look(bench)
+    assert looks(bench.db, "ranking")[0].found["known"] == 100
+
+
+@on_both
+def test_two_jobs_make_a_look_once_with_one_alarm(bench: Workbench) -> None:
+    """The second job has read before the first one wrote: a dispatcher was paused, or a worker was thought dead."""
+    simulator = world(bench, rows=2000)
+    simulator.put_settings(feedback())
+    for number in (1, 2):
+        simulator.week(number, 400, shift=2.0)
+    for _ in range(2):
+        with bench.db.write() as session:
+            jobs.enqueue(
+                session,
+                bench.settings,
+                owner=OWNER,
+                kind="monitor",
+                name="m@live",
+                spec={"name": "m", "alias": "live"},
+            )
+    first, second = bench.claim(), bench.claim()
+    results = [(claim, execution.run(bench.prepare(claim), quiet)) for claim in (first, second)]
+    for claim, result in results:
+        bench.complete(claim, result)
+    made = [(each.family, each.period_start) for each in looks(bench.db)]
+    assert len(set(made)) == len(made)
+    assert len([each for each in alarms(bench.db) if each.family == "unlabelled"]) == 1
+    states = [bench.db.reading(jobs.find, OWNER, claim.job_id).state for claim in (first, second)]
+    assert states == ["succeeded", "succeeded"]
+
+
+@on_both
+def test_a_job_that_dies_before_its_end_leaves_nothing_and_is_repeated(bench: Workbench) -> None:
+    simulator = world(bench, rows=2000)
+    simulator.put_settings(feedback())
+    simulator.week(1, 400, shift=2.0)
+    assert schedule(bench) is not None
+    claim = bench.claim()
+    result = execution.run(bench.prepare(claim), quiet)
+    published = execution.publish(bench.blobs, claim, result)
+
+    def die(session: Session) -> None:
+        execution.complete(session, claim, result, published)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        bench.db.writing(die)
+    assert looks(bench.db) == alarms(bench.db) == []
+    bench.complete(claim, result)
+    made = len(looks(bench.db))
+    assert made > 0
+    assert len(alarms(bench.db)) == 1
+
+
+def test_a_failed_job_is_not_repeated_at_once(bench: Workbench) -> None:
+    simulator = world(bench, rows=1200)
+    simulator.put_settings(feedback())
+    simulator.week(1, 300)
+    assert schedule(bench) is not None
+    bench.db.writing(queue.fail, bench.claim(), queue.problem("internal", "Internal error", "no"))
+    assert schedule(bench) is None
+
+
+def test_a_challenger_that_ranks_better_wins(bench: Workbench) -> None:
+    simulator = world(bench, rows=2000, rounds=1, flag_share=0.1)
+    text = table(draw(np.random.default_rng(2), 4000))
+    challenger = bench.work_on(
+        bench.ready(text, label="y", positive="1", name="other"),
+        name="m",
+        algorithm={"name": "rankboost", "n_rounds": 40},
+        validation={"method": "holdout", "fraction": 0.25},
+    ).model_id
+    simulator.put_settings(feedback(monitor=None, shadow=challenger))
+    for number in range(1, 9):
+        simulator.week(number, 600)
+    look(bench)
+    made = looks(bench.db)
+    assert {each.family for each in made} == {"shadow"}
+    found = bench.db.reading(monitoring.read_shadow, OWNER, "m", "live")
+    assert found.comparison is not None
+    assert found.comparison["winner"] == "challenger"
+    assert found.comparison["low"] > 0.0
+    assert found.comparison["rows"] == 4800
+    assert found.swap is not None
+    only = [found.swap[name]["rows"] for name in ("champion_only", "challenger_only")]
+    assert only[0] == only[1] > 0
+    assert sum(cell["rows"] for cell in found.swap.values()) == 4800
+    assert found.challenger_id == challenger
+
+
+def test_equal_models_have_no_winner(bench: Workbench) -> None:
+    simulator = world(bench, rows=2000)
+    simulator.put_settings(feedback(monitor=None, shadow=simulator.served().model_id))
+    simulator.week(1, 600)
+    simulator.week(2, 600)
+    look(bench)
+    found = bench.db.reading(monitoring.read_shadow, OWNER, "m", "live")
+    assert found.comparison is not None
+    assert (found.comparison["difference"], found.comparison["winner"]) == (0.0, None)
+    assert found.swap is None

@@ -270,7 +270,7 @@ def test_a_request_to_erase_is_made_once(empty: Service, client: httpx.Client) -
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "MAX_SMALL_SEGMENTS", 3)
+    monkeypatch.setattr(upkeep, "MAX_INLINE", 3)
 
 
 def sent(client: httpx.Client, count: int) -> None:

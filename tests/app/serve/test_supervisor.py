@@ -93,7 +93,7 @@ class Serve:
                 line = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it has just ended
-            names = {"workers": "worker", "api": "api", "dispatcher": "dispatcher"}
+            names = {"workers": "worker", "api": "api"}
             name = next((names[word] for word in line if word in names), "broker")
             if "--number" in line:
                 name += " " + line[line.index("--number") + 1]
@@ -232,7 +232,7 @@ def test_a_second_one_is_refused(served: Serve, tmp_path: Path) -> None:
 
 
 def test_the_broker_listens_on_its_socket_alone(served: Serve) -> None:
-    named = {"broker", "worker", "dispatcher", "api 1", "api 2", "worker/0"}
+    named = {"broker", "worker", "api 1", "api 2", "worker/0"}
     eventually(lambda: named <= set(served.family()))  # a test may have killed some of them
     family = served.family()
     assert not tcp_sockets(family["broker"])
@@ -241,7 +241,7 @@ def test_the_broker_listens_on_its_socket_alone(served: Serve) -> None:
 
 def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
     before = served.family()
-    killed = ("worker", "broker", "dispatcher", "api 1", "api 2")
+    killed = ("worker", "broker", "api 1", "api 2")
     for name in killed:
         os.kill(before[name], signal.SIGKILL)
 
@@ -267,7 +267,7 @@ def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
 
 
 def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve) -> None:
-    frozen = ("worker", "dispatcher")
+    frozen = ("worker",)
     # A test before may have killed some: they have begun when all is well.
     address = served.ready()
     with httpx.Client(base_url=address, headers=served.headers(), timeout=60) as client:
@@ -310,8 +310,7 @@ def test_a_killed_serve_leaves_nothing_and_its_successor_ends_when_asked_even_tw
         family = again.family()
         os.kill(family["worker"], signal.SIGSTOP)
         again.process.send_signal(signal.SIGTERM)
-        for name in ("api", "dispatcher"):
-            eventually(lambda: not is_running(family[name]))  # noqa: B023 - asked at once
+        eventually(lambda: not is_running(family["api"]))
         again.process.send_signal(signal.SIGINT)
         assert again.process.wait(60) == 0
     finally:

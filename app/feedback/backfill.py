@@ -1,0 +1,411 @@
+"""The job that stores decisions which another system has made, so that their outcomes can be compared with them.
+
+All rows are checked before any is stored. The same table may be sent again: decisions that are stored already are
+skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import TypedDict
+
+from app.datasets.description import Format, find_dialect
+from app.datasets.service import StoredUpload
+from app.datasets.tasks import BoundedBytes, limits
+from app.feedback import file_repository as repository
+from app.feedback import repository as settings_repository
+from app.feedback.backfill_rows import (
+    BACKFILL,
+    DAY_SECONDS,
+    SEGMENT_ROWS,
+    DecisionReader,
+    Recorded,
+    StoredDecisions,
+    WrittenFile,
+)
+from app.feedback.segments import KIND as DECISIONS
+from app.feedback.segments import write_file
+from app.ingest.formats import Dialect
+from app.ingest.values import spell_date
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.jobs.kinds import Claim, JobKind, Work
+from app.jobs.progress import Callback
+from app.models import aliases
+from app.models import service as models
+from app.platform.blobs import BlobKey, Publisher
+from app.platform.documents import StoredFeedback
+from app.platform.errors import NAME, Conflict, Invalid, counted, shown
+from app.platform.ids import new_id
+from app.platform.settings import Settings
+from app.platform.sql import Json, Session
+from app.platform.tables import DecisionSegment, DecisionUpload, Job
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from app.ingest.rows import Source
+
+_ALIAS = re.compile(rf"({NAME})@({NAME})")
+
+
+@dataclass(frozen=True)
+class BackfillRequest:
+    """What a request says about its table: the alias, and how the table is read."""
+
+    model: str
+    dialect: Json
+    missing: list[str] | None
+    ignore: list[str]
+    lenient: bool
+
+
+class BackfillSpec(TypedDict):
+    """The specification of the job: what its decisions have in common, and how the table is read. `days` is how long
+    decisions are kept.
+    """
+
+    name: str
+    alias: str
+    revision: int
+    alias_revision: int
+    model_id: str
+    features: list[list[str]]
+    days: int
+    dialect: Json | None
+    missing: list[str] | None
+    ignore: list[str]
+    lenient: bool
+
+
+class StoredFile(TypedDict):
+    """A file of earlier decisions."""
+
+    path: str
+    first_at: float
+    last_at: float
+
+
+class BackfillPayload(Work, BoundedBytes):
+    """The payload of the reader."""
+
+    dialect: Json | None
+    recorded: Json
+    missing: list[str] | None
+    ignore: list[str]
+    lenient: bool
+    stored: list[StoredFile]
+
+
+class WrittenSegment(TypedDict):
+    """A written file of decisions."""
+
+    file: str
+    sha256: str
+    rows: int
+    first_at: float
+    last_at: float
+
+
+class BackfillResult(Work):
+    """The files that were written, and the number of decisions that were stored already."""
+
+    segments: list[WrittenSegment]
+    skipped: int
+
+
+def find_alias(session: Session, owner: str, ref: str) -> BackfillSpec:
+    """Return what the decisions of an alias have in common. Raises NotFound, Invalid for another kind of reference, and
+    Conflict if the alias does not record decisions.
+    """
+    match = _ALIAS.fullmatch(ref)
+    if match is None:
+        detail = f"model must name an alias, such as churn@live, got {shown(ref)}"
+        raise Invalid(detail, errors=[{"parameter": "model", "detail": detail}])
+    name, alias = match.groups()
+    found = aliases.get_alias(session, owner, name, alias).alias
+    row = settings_repository.newest(session, owner, name, alias)
+    if row is None or row.settings is None:
+        detail = f"{ref} does not record decisions: store feedback settings for it first"
+        raise Conflict(
+            detail, code="no_feedback", errors=[{"parameter": "model", "detail": detail}]
+        )
+    settings: StoredFeedback = row.settings
+    model = models.find(session, owner, found.model_id)
+    wanted = settings["features"]
+    features = [
+        [each["name"], each["type"]]
+        for each in model.features
+        if wanted is None or each["name"] in wanted
+    ]
+    return {
+        "name": name,
+        "alias": alias,
+        "revision": row.revision,
+        "alias_revision": found.revision,
+        "model_id": model.id,
+        "features": features,
+        "days": settings["days"],
+        "dialect": None,
+        "missing": None,
+        "ignore": [],
+        "lenient": False,
+    }
+
+
+def _specification(
+    session: Session, owner: str, request: BackfillRequest, table: Format
+) -> BackfillSpec:
+    return {
+        **find_alias(session, owner, request.model),
+        "dialect": find_dialect(Dialect(**request.dialect), table),
+        "missing": request.missing,
+        "ignore": request.ignore,
+        "lenient": request.lenient,
+    }
+
+
+def accept(
+    session: Session,
+    settings: Settings,
+    owner: str,
+    request: BackfillRequest,
+    upload: StoredUpload,
+) -> Job:
+    """Create the job that stores the decisions of an upload, in the caller's transaction."""
+    spec = _specification(session, owner, request, upload.format)
+    job = jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=BACKFILL,
+        name=spec["name"],
+        spec=spec,
+        adds_bytes=upload.size,
+    )
+    repository.add_upload(
+        session,
+        DecisionUpload(
+            job_id=job.id,
+            owner=owner,
+            content_type=upload.format.content_type,
+            content_encoding=upload.format.content_encoding,
+            upload_key=upload.blob.key,
+            upload_bytes=upload.size,
+        ),
+    )
+    return job
+
+
+def check(
+    session: Session, settings: Settings, owner: str, request: BackfillRequest, table: Format
+) -> BackfillPayload:
+    """Return what `count_rows` needs to check a table without a job; the caller adds the file. Decisions that are
+    stored already are not looked for.
+    """
+    spec = _specification(session, owner, request, table)
+    return {
+        **_reading(spec, owner, repository.now(session)),
+        "workdir": "",
+        "path": "",
+        "content_type": table.content_type,
+        "content_encoding": table.content_encoding,
+        "limits": limits(settings),
+        "stored": [],
+    }
+
+
+def _reading(spec: BackfillSpec, owner: str, now: float) -> Any:
+    """Return the part of the payload that says how a table is read."""
+    recorded = {
+        "owner": owner,
+        **{name: spec[name] for name in ("name", "alias", "revision", "alias_revision")},
+        "model_id": spec["model_id"],
+        "features": spec["features"],
+        "earliest": now - spec["days"] * DAY_SECONDS,
+        "now": now,
+    }
+    told = {name: spec[name] for name in ("dialect", "missing", "ignore", "lenient")}
+    return {"recorded": recorded, **told}
+
+
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> BackfillPayload:
+    """Return the payload: the upload, and the files of earlier backfills of the alias."""
+    spec: Any = claim.spec
+    upload = repository.find_upload(session, claim.owner, claim.job_id)
+    if upload is None:
+        raise _gone(claim.job_id)
+    earlier = repository.segments_of_origin(
+        session, claim.owner, spec["name"], spec["alias"], BACKFILL
+    )
+    return {
+        **_reading(spec, claim.owner, repository.now(session)),
+        "workdir": str(workdir),
+        "path": BlobKey(upload.upload_key),
+        "content_type": upload.content_type,
+        "content_encoding": upload.content_encoding,
+        "limits": limits(settings),
+        "stored": [
+            {"path": BlobKey(row.segment_key), "first_at": row.first_at, "last_at": row.last_at}
+            for row in earlier
+        ],
+    }
+
+
+def _gone(job_id: str) -> Conflict:
+    return Conflict(
+        f"the rows of {job_id} were deleted when the job ended: send them again",
+        code="upload_deleted",
+    )
+
+
+def run(payload: BackfillPayload, callback: Callback) -> BackfillResult:
+    """Check the rows, and write files of decisions. Only computes, on the files that the payload names."""
+    from app.ingest.build import system_memory
+
+    workdir = Path(payload["workdir"])
+    segments: list[WrittenSegment] = []
+    with system_memory(), ExitStack() as stack:
+        reader, source = open_reader(payload, stack)
+        for batches in _in_segments(reader, source, callback):
+            segments.append(_write(workdir, len(segments), batches))
+        _, total = source.progress()
+        callback(total, total, {"rows": reader.rows})
+    if not reader.rows:
+        raise Invalid("the table must have at least one row", code="empty_body")
+    return {"workdir": str(workdir), "segments": segments, "skipped": reader.skipped}
+
+
+def open_reader(payload: BackfillPayload, stack: ExitStack) -> tuple[DecisionReader, Source]:
+    """Return the reader of a table of decisions, and its source, open until `stack` closes."""
+    from app.ingest.readers import open_source
+    from app.ingest.value_columns import MissingTokens
+
+    missing = MissingTokens(payload["missing"])
+    reader = DecisionReader(
+        Recorded.from_json(payload["recorded"]),
+        missing,
+        StoredDecisions([WrittenFile(**each) for each in payload["stored"]]),
+        payload["limits"]["rows"],
+        ignore=payload["ignore"],
+        lenient=payload["lenient"],
+    )
+    return reader, open_source(payload, stack, missing)
+
+
+def count_rows(payload: BackfillPayload) -> int:
+    """Check a table as the job would; returns its number of rows. Raises as `run` does."""
+    with ExitStack() as stack:
+        reader, source = open_reader(payload, stack)
+        for _ in reader.batches(source):
+            pass
+    if not reader.rows:
+        raise Invalid("the table must have at least one row", code="empty_body")
+    return reader.rows
+
+
+def _in_segments(
+    reader: DecisionReader, source: Source, callback: Callback
+) -> Iterator[list[pa.RecordBatch]]:
+    """Yield the decisions in lists of as many rows as a segment has."""
+    held: list[pa.RecordBatch] = []
+    n_held = 0
+    for batch in reader.batches(source):
+        held.append(batch)
+        n_held += batch.num_rows
+        if n_held >= SEGMENT_ROWS:
+            yield held
+            held, n_held = [], 0
+        callback(*source.progress(), {"rows": reader.rows})
+    if held:
+        yield held
+
+
+def _write(workdir: Path, number: int, batches: Sequence[pa.RecordBatch]) -> WrittenSegment:
+    """Write decisions in the order of their times."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    table = table.take(pc.sort_indices(table["at"]))
+    file = f"segment-{number}.parquet"
+    sha256 = write_file(workdir / file, table.to_batches(), table.schema)
+    return {
+        "file": file,
+        "sha256": sha256,
+        "rows": table.num_rows,
+        "first_at": table["at"][0].as_py(),
+        "last_at": table["at"][-1].as_py(),
+    }
+
+
+def publish(blobs: Publisher, claim: Claim, result: BackfillResult) -> list[DecisionSegment]:
+    """Store the files; returns the rows of the segments."""
+    workdir, rows = Path(result["workdir"]), []
+    first = 0
+    for each in result["segments"]:
+        blob = blobs.publish(workdir / each["file"], DECISIONS, each["sha256"])
+        rows.append(
+            DecisionSegment(
+                id=new_id("seg"),
+                owner=claim.owner,
+                name=claim.spec["name"],
+                alias=claim.spec["alias"],
+                log_id=claim.job_id,
+                first_sequence=first,
+                last_sequence=first + each["rows"] - 1,
+                origin=BACKFILL,
+                first_at=each["first_at"],
+                last_at=each["last_at"],
+                rows=each["rows"],
+                lost=0,
+                segment_key=blob.key,
+                segment_bytes=blob.bytes,
+            )
+        )
+        first += each["rows"]
+    return rows
+
+
+def complete(
+    session: Session, claim: Claim, result: BackfillResult, rows: list[DecisionSegment]
+) -> None:
+    """Insert the segments, delete the upload, and end the job."""
+    stored = sum(each["rows"] for each in result["segments"])
+    words = counted(stored, "decision", "decisions")
+    if stored:
+        first = min(each["first_at"] for each in result["segments"])
+        last = max(each["last_at"] for each in result["segments"])
+        words += f" from {spell_date(first)} to {spell_date(last)}"
+    words += " stored"
+    if result["skipped"]:
+        words += f"; {result['skipped']} were stored already"
+    queue.finish(session, claim, messages=[words])
+    repository.add_segments(session, rows)
+    repository.delete_upload(session, claim.owner, claim.job_id)
+
+
+def _cannot_retry(session: Session, old: Job) -> None:
+    raise _gone(old.id)
+
+
+def _on_end(session: Session, job: Job, error: Json | None) -> None:
+    """Delete the upload of a job that ended without a result."""
+    repository.delete_upload(session, job.owner, job.id)
+
+
+KIND = JobKind(
+    name=BACKFILL,
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete,
+    before_retry=_cannot_retry,
+    on_end=_on_end,
+)

@@ -1,0 +1,529 @@
+"""Tables of decisions that another system has made: their columns, and their rows as those of a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from app.feedback.attribution import hash_decision_ids
+from app.feedback.segments import FEATURE, SegmentFeature, hash_ids, read_file, schema_of
+from app.ingest.errors import MAX_COUNTED_ERRORS, Errors, show, too_many_rows
+from app.ingest.rows import Rows, Source
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, Notation, spell_date
+from app.platform.errors import MAX_ERRORS, is_plain, refuse_all, shown
+from app.platform.ids import id_at, is_id
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from app.ingest.value_columns import MissingTokens
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Hashes = npt.NDArray[np.uint64]
+
+BACKFILL = "backfill"
+"""The origin of these decisions, and the kind of the job."""
+AT, SCORE = "at", "score"
+REQUIRED = (AT, SCORE)
+OPTIONAL = (
+    "id",
+    "decision_id",
+    "threshold",
+    "flag",
+    "probability",
+    "explored",
+    "propensity",
+    "keep",
+)
+COLUMNS = (*REQUIRED, *OPTIONAL)
+"""The columns of a table that are not features."""
+ALL = "*"
+"""In `ignore`: every column that is neither one of `COLUMNS` nor a recorded feature."""
+CLOCK_SKEW_SECONDS = 300.0
+DAY_SECONDS = 86_400.0
+SEGMENT_ROWS = 1 << 18
+"""Most rows of a segment: they are sorted by time in memory."""
+_MAX_ID = 255
+_MAX_MERGED = 32
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the decisions have in common: the alias, its model, and the recorded features. `earliest` is the time before
+    which decisions would be deleted at once.
+    """
+
+    owner: str
+    name: str
+    alias: str
+    revision: int
+    alias_revision: int
+    model_id: str
+    features: tuple[SegmentFeature, ...]
+    earliest: float
+    now: float
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Recorded:
+        """Return what a job's payload has as JSON."""
+        features = tuple(SegmentFeature(*each) for each in stored["features"])
+        return cls(**{**stored, "features": features})
+
+
+class WrittenFile(NamedTuple):
+    """A file with decisions that are already stored, and the times of the first and the last of them."""
+
+    path: str
+    first_at: float
+    last_at: float
+
+
+class _HashSet:
+    """A growing set of 64-bit hashes, as sorted arrays."""
+
+    def __init__(self) -> None:
+        self._parts: list[Hashes] = []
+
+    def add(self, hashes: Hashes) -> None:
+        self._parts.append(np.sort(hashes))
+        if len(self._parts) > _MAX_MERGED:
+            self._parts = [np.sort(np.concatenate(self._parts))]
+
+    def has(self, hashes: Hashes) -> Mask:
+        found = np.zeros(len(hashes), np.bool_)
+        for part in self._parts:
+            at = np.minimum(np.searchsorted(part, hashes), len(part) - 1)
+            found |= part[at] == hashes if len(part) else False
+        return found
+
+
+@dataclass
+class StoredDecisions:
+    """The ids of the decisions of earlier backfills. A file is read when rows of its time occur."""
+
+    files: Sequence[WrittenFile]
+    _ids: _HashSet = field(default_factory=_HashSet)
+    _read: set[str] = field(default_factory=set)
+
+    def has(self, at: Floats, hashes: Hashes) -> Mask:
+        """Return which of the decisions, made at these times, are stored."""
+        first, last = at.min(), at.max()
+        for file in self.files:
+            if file.path not in self._read and file.first_at <= last and file.last_at >= first:
+                self._read.add(file.path)
+                for batch in read_file(Path(file.path), ["decision_id"]):
+                    self._ids.add(hash_decision_ids(batch.column("decision_id")))
+        return self._ids.has(hashes)
+
+
+class DecisionReader:
+    """Reads decisions from a table. `skipped` counts those that are stored already, and `rows` all."""
+
+    def __init__(
+        self,
+        recorded: Recorded,
+        missing: MissingTokens,
+        stored: StoredDecisions,
+        max_rows: int,
+        *,
+        ignore: Sequence[str] = (),
+        lenient: bool = False,
+    ) -> None:
+        from app.ingest.value_columns import MissingTokens
+
+        self._recorded = recorded
+        self._missing = missing
+        self._no_tokens = MissingTokens(())
+        self._stored = stored
+        self._max_rows = max_rows
+        self._ignore = frozenset(ignore)
+        self._lenient = lenient
+        self._key = blake2b(
+            digest_size=10,
+            key=blake2b(
+                f"{recorded.owner}\0{recorded.name}@{recorded.alias}".encode(), digest_size=16
+            ).digest(),
+        )
+        self._seen = _HashSet()
+        self.rows = self.skipped = 0
+
+    def batches(self, source: Source) -> Iterator[pa.RecordBatch]:
+        """Yield the decisions that are not yet stored, as rows of a segment. Raises Invalid for wrong columns, and
+        BadTable for wrong values.
+        """
+        places = self._find_columns(source.names)
+        if source.schema is not None:
+            self._check_types(dict(zip(source.names, source.schema.types, strict=True)), places)
+        errors = Errors()
+        wanted = [name for name in source.names if name in places.values()]
+        for rows in source.batches(errors, wanted):
+            self.rows += rows.batch.num_rows
+            if self.rows > self._max_rows:
+                raise too_many_rows(self._max_rows)
+            batch = self._read(rows, places, source.notation, errors)
+            if errors.total >= MAX_COUNTED_ERRORS:
+                break
+            if batch is not None and not errors.total and batch.num_rows:
+                yield batch
+        if errors.total:
+            raise errors.summarise()
+
+    def _find_columns(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the column of the table for each column of a segment. Raises Invalid for unknown and absent ones."""
+        there = set(names)
+        places = {name: name for name in COLUMNS if name in there}
+        absent = []
+        for feature in self._recorded.features:
+            plain = feature.name if feature.name not in COLUMNS else None
+            for name in (FEATURE + feature.name, plain):
+                if name is not None and name in there:
+                    places[FEATURE + feature.name] = name
+                    break
+            else:
+                absent.append(plain or FEATURE + feature.name)
+        alias = f"{self._recorded.name}@{self._recorded.alias}"
+        errors = [
+            _error(name, f"the table must have the column {name}", "absent_column")
+            for name in REQUIRED
+            if name not in there
+        ]
+        if not {"id", "decision_id"} & there:
+            detail = "the table must have the column id or decision_id"
+            errors.append(_error("id", detail, "absent_column"))
+        if not self._lenient:
+            errors += [
+                _error(
+                    name,
+                    f"{alias} records the feature {show(name)}, which the table does not have",
+                    "absent_feature",
+                )
+                for name in absent
+            ]
+        used = {*places.values(), *self._ignore}
+        unknown = (
+            [] if self._lenient or ALL in self._ignore else [n for n in names if n not in used]
+        )
+        errors += [
+            _error(
+                name,
+                f"{show(name)} is no column of decisions, and no feature that {alias} records: rename it, or ignore it",
+                "unknown_column",
+            )
+            for name in unknown
+        ]
+        refuse_all(errors[:MAX_ERRORS])
+        return places
+
+    def _check_types(self, types: Mapping[str, pa.DataType], places: Mapping[str, str]) -> None:
+        from app.ingest.columns import check_type
+
+        for name in places.values():
+            check_type(name, types[name], text=True)
+
+    def _read(
+        self, rows: Rows, places: Mapping[str, str], notation: Notation, errors: Errors
+    ) -> pa.RecordBatch | None:
+        """Return the rows of a batch that are not yet stored; None if a row is invalid."""
+        import pyarrow as pa
+
+        before, n = errors.total, rows.batch.num_rows
+        reading = _Reading(rows, places, notation, errors, self._missing)
+        at = self._times(reading)
+        score = reading.numbers(SCORE, required=True)
+        ids = self._ids_of(reading)
+        given = self._decision_ids(reading)
+        if ids is not None or given is not None:
+            has_id = np.zeros(n, np.bool_)
+            for texts in (ids, given):
+                if texts is not None:
+                    has_id |= texts.is_valid().to_numpy(zero_copy_only=False)
+            detail = "a row must have an id or a decision_id"
+            rows.report(
+                errors, "id" if "id" in places else "decision_id", ~has_id, lambda row: detail
+            )
+        threshold = reading.numbers("threshold")
+        probability = reading.numbers("probability", least=0.0, most=1.0)
+        propensity = reading.numbers("propensity", above=0.0, most=1.0)
+        keep = reading.numbers("keep", above=0.0, most=1.0)
+        flag, explored = reading.flags("flag"), reading.flags("explored")
+        rows.report(
+            errors,
+            "propensity",
+            (explored == 1.0) & np.isnan(propensity),
+            lambda row: "an explored row must have a propensity",
+        )
+        features = [
+            reading.feature(feature, FEATURE + feature.name) for feature in self._recorded.features
+        ]
+        if errors.total > before:
+            return None
+        flag = np.where(np.isnan(flag) & ~np.isnan(threshold), score >= threshold, flag)
+        decision_ids = self._complete(given, ids, at)
+        hashes = hash_decision_ids(decision_ids)
+        self._report_repeated(rows, hashes, decision_ids, ids, at, errors)
+        if errors.total > before:
+            return None
+        recorded = self._recorded
+        constants = {
+            "revision": recorded.revision,
+            "alias_revision": recorded.alias_revision,
+            "model_id": recorded.model_id,
+            "caller": None,
+            "origin": BACKFILL,
+            "request_id": None,
+        }
+        columns: dict[str, Any] = {
+            "decision_id": decision_ids,
+            "id": pa.nulls(n, pa.string()) if ids is None else ids,
+            "at": pa.array(at),
+            "score": pa.array(score),
+            "probability": _nullable(probability),
+            "threshold": _nullable(threshold),
+            "flag": pa.array(flag == 1.0, mask=np.isnan(flag)),
+            "explored": pa.array(explored == 1.0),
+            "propensity": _nullable(propensity),
+            "keep": pa.array(np.where(np.isnan(keep), 1.0, keep)),
+        }
+        columns |= dict(
+            zip((FEATURE + each.name for each in recorded.features), features, strict=True)
+        )
+        texts = columns["id"].to_pylist()
+        no_id = np.array([text is None for text in texts], np.bool_)
+        columns["id_hash"] = pa.array(
+            hash_ids(recorded.owner, [text or "" for text in texts]), mask=no_id
+        )
+        schema = schema_of(recorded.features)
+        batch = pa.RecordBatch.from_arrays(
+            [
+                _cast(columns[each.name], each.type)
+                if each.name in columns
+                else _constant(constants[each.name], n, each.type)
+                for each in schema
+            ],
+            schema=schema,
+        )
+        known = self._stored.has(at, hashes)
+        self.skipped += int(known.sum())
+        return batch.filter(pa.array(~known)) if known.any() else batch
+
+    def _times(self, reading: _Reading) -> Floats:
+        """Return the times of the decisions; those in the future, or too old to be kept, are reported."""
+        at = reading.values(AT, DATETIME, required=True)
+        recorded = self._recorded
+        late = at > recorded.now + CLOCK_SKEW_SECONDS
+        reading.report(AT, late, lambda row: "at must not be in the future")
+        days = round((recorded.now - recorded.earliest) / DAY_SECONDS)
+        alias = f"{recorded.name}@{recorded.alias}"
+        reading.report(
+            AT,
+            at < recorded.earliest,
+            lambda row: (
+                f"at must be within the last {days} days, for which {alias} keeps decisions (`days`)"
+            ),
+        )
+        return at
+
+    def _ids_of(self, reading: _Reading) -> pa.Array | None:
+        texts = reading.texts("id", self._no_tokens)
+        if texts is None:
+            return None
+
+        def is_bad(text: str) -> bool:
+            return len(text) > _MAX_ID or not is_plain(text)
+
+        rule = f"id must have 1 to {_MAX_ID} characters and no control characters"
+        reading.report_texts("id", texts, is_bad, rule)
+        return texts
+
+    def _decision_ids(self, reading: _Reading) -> pa.Array | None:
+        texts = reading.texts("decision_id", self._no_tokens)
+        if texts is not None:
+            rule = "decision_id must have the form dec_0198f0c2a4d37c1e8a4b5c6d7e8f9012"
+            reading.report_texts("decision_id", texts, lambda text: not is_id(text, "dec"), rule)
+        return texts
+
+    def _complete(self, given: pa.Array | None, ids: pa.Array | None, at: Floats) -> pa.Array:
+        """Return the ids of the decisions. One that the table lacks follows from the entity and the time, so that a
+        table that is sent again has the same.
+        """
+        import pyarrow as pa
+
+        found: list[str | None] = [None] * len(at) if given is None else given.to_pylist()
+        entities = [None] * len(at) if ids is None else ids.to_pylist()
+        for row, (decision_id, entity, time) in enumerate(
+            zip(found, entities, at.tolist(), strict=True)
+        ):
+            if decision_id is None:
+                hashed = self._key.copy()
+                hashed.update(f"{time!r}\0{entity}".encode())
+                found[row] = id_at("dec", time, hashed.digest())
+        return pa.array(found, pa.string())
+
+    def _report_repeated(
+        self,
+        rows: Rows,
+        hashes: Hashes,
+        decision_ids: pa.Array,
+        ids: pa.Array | None,
+        at: Floats,
+        errors: Errors,
+    ) -> None:
+        """Report decisions that occur earlier in the table."""
+        order = np.argsort(hashes, kind="stable")
+        repeated = np.zeros(len(hashes), np.bool_)
+        repeated[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
+        repeated |= self._seen.has(hashes)
+        self._seen.add(hashes)
+
+        def detail(row: int) -> str:
+            entity = None if ids is None else ids[row].as_py()
+            if entity is None:
+                return f"the decision {decision_ids[row].as_py()} occurs twice in the table"
+            return f"the decision about {shown(entity)} at {spell_date(at[row])} occurs twice in the table"
+
+        rows.report(errors, AT, repeated, detail)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """Reads the columns of a batch; wrong values are reported."""
+
+    rows: Rows
+    places: Mapping[str, str]
+    notation: Notation
+    errors: Errors
+    missing: MissingTokens
+
+    def report(self, name: str, bad: Mask, detail: Any) -> None:
+        """Report the rows of a mask, with the value that they have."""
+        if not bad.any():
+            return
+        place = self.places[name]
+        column = self.rows.batch.column(place)
+
+        def with_value(row: int) -> str:
+            return f"{detail(row)}, got {shown(column[row].as_py())}"
+
+        self.rows.report(self.errors, place, bad, with_value)
+
+    def values(self, name: str, kind: str, *, required: bool = False) -> Floats:
+        """Return a column as floats, NaN where it is missing, or if there is none."""
+        from app.ingest.value_columns import read_column
+
+        n = self.rows.batch.num_rows
+        if name not in self.places:
+            return np.full(n, np.nan)
+        column = self.rows.batch.column(self.places[name])
+        found, bad = read_column(column, kind, self.missing, self.notation, numbers=True)
+        rule = {
+            BOOLEAN: "true, false, 1 or 0",
+            DATETIME: self.notation.date_rule,
+            NUMERIC: self.notation.number_rule,
+        }[kind]
+        plain = name.removeprefix(FEATURE)
+        bad = bad | np.isinf(found)
+        self.report(name, bad, lambda row: f"{plain} must be {rule}")
+        if required:
+            absent = np.isnan(found) & ~bad
+            self.rows.report(self.errors, name, absent, lambda row: f"{name} must not be missing")
+        return found
+
+    def numbers(
+        self,
+        name: str,
+        *,
+        required: bool = False,
+        least: float | None = None,
+        above: float | None = None,
+        most: float | None = None,
+    ) -> Floats:
+        """Return a column of numbers within bounds."""
+        found = self.values(name, NUMERIC, required=required)
+        bad = np.zeros(len(found), np.bool_)
+        bounds = []
+        if least is not None:
+            bad |= found < least
+            bounds.append(f"at least {least:g}")
+        if above is not None:
+            bad |= found <= above
+            bounds.append(f"greater than {above:g}")
+        if most is not None:
+            bad |= found > most
+            bounds.append(f"at most {most:g}")
+        self.report(name, bad, lambda row: f"{name} must be {' and '.join(bounds)}")
+        return found
+
+    def flags(self, name: str) -> Floats:
+        """Return a column of booleans as 1 and 0, NaN where it is missing."""
+        return self.values(name, BOOLEAN)
+
+    def texts(self, name: str, missing: MissingTokens) -> pa.Array | None:
+        """Return a column as text, null where it is empty; None if there is none."""
+        from app.ingest.value_columns import as_text
+
+        if name not in self.places:
+            return None
+        return as_text(self.rows.batch.column(self.places[name]), missing)
+
+    def report_texts(self, name: str, texts: pa.Array, is_bad: Any, rule: str) -> None:
+        """Report the texts that break a rule."""
+        bad = np.array([text is not None and is_bad(text) for text in texts.to_pylist()], np.bool_)
+        self.report(name, bad, lambda row: rule)
+
+    def feature(self, feature: SegmentFeature, name: str) -> pa.Array:
+        """Return a recorded feature in its type; null where it is missing, or if the table does not have it."""
+        import pyarrow as pa
+
+        from app.ingest.rows import MAX_NAME_LENGTH
+        from app.ingest.value_columns import encode, find_unfit
+
+        n = self.rows.batch.num_rows
+        if name not in self.places:
+            return pa.nulls(n)
+        if feature.type != CATEGORICAL:
+            found = self.values(name, feature.type)
+            absent = np.isnan(found)
+            if feature.type == BOOLEAN:
+                return pa.array(found == 1.0, mask=absent)
+            if feature.type == DATETIME:
+                micro = np.round(np.where(absent, 0.0, found) * 1e6).astype(np.int64)
+                return pa.array(micro, mask=absent).cast(pa.timestamp("us", tz="UTC"))
+            return pa.array(found, mask=absent)
+        coded = encode(self.rows.batch.column(self.places[name]), self.missing)
+        codes = coded.indices.fill_null(len(coded.dictionary)).to_numpy()
+        unfit = np.append(find_unfit(coded.dictionary, MAX_NAME_LENGTH), False)[codes]
+        rule = f"a category must have at most {MAX_NAME_LENGTH} characters and no NUL"
+        self.report(name, unfit, lambda row: rule)
+        return coded.dictionary_decode() if not unfit.any() else pa.nulls(n)
+
+
+def _nullable(values: Floats) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(values, mask=np.isnan(values))
+
+
+def _constant(value: Any, n: int, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return _cast(pa.array([value] * n, plain), kind)
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return column.cast(pa.string()).dictionary_encode()
+    return column if column.type == kind else column.cast(kind)
+
+
+def _error(column: str, detail: str, code: str) -> dict[str, str]:
+    return {"column": column[:1000], "detail": detail, "code": code}

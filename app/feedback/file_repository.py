@@ -1,0 +1,62 @@
+"""Queries for the files from which jobs read decisions, and for those that they write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, insert, select
+
+from app.platform.sql import Session, db_now
+from app.platform.tables import DecisionSegment, DecisionUpload
+
+
+def now(session: Session) -> float:
+    """Return the present time by the database's clock."""
+    return session.execute(select(db_now())).scalar_one()
+
+
+def segments_of_origin(
+    session: Session, owner: str, name: str, alias: str, origin: str
+) -> Sequence[DecisionSegment]:
+    """Return the segments of an alias with this origin, oldest first."""
+    statement = select(DecisionSegment).where(
+        DecisionSegment.readable_by(owner),
+        DecisionSegment.name == name,
+        DecisionSegment.alias == alias,
+        DecisionSegment.origin == origin,
+    )
+    return session.scalars(statement.order_by(DecisionSegment.first_at, DecisionSegment.id)).all()
+
+
+def add_segments(session: Session, rows: Sequence[DecisionSegment]) -> None:
+    """Insert segments, sealed now. Each row may be added again if the transaction is repeated."""
+    for row in rows:
+        columns = {
+            column.key: getattr(row, column.key)
+            for column in DecisionSegment.__table__.columns
+            if column.key != "sealed_at"
+        }
+        session.execute(insert(DecisionSegment).values(sealed_at=db_now(), **columns))
+
+
+def add_upload(session: Session, row: DecisionUpload) -> None:
+    """Insert an upload of decisions."""
+    session.add(row)
+    session.flush()
+
+
+def find_upload(session: Session, owner: str, job_id: str) -> DecisionUpload | None:
+    """Return the upload that a job reads; None if the job has ended."""
+    statement = select(DecisionUpload).where(
+        DecisionUpload.readable_by(owner), DecisionUpload.job_id == job_id
+    )
+    return session.scalars(statement).one_or_none()
+
+
+def delete_upload(session: Session, owner: str, job_id: str) -> None:
+    """Delete the upload of a job. The sweeper deletes its file."""
+    session.execute(
+        delete(DecisionUpload).where(
+            DecisionUpload.readable_by(owner), DecisionUpload.job_id == job_id
+        )
+    )

@@ -1,0 +1,163 @@
+"""The challenger in shadow: it scores the recorded features of a period, and is compared with the model that decided.
+
+The comparison is a confidence sequence over all periods in which the same two models were compared. Outcomes are those
+that the decisions of the alias have led to: of rows that only the challenger would flag, some are known only if rows
+that are not flagged are explored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from app.feedback.looks import Series, StoredLook, begin, select
+from app.feedback.period_rows import UNKNOWN, PeriodRows
+from app.feedback.periods import Period
+from app.platform.sql import Json
+
+if TYPE_CHECKING:
+    from core.base.ranker import Floats
+
+ALPHA = 0.05
+"""Probability that the limits of a comparison are wrong at any look."""
+DEFAULT_TOLERANCE = 0.01
+"""Difference of the AUC that does not matter, unless the settings of the monitor declare one."""
+_SAME = ("champion_id", "challenger_id", "tolerance")
+
+
+def begin_comparison(
+    period: Period,
+    champion_id: str,
+    challenger_id: str,
+    tolerance: float,
+    before: Sequence[StoredLook],
+) -> tuple[StoredLook, list[StoredLook]]:
+    """Return a look at which nothing was compared yet, and the earlier looks of the same comparison."""
+    pair = {"champion_id": champion_id, "challenger_id": challenger_id, "tolerance": tolerance}
+    series: list[StoredLook] = []
+    for look in reversed(before):
+        if look["model_id"] is not None and any(
+            look["details"][name] != pair[name] for name in _SAME
+        ):
+            break
+        series.insert(0, look)
+    start = series[0]["term_start"] if series else period.start
+    number = series[-1]["number"] + 1 if series else 1
+    found = begin(period, Series(series, start, number, 0), champion_id, "auc")
+    found["details"] = {**pair, "swap": None, "comparison": None}
+    return found, series
+
+
+def without_comparison(period: Period, before: Sequence[StoredLook], reason: str) -> StoredLook:
+    """Return the look at a period in which nothing can be compared. The comparison, if any, goes on."""
+    start, number = (
+        (before[-1]["term_start"], before[-1]["number"] + 1) if before else (period.start, 1)
+    )
+    return {**begin(period, Series([], start, number, 0), None, "auc"), "reason": reason}
+
+
+def waiting_from(series: Sequence[StoredLook]) -> float | None:
+    """Return the start of the first period that waits for more rows; None if none does."""
+    start = None
+    for look in reversed(series):
+        if look["status"] != "waiting" or look["model_id"] is None:
+            break
+        start = look["details"]["period_start"]
+    return start
+
+
+def compare(
+    found: StoredLook,
+    series: Sequence[StoredLook],
+    rows: PeriodRows,
+    scores: Floats,
+    swap: Json | None,
+) -> StoredLook:
+    """Compare the champion with the challenger, whose scores of the rows are given. The rows are those of all periods
+    that wait; `swap` is the swap set of the last one.
+    """
+    from core.monitoring import PairedMeasurement, compare_measurements, measure_pair
+    from core.monitoring.measuring import MIN_POSITIVES
+
+    details = found["details"] = {**found["details"], "swap": swap}
+    found["rows"] = rows.size
+    found["known"] = int(np.count_nonzero(rows.label != UNKNOWN))
+    found["positives"] = int(np.count_nonzero(rows.label == 1))
+    if rows.size == 0:
+        return {**found, "reason": "there are no decisions"}
+    selected, _ = select(rows)
+    found["population"] = selected["population"]
+    earlier = [
+        PairedMeasurement(**look["state"]["measurement"])
+        for look in series
+        if look["state"].get("measurement")
+    ]
+    if selected["population"] not in ("all", "none"):
+        reason = (
+            f"outcomes are known for {selected['population']} decisions only, which the champion has selected. Explore "
+            "the other side"
+        )
+        return {**found, "reason": reason}
+    used = selected["rows"]
+    y, weight = rows.label[used] == 1, selected["weight"][used]
+    n_positives = int(np.count_nonzero(y))
+    if min(n_positives, y.size - n_positives) < MIN_POSITIVES:
+        reason = (
+            f"{n_positives} positive and {y.size - n_positives} negative rows; a comparison needs {MIN_POSITIVES} of "
+            "each"
+        )
+        return {**found, "status": "waiting", "reason": reason}
+    entity = rows.entity[used]
+    own = measure_pair(
+        y,
+        rows.score[used],
+        scores[used],
+        last=found["number"],
+        sample_weight=None if np.ptp(weight) == 0.0 else weight,
+        group=entity if np.unique(entity).size < entity.size else None,
+    )
+    look = compare_measurements([*earlier, own], tolerance=details["tolerance"], alpha=ALPHA)[-1]
+    details["comparison"] = asdict(look)
+    return {
+        **found,
+        "status": "passed",
+        "value": own.difference,
+        "variance": own.variance,
+        "state": {"measurement": asdict(own)},
+    }
+
+
+def swap_of(rows: PeriodRows, scores: Floats) -> Json | None:
+    """Return the swap set of a period, with as many rows flagged by the challenger as by the champion; None if the
+    champion has no threshold.
+    """
+    from core.monitoring import swap_set
+
+    if rows.size == 0 or (rows.flag == UNKNOWN).all():
+        return None
+    flagged = rows.flag == 1
+    count = int(np.count_nonzero(flagged))
+    # Of equal scores the first decisions are flagged.
+    order = np.lexsort((np.arange(rows.size), -scores))
+    by_challenger = np.zeros(rows.size, np.bool_)
+    by_challenger[order[:count]] = True
+    known = rows.label != UNKNOWN
+    return asdict(swap_set(flagged, by_challenger, rows.label == 1, known))
+
+
+def total_swap(looks: Sequence[StoredLook]) -> Json | None:
+    """Return the sums of the swap sets of looks; None without any."""
+    total: Json | None = None
+    for look in looks:
+        swap = look["details"].get("swap")
+        if swap is None:
+            continue
+        if total is None:
+            total = {cell: dict.fromkeys(counts, 0) for cell, counts in swap.items()}
+        for cell, counts in swap.items():
+            for name, count in counts.items():
+                total[cell][name] += count
+    return total

@@ -1,0 +1,321 @@
+"""How often monitors raise false alarms, and how late true ones, by simulation: `python -m benchmarks.monitoring`.
+
+`windows`: the window monitor over a year of weeks, in the designs of tests/core/monitoring/simulator.py. False alarms
+in percent: at α .05 and .02, of weekly tests with Bonferroni's level, and of weekly tests at 5 %. Delay: weeks from a
+fall of the AUC by .05 after week 8 (from .99 to .97) to the alarm, at α .05, as quartiles; beside it that of
+Bonferroni's. For a quarter of the trials.
+
+`effects`: the same where the AUC of a week varies around .8 as an AR(1) process with correlation .5, by the tolerance.
+
+`weighted`: how often the 95 % intervals of weighted metrics cover, and the AUC of the rows with outcomes beside them.
+
+`betting`: false alarms of tests by betting at α .05, and delays at α .01, as quartiles.
+
+`paired`: two models on the same rows, 2,000 a week: how often one of two equal ones wins, and weeks until the better
+one has won.
+
+By chance alone a figure of n trials is within ±2 √(p (1 − p) / n): ±1.5 points of 5 % for 800.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterator, Sequence
+from statistics import NormalDist
+
+import numpy as np
+
+from benchmarks import at_least_one
+from core.metrics import WindowArea, auc_interval, compare_metrics
+from core.monitoring import (
+    Measurement,
+    compare_by_period,
+    monitor_calibration,
+    monitor_rate,
+    monitor_windows,
+    window,
+)
+from tests.core.monitoring.simulator import DESIGNS, WEEKS, Design
+from tests.core.monitoring.test_betting import stream
+from tests.core.monitoring.test_paired import EQUAL, draw
+from tests.core.monitoring.test_weighted import SELECTIONS, decisions, metrics_of
+
+BEGINS = 8  # the week after which something changes
+NEVER = 99.0
+PATHS = (
+    1 << 13
+)  # each trial has critical values of its own: those of the service are simulated more exactly
+FEW: dict[str, tuple[int, dict[str, float]]] = {"2,000": (2_000, {}), "8,000": (8_000, {})}
+
+
+def quartiles(weeks: Sequence[float]) -> str:
+    """Write the quartiles of delays; a dash for more weeks than were simulated."""
+    found = np.quantile(weeks, [0.25, 0.5, 0.75], method="higher")
+    return " / ".join("–" if each >= NEVER else f"{each:.0f}" for each in found)
+
+
+def percent(part: float) -> str:
+    return f"{100.0 * part:.1f}"
+
+
+def scores_of(validation: Measurement, periods: Sequence[Measurement]) -> np.ndarray:
+    """Standardised fall of each look alone."""
+    return np.array(
+        [
+            (validation.value - each.value) / math.sqrt(validation.variance + each.variance)
+            for each in periods
+        ]
+    )
+
+
+def raised(
+    validation: Measurement, periods: Sequence[Measurement], alpha: float, tolerance: float = 0.0
+) -> bool:
+    found = monitor_windows(validation, periods, planned=WEEKS, alpha=alpha, tolerance=tolerance)
+    return found.alarm is not None
+
+
+def changing(before: float, after: float) -> Callable[[int], float]:
+    """Return a metric by week that changes once."""
+    return lambda week: after if week > BEGINS else before
+
+
+def windows(trials: int, chosen: Sequence[str]) -> Iterator[str]:
+    """Yield the rows of the table of the window monitor."""
+    yield "| design | α .05 | α .02 | Bonferroni | uncorrected | delay | Bonferroni's delay |"
+    yield "|---|---:|---:|---:|---:|---|---|"
+    weekly, plain = (NormalDist().inv_cdf(1.0 - level) for level in (0.05 / WEEKS, 0.05))
+    for name in [each for each in DESIGNS if not chosen or each in chosen]:
+        design, false = DESIGNS[name], np.zeros(4)
+        delays: tuple[list[float], list[float]] = ([], [])
+        for trial in range(trials):
+            validation, periods = design.run(np.random.default_rng([31, trial]))
+            z = scores_of(validation, periods)
+            false += np.array(
+                [
+                    *(raised(validation, periods, alpha) for alpha in (0.05, 0.02)),
+                    (z > weekly).any(),
+                    (z > plain).any(),
+                ]
+            )
+            if trial % 4:
+                continue
+            low = 0.97 if design.area > 0.9 else design.area - 0.05
+            validation, periods = design.run(
+                np.random.default_rng([32, trial]),
+                area_in=changing(design.area, low),
+            )
+            alarm = monitor_windows(validation, periods, planned=WEEKS, alpha=0.05).alarm
+            z = scores_of(validation, periods)
+            alone = [each.last for each, at in zip(periods, z, strict=True) if at > weekly]
+            firsts = (alarm.period if alarm else NEVER, alone[0] if alone else NEVER)
+            for first, into in zip(firsts, delays, strict=True):
+                if first > BEGINS:
+                    into.append(first - BEGINS if first < NEVER else NEVER)
+        shown = " | ".join(percent(each) for each in false / trials)
+        yield f"| {name} | {shown} | {quartiles(delays[0])} | {quartiles(delays[1])} |"
+
+
+def effects(trials: int, chosen: Sequence[str]) -> Iterator[str]:
+    """Yield the rows of the table of week effects."""
+    tolerances = (0.0, 0.01, 0.02)
+    yield (
+        "| standard deviation of week effects | "
+        + " | ".join(f"tolerance {each:g}" for each in tolerances)
+        + " |"
+    )
+    yield "|---:|---:|---:|---:|"
+    for deviation in (0.005, 0.01):
+        false = np.zeros(len(tolerances))
+        for trial in range(trials):
+            rng = np.random.default_rng([33, trial])
+            level = [deviation * rng.normal()]
+            for _ in range(WEEKS):
+                level.append(0.5 * level[-1] + math.sqrt(0.75) * deviation * rng.normal())
+            validation, periods = Design().run(
+                rng, area_in=[0.8 + each for each in level].__getitem__
+            )
+            false += np.array([raised(validation, periods, 0.05, each) for each in tolerances])
+        yield f"| {deviation:g} | " + " | ".join(percent(each) for each in false / trials) + " |"
+
+
+def weighted(trials: int, chosen: Sequence[str]) -> Iterator[str]:
+    """Yield the rows of the table of weighted metrics."""
+    yield (
+        "| decisions | explored positives | have intervals | AUC | recall | precision | miss rate | true AUC | "
+        "AUC of rows with outcomes | covers |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    every = {**FEW, **SELECTIONS}
+    for name in [each for each in every if not chosen or each in chosen]:
+        n, options = every[name]
+        inside: dict[str, list[bool]] = {"auc": [], "recall": [], "precision": [], "miss_rate": []}
+        explored, naive, covers = [], [], []
+        truth: dict[str, float] = {}
+        for trial in range(trials):
+            rows, truth = decisions(n, 5000 + trial, **options)
+            found = metrics_of(rows)
+            explored.append(found.explored_positives)
+            for metric, covered in inside.items():
+                each = getattr(found, metric)
+                if each is not None and each.low is not None:
+                    covered.append(each.low <= truth[metric] <= each.high)
+            known = rows["known"]
+            of_known = auc_interval(rows["positive"][known], rows["score"][known])
+            naive.append(of_known.value)
+            covers.append(of_known.low <= truth["auc"] <= of_known.high)
+        shown = " | ".join(
+            percent(np.mean(covered)) if covered else "–" for covered in inside.values()
+        )
+        yield (
+            f"| {name} | {np.mean(explored):.1f} | {percent(len(inside['auc']) / trials)} | {shown} "
+            f"| {truth['auc']:.3f} | {np.mean(naive):.3f} | {percent(np.mean(covers))} |"
+        )
+
+
+def alarm_week(found: object, begins: int) -> float:
+    """Return the delay of an alarm of a betting monitor."""
+    alarm = getattr(found, "alarm", None)
+    return NEVER if alarm is None else alarm.period - begins
+
+
+def betting(trials: int, chosen: Sequence[str]) -> Iterator[str]:
+    """Yield the rows of the tables of tests by betting."""
+    yield "| negatives a week, bound | false alarms | delay, rate 1.4 times | delay, rate twice |"
+    yield "|---|---:|---|---|"
+    for n, bound in ((1800, 0.05), (200, 0.05), (1800, 0.01), (60, 0.01)):
+        rng, weeks = np.random.default_rng(34), np.arange(1, WEEKS + 1)
+        false = [
+            monitor_rate(
+                rng.binomial(n, bound, WEEKS), [n] * WEEKS, bound, planned=WEEKS, alpha=0.05
+            ).alarm
+            is not None
+            for _ in range(trials)
+        ]
+        delays = []
+        for factor in (1.4, 2.0):
+            rate = np.where(weeks > BEGINS, factor * bound, 0.9 * bound)
+            delays.append(
+                [
+                    alarm_week(
+                        monitor_rate(rng.binomial(n, rate), [n] * WEEKS, bound, planned=WEEKS),
+                        BEGINS,
+                    )
+                    for _ in range(max(1, trials // 4))
+                ]
+            )
+        yield f"| {n:,}, {bound:g} | {percent(np.mean(false))} | {quartiles(delays[0])} | {quartiles(delays[1])} |"
+    yield ""
+    changes = ({"shift": 0.2}, {"shift": 0.4}, {"shift": 0.8}, {"slope": 0.6})
+    heads = (f"{name} {value:g}" for each in changes for name, value in each.items())
+    yield (
+        "| rows a week, tolerance | false alarms | "
+        + " | ".join(f"delay, {head}" for head in heads)
+        + " |"
+    )
+    yield "|---|---:|" + "---|" * len(changes)
+    few = max(1, trials // 4)
+    for n, tolerance in ((2000, 0.0), (2000, 0.1), (300, 0.0), (300, 0.1)):
+        rng = np.random.default_rng(35)
+        false = []
+        for _ in range(few):
+            p, y, period = stream(rng, n, WEEKS, shift=tolerance)
+            found = monitor_calibration(
+                p, y, period, planned=WEEKS, alpha=0.05, tolerance=tolerance
+            )
+            false.append(found.alarm is not None)
+        shown = []
+        for change in changes:
+            late = []
+            for _ in range(max(1, trials // 16)):
+                p, y, period = stream(rng, n, 30, after=BEGINS, **change)
+                found = monitor_calibration(p, y, period, planned=WEEKS, tolerance=tolerance)
+                late.append(alarm_week(found, BEGINS))
+            shown.append(quartiles(late))
+        yield f"| {n:,}, {tolerance:g} | {percent(np.mean(false))} | " + " | ".join(shown) + " |"
+
+
+def peeks(y: np.ndarray, champion: np.ndarray, challenger: np.ndarray, period: np.ndarray) -> bool:
+    """Whether a paired test at 5 % after some week calls two models different."""
+    for week in range(1, WEEKS + 1):
+        seen = period <= week
+        (found,) = compare_metrics(y[seen], [champion[seen], challenger[seen]], [WindowArea()])
+        p_value = found.differences[0].p_value
+        if p_value is not None and p_value < 0.05:
+            return True
+    return False
+
+
+def paired(trials: int, chosen: Sequence[str]) -> Iterator[str]:
+    """Yield the rows of the tables of two models."""
+    few = max(1, trials // 4)
+    yield "| equal models | false winners | weeks until equivalent up to .01 |"
+    yield "|---|---:|---|"
+    for name, (metric, options) in EQUAL.items():
+        false, equivalent = 0, []
+        for trial in range(few):
+            looks = compare_by_period(
+                *draw(np.random.default_rng([36, trial]), WEEKS, **options), metric
+            )
+            false += looks[-1].winner is not None
+            weeks = [look.period for look in looks if look.equivalent]
+            equivalent.append(weeks[0] if weeks else NEVER)
+        yield f"| {name} | {percent(false / few)} | {quartiles(equivalent)} |"
+    peeking = [
+        peeks(*draw(np.random.default_rng([36, trial]), WEEKS)) for trial in range(max(1, few // 2))
+    ]
+    yield f"| usual, paired test at 5 % every week | {percent(np.mean(peeking))} | |"
+    yield ""
+    yield "| AUC of champion, challenger | weeks until it has won | wins of the worse | weeks foreseen in week 2 |"
+    yield "|---|---|---:|---|"
+    for areas in ((0.8, 0.805), (0.8, 0.81), (0.8, 0.82)):
+        won, wrong, foreseen = [], 0, []
+        for trial in range(few):
+            looks = compare_by_period(*draw(np.random.default_rng([37, trial]), WEEKS, areas=areas))
+            weeks = [look.period for look in looks if look.winner == "challenger"]
+            won.append(weeks[0] if weeks else NEVER)
+            wrong += looks[-1].winner == "champion"
+            foreseen.append(math.ceil((looks[1].rows + (looks[1].further_rows or 0)) / 2000))
+        yield f"| {areas[0]:g}, {areas[1]:g} | {quartiles(won)} | {percent(wrong / few)} | {quartiles(foreseen)} |"
+
+
+TABLES: dict[str, Callable[[int, Sequence[str]], Iterator[str]]] = {
+    "windows": windows,
+    "effects": effects,
+    "weighted": weighted,
+    "betting": betting,
+    "paired": paired,
+}
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--trials", type=at_least_one, default=800)
+    parser.add_argument("--tables", nargs="+", choices=[*TABLES], default=[*TABLES])
+    parser.add_argument(
+        "--designs", nargs="+", choices=[*DESIGNS, *FEW, *SELECTIONS], default=[], metavar="NAME",
+        help="rows of the tables windows and weighted; default: all",
+    )  # fmt: skip
+    given = parser.parse_args()
+    usual = window.N_PATHS
+    try:
+        _simulate(PATHS)
+        for name in given.tables:
+            print(f"{name}, {given.trials} trials\n")
+            for line in TABLES[name](given.trials, given.designs):
+                print(line, flush=True)
+            print()
+    finally:
+        _simulate(usual)
+
+
+def _simulate(paths: int) -> None:
+    """Set the number of paths of the window monitor."""
+    window.N_PATHS = paths
+    window._critical_values.cache_clear()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,344 @@
+"""POST /v1/decisions: formats, what is stored, errors of each row, repetitions, and access."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sqlalchemy import func, select
+
+from app.feedback import backfill_rows
+from app.feedback.segments import hash_ids
+from app.platform.ids import is_id
+from app.platform.tables import DecisionSegment, DecisionUpload
+from tests.app.feedback.recording import point, record
+from tests.app.live_service import OWNER, STRANGER, Service
+from tests.sentences import Sentences
+
+CSV = "text/csv"
+URL = "/v1/decisions"
+LIVE = {"model": "churn@live"}
+NAMES = ("age", "income", "score 1")
+
+
+@pytest.fixture
+def live(service: Service) -> Service:
+    """A service with an alias that records decisions."""
+    client = service.client(service.key())
+    point(client, service.train(client, service.upload(client))["output"]["id"])
+    record(client, days=3650)
+    return service
+
+
+def table(n: int = 3, **more: list[Any]) -> dict[str, list[Any]]:
+    return {
+        "id": [f"c{i}" for i in range(n)],
+        "at": [f"2025-03-{i + 1:02}T12:00:00Z" for i in range(n)],
+        "score": [0.5 * i for i in range(n)],
+        "age": [30.0 + i for i in range(n)],
+        "income": [1.0 + i for i in range(n)],
+        "score 1": [None, *[2.0] * (n - 1)],
+    } | more
+
+
+def as_csv(columns: dict[str, list[Any]]) -> bytes:
+    lines = [",".join(columns)]
+    lines += [
+        ",".join("" if value is None else str(value) for value in row)
+        for row in zip(*columns.values(), strict=True)
+    ]
+    return "\n".join(lines).encode()
+
+
+def as_parquet(columns: dict[str, list[Any]]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink)
+    return sink.getvalue()
+
+
+def send(
+    client: httpx.Client,
+    body: bytes,
+    kind: str = CSV,
+    path: str = URL,
+    headers: dict[str, str] | None = None,
+    **params: str,
+) -> httpx.Response:
+    return client.post(
+        path,
+        params=LIVE | params,
+        content=body,
+        headers={"Content-Type": kind} | (headers or {}),
+    )
+
+
+def done(service: Service, client: httpx.Client, body: bytes, **more: Any) -> dict[str, Any]:
+    """Send decisions and run the job; returns the job."""
+    answer = send(client, body, **more)
+    assert answer.status_code == 202, answer.text
+    assert answer.headers["Location"] == f"/v1/jobs/{answer.json()['id']}"
+    service.work()
+    job: dict[str, Any] = client.get(answer.headers["Location"]).json()
+    return job
+
+
+def stored(service: Service) -> list[dict[str, Any]]:
+    """Return the stored decisions, in the order of time."""
+    found: list[dict[str, Any]] = []
+    with service.context.db.read() as session:
+        rows = session.scalars(select(DecisionSegment).order_by(DecisionSegment.first_at)).all()
+        for row in rows:
+            part = pq.read_table(service.context.fetch(row.segment_key)).to_pylist()
+            assert row.rows == len(part) == row.last_sequence - row.first_sequence + 1
+            assert row.first_at == min(each["at"] for each in part)
+            assert row.last_at == max(each["at"] for each in part)
+            assert (row.owner, row.name, row.alias) == (OWNER, "churn", "live")
+            assert (row.origin, row.lost) == ("backfill", 0)
+            found += part
+    return sorted(found, key=lambda each: each["at"])
+
+
+def uploads(service: Service) -> int:
+    with service.context.db.read() as session:
+        return session.scalar(select(func.count()).select_from(DecisionUpload)) or 0
+
+
+def ndjson(columns: dict[str, list[Any]]) -> bytes:
+    rows = zip(*columns.values(), strict=True)
+    return "".join(json.dumps(dict(zip(columns, row, strict=True))) + "\n" for row in rows).encode()
+
+
+def json_array(columns: dict[str, list[Any]]) -> bytes:
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return json.dumps(rows).encode()
+
+
+@pytest.mark.parametrize(
+    ("kind", "write"),
+    [
+        (CSV, as_csv),
+        ("application/x-ndjson", ndjson),
+        ("application/json", json_array),
+        ("application/vnd.apache.parquet", as_parquet),
+    ],
+)
+def test_decisions_are_stored_as_the_alias_would_have_made_them(
+    live: Service, kind: str, write: Any
+) -> None:
+    client = live.client(live.key())
+    columns = table(flag=[True, False, None], threshold=[None, None, 0.75], probability=[0.1] * 3)
+    job = done(live, client, write(columns), kind=kind)
+    assert (job["kind"], job["state"], job["output"]) == ("backfill", "succeeded", None)
+    first, second, third = stored(live)
+    model = client.get("/v1/models/churn@live").json()
+    assert first["model_id"] == model["id"]
+    assert (first["id"], first["score"], first["probability"]) == ("c0", 0.0, 0.1)
+    assert first["at"] == 1740830400.0
+    assert first["id_hash"] == hash_ids(OWNER, ["c0"])[0]
+    assert (first["revision"], first["alias_revision"], first["keep"]) == (1, 1, 1.0)
+    assert (first["explored"], first["propensity"]) == (False, None)
+    assert [first[f"feature.{name}"] for name in NAMES] == [30.0, 1.0, None]
+    assert [second[f"feature.{name}"] for name in NAMES] == [31.0, 2.0, 2.0]
+    assert [each["flag"] for each in (first, second, third)] == [True, False, True]
+    assert all(is_id(each["decision_id"], "dec") for each in (first, second, third))
+    assert uploads(live) == 0
+
+
+def test_decisions_that_are_sent_again_are_skipped(live: Service) -> None:
+    client = live.client(live.key())
+    done(live, client, as_csv(table(3)))
+    before = stored(live)
+    job = done(live, client, as_csv(table(5)))
+    after = stored(live)
+    assert job["state"] == "succeeded"
+    assert len(after) == 5
+    assert after[:3] == before
+    events = client.get(f"/v1/jobs/{job['id']}/events").json()["data"]
+    (text,) = [each["data"]["text"] for each in events if each["type"] == "message"]
+    assert text == (
+        "2 decisions from 2025-03-04T12:00:00Z to 2025-03-05T12:00:00Z stored; 3 were stored already"
+    )
+    assert done(live, client, as_csv(table(5)))["state"] == "succeeded"
+    assert len(stored(live)) == 5
+
+
+def test_an_idempotency_key_repeats_the_response(live: Service) -> None:
+    client = live.client(live.key())
+    headers = {"Idempotency-Key": "k1"}
+    first = send(client, as_csv(table()), headers=headers)
+    again = send(client, as_csv(table()), headers=headers)
+    assert again.json()["id"] == first.json()["id"]
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert send(client, as_csv(table(2)), headers=headers).status_code == 422
+    live.work()
+    assert len(stored(live)) == 3
+
+
+def test_the_rows_need_no_order_and_become_several_files(
+    live: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from app.feedback import backfill
+
+    monkeypatch.setattr(backfill, "SEGMENT_ROWS", 2)
+    client = live.client(live.key())
+    columns = {name: values[::-1] for name, values in table(9).items()}
+    done(live, client, as_csv(columns))
+    assert [each["id"] for each in stored(live)] == [f"c{i}" for i in range(9)]
+
+
+def test_a_feature_with_the_name_of_another_column_has_a_prefix(live: Service) -> None:
+    columns = table(2)
+    columns["feature.age"] = columns.pop("age")
+    done(live, live.client(live.key()), as_csv(columns))
+    assert [each["feature.age"] for each in stored(live)] == [30.0, 31.0]
+
+
+def test_a_lenient_caller_may_omit_features_and_send_other_columns(live: Service) -> None:
+    client = live.client(live.key())
+    columns = table(2, note=["x", "y"])
+    del columns["age"]
+    answer = send(client, as_csv(columns))
+    live.work()
+    job = client.get(f"/v1/jobs/{answer.json()['id']}").json()
+    assert job["state"] == "failed"
+    codes = {each["column"]: each["code"] for each in job["error"]["errors"]}
+    assert codes == {"age": "absent_feature", "note": "unknown_column"}
+    done(live, client, as_csv(columns), headers={"Prefer": "handling=lenient"})
+    assert [each["feature.age"] for each in stored(live)] == [None, None]
+
+
+WRONG = {
+    "no id": ({"id": ["c0", None, "c2"]}, "id", 3),
+    "a long id": ({"id": ["c0", "c1", "c" * 256]}, "id", 4),
+    "no time": ({"at": ["2025-03-01", None, "2025-03-03"]}, "at", 3),
+    "no date": ({"at": ["2025-03-01", "soon", "2025-03-03"]}, "at", 3),
+    "the future": ({"at": ["2025-03-01", "2025-03-02", "2999-01-01"]}, "at", 4),
+    "too old": ({"at": ["1999-12-31", "2025-03-02", "2025-03-03"]}, "at", 2),
+    "no score": ({"score": [0.1, None, 0.2]}, "score", 3),
+    "a text as score": ({"score": [0.1, "high", 0.2]}, "score", 3),
+    "an infinite score": ({"score": [0.1, "1e999", 0.2]}, "score", 3),
+    "a probability above 1": ({"probability": [0.1, 1.1, 0.2]}, "probability", 3),
+    "a negative probability": ({"probability": [-0.1, 1, 0.2]}, "probability", 2),
+    "a propensity of 0": ({"propensity": [0.1, 0, 0.2]}, "propensity", 3),
+    "a propensity above 1": ({"propensity": [0.1, 2, 0.2]}, "propensity", 3),
+    "a keep of 0": ({"keep": [0.1, 0, 0.2]}, "keep", 3),
+    "no flag": ({"flag": ["true", "maybe", "false"]}, "flag", 3),
+    "an explored row without propensity": ({"explored": [False, True, False]}, "propensity", 3),
+    "another decision id": ({"decision_id": ["x", None, None]}, "decision_id", 2),
+    "a decision twice": (
+        {"id": ["c0", "c0", "c2"], "at": ["2025-03-01", "2025-03-01", "2025-03-03"]},
+        "at",
+        3,
+    ),
+    "a text as number": ({"age": [1, "old", 3]}, "age", 3),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_an_invalid_row_is_named_and_nothing_is_stored(
+    live: Service, case: str, sentences: Sentences
+) -> None:
+    more, column, line = WRONG[case]
+    client = live.client(live.key())
+    job = done(live, client, as_csv(table(**more)))
+    assert (job["state"], job["error"]["code"]) == ("failed", "invalid_table")
+    (error,) = job["error"]["errors"]
+    assert (error["column"], error["line"]) == (column, line)
+    sentences(error["detail"])
+    assert stored(live) == []
+    assert uploads(live) == 0
+    retried = client.post(f"/v1/jobs/{job['id']}/retry")
+    assert (retried.status_code, retried.json()["code"]) == (409, "upload_deleted")
+
+
+@pytest.mark.parametrize("absent", ["at", "score", "id"])
+def test_a_table_needs_some_columns(live: Service, absent: str, sentences: Sentences) -> None:
+    columns = table()
+    del columns[absent]
+    job = done(live, live.client(live.key()), as_csv(columns))
+    assert job["state"] == "failed"
+    (error,) = job["error"]["errors"]
+    assert (error["column"], error["code"]) == (absent, "absent_column")
+    sentences(error["detail"])
+
+
+@pytest.mark.parametrize(
+    ("params", "status", "code"),
+    [
+        ({"model": "churn"}, 422, "invalid"),
+        ({"model": "churn:1"}, 422, "invalid"),
+        ({"model": "churn@other"}, 404, "not_found"),
+        ({"model": ""}, 422, "invalid"),
+        ({"weight": "w"}, 422, "invalid"),
+    ],
+)
+def test_bad_fields_are_refused(
+    live: Service, params: dict[str, str], status: int, code: str, sentences: Sentences
+) -> None:
+    answer = send(live.client(live.key()), as_csv(table()), **params)
+    assert answer.status_code == status, answer.text
+    sentences(answer.json()["detail"])
+    assert uploads(live) == 0
+
+
+def test_an_alias_must_record_decisions(live: Service, sentences: Sentences) -> None:
+    client = live.client(live.key())
+    model_id = client.get("/v1/models/churn@live").json()["id"]
+    client.put("/v1/models/churn/aliases/silent", json={"model_id": model_id})
+    answer = send(client, as_csv(table()), model="churn@silent")
+    assert (answer.status_code, answer.json()["code"]) == (409, "no_feedback")
+    sentences(answer.json()["detail"])
+
+
+def test_a_check_stores_nothing_and_has_the_same_errors(live: Service) -> None:
+    client = live.client(live.key())
+    path = f"{URL}/validate"
+    assert send(client, as_csv(table()), path=path).json() == {"valid": True, "rows": 3}
+    wrong = send(client, as_csv(table(score=[1, "x", 2])), path=path)
+    assert wrong.status_code == 422
+    assert wrong.json()["errors"][0]["column"] == "score"
+    assert live.work() == 0
+    assert stored(live) == []
+
+
+def test_other_owners_do_not_see_the_alias_and_some_keys_may_not_send(live: Service) -> None:
+    body = as_csv(table())
+    assert send(live.client(live.key(owner=STRANGER)), body).status_code == 404
+    for scopes, status in ((["read"], 403), (["outcomes"], 403), (["score"], 202)):
+        assert send(live.client(live.key(scopes=scopes)), body).status_code == status
+    assert send(live.client(), body).status_code == 401
+
+
+def test_a_cancelled_job_leaves_nothing(live: Service) -> None:
+    client = live.client(live.key())
+    job_id = send(client, as_csv(table())).json()["id"]
+    assert uploads(live) == 1
+    assert client.post(f"/v1/jobs/{job_id}/cancel").is_success
+    assert uploads(live) == 0
+    live.work()
+    assert stored(live) == []
+
+
+def test_many_rows_take_little_time_and_memory_each(live: Service) -> None:
+    n = 70_000  # two batches of a file
+    start = time.time() - 86_400 * 300
+    columns = {
+        "id": pa.array([f"c{i}" for i in range(n)]),
+        "at": pa.array([int((start + i) * 1e6) for i in range(n)], pa.timestamp("us", "UTC")),
+        "score": pa.array([0.5] * n),
+        "age": pa.array([1] * n),
+        "income": pa.array([1.5] * n),
+        "score 1": pa.array([True] * n).cast(pa.int8()),
+    }
+    sink = io.BytesIO()
+    pq.write_table(pa.table(columns), sink, row_group_size=backfill_rows.SEGMENT_ROWS)
+    client = live.client(live.key())
+    job = done(live, client, sink.getvalue(), kind="application/vnd.apache.parquet")
+    assert job["state"] == "succeeded", job["error"]
+    assert len(stored(live)) == n
