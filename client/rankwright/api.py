@@ -330,6 +330,69 @@ def create_comparison(models: str | Sequence[str], dataset_id: str, **fields: Un
     """
     return ApiRequest.of("POST", "/v1/comparisons", record_of(types.Comparison), {"models": models, "dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["models", "dataset_id", "windows", "metrics", "capacity", "level", "amount", "costs"])
 
+class CreateDecisions(TypedDict, total=False):
+    """Keywords of `create_decisions`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
+    model: Annotated[str | None, 'The alias that the decisions are recorded for, as name@alias. Required.']
+    ignore: Annotated[str | Sequence[str] | None, 'Columns to ignore; `*`: all columns that are not read. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value. An empty cell is always missing. Default: as for datasets. Several are separated by commas.']
+    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
+    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
+    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
+    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
+    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
+
+
+@keywords(CreateDecisions)
+def create_decisions(**fields: Unpack[CreateDecisions]) -> ApiRequest[types.Job]:
+    """Send decisions of another system.
+
+    Store decisions that were made elsewhere, as if this alias had made them. The table has the columns `at`,
+    `score`, and `id` or `decision_id`. Optional columns are `threshold`, `flag`, `probability`, `explored`,
+    `propensity` and `keep`. The recorded features are columns of their names, or `feature.…`.
+
+
+
+    A job of kind `backfill` checks all rows, and then stores all or none. Decisions that are stored already are
+    skipped, so the same table may be sent again. Returns 409 `no_feedback` if the alias does not record decisions.
+
+    Scope: `score`.
+
+    Parameters
+    ----------
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    prefer : str, optional
+        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
+    model : str, optional
+        The alias that the decisions are recorded for, as name@alias. Required.
+    ignore : str | Sequence[str], optional
+        Columns to ignore; `*`: all columns that are not read. Several names are separated by commas;
+        put a name that contains a comma in double quotes.
+    missing : str | Sequence[str], optional
+        Strings that mean a missing value. An empty cell is always missing. Default: as for datasets.
+        Several are separated by commas.
+    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
+        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
+        UTF-16.
+    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
+        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
+    decimal : Literal["point", "comma"] | str, optional
+        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
+    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
+        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
+    dates : Literal["day_first", "month_first"] | str, optional
+        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
+        and 03.04.2026. Default: detected from the values, if they are unambiguous.
+    sheet : str, optional
+        Name of the sheet of an Excel workbook. Default: the first visible sheet.
+    """
+    return ApiRequest.of("POST", "/v1/decisions", record_of(types.Job), {**fields}, headers=["idempotency_key", "prefer"], joined=["ignore", "missing"])
+
 class CreateErasure(TypedDict, total=False):
     """Keywords of `create_erasure`."""
 
@@ -1253,7 +1316,7 @@ class ListJobs(TypedDict, total=False):
 
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
     state: Annotated[Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str | None, 'Only jobs in this state.']
-    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "train", "importance", "monitor", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`, `train`, `importance`, `monitor`. Or of every kind: all.']
+    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every kind: all.']
     dataset_id: Annotated[str | None, 'Only jobs that use this dataset.']
     unresolved: Annotated[bool | None, '`true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were retried, jobs whose output was deleted, and jobs followed by a successful job of the same kind and name.']
     limit: Annotated[int | None, 'Maximum number of items on the page.']
@@ -1279,9 +1342,9 @@ def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
         evaluations and batch scores, and that of the dataset in lists of comparisons.
     state : Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str, optional
         Only jobs in this state.
-    kind : Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "train", "importance", "monitor", "all"] | str, optional
+    kind : Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str, optional
         Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`,
-        `calibrate`, `batch_score`, `train`, `importance`, `monitor`. Or of every kind: all.
+        `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every kind: all.
     dataset_id : str, optional
         Only jobs that use this dataset.
     unresolved : bool, optional
@@ -3564,6 +3627,27 @@ def read_scorecard(ref: str, /, **fields: Unpack[ReadScorecard]) -> ApiRequest[t
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard", record_of(types.Scorecard), {**fields})
 
+def read_shadow(name: str, alias: str, /) -> ApiRequest[types.AliasShadow]:
+    """Compare an alias with its shadow model.
+
+    Return how the shadow model would have ranked the same decisions, period by period, and which decisions it would
+    have flagged instead. The limits hold however often you look.
+
+    Outcomes are those that the decisions of the alias have led to. Where they come from reviews of flagged decisions,
+    those that only the shadow model flags have an outcome only if they were explored. To promote the shadow model, move
+    the alias to it.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/shadow", record_of(types.AliasShadow))
+
 def read_structure(ref: str, /) -> ApiRequest[Any]:
     """Read the structure.
 
@@ -3978,7 +4062,7 @@ class ScoreRow(TypedDict, total=False):
 def score_row(ref: str, /, **fields: Unpack[ScoreRow]) -> ApiRequest[types.Score | types.LabelScore]:
     """Score one row.
 
-    Pass each feature as a query parameter. An empty value counts as missing, and so does a category that did not occur in training. A feature without a parameter is an error, unless it had missing values in training or the request has `Prefer: handling=lenient`. If `ref` is an id, the response has an ETag; otherwise it is `no-cache`. If `ref` is an alias with a guarantee, the response has a `flag`. The service never logs query strings, but proxies may. Use POST for personal data.
+    Pass each feature as a query parameter. An empty value counts as missing, and so does a category that did not occur in training. A feature without a parameter is an error, unless it had missing values in training or the request has `Prefer: handling=lenient`. If `ref` is an id, the response has an ETag; otherwise it is `no-cache`. If `ref` is an alias with a guarantee, the response has a `flag`. If the decisions of the alias are recorded, it has a `decision_id` and `review`, and is `no-store`. The service never logs query strings, but proxies may. Use POST for personal data.
 
     Scope: `score`.
 
@@ -4054,7 +4138,8 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
     """Score rows.
 
     Return the scores in the order of the rows, each with its FPR and TPR on the validation curve, and the
-    probability that the row is positive. Under an alias with a guarantee, the response also has `flags`. With
+    probability that the row is positive. Under an alias with a guarantee, the response also has `flags`. If the
+    decisions of the alias are recorded, it has `decision_ids` and `reviews`: which rows to review. With
     `reasons=3`, it has the three largest contributions to each score compared with a reference; then up to 1,000 rows
     are allowed.
 
@@ -4514,6 +4599,55 @@ def validate_comparison(models: str | Sequence[str], dataset_id: str, **fields: 
         Costs of errors. The models are also compared by cost, each at its cutoff of lowest cost.
     """
     return ApiRequest.of("POST", "/v1/comparisons/validate", record_of(types.Valid), {"models": models, "dataset_id": dataset_id, **fields}, body=["models", "dataset_id", "windows", "metrics", "capacity", "level", "amount", "costs"])
+
+class ValidateDecisions(TypedDict, total=False):
+    """Keywords of `validate_decisions`."""
+
+    model: Annotated[str | None, 'The alias that the decisions are recorded for, as name@alias. Required.']
+    ignore: Annotated[str | Sequence[str] | None, 'Columns to ignore; `*`: all columns that are not read. Several names are separated by commas; put a name that contains a comma in double quotes.']
+    missing: Annotated[str | Sequence[str] | None, 'Strings that mean a missing value. An empty cell is always missing. Default: as for datasets. Several are separated by commas.']
+    encoding: Annotated[Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str | None, 'Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or UTF-16.']
+    delimiter: Annotated[Literal["comma", "semicolon", "tab", "pipe"] | str | None, 'Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.']
+    decimal: Annotated[Literal["point", "comma"] | str | None, 'Decimal separator of a CSV file: `point` or `comma`. Default: `point`.']
+    thousands: Annotated[Literal["point", "comma", "space", "apostrophe"] | str | None, 'Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.']
+    dates: Annotated[Literal["day_first", "month_first"] | str | None, 'How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03 and 03.04.2026. Default: detected from the values, if they are unambiguous.']
+    sheet: Annotated[str | None, 'Name of the sheet of an Excel workbook. Default: the first visible sheet.']
+
+
+@keywords(ValidateDecisions)
+def validate_decisions(**fields: Unpack[ValidateDecisions]) -> ApiRequest[types.DecisionTableCheck]:
+    """Check a decisions.
+
+    Check a request to `POST /v1/decisions` without creating anything. It returns the same errors as that request would.
+
+    Scope: `score`.
+
+    Parameters
+    ----------
+    model : str, optional
+        The alias that the decisions are recorded for, as name@alias. Required.
+    ignore : str | Sequence[str], optional
+        Columns to ignore; `*`: all columns that are not read. Several names are separated by commas;
+        put a name that contains a comma in double quotes.
+    missing : str | Sequence[str], optional
+        Strings that mean a missing value. An empty cell is always missing. Default: as for datasets.
+        Several are separated by commas.
+    encoding : Literal["utf-8", "utf-16", "latin-1", "windows-1252"] | str, optional
+        Encoding of a CSV file: `utf-8`, `utf-16`, `latin-1` or `windows-1252`. Default: UTF-8 or
+        UTF-16.
+    delimiter : Literal["comma", "semicolon", "tab", "pipe"] | str, optional
+        Delimiter of a CSV file: `comma`, `semicolon`, `tab` or `pipe`. Default: detected in the header.
+    decimal : Literal["point", "comma"] | str, optional
+        Decimal separator of a CSV file: `point` or `comma`. Default: `point`.
+    thousands : Literal["point", "comma", "space", "apostrophe"] | str, optional
+        Thousands separator of a CSV file: `point`, `comma`, `space` or `apostrophe`. Default: nothing.
+    dates : Literal["day_first", "month_first"] | str, optional
+        How to read a date such as 03/04/2026: `day_first` or `month_first`. Not needed for 2026-04-03
+        and 03.04.2026. Default: detected from the values, if they are unambiguous.
+    sheet : str, optional
+        Name of the sheet of an Excel workbook. Default: the first visible sheet.
+    """
+    return ApiRequest.of("POST", "/v1/decisions/validate", record_of(types.DecisionTableCheck), {**fields}, joined=["ignore", "missing"])
 
 def validate_erasure(id: str) -> ApiRequest[types.Valid]:
     """Check an erasure.

@@ -165,6 +165,34 @@ class AliasPreview(Record):
     after: AliasSide
     """What it would serve."""
 
+class AliasShadow(Record):
+    """The model behind an alias (the champion) compared with its shadow model (the challenger). The
+    challenger scores the recorded features after the horizon, so it costs nothing when a request is
+    answered. To promote it, move the alias: `PUT /v1/models/{name}/aliases/{alias}` with
+    `challenger_id` as `model_id`.
+    """
+
+    name: str
+    """Name of the model."""
+    alias: str
+    """The alias."""
+    shadow: str | None
+    """Shadow model of the feedback settings. Null if there is none."""
+    champion_id: str | None
+    """Id of the model that decided. Null before the first look."""
+    challenger_id: str | None
+    """Id of the shadow model. Null before the first look."""
+    tolerance: float | None
+    """Difference of the AUC that does not matter: `tolerance.auc` of the monitor, or else 0.01. Null
+    before the first look.
+    """
+    comparison: ShadowComparison | None
+    """The newest comparison of these two models. Null until there is one."""
+    swap: SwapSet | None
+    """Sum over the periods. Null without a threshold of the champion."""
+    looks: list[ShadowLook]
+    """Looks of the comparison of these two models, newest first, at most 100."""
+
 class AliasSide(Record):
     """What an alias serves, before or after a change."""
 
@@ -1449,6 +1477,14 @@ class DecisionFile(Record):
     sha256: str
     """SHA-256 of the file."""
 
+class DecisionTableCheck(Record):
+    """The decisions can be stored. Nothing was stored."""
+
+    valid: bool
+    """Always true. An invalid request returns an error instead."""
+    rows: int
+    """Number of rows."""
+
 class DeletedAlias(Record):
     """A deleted alias, as it was. `revision` and `memo` are those of the deletion, `updated_at` is its
     time.
@@ -2314,6 +2350,10 @@ class Feedback(Record):
     """Model whose scores of the same rows are compared. Null: none."""
     monitor: MonitorSettings | None
     """Scheduled tests. Null: none."""
+    detectable: DetectableDrop | None
+    """The smallest fall of the AUC that the monitor can find. Null without a monitor or a validation
+    curve, and if the service is busy: `…/monitor` has it, too.
+    """
     author: str | None
     """Name of the key that made this revision."""
     at: str
@@ -2640,9 +2680,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'train', 'importance', 'monitor']
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor']
     """`ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`,
-    `train`, `importance`, `monitor`.
+    `backfill`, `train`, `importance`, `monitor`.
     """
     name: str
     """Name of the resource that the job creates."""
@@ -4547,6 +4587,14 @@ class Ranking(Record):
     """
     no_probability: str | None = None
     """Why there is no probability. Present only if one was requested and the model has no calibration."""
+    decision_ids: list[str] | None = None
+    """Id of the decision about each row, to which its outcome refers. Absent if the decisions of the alias
+    are not recorded.
+    """
+    reviews: list[bool] | None = None
+    """Whether to review each row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
 
 class RateGuarantee(Record):
     """The guarantee of a threshold for future rows from the same population."""
@@ -4991,6 +5039,14 @@ class Score(Record):
     """True if the score reaches the threshold with which the model meets the alias's guarantee. Absent if
     `ref` is not an alias with a guarantee.
     """
+    decision_id: str | None = None
+    """Id of the decision, to which its outcome refers. Absent if the decisions of the alias are not
+    recorded.
+    """
+    review: bool | None = None
+    """Whether to review the row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
@@ -5213,6 +5269,14 @@ class Scores(Record):
     """For each row, true if the score reaches the threshold with which the model meets the alias's
     guarantee. Absent if `ref` is not an alias with a guarantee.
     """
+    decision_ids: list[str] | None = None
+    """Id of the decision about each row, to which its outcome refers. Absent if the decisions of the alias
+    are not recorded.
+    """
+    reviews: list[bool] | None = None
+    """Whether to review each row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
     approximate: bool | None = None
     """True if `fprs` and `tprs` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
@@ -5276,6 +5340,52 @@ class SearchTrial(Record):
     """`chosen`, `left` (not chosen), `failed` or `untried`. Null if it was not recorded."""
     reason: str | None = None
     """Why the candidate failed or was not tried. Null otherwise."""
+
+class ShadowComparison(Record):
+    """The AUC of the challenger less that of the champion, on the same decisions."""
+
+    difference: float
+    """Difference over all compared decisions."""
+    low: float
+    """Lower limit. The limits hold at all looks together, with 95 % confidence."""
+    high: float
+    """Upper limit."""
+    winner: Literal['challenger', 'champion'] | None
+    """The better model, once the limits have excluded 0. Null before."""
+    equivalent: bool
+    """True once the limits have been within the tolerance."""
+    rows: int
+    """Number of compared decisions with an outcome."""
+    positives: int
+    """Number of positive outcomes."""
+    further_rows: int | None
+    """Decisions with outcomes that are still needed until the limits are as near as the tolerance. 0 once
+    it is settled. Null if out of reach.
+    """
+
+class ShadowLook(Record):
+    """The comparison in one period."""
+
+    period_start: str
+    """Start of the period."""
+    period_end: str
+    """End of the period."""
+    status: Literal['passed', 'alarm', 'waiting', 'not_tested']
+    """`passed`: the models were compared."""
+    reason: str | None
+    """Why they were not. Null if they were."""
+    words: str
+    """The result in one sentence."""
+    rows: int
+    """Number of decisions of the champion."""
+    known: int
+    """Number of these whose outcome was known."""
+    positives: int
+    """Number of positive outcomes."""
+    difference: float | None
+    """Difference of the AUC in this period. Null if not compared."""
+    comparison: ShadowComparison | None
+    """The comparison of all periods so far. Null if not compared."""
 
 class ShareChange(Record):
     """A fraction of the rows, before and now."""
@@ -5358,6 +5468,30 @@ class StoredReasonEntry(Record):
     """Whether the code applies to missing values; see the request. Null: no condition."""
     letter: str | None = None
     """Template of the paragraph in a letter. Null: the text."""
+
+class SwapCell(Record):
+    """Decisions that champion and challenger flag in the same way."""
+
+    rows: int
+    """Number of decisions."""
+    known: int
+    """Number of these whose outcome is known."""
+    positives: int
+    """Number of positive outcomes."""
+
+class SwapSet(Record):
+    """What would change if the challenger decided, with as many flagged decisions in each period."""
+
+    both: SwapCell
+    """Flagged by both."""
+    champion_only: SwapCell
+    """Flagged by the champion only."""
+    challenger_only: SwapCell
+    """Flagged by the challenger only. The champion did not flag them, so where outcomes come from reviews
+    of flagged decisions, only explored ones have an outcome: compare rates of positives with care.
+    """
+    neither: SwapCell
+    """Flagged by neither."""
 
 class TableCheck(Record):
     """The table is valid. Nothing was stored."""
