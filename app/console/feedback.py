@@ -51,7 +51,7 @@ NEW: Mapping[str, str] = {
 }
 """What the form contains before decisions are recorded."""
 TOLERANCES = ("auc", "calibration")
-"""Metrics with a tolerance on the form. Others that the API has are kept."""
+"""Metrics that have a tolerance."""
 
 
 def alias_page(name: str, alias: str) -> str:
@@ -135,12 +135,11 @@ async def set_feedback(page: PageDep, name: str, alias: str) -> Response:
     """Replace the feedback settings of an alias. `revision` is that of the page; it is empty if there are none yet."""
     form = await page.form()
     try:
-        before = await read_settings(page, name, alias)
         await page.client.models.set_feedback(
             name,
             alias_segment(alias),
             revision=form.get("revision") or None,
-            **_settings(form, before),
+            **_settings(form),
         )
     except ProblemError as error:
         if error.status not in (404, 412, 422):
@@ -149,7 +148,7 @@ async def set_feedback(page: PageDep, name: str, alias: str) -> Response:
     return page.go(f"{alias_page(name, alias)}/feedback", saved="yes")
 
 
-def _settings(form: Fields, before: Feedback | None) -> Json:
+def _settings(form: Fields) -> Json:
     """Return the body of the request for the entered values. What is no number stays text, so that the API reports the
     error; what is empty has the API's default.
     """
@@ -170,13 +169,11 @@ def _settings(form: Fields, before: Feedback | None) -> Json:
             "rate": number_or_text(form.get("explore_rate", "")),
         }
     if form.get("period"):
-        kept = before.monitor.tolerance if before and before.monitor else {}
-        tolerance = {name: value for name, value in kept.items() if name not in TOLERANCES}
-        entered = {name: number_or_text(form.get(f"tolerance_{name}", "")) for name in TOLERANCES}
+        tolerance = {name: number_or_text(form.get(f"tolerance_{name}", "")) for name in TOLERANCES}
         found["monitor"] = _filled(
             period=form["period"],
             alpha=number_or_text(form.get("alpha", "")),
-            tolerance=tolerance | _filled(**entered),
+            tolerance=_filled(**tolerance),
         )
     return _filled(**found)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter
@@ -12,6 +13,7 @@ from markupsafe import Markup
 from rankwright.errors import ProblemError
 from rankwright.types import (
     AliasMonitor,
+    AliasShadow,
     Feedback,
     Interval,
     LiveAlias,
@@ -117,8 +119,8 @@ async def _show_monitor(
         settings=settings,
         found=found,
         as_of=None if day is None else day.isoformat(),
-        periods=periods,
-        chart=_chart(periods[:DRAWN][::-1], validation),
+        periods=_with_gaps(periods),
+        chart=_chart(periods[::-1], validation),
         families=FAMILIES,
         statuses=STATUSES,
         populations=POPULATIONS,
@@ -184,6 +186,26 @@ class PeriodRow(NamedTuple):
         return end.date().isoformat()
 
 
+class Gap(NamedTuple):
+    """Neighbouring periods without decisions: their first and last day, and their number."""
+
+    first_day: str
+    last_day: str
+    periods: int
+
+
+def _with_gaps(periods: Sequence[PeriodRow]) -> list[PeriodRow | Gap]:
+    """Return periods, newest first, with one `Gap` instead of several neighbours without decisions."""
+    found: list[PeriodRow | Gap] = []
+    for empty, group in groupby(periods, key=lambda each: not each.of.decisions):
+        own = list(group)
+        if empty and len(own) > 1:
+            found.append(Gap(own[-1].first_day, own[0].last_day, len(own)))
+        else:
+            found += own
+    return found
+
+
 def _period(of: MonitoredPeriod, monitor: AliasMonitor) -> PeriodRow:
     looks: dict[str, Look] = {each.family: each for each in of.looks}
     known = positives = final_at = None
@@ -228,9 +250,53 @@ def _chart(periods: Sequence[PeriodRow], validation: Mapping[str, Interval]) -> 
             reference = charts.Estimate("reference", look.expected, *limits)
         alarm = look is not None and look.status == "alarm"
         drawn.append(charts.Compared(each.first_day, found, reference, alarm))
-    if not any(each.estimate for each in drawn):
+    measured = [number for number, each in enumerate(drawn) if each.estimate]
+    if not measured:
         return None
+    drawn = drawn[measured[0] : measured[-1] + 1][-DRAWN:]
     return charts.over_periods(drawn, "AUC of each period, and of the reference")
+
+
+@router.get("/{name}/{alias}/shadow")
+async def read_shadow(page: PageDep, name: str, alias: str) -> Response:
+    """Show the comparison of the alias with its challenger: the difference of the AUC, and what would be flagged
+    instead.
+    """
+    settings = await read_settings(page, name, alias)
+    found = await page.client.models.shadow(name, alias_segment(alias))
+    names = await _names(page, name)
+    challenger = found.challenger_id
+    if challenger is not None and challenger not in names:
+        other, _ = await attempt(page.client.models[challenger].read(), 404)
+        names |= {} if other is None else {challenger: f"{other.name}:{other.version}"}
+    return page.show(
+        "alias_shadow.html",
+        name=name,
+        alias=alias,
+        tab="shadow",
+        settings=settings,
+        found=found,
+        chart=_shadow_chart(found),
+        models=names,
+        statuses=STATUSES,
+    )
+
+
+def _shadow_chart(found: AliasShadow) -> Markup | None:
+    """Draw the difference of the AUC after each period with its limits, and the tolerance around 0; None if the models
+    were never compared.
+    """
+    tolerance = found.tolerance or 0.0
+    equal = charts.Estimate("no difference", 0.0, -tolerance, tolerance)
+    drawn = []
+    for look in found.looks[:DRAWN][::-1]:
+        if (of := look.comparison) is not None:
+            day = look.period_start[:10]
+            estimate = charts.Estimate(day, of.difference, of.low, of.high)
+            drawn.append(charts.Compared(day, estimate, equal, alarm=False))
+    if not drawn:
+        return None
+    return charts.over_periods(drawn, "Difference of the AUC so far, after each period")
 
 
 @alarms_router.post("/{alarm_id}/acknowledge")

@@ -534,6 +534,7 @@ class _ModelsOperations(_Collection):
     read_reason_codes = free(api.read_reason_codes)
     read_feedback = free(api.read_feedback)
     monitor = free(api.read_monitor)
+    shadow = free(api.read_shadow)
 
     @operation
     def set_alias(
