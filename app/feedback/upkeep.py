@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +26,8 @@ from app.platform.blobs import Blob, BlobStore
 from app.platform.ids import new_id
 from app.platform.sql import Json, Reading, Session
 from app.platform.tables import OutcomeSegment
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 SMALL_ROWS = 50_000
 """A segment of outcomes with fewer rows is compacted with others."""
@@ -231,7 +234,8 @@ def _erase_outcomes(
             continue
         is_clean = False
         rows = table.filter(doomed).select(["id", "decision_id"]).to_pylist()
-        if _replace(files, owner, [segment], iter([table.filter(pc.invert(doomed))])):
+        left = _without_unused(table.filter(pc.invert(doomed)).combine_chunks())
+        if _replace(files, owner, [segment], iter([left])):
             erased.update(
                 (
                     "outcomes",
@@ -260,7 +264,7 @@ def _erase_decisions(
                 )
                 left = batch.filter(pc.invert(doomed))
                 kept += left.num_rows
-                yield left
+                yield _without_unused(left)
 
         new = write_segment(files.blobs, rest(), file.schema_arrow)
 
@@ -271,6 +275,17 @@ def _erase_decisions(
         return True
 
     return erased if _exchange(files, swap, [old.key]) else Counter()
+
+
+def _without_unused(rows: Rows) -> Rows:
+    """Return rows whose dictionaries have only values that occur in them: a file would keep those of erased rows."""
+    columns = [
+        pc.dictionary_encode(column.cast(field.type.value_type)).cast(field.type)
+        if pa.types.is_dictionary(field.type)
+        else column
+        for column, field in zip(rows.columns, rows.schema, strict=True)
+    ]
+    return type(rows).from_arrays(columns, schema=rows.schema)
 
 
 def _is_in(column: pa.Array | pa.ChunkedArray, texts: Sequence[str]) -> pa.Array:

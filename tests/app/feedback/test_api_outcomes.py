@@ -30,7 +30,13 @@ PARQUET = "application/vnd.apache.parquet"
 TABLE = {"id": ["c1", "17"], "label": [True, False], "event_at": ["2026-01-02", "2026-01-03"]}
 
 
-def record(service: Service, ids: list[str], owner: str = OWNER, at: float = 1.7e9) -> list[str]:
+def record(
+    service: Service,
+    ids: list[str],
+    owner: str = OWNER,
+    at: float = 1.7e9,
+    callers: list[str] | None = None,
+) -> list[str]:
     """Store decisions about these entities, as the log does; returns the ids of the decisions."""
     made = [new_id("dec") for _ in ids]
     schema = schema_of([SegmentFeature("age", "numeric")])
@@ -48,6 +54,7 @@ def record(service: Service, ids: list[str], owner: str = OWNER, at: float = 1.7
         "propensity": [1.0] * n,
         "keep": [1.0] * n,
         "origin": ["score"] * n,
+        "caller": callers or ["key_1"] * n,
     }
     arrays = [
         pa.array(columns.get(f.name, [None] * n), f.type.value_type).cast(f.type)
