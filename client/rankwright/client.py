@@ -533,6 +533,8 @@ class _ModelsOperations(_Collection):
     deleted_aliases = free_items(api.list_deleted_aliases)
     read_reason_codes = free(api.read_reason_codes)
     read_feedback = free(api.read_feedback)
+    read_monitor = free(api.read_monitor)
+    read_shadow = free(api.read_shadow)
 
     @operation
     def set_alias(
@@ -1668,6 +1670,39 @@ class _ClientOperations(ApiObject):
     read_decision = free(api.read_decision)
     decision_files = free_items(api.list_decision_files)
     decision_file_page = free(api.list_decision_files)
+    alarms = free_items(api.list_alarms)
+    alarm_page = free(api.list_alarms)
+    read_alarm = free(api.read_alarm)
+
+    @operation
+    def acknowledge_alarm(
+        self, alarm_id: str, reason: str, reference: Literal["keep", "renew"] = "keep"
+    ) -> Steps[types.Alarm]:
+        """Acknowledge an alarm of a monitor.
+
+        Parameters
+        ----------
+        alarm_id : str
+            Id of the alarm, as `alarms` has it.
+        reason : str
+            Reason, of up to 2,000 characters.
+        reference : "keep" or "renew"
+            What later looks are compared with: the validation as before, or the periods that raised the alarm.
+
+        Returns
+        -------
+        types.Alarm
+            The alarm with its acknowledgement.
+
+        Raises
+        ------
+        NotFound
+            There is no such alarm.
+        Conflict
+            It was acknowledged before.
+        """
+        request = api.acknowledge_alarm(alarm_id, reason=reason, reference=reference)
+        return (yield from ask(request))
 
     @operation
     def download_decision_file(
