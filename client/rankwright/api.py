@@ -4062,7 +4062,7 @@ class ScoreRow(TypedDict, total=False):
 def score_row(ref: str, /, **fields: Unpack[ScoreRow]) -> ApiRequest[types.Score | types.LabelScore]:
     """Score one row.
 
-    Pass each feature as a query parameter. An empty value counts as missing, and so does a category that did not occur in training. A feature without a parameter is an error, unless it had missing values in training or the request has `Prefer: handling=lenient`. If `ref` is an id, the response has an ETag; otherwise it is `no-cache`. If `ref` is an alias with a guarantee, the response has a `flag`. The service never logs query strings, but proxies may. Use POST for personal data.
+    Pass each feature as a query parameter. An empty value counts as missing, and so does a category that did not occur in training. A feature without a parameter is an error, unless it had missing values in training or the request has `Prefer: handling=lenient`. If `ref` is an id, the response has an ETag; otherwise it is `no-cache`. If `ref` is an alias with a guarantee, the response has a `flag`. If the decisions of the alias are recorded, it has a `decision_id` and `review`, and is `no-store`. The service never logs query strings, but proxies may. Use POST for personal data.
 
     Scope: `score`.
 
@@ -4138,7 +4138,8 @@ def score_rows(ref: str, /, **fields: Unpack[ScoreRows]) -> ApiRequest[types.Sco
     """Score rows.
 
     Return the scores in the order of the rows, each with its FPR and TPR on the validation curve, and the
-    probability that the row is positive. Under an alias with a guarantee, the response also has `flags`. With
+    probability that the row is positive. Under an alias with a guarantee, the response also has `flags`. If the
+    decisions of the alias are recorded, it has `decision_ids` and `reviews`: which rows to review. With
     `reasons=3`, it has the three largest contributions to each score compared with a reference; then up to 1,000 rows
     are allowed.
 

@@ -4587,6 +4587,14 @@ class Ranking(Record):
     """
     no_probability: str | None = None
     """Why there is no probability. Present only if one was requested and the model has no calibration."""
+    decision_ids: list[str] | None = None
+    """Id of the decision about each row, to which its outcome refers. Absent if the decisions of the alias
+    are not recorded.
+    """
+    reviews: list[bool] | None = None
+    """Whether to review each row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
 
 class RateGuarantee(Record):
     """The guarantee of a threshold for future rows from the same population."""
@@ -5031,6 +5039,14 @@ class Score(Record):
     """True if the score reaches the threshold with which the model meets the alias's guarantee. Absent if
     `ref` is not an alias with a guarantee.
     """
+    decision_id: str | None = None
+    """Id of the decision, to which its outcome refers. Absent if the decisions of the alias are not
+    recorded.
+    """
+    review: bool | None = None
+    """Whether to review the row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
+    """
     approximate: bool | None = None
     """True if `fpr` and `tpr` come from the out-of-fold scores of a cross-validated model. Absent
     otherwise. Default: `false`.
@@ -5252,6 +5268,14 @@ class Scores(Record):
     flags: list[bool] | None = None
     """For each row, true if the score reaches the threshold with which the model meets the alias's
     guarantee. Absent if `ref` is not an alias with a guarantee.
+    """
+    decision_ids: list[str] | None = None
+    """Id of the decision about each row, to which its outcome refers. Absent if the decisions of the alias
+    are not recorded.
+    """
+    reviews: list[bool] | None = None
+    """Whether to review each row: it is flagged, or drawn at random. Absent if the decisions of the alias
+    are not recorded.
     """
     approximate: bool | None = None
     """True if `fprs` and `tprs` come from the out-of-fold scores of a cross-validated model. Absent
