@@ -29,16 +29,19 @@ from sqlalchemy.orm import Session
 from app.platform.callers import Caller, Credential
 from app.platform.sql import Base, Page, db_now, fetch_page, stored_size
 from app.platform.tables import (
+    Alarm,
     AliasFeedback,
     ApiKey,
     AuditEntry,
     BrowserSession,
     Delivery,
+    Erasure,
     Idempotency,
     Job,
     JobEvent,
     JobState,
     ModelAliasHistory,
+    MonitorLook,
     OutboxEvent,
     Owned,
     Upload,
@@ -198,15 +201,18 @@ ROW_BYTES = 100
 _NOT_DELETABLE = frozenset(
     table.__tablename__
     for table in (
+        Alarm,
         AliasFeedback,
         ApiKey,
         AuditEntry,
         BrowserSession,
         Delivery,
+        Erasure,
         Idempotency,
         Job,
         JobEvent,
         ModelAliasHistory,
+        MonitorLook,
         OutboxEvent,
     )
 )
