@@ -133,7 +133,7 @@ def _read(session: Session, owner: str, name: str, alias: str) -> tuple[AliasFee
 
 
 def _replace(
-    session: Session, owner: str, name: str, alias: str, settings: StoredFeedback, **given: Any
+    session: Session, /, owner: str, name: str, alias: str, settings: StoredFeedback, **given: Any
 ) -> tuple[AliasFeedback, bool, Compute]:
     """Replace the settings; returns what `_read` does, and whether decisions are recorded only now."""
     found, created = service.replace(session, owner, name, alias, settings, **given)
