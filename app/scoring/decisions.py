@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -343,11 +343,13 @@ class Recorder:
         numbers = X[rows] if self._is_whole else X[rows][:, self._numbers]
         words = [(X[rows, i], texts) for i, texts in self._words]
         taken = np.arange(len(X))[rows].tolist()
-        columns = [scores, probabilities, drawn.explored, drawn.propensities, drawn.keeps]
-        kept = [None if column is None else column[rows] for column in columns]
+        columns = (scores, drawn.explored, drawn.propensities, drawn.keeps)
+        kept = [column[rows] for column in columns]
+        if probabilities is not None:
+            probabilities = probabilities[rows]
         for start in range(0, count, self.rows_per_piece):
             some = slice(start, start + self.rows_per_piece)
-            parts = [None if column is None else column[some].tobytes() for column in kept]
+            score, explored, propensity, keep = (column[some].tobytes() for column in kept)
             block = DecisionBlock(
                 common.at,
                 self._feedback.revision,
@@ -359,7 +361,11 @@ class Recorder:
                 common.request_id,
                 [decision_ids[row] for row in taken[some]],
                 None if ids is None else [ids[row] for row in taken[some]],
-                *cast("list[bytes]", parts),
+                score,
+                None if probabilities is None else probabilities[some].tobytes(),
+                explored,
+                propensity,
+                keep,
                 np.ascontiguousarray(numbers[some]).tobytes(),
                 [_as_words(column[some], texts) for column, texts in words],
             )
