@@ -29,6 +29,7 @@ from sqlalchemy.orm import Session
 from app.platform.callers import Caller, Credential
 from app.platform.sql import Base, Page, db_now, fetch_page, stored_size
 from app.platform.tables import (
+    Alarm,
     AliasFeedback,
     ApiKey,
     AuditEntry,
@@ -40,6 +41,7 @@ from app.platform.tables import (
     JobEvent,
     JobState,
     ModelAliasHistory,
+    MonitorLook,
     OutboxEvent,
     Owned,
     Upload,
@@ -199,6 +201,7 @@ ROW_BYTES = 100
 _NOT_DELETABLE = frozenset(
     table.__tablename__
     for table in (
+        Alarm,
         AliasFeedback,
         ApiKey,
         AuditEntry,
@@ -209,6 +212,7 @@ _NOT_DELETABLE = frozenset(
         Job,
         JobEvent,
         ModelAliasHistory,
+        MonitorLook,
         OutboxEvent,
     )
 )

@@ -25,7 +25,7 @@ def raise_alarm(
     """Insert an alarm with its event. Returns None while an earlier alarm of the family is not acknowledged: the change
     that it reports goes on.
     """
-    known = repository.alarms_of(session, of)
+    known = repository.alarms_of(session, *of)
     if any(each.family == family and each.acknowledged_at is None for each in known):
         return None
     alarm = repository.add_alarm(session, of, family, period_start, found)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
@@ -13,7 +14,7 @@ from app.access.authentication import GuardedRoute, needs
 from app.feedback import service
 from app.feedback.monitor_repository import MonitoredAlias
 from app.feedback.monitor_schemas import detectable_of
-from app.feedback.monitoring import find_detectable
+from app.feedback.monitoring import Detectable, find_detectable
 from app.feedback.schemas import (
     Decision,
     DecisionFilePage,
@@ -27,7 +28,9 @@ from app.http.responses import StoredFile
 from app.http.schemas import bytes_of
 from app.ingest.formats import PARQUET
 from app.models.revisions import must_be_new_of, revision_of
+from app.platform.documents import StoredFeedback
 from app.platform.errors import TooMany
+from app.platform.sql import Session
 from app.platform.tables import AliasFeedback
 
 router = APIRouter(prefix="/v1/models", tags=["feedback"], route_class=GuardedRoute)
@@ -50,8 +53,8 @@ def read_feedback(
     """Return what is recorded of the decisions that are made with this alias. Returns 404 `no_feedback` if there are no
     settings.
     """
-    found = context.db.reading(service.read, caller.owner, name, alias)
-    return _show(found, response, context)
+    found, compute = context.db.reading(_read, caller.owner, name, alias)
+    return _show(found, response, context, compute)
 
 
 @router.put(
@@ -83,8 +86,8 @@ def put_feedback(
     Responses of `…/score` and `…/rank` then have a `decision_id` and `review`. Returns 422 for settings that do not
     fit the alias or its model.
     """
-    found, created = context.db.writing(
-        service.replace,
+    found, created, compute = context.db.writing(
+        _replace,
         caller.owner,
         name,
         alias,
@@ -94,7 +97,7 @@ def put_feedback(
         must_be_new=must_be_new_of(if_none_match),
     )
     response.status_code = 201 if created else 200
-    return _show(found, response, context)
+    return _show(found, response, context, compute)
 
 
 @router.delete(
@@ -120,17 +123,33 @@ def delete_feedback(
     )
 
 
-def _show(found: AliasFeedback, response: Response, context: Context) -> Feedback:
+Compute = Callable[[], Detectable | None] | None
+
+
+def _read(session: Session, owner: str, name: str, alias: str) -> tuple[AliasFeedback, Compute]:
+    """Return the settings, and what computes the smallest detectable fall."""
+    found = service.read(session, owner, name, alias)
+    return found, find_detectable(session, MonitoredAlias(owner, name, alias), found.settings)
+
+
+def _replace(
+    session: Session, /, owner: str, name: str, alias: str, settings: StoredFeedback, **given: Any
+) -> tuple[AliasFeedback, bool, Compute]:
+    """Replace the settings; returns what `_read` does, and whether decisions are recorded only now."""
+    found, created = service.replace(session, owner, name, alias, settings, **given)
+    of = MonitoredAlias(owner, name, alias)
+    return found, created, find_detectable(session, of, found.settings)
+
+
+def _show(found: AliasFeedback, response: Response, context: Context, compute: Compute) -> Feedback:
     """Return the response for settings, and set their ETag."""
     assert found.settings is not None
     response.headers["ETag"] = f'"{found.revision}"'
     detectable = None
-    if found.settings["monitor"] is not None:
+    if compute is not None:
         # The settings are stored already: a service that is busy must not refuse them.
         with suppress(TooMany), context.computations.hold(found.owner):
-            of = MonitoredAlias(found.owner, found.name, found.alias)
-            compute = context.db.reading(find_detectable, of, found.settings)
-            detectable = None if compute is None else compute()
+            detectable = compute()
     return Feedback.from_row(found, **found.settings, detectable=detectable_of(detectable))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, select
+from sqlalchemy import ColumnElement, Select, exists, func, select
 
 from app.platform.ids import new_id
 from app.platform.sql import Json, Page, Session, db_now, fetch_page, upsert_into
@@ -16,7 +16,6 @@ from app.platform.tables import (
     DecisionSegment,
     Job,
     JobState,
-    ModelAlias,
     ModelAliasHistory,
     MonitorLook,
 )
@@ -35,70 +34,27 @@ class MonitoredAlias(NamedTuple):
         return f"{self.name}@{self.alias}"
 
 
-NOBODY = MonitoredAlias("", "", "")
-"""Comes before every alias."""
-
-
 def now(session: Session) -> float:
     """Return the present time by the database's clock."""
     return session.execute(select(db_now())).scalar_one()
 
 
-def recorded_aliases(session: Session, after: MonitoredAlias, limit: int) -> list[MonitoredAlias]:
-    """Return aliases that exist and whose newest feedback settings are not null, in alphabetical order."""
-    newer = select(
-        AliasFeedback.owner,
-        AliasFeedback.name,
-        AliasFeedback.alias,
-        func.max(AliasFeedback.revision).label("revision"),
-    ).group_by(AliasFeedback.owner, AliasFeedback.name, AliasFeedback.alias)
-    newest = newer.subquery()
-    columns = (AliasFeedback.owner, AliasFeedback.name, AliasFeedback.alias)
-    statement = (
-        select(*columns)
-        .join(
-            newest,
-            and_(
-                newest.c.owner == AliasFeedback.owner,
-                newest.c.name == AliasFeedback.name,
-                newest.c.alias == AliasFeedback.alias,
-                newest.c.revision == AliasFeedback.revision,
-            ),
-        )
-        .join(
-            ModelAlias,
-            and_(
-                ModelAlias.owner == AliasFeedback.owner,
-                ModelAlias.name == AliasFeedback.name,
-                ModelAlias.alias == AliasFeedback.alias,
-            ),
-        )
-        .where(AliasFeedback.settings.is_not(None), _after(after))
-        .order_by(*columns)
-        .limit(limit)
-    )
-    return [MonitoredAlias(*row) for row in session.execute(statement)]
-
-
-def _after(after: MonitoredAlias) -> ColumnElement[bool]:
-    """Return the condition that an alias comes after another one."""
-    table, (owner, name, alias) = AliasFeedback, after
-    return (table.owner > owner) | (
-        (table.owner == owner)
-        & ((table.name > name) | ((table.name == name) & (table.alias > alias)))
-    )
-
-
 def settings_of(
-    session: Session, of: MonitoredAlias, *, at: float | None = None, lock: bool = False
+    session: Session,
+    owner: str,
+    name: str,
+    alias: str,
+    *,
+    at: float | None = None,
+    lock: bool = False,
 ) -> AliasFeedback | None:
     """Return the newest revision of the settings of an alias, or the newest at a time; None if there is none. With
     `lock`, it is locked until the transaction ends.
     """
     statement = select(AliasFeedback).where(
-        AliasFeedback.readable_by(of.owner),
-        AliasFeedback.name == of.name,
-        AliasFeedback.alias == of.alias,
+        AliasFeedback.readable_by(owner),
+        AliasFeedback.name == name,
+        AliasFeedback.alias == alias,
     )
     if at is not None:
         statement = statement.where(AliasFeedback.at <= at)
@@ -107,13 +63,13 @@ def settings_of(
     return session.scalars(statement.order_by(AliasFeedback.revision.desc()).limit(1)).one_or_none()
 
 
-def is_busy(session: Session, of: MonitoredAlias, kind: str, failed_since: float) -> bool:
-    """Return True if a job of the alias is unfinished, or has ended without success since a time."""
+def is_busy(session: Session, owner: str, kind: str, name: str, failed_since: float) -> bool:
+    """Return True if a job of this kind and name is unfinished, or has ended without success since a time."""
     statement = select(
         exists().where(
-            Job.belongs_to(of.owner),
+            Job.belongs_to(owner),
             Job.kind == kind,
-            Job.name == of.reference,
+            Job.name == name,
             Job.state.not_in(FINAL_STATES)
             | ((Job.state != JobState.SUCCEEDED) & (Job.finished_at > failed_since)),
         )
@@ -121,48 +77,54 @@ def is_busy(session: Session, of: MonitoredAlias, kind: str, failed_since: float
     return bool(session.scalar(statement))
 
 
-def first_decision(session: Session, of: MonitoredAlias) -> float | None:
+def first_decision(session: Session, owner: str, name: str, alias: str) -> float | None:
     """Return the time of the first stored decision of an alias; None without decisions."""
-    statement = select(func.min(DecisionSegment.first_at)).where(*_decided_by(of))
+    statement = select(func.min(DecisionSegment.first_at)).where(*_decided_by(owner, name, alias))
     return session.scalar(statement)
 
 
-def _decided_by(of: MonitoredAlias) -> tuple[ColumnElement[bool], ...]:
+def _decided_by(owner: str, name: str, alias: str) -> tuple[ColumnElement[bool], ...]:
     return (
-        DecisionSegment.belongs_to(of.owner),
-        DecisionSegment.name == of.name,
-        DecisionSegment.alias == of.alias,
+        DecisionSegment.belongs_to(owner),
+        DecisionSegment.name == name,
+        DecisionSegment.alias == alias,
     )
 
 
-def count_decisions(session: Session, of: MonitoredAlias) -> tuple[int, int]:
+def count_decisions(session: Session, owner: str, name: str, alias: str) -> tuple[int, int]:
     """Return the numbers of stored decisions of an alias, and of those that were lost meanwhile."""
     columns = DecisionSegment.__table__.c
     sums = (func.coalesce(func.sum(each), 0) for each in (columns.rows, columns.lost))
-    rows, lost = session.execute(select(*sums).where(*_decided_by(of))).one()
+    rows, lost = session.execute(select(*sums).where(*_decided_by(owner, name, alias))).one()
     return int(rows), int(lost)
 
 
 def segments_between(
-    session: Session, of: MonitoredAlias, start: float, end: float
+    session: Session, owner: str, name: str, alias: str, start: float, end: float
 ) -> Sequence[DecisionSegment]:
     """Return the segments of an alias that may have decisions from `start` to before `end`, in the order of time."""
     statement = (
         select(DecisionSegment)
-        .where(*_decided_by(of), DecisionSegment.first_at < end, DecisionSegment.last_at >= start)
+        .where(
+            *_decided_by(owner, name, alias),
+            DecisionSegment.first_at < end,
+            DecisionSegment.last_at >= start,
+        )
         .order_by(DecisionSegment.first_at, DecisionSegment.id)
     )
     return session.scalars(statement).all()
 
 
-def revisions_of(session: Session, of: MonitoredAlias) -> Sequence[ModelAliasHistory]:
+def revisions_of(
+    session: Session, owner: str, name: str, alias: str
+) -> Sequence[ModelAliasHistory]:
     """Return the stored revisions of an alias, oldest first."""
     statement = (
         select(ModelAliasHistory)
         .where(
-            ModelAliasHistory.belongs_to(of.owner),
-            ModelAliasHistory.name == of.name,
-            ModelAliasHistory.alias == of.alias,
+            ModelAliasHistory.belongs_to(owner),
+            ModelAliasHistory.name == name,
+            ModelAliasHistory.alias == alias,
         )
         .order_by(ModelAliasHistory.revision)
     )
@@ -170,13 +132,13 @@ def revisions_of(session: Session, of: MonitoredAlias) -> Sequence[ModelAliasHis
 
 
 def looks_of(
-    session: Session, of: MonitoredAlias, *, at: float | None = None
+    session: Session, owner: str, name: str, alias: str, *, at: float | None = None
 ) -> Sequence[MonitorLook]:
     """Return the looks of an alias in the order of their periods, those that had been made at a time if it is given."""
     statement = select(MonitorLook).where(
-        MonitorLook.readable_by(of.owner),
-        MonitorLook.name == of.name,
-        MonitorLook.alias == of.alias,
+        MonitorLook.readable_by(owner),
+        MonitorLook.name == name,
+        MonitorLook.alias == alias,
     )
     if at is not None:
         statement = statement.where(MonitorLook.looked_at <= at)
@@ -227,9 +189,11 @@ def add_alarm(
     return alarm
 
 
-def alarms_of(session: Session, of: MonitoredAlias, *, at: float | None = None) -> Sequence[Alarm]:
+def alarms_of(
+    session: Session, owner: str, name: str, alias: str, *, at: float | None = None
+) -> Sequence[Alarm]:
     """Return the alarms of an alias, newest first, those that had been raised at a time if it is given."""
-    statement = _alarms(of.owner, of.name, of.alias, None)
+    statement = _alarms(owner, name, alias, None)
     if at is not None:
         statement = statement.where(Alarm.raised_at <= at)
     return session.scalars(statement.order_by(Alarm.raised_at.desc(), Alarm.id.desc())).all()

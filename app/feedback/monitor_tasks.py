@@ -166,7 +166,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     waiting = [look.period_start for look in due.looks if look.found["status"] == "waiting"]
     start = min([due.periods[0].period.start, *waiting]) - horizon
     end = due.periods[-1].period.end + horizon
-    revisions = repository.revisions_of(session, of)
+    revisions = repository.revisions_of(session, *of)
     return {
         **payload,
         "revision": due.row.revision,
@@ -179,7 +179,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
                 "last_at": each.last_at,
                 "lost": each.lost,
             }
-            for each in repository.segments_between(session, of, start, end)
+            for each in repository.segments_between(session, *of, start, end)
         ],
         "outcomes": _outcomes(session, claim.owner, start, workdir),
         "models": [
@@ -196,7 +196,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
             }
             for look in due.looks
         ],
-        "acknowledged": _acknowledged(due.looks, repository.alarms_of(session, of)),
+        "acknowledged": _acknowledged(due.looks, repository.alarms_of(session, *of)),
     }
 
 

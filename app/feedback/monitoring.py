@@ -73,10 +73,10 @@ def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | 
     Raises TooMany or Unavailable if the owner may not queue another job now.
     """
     # Several dispatchers may find the same looks due: the first one to lock the settings queues the job.
-    if repository.settings_of(session, of, lock=True) is None:
+    if repository.settings_of(session, *of, lock=True) is None:
         return None
     now = repository.now(session)
-    if repository.is_busy(session, of, MONITOR, now - RETRY_SECONDS):
+    if repository.is_busy(session, of.owner, MONITOR, of.reference, now - RETRY_SECONDS):
         return None
     due = find_due(session, of)
     if due is None or not due.periods:
@@ -93,12 +93,12 @@ def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | 
 
 def find_due(session: Session, of: MonitoredAlias) -> Due | None:
     """Return the looks of an alias that are due; None if it has neither a monitor nor a shadow model."""
-    row = repository.settings_of(session, of)
+    row = repository.settings_of(session, *of)
     if row is None or row.settings is None:
         return None
     if row.settings["monitor"] is None and row.settings["shadow"] is None:
         return None
-    looks = repository.looks_of(session, of)
+    looks = repository.looks_of(session, *of)
     return Due(row, row.settings, list(_due(session, of, row.settings, looks)), looks)
 
 
@@ -114,7 +114,7 @@ def _due(
     if own:
         start: float | None = own[0].period_start
     else:
-        start = repository.first_decision(session, of)
+        start = repository.first_decision(session, *of)
         if start is not None:  # or the length of the periods was changed
             start = max([start, *(look.period_end for look in looks)])
     if start is None:
@@ -216,14 +216,14 @@ def read(
     of = MonitoredAlias(owner, name, alias)
     at = repository.now(session) if as_of is None else as_of
     current = model_repository.find_alias(session, owner, name, alias)
-    row = repository.settings_of(session, of, at=at)
+    row = repository.settings_of(session, *of, at=at)
     if current is None and row is None:
         aliases.get_alias(session, owner, name, alias)  # raises NotFound
     settings = None if row is None else row.settings
     monitor = None if settings is None else settings["monitor"]
-    looks = repository.looks_of(session, of, at=at)
-    counts = repository.count_decisions(session, of)
-    alarms = repository.alarms_of(session, of, at=at)[:MAX_SHOWN]
+    looks = repository.looks_of(session, *of, at=at)
+    counts = repository.count_decisions(session, *of)
+    alarms = repository.alarms_of(session, *of, at=at)[:MAX_SHOWN]
     for alarm in alarms:
         # A later acknowledgement was not known then.
         if alarm.acknowledged_at is not None and alarm.acknowledged_at > at:
@@ -306,7 +306,7 @@ def find_detectable(
     if measured is None:
         return None
     if looks is None:
-        looks = repository.looks_of(session, of)
+        looks = repository.looks_of(session, *of)
     own = [
         look.found
         for look in looks
@@ -429,9 +429,9 @@ def read_shadow(session: Session, owner: str, name: str, alias: str) -> Shadow:
     check_name("alias", alias)
     of = MonitoredAlias(owner, name, alias)
     aliases.get_alias(session, owner, name, alias)
-    row = repository.settings_of(session, of)
+    row = repository.settings_of(session, *of)
     settings = None if row is None else row.settings
-    looks = [look for look in repository.looks_of(session, of) if look.family == SHADOW]
+    looks = [look for look in repository.looks_of(session, *of) if look.family == SHADOW]
     looks = [look for look in looks if look.found["model_id"] is not None]
     start = looks[-1].found["term_start"] if looks else None
     own = [look for look in looks if look.found["term_start"] == start]

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 from app.access import repository as access_rows
 from app.access import service as access
-from app.feedback import monitor_repository as monitor_rows
 from app.feedback import monitoring
 from app.feedback import repository as feedback_rows
+from app.feedback.monitor_repository import MonitoredAlias
 from app.http import repository as idempotency_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
@@ -132,10 +132,10 @@ class Housekeeper:
 
     def schedule_looks(self) -> int:
         """Queue the jobs of monitors whose looks are due; returns their number."""
-        count, after = 0, monitor_rows.NOBODY
+        count, after = 0, MonitoredAlias("", "", "")
         while not self._stop.is_set():
             with self._db.read() as session:
-                page = monitor_rows.recorded_aliases(session, after, BATCH)
+                page = repository.recorded_aliases(session, after, BATCH)
             for of in page:
                 after = of
                 # An owner with too many jobs gets this one later.

@@ -26,10 +26,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, aliased
 
+from app.feedback.monitor_repository import MonitoredAlias
 from app.jobs import queue_repository as parts
 from app.platform.sql import Base, db_now, delete_some, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
+    AliasFeedback,
     AuditEntry,
     BatchScore,
     Dataset,
@@ -358,3 +360,22 @@ def runs_since(session: Session, age_seconds: float) -> bool:
     """
     started = select(func.min(Job.started_at)).where(Job.state == JobState.RUNNING)
     return bool(session.scalar(select(started.scalar_subquery() < db_now() - age_seconds)))
+
+
+def recorded_aliases(session: Session, after: MonitoredAlias, limit: int) -> list[MonitoredAlias]:
+    """Return aliases that exist and whose newest feedback settings are not null, in alphabetical order, after one."""
+    columns = (AliasFeedback.owner, AliasFeedback.name, AliasFeedback.alias)
+    newest = select(*columns, func.max(AliasFeedback.revision)).group_by(*columns)
+    exist = select(ModelAlias.owner, ModelAlias.name, ModelAlias.alias)
+    statement = (
+        select(*columns)
+        .where(
+            AliasFeedback.settings.is_not(None),
+            tuple_(*columns, AliasFeedback.revision).in_(newest),
+            tuple_(*columns).in_(exist),
+            tuple_(*columns) > tuple_(*after),
+        )
+        .order_by(*columns)
+        .limit(limit)
+    )
+    return [MonitoredAlias(*row) for row in session.execute(statement)]

@@ -246,6 +246,9 @@ def monitor_calibration(
         return BettingMonitor((), None)
     positive, number = labels_and_periods(y, period)
     p = finite_vector("probability", probability, positive.size)
+    check_probabilities(p)
+    if number.max() > check_plan(planned, since):
+        raise InvalidData(f"period must be at most {planned} (planned), got {number.max()}")
     order = np.argsort(number, kind="stable")
     bounds = np.searchsorted(number[order], np.arange(1, int(number.max()) + 2))
     bets = [

@@ -16,6 +16,7 @@ from sqlalchemy import event, func, select
 
 from app.access import repository, usage
 from app.access import service as service_of_access
+from app.feedback.monitor_repository import MonitoredAlias, add_alarm
 from app.platform.database import Database
 from app.platform.errors import Unavailable
 from app.platform.sql import Base, Session
@@ -33,6 +34,12 @@ NOTHING_MORE = {
     "507": ({"min_free_bytes": 1 << 62}, 507, "out_of_space"),
     "429": ({"quota_bytes": 1}, 429, "quota_exceeded"),
 }
+
+
+def raised(session: Session, owner: str) -> str:
+    """Raise an alarm; returns its id."""
+    found = {"model_id": None, "status": "not_tested", "reason": "there are no decisions"}
+    return add_alarm(session, MonitoredAlias(owner, "churn", "kept"), "ranking", 0.0, found).id
 
 
 class World:
@@ -80,6 +87,7 @@ class World:
             "alias": "live",
             "kept": "kept",
             "evaluation_id": evaluated.json()["id"],
+            "alarm_id": service.context.db.writing(raised, OWNER),
             "list": "models",
         }
         on = {"dataset_id": later}
@@ -110,6 +118,9 @@ class World:
             "PUT /v1/models/{ref}/calibration": {"json": on},
             "POST /v1/models/{ref}/comments": {"json": {"text": "a comment"}},
             "PUT /v1/evaluations/{evaluation_id}/acknowledgement": {"json": {"reason": "seen"}},
+            "POST /v1/alarms/{alarm_id}/acknowledge": {
+                "json": {"reason": "seen", "reference": "keep"}
+            },
             "PUT /v1/views/{list}/{name}": {"json": {"query": "sort=name"}},
             "POST /v1/evaluations": {"json": {"model": model_id} | on},
             "POST /v1/comparisons": {"json": {"models": [model_id, other_id]} | on},
@@ -341,6 +352,8 @@ def test_every_table_of_which_owners_delete_rows_is_counted(db: Database) -> Non
     assert db.reading(repository.row_bytes, OWNER) == 0
     of_service = {"blob_holds", "blobs", "workers", "pruned_jobs", "principals"}
     not_deletable = {
+        "alarms",
+        "alias_feedback",
         "api_keys",
         "audit_entries",
         "browser_sessions",
@@ -350,6 +363,7 @@ def test_every_table_of_which_owners_delete_rows_is_counted(db: Database) -> Non
         "job_events",
         "jobs",
         "model_alias_history",
+        "monitor_looks",
     }
     counted = set(re.findall(r"FROM (\w+)", " ".join(asked)))
     assert {

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
+from app.feedback.monitor_repository import MonitoredAlias, add_alarm
 from app.platform import database
 from app.platform.database import Database
 from app.platform.errors import Deadlock
@@ -62,6 +63,14 @@ def count_rows(service: Service) -> dict[str, int]:
             name: session.execute(select(func.count()).select_from(table)).scalar_one()
             for name, table in Base.metadata.tables.items()
         }
+
+
+def raised(service: Service) -> str:
+    """Raise an alarm; returns its id."""
+    found = {"model_id": None, "status": "not_tested", "reason": "there are no decisions"}
+    of = MonitoredAlias(OWNER, "churn", "champion")
+    with service.context.db.write() as session:
+        return add_alarm(session, of, "ranking", 0.0, found).id
 
 
 def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
@@ -137,6 +146,9 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     ask(f"PUT {recorded}", 201, json={}, name="churn", alias="champion")
     tag = {"If-Match": '"1"'}
     ask(f"DELETE {recorded}", 204, headers=tag, name="churn", alias="champion")
+    alarm = raised(service)
+    answered = {"reason": "seen", "reference": "keep"}
+    ask("POST /v1/alarms/{id}/acknowledge", 200, json=answered, id=alarm)
     said = ask("POST /v1/models/{ref}/comments", 201, json={"text": "good"}, ref=model)["id"]
     ask("DELETE /v1/models/{ref}/comments/{id}", 204, ref=model, id=said)
     ask("PUT /v1/views/{list}/{name}", 201, json={"query": "sort=name"}, list="models", name="mine")
