@@ -533,6 +533,8 @@ class _ModelsOperations(_Collection):
     deleted_aliases = free_items(api.list_deleted_aliases)
     read_reason_codes = free(api.read_reason_codes)
     read_feedback = free(api.read_feedback)
+    read_monitor = free(api.read_monitor)
+    read_shadow = free(api.read_shadow)
 
     @operation
     def set_alias(
@@ -1661,6 +1663,150 @@ class _ClientOperations(ApiObject):
         made = yield from ask(request)
         return (yield from self._ended(self._make(BatchScore, AsyncBatchScore, made), wait))
 
+    @operation
+    @keywords_of(api.create_decisions)
+    def send_decisions(
+        self,
+        model: str,
+        table: Table,
+        /,
+        *,
+        media_type: str | None = None,
+        progress: Progress | bool | None = None,
+        wait: bool = True,
+        **fields: Unpack[api.CreateDecisions],
+    ) -> Steps[Either[Job, AsyncJob]]:
+        """Store decisions that another system has made, and wait until they are stored.
+
+        Parameters
+        ----------
+        model : str
+            The alias that the decisions are recorded for, such as "churn@live". It must record decisions.
+        table : anything that `upload` takes, but no folder
+            A row for each decision, with the columns `at`, `score`, `id` or `decision_id`, the recorded features, and
+            optionally `threshold`, `flag`, `probability`, `explored`, `propensity` and `keep`. Rows that are stored
+            already are skipped.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+        progress : callable (sent, size) or bool, optional
+            As for `upload`.
+        wait : bool
+            False returns at once.
+
+        Returns
+        -------
+        Job
+            The job that stores the decisions.
+
+        Raises
+        ------
+        JobFailed
+            A row is invalid, and nothing was stored. Each error has line and column.
+        Conflict
+            The alias does not record decisions.
+        """
+        fields["model"] = model
+        body = body_of(table, media_type)
+        request = with_table(
+            api.create_decisions(**fields), body, _progress(progress, body.kind == "file")
+        )
+        made = yield from ask(request)
+        return (yield from self._ended(self._make(Job, AsyncJob, made), wait))
+
+    @operation
+    @keywords_of(api.create_outcomes)
+    def send_outcomes(
+        self,
+        table: Table,
+        /,
+        *,
+        media_type: str | None = None,
+        progress: Progress | bool | None = None,
+        **fields: Unpack[api.CreateOutcomes],
+    ) -> Steps[types.OutcomesReceived]:
+        """Send what happened to the entities that were scored.
+
+        Parameters
+        ----------
+        table : file, bytes, list of dict, or a table of pandas, polars or pyarrow
+            A row for each outcome: `decision_id`, or `id` and `event_at`; `label`; and optionally `known_at`, `source`,
+            `weight` and `amount`. At most 100,000 rows.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+        progress : callable (sent, size) or bool, optional
+            As for `upload`.
+
+        Returns
+        -------
+        types.OutcomesReceived
+            How many outcomes are new, and how many belong to a decision.
+
+        Raises
+        ------
+        InvalidRequest
+            A row is invalid, and nothing was stored.
+        """
+        body = body_of(table, media_type)
+        if body.media_type == MEDIA_TYPES[".json"]:
+            body = replace(body, media_type=NDJSON)  # the bytes tell an array
+        request = with_table(
+            api.create_outcomes(**fields), body, _progress(progress, body.kind == "file")
+        )
+        return (yield from ask(request))
+
+    @operation
+    def dataset_from_decisions(
+        self,
+        model: str,
+        /,
+        *,
+        name: str,
+        since: str | None = None,
+        until: str | None = None,
+        wait: bool = True,
+        idempotency_key: str | None = None,
+    ) -> Steps[Either[Dataset, AsyncDataset]]:
+        """Create a dataset from the decisions of an alias and their outcomes, and wait until it is ready.
+
+        Parameters
+        ----------
+        model : str
+            The alias, such as "churn@live".
+        name : str
+            Name of the dataset.
+        since, until : str, optional
+            Only decisions from `since` until before `until`: dates, such as "2026-01-31", or times.
+        wait : bool
+            False returns at once.
+        idempotency_key : str, optional
+            Any string that identifies this request. A repeated request with the same key returns the same dataset.
+
+        Returns
+        -------
+        Dataset
+            The dataset. Its `source` has the number of decisions that were left out, by reason.
+
+        Raises
+        ------
+        InvalidTable
+            No decision of these dates is mature and has a known label.
+        Conflict
+            The alias does not record decisions.
+        """
+        source = {"decisions": model, "since": since, "until": until}
+        request = api.upload_dataset(idempotency_key=idempotency_key)
+        request.set_json({"name": name, "source": source})
+        made = yield from ask(request)
+        return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
+
+    alarms = free_items(api.list_alarms)
+    alarm_page = free(api.list_alarms)
+    read_alarm = free(api.read_alarm)
+    acknowledge_alarm = free(api.acknowledge_alarm)
+    erase = free(api.create_erasure)
+    erasures = free_items(api.list_erasures)
+    erasure_page = free(api.list_erasures)
+    read_erasure = free(api.read_erasure)
     algorithm = free(api.read_algorithm)
     overview = free(api.read_overview)
     audit = free_items(api.list_audit_entries)

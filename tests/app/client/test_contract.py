@@ -111,6 +111,16 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read_feedback": ("models.read_feedback", ("n", "a")),
     "put_feedback": ("models.set_feedback", ("n", "a")),
     "delete_feedback": ("models.delete_feedback", ("n", "a")),
+    "create_decisions": ("send_decisions", ("n@a", [{"a": 1}])),
+    "create_outcomes": ("send_outcomes", ([{"a": 1}],)),
+    "read_monitor": ("models.read_monitor", ("n", "a")),
+    "read_shadow": ("models.read_shadow", ("n", "a")),
+    "list_alarms": ("alarms", ()),
+    "read_alarm": ("read_alarm", ("alm_1",)),
+    "acknowledge_alarm": ("acknowledge_alarm", ("alm_1", "reason", "keep")),
+    "create_erasure": ("erase", ("c1",)),
+    "list_erasures": ("erasures", ()),
+    "read_erasure": ("read_erasure", ("era_1",)),
     "read_decision": ("read_decision", ("dec_1",)),
     "list_decision_files": ("decision_files", ()),
     "read_decision_file": ("download_decision_file", ("seg_1",)),
@@ -162,6 +172,7 @@ NO_PART = {
     "metrics",  # for Prometheus
     # The client checks what is written by hand or comes from elsewhere: tables and jobs.
     *(f"validate_{of}" for of in ("reading", "version", "retry", "calibration", "evaluation")),
+    *(f"validate_{of}" for of in ("decisions", "outcomes", "erasure")),
     *(f"validate_{of}" for of in ("comparison", "key", "rotation", "comment")),
 }
 PAGED = {"limit", "after"}
