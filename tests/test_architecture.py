@@ -111,6 +111,7 @@ SEVERAL = {
     "datasets.create_version": "looks before the body is sent; `…/validate` looks once more, and then reads the table",
     "datasets.read_table_again": "`…/validate` looks for the dataset, and then reads the table",
     "scoring.create_batch_score": "looks for the model before the body is sent; a dataset is asked for in another way",
+    "feedback.read_cohorts": "looks for the files of decisions, and then reads the outcomes while it joins them",
     "datasets.upload_dataset": "a table is accepted in one way, a source in another",
     "feedback.create_decisions": "looks for the alias before the body is sent; `…/validate` looks once more",
     "feedback.create_outcomes": "reads clock and label values, writes a file, then the row: no writer waits for a disk",

@@ -170,6 +170,54 @@ def by_date(
     return picture(width, height, title, *parts)
 
 
+class Compared(NamedTuple):
+    """A period: its name, its estimate if there is one, and the estimate that it is compared with."""
+
+    name: str
+    estimate: Estimate | None
+    reference: Estimate | None
+    alarm: bool
+
+
+def over_periods(periods: Sequence[Compared], title: str) -> Markup:
+    """Draw the estimates of periods from left to right, at equal distances, with their intervals. Behind them are the
+    references: a dashed line, and a band of their intervals.
+    """
+    width, height, left, top, bottom = 720.0, 260.0, 58.0, 10.0, 216.0
+    shown = [each for one in periods for each in (one.estimate, one.reference) if each is not None]
+    y = Scale.around([value for each in shown for value in each[1:]], bottom, top, 0.08)
+    step = (width - left - 10) / max(len(periods), 1)
+    bands: list[Markup] = []
+    parts = [_horizontal(y, tick, left, width - 10) for tick in y.ticks()]
+    run: list[tuple[float, float]] = []
+    every = max(1, math.ceil(len(periods) * 11 * CHARACTER / (width - left)))
+    for index, each in enumerate(periods):
+        start, x = left + step * index, left + step * (index + 0.5)
+        if (against := each.reference) is not None:
+            low, high = y(against.low), y(against.high)
+            ends = [(start, low), (start + step, low), (start + step, high), (start, high)]
+            bands += [
+                path(ends, "band"),
+                line(start, y(against.value), start + step, y(against.value), "chance"),
+            ]
+        if (found := each.estimate) is None:
+            parts.append(path(run, "line") if len(run) > 1 else Markup(""))
+            run = []
+        else:
+            run.append((x, y(found.value)))
+        if index % every == 0:
+            parts.append(text(x, bottom + 20, each.name[:10], "middle"))
+    parts.append(path(run, "line") if len(run) > 1 else Markup(""))
+    for index, each in enumerate(periods):
+        if (found := each.estimate) is not None:
+            x = left + step * (index + 0.5)
+            if found.low < found.high:
+                parts.append(line(x, y(found.low), x, y(found.high), "whisker"))
+            hint = f"{found.hint}, alarm" if each.alarm else found.hint
+            parts.append(_dot(x, y(found.value), hint, look="dot changed" if each.alarm else "dot"))
+    return picture(width, height, title, *bands, *parts)
+
+
 class Benefit(NamedTuple):
     """The net benefit at a threshold with its limits, and that of acting on every row."""
 

@@ -102,6 +102,14 @@ NAVIGATION = (
         ),
     ),
     Group(
+        "Monitor",
+        (
+            NavLink("/console/monitoring", "Aliases and alarms", "read"),
+            NavLink("/console/outcomes", "Outcomes", "outcomes"),
+            NavLink("/console/erasures", "Erasures", "read"),
+        ),
+    ),
+    Group(
         "Admin",
         (
             NavLink("/console/keys", "Keys", "admin"),
@@ -483,9 +491,14 @@ class TableForm:
         self._first: bytes | None = None
         self._begun = False
 
+    async def _begin(self) -> None:
+        """Read up to the first bytes of the table."""
+        if not self._begun:
+            self._first, self._begun = await anext(self._pieces, None), True
+
     async def read_token(self) -> str:
         """Return the session's token if it comes before the table in the form; reads up to the table."""
-        self._first, self._begun = await anext(self._pieces, None), True
+        await self._begin()
         return self.fields.get(CSRF_FIELD, "")
 
     @property
@@ -493,13 +506,27 @@ class TableForm:
         """The fields read so far."""
         return self._reader.form.fields
 
+    @property
+    def file_name(self) -> str:
+        """The name of the file; empty if it has none, or is not reached yet."""
+        return self._reader.form.file_name or ""
+
+    async def read_name(self) -> str:
+        """Return the name of the file; empty if it has none. Reads up to the table."""
+        await self._begin()
+        return self.file_name
+
+    async def read(self) -> AsyncIterator[bytes]:
+        """Yield the table."""
+        await self._begin()
+        yield self._first or b""
+        async for piece in self._pieces:
+            yield piece
+
     async def passed_on(self, boundary: str) -> AsyncIterator[bytes]:
         """Yield the form for the API: the table, and then the filled-in fields without the token."""
-        first = self._first
-        if not self._begun:
-            first = await anext(self._pieces, None)
-        yield _part(boundary, "file", self._reader.form.file_name or "").encode() + (first or b"")
-        async for piece in self._pieces:
+        yield _part(boundary, "file", await self.read_name()).encode()
+        async for piece in self.read():
             yield piece
         for name, value in self.fields.items():
             if not value or name == CSRF_FIELD:

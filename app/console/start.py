@@ -13,6 +13,7 @@ from rankwright.types import Job
 from starlette.responses import RedirectResponse, Response
 
 from app.console.jobs import kinds_in_words
+from app.console.monitoring import FAMILIES
 from app.console.session import ConsoleRoute, PageDep
 
 router = APIRouter(include_in_schema=False, route_class=ConsoleRoute)
@@ -43,9 +44,12 @@ async def read_start(page: PageDep) -> Response:
     failed = Page(found.failed, found.failed_next is not None, found.failed_next)
     if after is not None:
         failed = await client.jobs.page(kind="all", unresolved=True, limit=SHOWN, after=after)
+    alarms = await client.alarms.page(acknowledged=False, limit=shown)
     return page.show(
         "start.html",
         found=found,
+        alarms=alarms,
+        families=FAMILIES,
         more=None if shown == MOST_SHOWN else MOST_SHOWN,
         is_empty=not (found.datasets or found.jobs_looked_through or found.models),
         failed=failed,

@@ -145,7 +145,13 @@ class TableWriter:
         columns = [*COLUMNS, *(FEATURE + name for name in self._types)]
         done = 0
         for joined in join_files(
-            _outcomes(prepared), read, labels, prepared["as_of"], prepared["rule"], columns
+            _outcomes(prepared),
+            read,
+            labels,
+            prepared["since"] or 0.0,
+            prepared["as_of"],
+            prepared["rule"],
+            columns,
         ):
             made = self._rows_of(joined)
             if made is not None:
@@ -160,8 +166,6 @@ class TableWriter:
         prepared, batch, labelled = self._prepared, joined.batch, joined.labelled
         at = batch.column("at").to_numpy()
         inside = np.ones(len(at), np.bool_)
-        if prepared["since"] is not None:
-            inside &= at >= prepared["since"]
         if prepared["until"] is not None:
             inside &= at < prepared["until"]
         propensity = _floats(batch.column("propensity"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import Annotated
 
@@ -10,6 +11,9 @@ from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs
 from app.feedback import service
+from app.feedback.monitor_repository import MonitoredAlias
+from app.feedback.monitor_schemas import detectable_of
+from app.feedback.monitoring import find_detectable
 from app.feedback.schemas import (
     Decision,
     DecisionFilePage,
@@ -18,11 +22,12 @@ from app.feedback.schemas import (
     decision_of,
     file_of,
 )
-from app.http.dependencies import CallerDep, ContextDep, PagingDep
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.responses import StoredFile
 from app.http.schemas import bytes_of
 from app.ingest.formats import PARQUET
 from app.models.revisions import must_be_new_of, revision_of
+from app.platform.errors import TooMany
 from app.platform.tables import AliasFeedback
 
 router = APIRouter(prefix="/v1/models", tags=["feedback"], route_class=GuardedRoute)
@@ -45,7 +50,8 @@ def read_feedback(
     """Return what is recorded of the decisions that are made with this alias. Returns 404 `no_feedback` if there are no
     settings.
     """
-    return _show(context.db.reading(service.read, caller.owner, name, alias), response)
+    found = context.db.reading(service.read, caller.owner, name, alias)
+    return _show(found, response, context)
 
 
 @router.put(
@@ -88,7 +94,7 @@ def put_feedback(
         must_be_new=must_be_new_of(if_none_match),
     )
     response.status_code = 201 if created else 200
-    return _show(found, response)
+    return _show(found, response, context)
 
 
 @router.delete(
@@ -114,11 +120,18 @@ def delete_feedback(
     )
 
 
-def _show(found: AliasFeedback, response: Response) -> Feedback:
+def _show(found: AliasFeedback, response: Response, context: Context) -> Feedback:
     """Return the response for settings, and set their ETag."""
     assert found.settings is not None
     response.headers["ETag"] = f'"{found.revision}"'
-    return Feedback.from_row(found, **found.settings)
+    detectable = None
+    if found.settings["monitor"] is not None:
+        # The settings are stored already: a service that is busy must not refuse them.
+        with suppress(TooMany), context.computations.hold(found.owner):
+            of = MonitoredAlias(found.owner, found.name, found.alias)
+            compute = context.db.reading(find_detectable, of, found.settings)
+            detectable = None if compute is None else compute()
+    return Feedback.from_row(found, **found.settings, detectable=detectable_of(detectable))
 
 
 @decisions_router.get("/decisions/{decision_id}", summary="Read a decision")

@@ -575,9 +575,14 @@ class _Maker:
         """
         from core.monitoring import Measurement
 
-        last = self._acknowledged(RANKING)
-        if last is None or last["reference"] != "renew" or last["model_id"] != model_id:
+        renewals = [
+            each
+            for each in self._payload["acknowledged"]
+            if (each["family"], each["reference"], each["model_id"]) == (RANKING, "renew", model_id)
+        ]
+        if not renewals:
             return None
+        last = renewals[-1]
         first, end = last["window"] or (1, 0)
         parts = [
             Measurement(**each["state"]["measurement"])

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
+from app.feedback.monitor_schemas import DetectableDrop
 from app.feedback.service import FoundDecision
 from app.http.schemas import Body, PageOf, Resource, Text, Timestamp
 from app.platform.blobs import Blob
@@ -52,18 +53,17 @@ class MonitorRequest(Body):
     period: Literal["day", "week", "month"] = Field(
         default="week", description="Length of a period. A test is made at the end of each."
     )
-    alpha: Annotated[float, Field(gt=0, le=0.5)] = Field(
+    alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=0.05,
         description="Probability of a false alarm within a year, of all families together.",
     )
     tolerance: Annotated[
-        dict[
-            Annotated[str, Field(min_length=1, max_length=64)], Annotated[float, Field(ge=0, le=1)]
-        ],
-        Field(max_length=20),
+        dict[Literal["auc", "calibration"], Annotated[float, Field(ge=0, le=1)]],
+        Field(max_length=2),
     ] = Field(
         default={},
-        description="Differences from the validation, by metric, up to which nothing is wrong.",
+        description="Differences from the validation, by metric, up to which nothing is wrong: of the AUC, and of the "
+        "log-odds of calibrated probabilities. Default: 0.",
         examples=[{"auc": 0.01}],
     )
 
@@ -120,6 +120,10 @@ class Feedback(Resource):
         description="Model whose scores of the same rows are compared. Null: none."
     )
     monitor: MonitorSettings | None = Field(description="Scheduled tests. Null: none.")
+    detectable: DetectableDrop | None = Field(
+        description="The smallest fall of the AUC that the monitor can find. Null without a monitor or a validation "
+        "curve, and if the service is busy: `…/monitor` has it, too."
+    )
     author: str | None = Field(description="Name of the key that made this revision.")
     at: Timestamp = Field(description="Time of this revision.")
 

@@ -530,11 +530,12 @@ class _ModelsOperations(_Collection):
     read_alias = free(api.read_alias)
     alias_revisions = free_items(api.list_alias_revisions)
     alias_revision_page = free(api.list_alias_revisions)
+    read_cohorts = free(api.read_cohorts)
     deleted_aliases = free_items(api.list_deleted_aliases)
     read_reason_codes = free(api.read_reason_codes)
     read_feedback = free(api.read_feedback)
-    read_monitor = free(api.read_monitor)
-    read_shadow = free(api.read_shadow)
+    monitor = free(api.read_monitor)
+    shadow = free(api.read_shadow)
 
     @operation
     def set_alias(
@@ -1304,6 +1305,59 @@ class AsyncTrash(_TrashOperations, Asynchronous):
     """Like `Trash`; await its calls."""
 
 
+# --- erasures -------------------------------------------------------------------------------------
+
+
+class _ErasuresOperations(_Collection):
+    list = free_items(api.list_erasures)
+    page = free(api.list_erasures)
+    get = free(api.read_erasure)
+    create = free(api.create_erasure)
+
+
+class Erasures(_ErasuresOperations, Blocking):
+    """Your requests to erase what was recorded of an entity: list, read and make them. It is `client.erasures`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> made = client.erasures.create("c1")
+    >>> client.erasures.get(made.id).done_at is None
+    True
+    """
+
+
+class AsyncErasures(_ErasuresOperations, Asynchronous):
+    """Like `Erasures`; await its calls."""
+
+
+# --- alarms ---------------------------------------------------------------------------------------
+
+
+class _AlarmsOperations(_Collection):
+    list = free_items(api.list_alarms)
+    page = free(api.list_alarms)
+    get = free(api.read_alarm)
+    acknowledge = free(api.acknowledge_alarm)
+
+
+class Alarms(_AlarmsOperations, Blocking):
+    """The alarms of the monitors of your aliases: list, read and acknowledge them. It is `client.alarms`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> for alarm in client.alarms.list(acknowledged=False):
+    ...     client.alarms.acknowledge(alarm.id, reason="The new tariff, as planned.", reference="renew")
+    """
+
+
+class AsyncAlarms(_AlarmsOperations, Asynchronous):
+    """Like `Alarms`; await its calls."""
+
+
 # --- saved views ----------------------------------------------------------------------------------
 
 
@@ -1714,47 +1768,6 @@ class _ClientOperations(ApiObject):
         return (yield from self._ended(self._make(Job, AsyncJob, made), wait))
 
     @operation
-    @keywords_of(api.create_outcomes)
-    def send_outcomes(
-        self,
-        table: Table,
-        /,
-        *,
-        media_type: str | None = None,
-        progress: Progress | bool | None = None,
-        **fields: Unpack[api.CreateOutcomes],
-    ) -> Steps[types.OutcomesReceived]:
-        """Send what happened to the entities that were scored.
-
-        Parameters
-        ----------
-        table : file, bytes, list of dict, or a table of pandas, polars or pyarrow
-            A row for each outcome: `decision_id`, or `id` and `event_at`; `label`; and optionally `known_at`, `source`,
-            `weight` and `amount`. At most 100,000 rows.
-        media_type : str, optional
-            Media type of a file whose name does not show its format, such as "text/csv".
-        progress : callable (sent, size) or bool, optional
-            As for `upload`.
-
-        Returns
-        -------
-        types.OutcomesReceived
-            How many outcomes are new, and how many belong to a decision.
-
-        Raises
-        ------
-        InvalidRequest
-            A row is invalid, and nothing was stored.
-        """
-        body = body_of(table, media_type)
-        if body.media_type == MEDIA_TYPES[".json"]:
-            body = replace(body, media_type=NDJSON)  # the bytes tell an array
-        request = with_table(
-            api.create_outcomes(**fields), body, _progress(progress, body.kind == "file")
-        )
-        return (yield from ask(request))
-
-    @operation
     def dataset_from_decisions(
         self,
         model: str,
@@ -1799,14 +1812,44 @@ class _ClientOperations(ApiObject):
         made = yield from ask(request)
         return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
 
-    alarms = free_items(api.list_alarms)
-    alarm_page = free(api.list_alarms)
-    read_alarm = free(api.read_alarm)
-    acknowledge_alarm = free(api.acknowledge_alarm)
-    erase = free(api.create_erasure)
-    erasures = free_items(api.list_erasures)
-    erasure_page = free(api.list_erasures)
-    read_erasure = free(api.read_erasure)
+    @operation
+    @keywords_of(api.create_outcomes)
+    def send_outcomes(
+        self,
+        table: Table,
+        *,
+        media_type: str | None = None,
+        progress: Progress | bool | None = None,
+        **fields: Unpack[api.CreateOutcomes],
+    ) -> Steps[types.OutcomesReceived]:
+        """Send what happened to the entities that were scored.
+
+        Parameters
+        ----------
+        table : path, binary file, bytes, list of dict, or a table of pandas, polars or pyarrow
+            The outcomes: `decision_id` or `id`, `label`, and optionally `event_at`, `known_at`, `source`, `weight` and
+            `amount`. Files are CSV, NDJSON, JSON or Arrow.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+        progress : callable (sent, size) or bool, optional
+            As for `upload`.
+
+        Returns
+        -------
+        types.OutcomesReceived
+            How many outcomes match a decision, correct an earlier outcome or repeat one.
+
+        Raises
+        ------
+        Invalid
+            An outcome is not valid. Nothing is stored.
+        """
+        body = body_of(table, media_type)
+        request = with_table(
+            api.create_outcomes(**fields), body, _progress(progress, body.kind == "file")
+        )
+        return (yield from ask(request))
+
     algorithm = free(api.read_algorithm)
     overview = free(api.read_overview)
     audit = free_items(api.list_audit_entries)
@@ -2062,6 +2105,10 @@ class Client(_ClientOperations, Blocking):
         List and read batch scores.
     trash : Trash
         Restore what was deleted.
+    erasures : Erasures
+        Erase what was recorded of an entity.
+    alarms : Alarms
+        Acknowledge the alarms of monitors.
     views : Views
         Saved views of lists.
     keys : Keys
@@ -2107,6 +2154,8 @@ class Client(_ClientOperations, Blocking):
         self.comparisons = Comparisons(self._transport)
         self.batch_scores = BatchScores(self._transport)
         self.trash = Trash(self._transport)
+        self.erasures = Erasures(self._transport)
+        self.alarms = Alarms(self._transport)
         self.views = Views(self._transport)
         self.keys = Keys(self._transport)
 
@@ -2161,7 +2210,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
 
     Attributes
     ----------
-    datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, keys
+    datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alarms, views, keys
         As for `Client`; await their calls.
 
     Examples
@@ -2197,6 +2246,8 @@ class AsyncClient(_ClientOperations, Asynchronous):
         self.comparisons = AsyncComparisons(self._transport)
         self.batch_scores = AsyncBatchScores(self._transport)
         self.trash = AsyncTrash(self._transport)
+        self.erasures = AsyncErasures(self._transport)
+        self.alarms = AsyncAlarms(self._transport)
         self.views = AsyncViews(self._transport)
         self.keys = AsyncKeys(self._transport)
 

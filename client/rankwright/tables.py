@@ -145,13 +145,26 @@ def body_of(table: Table, media_type: str | None = None) -> Body:
     return _of_frame(table)
 
 
-def _of_path(path: Path, media_type: str | None) -> Body:
-    suffixes = [suffix.lower() for suffix in path.suffixes]
+def format_of(name: str) -> tuple[str, str | None]:
+    """Return the media type of a file, and its compression or None, by its name. ConfigurationError: if the name does
+    not tell its format.
+    """
+    suffixes = [suffix.lower() for suffix in Path(name).suffixes]
     encoding = ENCODINGS[suffixes.pop()] if suffixes and suffixes[-1] in ENCODINGS else None
-    media_type = media_type or MEDIA_TYPES.get(suffixes[-1] if suffixes else "")
+    media_type = MEDIA_TYPES.get(suffixes[-1] if suffixes else "")
     if media_type is None:
         known = ", ".join([*MEDIA_TYPES, ".csv.gz", ".csv.zst"])
-        raise ConfigurationError(f"a table's name must end in one of {known}, got {path.name!r}")
+        raise ConfigurationError(
+            f"a table's name must end in one of {known}, got {Path(name).name!r}"
+        )
+    return media_type, encoding
+
+
+def _of_path(path: Path, media_type: str | None) -> Body:
+    if media_type is None:
+        media_type, encoding = format_of(path.name)
+    else:
+        encoding = ENCODINGS.get(path.suffix.lower())
     if not path.is_file():
         raise ConfigurationError(f"there is no file {str(path)!r}")
 

@@ -29,6 +29,8 @@ EXAMPLES = [
     client.BatchScores,
     client.Uploads,
     client.Trash,
+    client.Erasures,
+    client.Alarms,
     client.Views,
     client.Keys,
     operations.Page,

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from sqlalchemy import delete
 
 from app.feedback import monitoring
 from app.feedback.monitor_repository import MonitoredAlias
-from tests.app.feedback.simulator import DAY, MONDAY, WEEK, Simulator, draw, feedback, table
+from app.operations.housekeeping import Housekeeper
+from app.platform.tables import MonitorLook
+from tests.app.feedback.simulator import MONDAY, WEEK, Simulator, draw, feedback, table
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import refused
 
@@ -82,6 +86,36 @@ def test_the_monitor_shows_looks_alarms_and_budget(service: Service, client: htt
     assert client.get("/v1/alarms", params={"name": "m"}).json()["data"][0] in found["alarms"]
     early = client.get(PATH, params={"as_of": "2025-01-01T00:00:00Z"}).json()
     assert (early["periods"], early["alarms"]) == ([], [])
+
+
+def test_what_can_be_found_is_shown_when_the_monitor_is_switched_on(
+    service: Service, client: httpx.Client, sentences: Any
+) -> None:
+    train(service, client)
+    path = "/v1/models/m/aliases/live/feedback"
+    off = client.put(path, json={})
+    assert (off.status_code, off.json()["detectable"]) == (201, None)
+    tag = {"If-Match": off.headers["ETag"]}
+    found = client.put(path, json={"monitor": {}}, headers=tag)
+    assert found.status_code == 200, found.text
+    detectable = found.json()["detectable"]
+    assert (detectable["drop"], detectable["rows"]) == (None, None)
+    assert 0.0 < detectable["floor"] < 0.2
+    assert client.get(path).json()["detectable"] == detectable
+    assert client.get(PATH).json()["detectable"] == detectable
+    tag = {"If-Match": found.headers["ETag"]}
+    daily = client.put(path, json={"monitor": {"period": "day"}}, headers=tag).json()
+    assert 0.0 < daily["detectable"]["floor"] < 0.2
+    for wrong in (
+        {"alpha": 0.5},
+        {"alpha": 0.0},
+        {"tolerance": {"pauc": 0.1}},
+        {"tolerance": {"auc": -0.1}},
+        {"tolerance": {"auc": "small"}},
+        {"period": "year"},
+    ):
+        problem = refused(client.put(path, json={"monitor": wrong}), 422, "invalid")
+        sentences(problem["errors"][0]["detail"])
 
 
 def test_an_alarm_is_acknowledged_once(
@@ -191,16 +225,94 @@ def test_alarms_come_in_pages(service: Service, client: httpx.Client) -> None:
     assert len(seen) >= 1
 
 
+@pytest.mark.parametrize("reference", ["keep", "renew"])
 def test_after_an_acknowledgement_the_test_begins_again(
-    service: Service, client: httpx.Client
+    service: Service, client: httpx.Client, reference: str
 ) -> None:
     simulator = fallen(service, client)
-    now = simulator.db.reading(__import__("app.feedback.monitor_repository", fromlist=["now"]).now)
-    assert now > MONDAY + WEEK + DAY
-    alarm = next(
+    (alarm,) = [
         each for each in client.get("/v1/alarms").json()["data"] if each["family"] == "ranking"
-    )
-    client.post(
-        f"/v1/alarms/{alarm['id']}/acknowledge", json={**ACKNOWLEDGED, "reference": "renew"}
-    )
-    assert client.get(PATH).json()["alarms"][-1]["reference"] in ("renew", None)
+    ]
+    body = {**ACKNOWLEDGED, "reference": reference}
+    assert client.post(f"/v1/alarms/{alarm['id']}/acknowledge", json=body).status_code == 200
+    before = client.get(PATH).json()
+    numbers = [one["number"] for each in before["periods"] for one in each["looks"]]
+    # As if the later weeks had not ended yet when the looks were made.
+    with simulator.db.write() as session:
+        session.execute(delete(MonitorLook).where(MonitorLook.period_start >= MONDAY + 4 * WEEK))
+    for number in range(5, 8):
+        simulator.week(number, slope=0.5)
+    look(service)
+    after = client.get(PATH).json()
+    ranking = {
+        each["start"]: one
+        for each in after["periods"]
+        for one in each["looks"]
+        if one["family"] == "ranking"
+    }
+    fifth, *later = [ranking[start] for start in sorted(ranking)][4:7]
+    assert max(numbers) > 5
+    if reference == "renew":  # the fall is the new normal
+        assert (fifth["number"], fifth["since"]) == (1, 0)
+        assert fifth["expected"] == pytest.approx(alarm_value(before), abs=0.02)
+        assert [each["status"] for each in (fifth, *later)] == ["passed"] * 3
+    else:  # the fall goes on
+        assert (fifth["number"], fifth["since"]) == (5, 4)
+        assert "alarm" in [each["status"] for each in (fifth, *later)]
+        assert len([each for each in after["alarms"] if each["family"] == "ranking"]) == 2
+
+
+def alarm_value(monitor: Any) -> float:
+    """Return the AUC of the window that raised the alarm."""
+    looks = [
+        one
+        for each in monitor["periods"]
+        for one in each["looks"]
+        if one["family"] == "ranking" and one["status"] == "alarm"
+    ]
+    value: float = looks[-1]["window"]["value"]
+    return value
+
+
+def test_the_shadow_model_is_compared_and_shown(service: Service, client: httpx.Client) -> None:
+    model_id = train(service, client, 2000)
+    path = "/v1/models/m/aliases/live/shadow"
+    assert client.get(path).json()["comparison"] is None
+    simulator = simulate(service, flag_share=0.2)
+    simulator.put_settings(feedback(shadow=model_id))
+    for number in (1, 2):
+        simulator.week(number, 400)
+    look(service)
+    found = client.get(path).json()
+    assert (found["shadow"], found["champion_id"], found["challenger_id"]) == (model_id,) * 3
+    assert (found["tolerance"], found["comparison"]["difference"]) == (0.01, 0.0)
+    assert found["comparison"]["further_rows"] is not None
+    assert found["swap"]["both"]["rows"] > 0
+    assert found["looks"][-1]["period_start"] == "2024-12-30T00:00:00.000Z"
+    assert {
+        one["family"] for each in client.get(PATH).json()["periods"] for one in each["looks"]
+    } == {
+        "unlabelled",
+        "ranking",
+        "calibration",
+        "guarantee",
+    }
+    stranger = service.client(service.key(STRANGER))
+    refused(stranger.get(path), 404, "not_found")
+    refused(service.client(service.key(scopes=["score"])).get(path), 403, "forbidden")
+    assert client.get(path, params={"as_of": "x"}).status_code == 422
+
+
+def test_the_dispatcher_queues_the_jobs_of_due_looks(
+    service: Service, client: httpx.Client
+) -> None:
+    train(service, client, 200)
+    simulator = simulate(service)
+    simulator.put_settings(feedback())
+    simulator.week(1, 50)
+    keeper = Housekeeper(simulator.db, simulator.blobs, service.settings, threading.Event())
+    assert (keeper.schedule_looks(), keeper.schedule_looks()) == (1, 0)
+    (job,) = client.get("/v1/jobs", params={"kind": "monitor"}).json()["data"]
+    assert (job["name"], job["state"]) == ("m@live", "queued")
+    assert service.work() == 1
+    assert client.get(f"/v1/jobs/{job['id']}").json()["state"] == "succeeded"

@@ -1,0 +1,216 @@
+"""The feedback settings of an alias: what is recorded of its decisions, and what is done with it."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from rankwright.errors import ProblemError
+from rankwright.types import Feedback
+from starlette.responses import Response
+
+from app.console.api import alias_segment, at, attempt
+from app.console.choices import offer_models
+from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.upload_fields import joined
+from app.console.words import FieldLabel, place_faults
+from app.http.forms import Fields, number_or_text
+
+router = APIRouter(prefix="/console/monitoring", include_in_schema=False, route_class=ConsoleRoute)
+
+Json = dict[str, Any]
+MAX_FILES = 20
+FIELDS = {
+    "keep": FieldLabel("keep", "Fraction of decisions to record"),
+    "features": FieldLabel("features", "Features to record"),
+    "days": FieldLabel("days", "Days to keep decisions"),
+    "explore": FieldLabel("explore_of", "Random review"),
+    "explore/of": FieldLabel("explore_of", "Random review"),
+    "explore/rate": FieldLabel("explore_rate", "Fraction to review at random"),
+    "outcome/horizon_days": FieldLabel("horizon_days", "Days until an outcome is final"),
+    "outcome/silence": FieldLabel("silence", "Decisions without an outcome"),
+    "outcome/attribute": FieldLabel("attribute", "Outcomes that name only an entity"),
+    "shadow": FieldLabel("shadow", "Challenger in shadow"),
+    "monitor/period": FieldLabel("period", "Tests"),
+    "monitor/alpha": FieldLabel("alpha", "Probability of a false alarm per year"),
+    "monitor/tolerance/auc": FieldLabel("tolerance_auc", "Tolerated drop of the AUC"),
+    "monitor/tolerance/calibration": FieldLabel(
+        "tolerance_calibration", "Tolerated deviation of the fraction of positives"
+    ),
+}
+"""The fields of the form, by the API's members that they fill."""
+NEW: Mapping[str, str] = {
+    "keep": "1",
+    "days": "400",
+    "horizon_days": "90",
+    "attribute": "last_before_event",
+    "period": "week",
+    "alpha": "0.05",
+}
+"""What the form contains before decisions are recorded."""
+TOLERANCES = ("auc", "calibration")
+"""Metrics that have a tolerance."""
+
+
+def alias_page(name: str, alias: str) -> str:
+    """Return the address of the pages of an alias."""
+    return at("/console/monitoring", name, alias_segment(alias))
+
+
+async def read_settings(page: Page, name: str, alias: str) -> Feedback | None:
+    """Return the feedback settings of an alias; None if it has none. Raises ProblemError if there is no such alias."""
+    found, problem = await attempt(
+        page.client.models.read_feedback(name, alias_segment(alias)), 404
+    )
+    if problem is not None and problem.get("code") != "no_feedback":
+        await page.client.models.read_alias(name, alias)  # raises ProblemError
+    return found
+
+
+@router.get("/{name}/{alias}/feedback")
+async def read_feedback(page: PageDep, name: str, alias: str) -> Response:
+    """Show the feedback settings of an alias, and what has been recorded."""
+    return await _show(page, name, alias)
+
+
+async def _show(
+    page: Page, name: str, alias: str, problem: Json | None = None, given: Fields | None = None
+) -> Response:
+    """Return the page of the settings; with the API's problem and the entered values after an error.
+
+    After somebody else's change, the page shows the new settings instead of the entered values.
+    """
+    settings = await read_settings(page, name, alias)
+    changed = problem is not None and problem["status"] == 412
+    shown: Mapping[str, str] = given if given is not None and not changed else _entered(settings)
+    files = await page.client.decision_file_page(
+        name=name, alias=alias, limit=MAX_FILES, after=page.asked("after")
+    )
+    return page.show(
+        "alias_feedback.html",
+        200 if problem is None else problem["status"],
+        name=name,
+        alias=alias,
+        tab="feedback",
+        settings=settings,
+        given=shown,
+        labels={label.name: label.label for label in FIELDS.values()},
+        faults=place_faults(problem, FIELDS),
+        changed=changed,
+        files=files,
+        models=await offer_models(page, [shown["shadow"]] if shown.get("shadow") else []),
+    )
+
+
+def _entered(settings: Feedback | None) -> dict[str, str]:
+    """Return settings as the values of the form's fields."""
+    if settings is None:
+        return dict(NEW)
+    found: dict[str, Any] = {
+        "keep": settings.keep,
+        "features": joined(settings.features or ()),
+        "days": settings.days,
+        "explore_of": settings.explore and settings.explore.of,
+        "explore_rate": settings.explore and settings.explore.rate,
+        "horizon_days": settings.outcome.horizon_days,
+        "silence": settings.outcome.silence,
+        "attribute": settings.outcome.attribute,
+        "shadow": settings.shadow,
+        "period": settings.monitor and settings.monitor.period,
+        "alpha": settings.monitor.alpha if settings.monitor else NEW["alpha"],
+    }
+    tolerance = settings.monitor.tolerance if settings.monitor else {}
+    found |= {f"tolerance_{metric}": tolerance.get(metric) for metric in TOLERANCES}
+    return {
+        each: f"{value:g}" if isinstance(value, float) else str(value)
+        for each, value in found.items()
+        if value is not None
+    }
+
+
+@router.post("/{name}/{alias}/feedback")
+async def set_feedback(page: PageDep, name: str, alias: str) -> Response:
+    """Replace the feedback settings of an alias. `revision` is that of the page; it is empty if there are none yet."""
+    form = await page.form()
+    try:
+        await page.client.models.set_feedback(
+            name,
+            alias_segment(alias),
+            revision=form.get("revision") or None,
+            **_settings(form),
+        )
+    except ProblemError as error:
+        if error.status not in (404, 412, 422):
+            raise
+        return await _show(page, name, alias, error.problem, form)
+    return page.go(f"{alias_page(name, alias)}/feedback", saved="yes")
+
+
+def _settings(form: Fields) -> Json:
+    """Return the body of the request for the entered values. What is no number stays text, so that the API reports the
+    error; what is empty has the API's default.
+    """
+    found: Json = {
+        "keep": number_or_text(form.get("keep", "")),
+        "days": _whole(form.get("days", "")),
+        "features": _names(form.get("features", "")),
+        "shadow": form.get("shadow", "").strip() or None,
+        "outcome": _filled(
+            horizon_days=number_or_text(form.get("horizon_days", "")),
+            silence=form.get("silence") or None,
+            attribute=form.get("attribute") or None,
+        ),
+    }
+    if form.get("explore_of"):
+        found["explore"] = {
+            "of": form["explore_of"],
+            "rate": number_or_text(form.get("explore_rate", "")),
+        }
+    if form.get("period"):
+        tolerance = {name: number_or_text(form.get(f"tolerance_{name}", "")) for name in TOLERANCES}
+        found["monitor"] = _filled(
+            period=form["period"],
+            alpha=number_or_text(form.get("alpha", "")),
+            tolerance=_filled(**tolerance),
+        )
+    return _filled(**found)
+
+
+def _filled(**values: Any) -> Json:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _whole(entered: str) -> Any:
+    """Return an entered whole number as int; anything else as `number_or_text` does."""
+    found = number_or_text(entered)
+    return int(found) if isinstance(found, float) and found.is_integer() else found
+
+
+def _names(entered: str) -> list[str] | None:
+    """Return names that are separated by commas; None if there are none."""
+    written = " ".join(entered.splitlines())
+    names = next(csv.reader([written], skipinitialspace=True), [])
+    return [name.strip() for name in names if name.strip()] or None
+
+
+@router.post("/{name}/{alias}/feedback/delete")
+async def delete_feedback(page: PageDep, name: str, alias: str) -> Response:
+    """Record no more decisions of an alias. `revision` is that of the page."""
+    form = await page.form()
+    try:
+        await page.client.models.delete_feedback(
+            name, alias_segment(alias), revision=form.get("revision", "")
+        )
+    except ProblemError as error:
+        if error.status not in (404, 412):
+            raise
+        return await _show(page, name, alias, error.problem)
+    return page.go(f"{alias_page(name, alias)}/feedback")
+
+
+@router.get("/{name}/{alias}/download/{file_id}")
+async def download_decisions(page: PageDep, name: str, alias: str, file_id: str) -> Response:
+    """Return a file of decisions."""
+    return page.download(at("/v1/decision-files", file_id, "content"))

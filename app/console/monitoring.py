@@ -1,0 +1,320 @@
+"""Pages of the monitor: the aliases in use, the monitor of one alias, its alarms, and its challenger."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter
+from markupsafe import Markup
+from rankwright.errors import ProblemError
+from rankwright.types import (
+    AliasMonitor,
+    AliasShadow,
+    Feedback,
+    Interval,
+    LiveAlias,
+    Look,
+    Metrics,
+    MonitoredPeriod,
+)
+from starlette.responses import Response
+
+from app.console import charts
+from app.console.api import alias_segment, attempt, path_segment
+from app.console.feedback import alias_page, read_settings
+from app.console.session import ConsoleRoute, Page, PageDep
+from app.platform.errors import shown
+
+router = APIRouter(prefix="/console/monitoring", include_in_schema=False, route_class=ConsoleRoute)
+alarms_router = APIRouter(
+    prefix="/console/alarms", include_in_schema=False, route_class=ConsoleRoute
+)
+
+Json = dict[str, Any]
+MAX_ALIASES = 20
+"""Aliases of the first page: each is a request for its settings."""
+MAX_ALARMS = 50
+MAX_MODELS = 5
+"""Models whose validation is drawn: each is a request."""
+DRAWN = 60
+"""Periods of the chart."""
+FAMILIES: Mapping[str, str] = {
+    "unlabelled": "Drift of scores and columns",
+    "ranking": "AUC",
+    "calibration": "Calibration",
+    "guarantee": "Guarantee of the alias",
+    "shadow": "Challenger",
+}
+"""Families of tests, and their names on the pages."""
+STATUSES: Mapping[str, tuple[str, str]] = {
+    "passed": ("ok", "no change"),
+    "alarm": ("leak", "alarm"),
+    "waiting": ("", "too few rows yet"),
+    "not_tested": ("", "not tested"),
+}
+"""Results of a look: the class of the badge, and its words."""
+POPULATIONS: Mapping[str, str] = {
+    "all": "all decisions",
+    "flagged": "flagged decisions only",
+    "unflagged": "decisions that were not flagged only",
+    "none": "no decisions",
+}
+
+
+class AliasRow(NamedTuple):
+    """An alias in use, and its feedback settings or None."""
+
+    of: LiveAlias
+    settings: Feedback | None
+
+
+@router.get("")
+async def read_monitoring(page: PageDep) -> Response:
+    """Show the open alarms, and the aliases in use with what is recorded of them."""
+    client = page.client
+    found = await client.overview(limit=MAX_ALIASES)
+    aliases = found.live[:MAX_ALIASES]
+    settings = await asyncio.gather(
+        *(attempt(client.models.read_feedback(each.name, each.alias), 404) for each in aliases)
+    )
+    rows = [AliasRow(each, own) for each, (own, _) in zip(aliases, settings, strict=True)]
+    alarms = await client.alarms.page(acknowledged=False, limit=MAX_ALARMS)
+    return page.show(
+        "monitoring.html", rows=rows, alarms=alarms, families=FAMILIES, most=MAX_ALIASES
+    )
+
+
+@router.get("/{name}/{alias}")
+async def read_monitor(page: PageDep, name: str, alias: str) -> Response:
+    """Show the monitor of an alias: alarms, periods, budget and what it can find; as it was known on a day `as_of`."""
+    return await _show_monitor(page, name, alias)
+
+
+async def _show_monitor(
+    page: Page,
+    name: str,
+    alias: str,
+    problem: Json | None = None,
+    entered: Mapping[str, str] | None = None,
+) -> Response:
+    """Return the page of the monitor; with the API's problem and the entered values if an alarm could not be
+    acknowledged.
+    """
+    settings = await read_settings(page, name, alias)
+    day = _day(page)
+    at = None if day is None else datetime.combine(day + timedelta(days=1), time(), UTC)
+    found = await page.client.models.monitor(name, alias_segment(alias), as_of=at)
+    periods = [_period(each, found) for each in found.periods]
+    validation = await _validation(page, periods)
+    return page.show(
+        "alias_monitor.html",
+        200 if problem is None else problem["status"],
+        name=name,
+        alias=alias,
+        tab="",
+        settings=settings,
+        found=found,
+        as_of=None if day is None else day.isoformat(),
+        periods=_with_gaps(periods),
+        chart=_chart(periods[::-1], validation),
+        families=FAMILIES,
+        statuses=STATUSES,
+        populations=POPULATIONS,
+        models=await _names(page, name),
+        problem=problem,
+        entered=entered or {},
+    )
+
+
+def _day(page: Page) -> date | None:
+    """Return the day of the query; None, with a notice on the page, if it is no day that the API can take."""
+    asked = page.asked("as_of")
+    if asked is None:
+        return None
+    try:
+        found = date.fromisoformat(asked)
+    except ValueError:
+        found = None
+    if found is None or not 1970 <= found.year <= 9998:
+        page.tell(f"as_of must be a day such as 2026-06-30, got {shown(asked)}: it was ignored.")
+        return None
+    return found
+
+
+async def _names(page: Page, name: str) -> dict[str, str]:
+    """Return the newest versions of a model's name as `name:version`, by id."""
+    listed = await page.client.models.page(name=name, limit=200)
+    return {each.id: f"{each.name}:{each.version}" for each in listed.data}
+
+
+class PeriodRow(NamedTuple):
+    """A period, its looks by family, and the counts of all its decisions. `known` and `positives` are None until the
+    outcomes are final, which they are at `final_at`.
+    """
+
+    of: MonitoredPeriod
+    looks: Mapping[str, Look]
+    known: int | None
+    positives: int | None
+    final_at: str | None
+
+    @property
+    def ranking(self) -> Look | None:
+        """The look at the AUC."""
+        return self.looks.get("ranking")
+
+    @property
+    def pending(self) -> int | None:
+        """The number of decisions without an outcome, once outcomes are final."""
+        if self.known is None:
+            return None
+        return max(0, sum(each.rows for each in self.of.versions) - self.known)
+
+    @property
+    def first_day(self) -> str:
+        """The first day of the period."""
+        return self.of.start[:10]
+
+    @property
+    def last_day(self) -> str:
+        """The last day of the period."""
+        end = datetime.fromisoformat(self.of.end) - timedelta(seconds=1)
+        return end.date().isoformat()
+
+
+class Gap(NamedTuple):
+    """Neighbouring periods without decisions: their first and last day, and their number."""
+
+    first_day: str
+    last_day: str
+    periods: int
+
+
+def _with_gaps(periods: Sequence[PeriodRow]) -> list[PeriodRow | Gap]:
+    """Return periods, newest first, with one `Gap` instead of several neighbours without decisions."""
+    found: list[PeriodRow | Gap] = []
+    for empty, group in groupby(periods, key=lambda each: not each.of.decisions):
+        own = list(group)
+        if empty and len(own) > 1:
+            found.append(Gap(own[-1].first_day, own[0].last_day, len(own)))
+        else:
+            found += own
+    return found
+
+
+def _period(of: MonitoredPeriod, monitor: AliasMonitor) -> PeriodRow:
+    looks: dict[str, Look] = {each.family: each for each in of.looks}
+    known = positives = final_at = None
+    if "ranking" in looks:
+        known = sum(each.known for each in of.versions)
+        positives = sum(each.positives for each in of.versions)
+    elif monitor.outcome is not None:
+        end = datetime.fromisoformat(of.end)
+        final_at = (end + timedelta(days=monitor.outcome.horizon_days)).date().isoformat()
+    return PeriodRow(of, looks, known, positives, final_at)
+
+
+async def _validation(page: Page, periods: Sequence[PeriodRow]) -> dict[str, Interval]:
+    """Return the AUC on the validation rows by model, of the models that were tested last."""
+    ids = [look.model_id for each in periods if (look := each.ranking) is not None]
+    known = list(dict.fromkeys(id_ for id_ in ids if id_ is not None))[:MAX_MODELS]
+    found = await asyncio.gather(
+        *(attempt(page.client.models[id_].read_metrics(), 404, 409, 422) for id_ in known)
+    )
+    return {
+        id_: metrics.auc
+        for id_, (metrics, _) in zip(known, found, strict=True)
+        if isinstance(metrics, Metrics)
+    }
+
+
+def _chart(periods: Sequence[PeriodRow], validation: Mapping[str, Interval]) -> Markup | None:
+    """Draw the AUC of each period beside the one that it is compared with; None if no period has one."""
+    drawn: list[charts.Compared] = []
+    for each in periods:
+        look = each.ranking
+        found = reference = None
+        if look is not None and look.value is not None:
+            low, high = (look.value if end is None else end for end in (look.low, look.high))
+            found = charts.Estimate(each.first_day, look.value, low, high)
+        if look is not None and look.expected is not None:
+            auc = validation.get(look.model_id or "")
+            limits = look.expected, look.expected
+            # After an alarm the reference may be that of later periods.
+            if auc is not None and abs((auc.value or 0.0) - look.expected) < 1e-6:
+                limits = auc.low or look.expected, auc.high or look.expected
+            reference = charts.Estimate("reference", look.expected, *limits)
+        alarm = look is not None and look.status == "alarm"
+        drawn.append(charts.Compared(each.first_day, found, reference, alarm))
+    measured = [number for number, each in enumerate(drawn) if each.estimate]
+    if not measured:
+        return None
+    drawn = drawn[measured[0] : measured[-1] + 1][-DRAWN:]
+    return charts.over_periods(drawn, "AUC of each period, and of the reference")
+
+
+@router.get("/{name}/{alias}/shadow")
+async def read_shadow(page: PageDep, name: str, alias: str) -> Response:
+    """Show the comparison of the alias with its challenger: the difference of the AUC, and what would be flagged
+    instead.
+    """
+    settings = await read_settings(page, name, alias)
+    found = await page.client.models.shadow(name, alias_segment(alias))
+    names = await _names(page, name)
+    challenger = found.challenger_id
+    if challenger is not None and challenger not in names:
+        other, _ = await attempt(page.client.models[challenger].read(), 404)
+        names |= {} if other is None else {challenger: f"{other.name}:{other.version}"}
+    return page.show(
+        "alias_shadow.html",
+        name=name,
+        alias=alias,
+        tab="shadow",
+        settings=settings,
+        found=found,
+        chart=_shadow_chart(found),
+        models=names,
+        statuses=STATUSES,
+    )
+
+
+def _shadow_chart(found: AliasShadow) -> Markup | None:
+    """Draw the difference of the AUC after each period with its limits, and the tolerance around 0; None if the models
+    were never compared.
+    """
+    tolerance = found.tolerance or 0.0
+    equal = charts.Estimate("no difference", 0.0, -tolerance, tolerance)
+    drawn = []
+    for look in found.looks[:DRAWN][::-1]:
+        if (of := look.comparison) is not None:
+            day = look.period_start[:10]
+            estimate = charts.Estimate(day, of.difference, of.low, of.high)
+            drawn.append(charts.Compared(day, estimate, equal, alarm=False))
+    if not drawn:
+        return None
+    return charts.over_periods(drawn, "Difference of the AUC so far, after each period")
+
+
+@alarms_router.post("/{alarm_id}/acknowledge")
+async def acknowledge_alarm(page: PageDep, alarm_id: str) -> Response:
+    """Acknowledge an alarm, and show the monitor of its alias."""
+    form = await page.form()
+    alarm = await page.client.alarms.get(path_segment(alarm_id))
+    try:
+        await page.client.alarms.acknowledge(
+            alarm.id, reason=form.get("reason", ""), reference=form.get("reference", "")
+        )
+    except ProblemError as error:
+        if error.status not in (409, 422):
+            raise
+        entered = {"alarm": alarm.id, **{name: form.get(name, "") for name in ACKNOWLEDGEMENT}}
+        return await _show_monitor(page, alarm.name, alarm.alias, error.problem, entered)
+    return page.go(f"{alias_page(alarm.name, alarm.alias)}#alarms")
+
+
+ACKNOWLEDGEMENT = ("reason", "reference")
+"""The fields of the form that acknowledges an alarm."""

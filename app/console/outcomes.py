@@ -1,0 +1,124 @@
+"""Pages of outcomes, and of requests to erase an entity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter
+from rankwright.errors import ConfigurationError, ProblemError
+from rankwright.tables import format_of
+from rankwright.types import OutcomesReceived
+from starlette.responses import Response
+
+from app.access.authentication import needs
+from app.console.api import at, refusal
+from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.upload_fields import UploadField, form_fields, upload_fields
+from app.console.words import FieldLabel, place_faults
+from app.http.dependencies import context_of
+from app.ingest.formats import TextDialect
+
+router = APIRouter(prefix="/console/outcomes", include_in_schema=False, route_class=ConsoleRoute)
+erasures_router = APIRouter(
+    prefix="/console/erasures", include_in_schema=False, route_class=ConsoleRoute
+)
+
+Json = dict[str, Any]
+ENTITY = {"id": FieldLabel("id", "Id of the entity")}
+
+
+@router.get("")
+async def read_outcomes(page: PageDep) -> Response:
+    """Show the form that uploads outcomes."""
+    page.check_scope("outcomes")
+    return _show(page)
+
+
+def _show(
+    page: Page,
+    problem: Json | None = None,
+    given: Mapping[str, str] | None = None,
+    received: OutcomesReceived | None = None,
+) -> Response:
+    """Return the page of the form; with what the API received, or with its problem and the entered values."""
+    fields = _fields(page)
+    return page.show(
+        "outcomes.html",
+        200 if problem is None else problem["status"],
+        received=received,
+        file_name=None if page.table is None else page.table.file_name,
+        faults=place_faults(problem, form_fields(fields)),
+        given=given or {},
+        fields=fields,
+        most=context_of(page.request).settings.max_body_bytes,
+    )
+
+
+def _fields(page: Page) -> dict[str, UploadField]:
+    """Return the fields that say how a text file is written."""
+    known = upload_fields(page.request.app)
+    return {name: known[name] for name in TextDialect.model_fields}
+
+
+@router.post("")
+@needs("outcomes")
+async def send_outcomes(page: PageDep) -> Response:
+    """Send a file of outcomes to the API, and show what it received."""
+    try:
+        found = await _send(page)
+    except ProblemError as error:
+        if error.status == 403:
+            raise
+        return _show(page, error.problem, page.filled())
+    return _show(page, received=found)
+
+
+async def _send(page: Page) -> OutcomesReceived:
+    """Stream the file of the form to the API. Raises ProblemError."""
+    table = page.table
+    if table is None or not await table.read_name():
+        raise refusal(422, "Invalid request", "the form must contain a file")
+    try:
+        media_type, encoding = format_of(table.file_name)
+    except ConfigurationError as error:
+        raise refusal(422, "Invalid request", str(error)) from error
+    headers = {"content-type": media_type} | ({"content-encoding": encoding} if encoding else {})
+    dialect = {name: value for name, value in page.filled().items() if name in _fields(page)}
+    answer = await page.api.send(
+        "POST", at("/v1/outcomes"), table.read(), headers, urlencode(dialect)
+    )
+    return OutcomesReceived.from_json(answer.json())
+
+
+@erasures_router.get("")
+async def read_erasures(page: PageDep) -> Response:
+    """Show the requests to erase an entity, and the form for a new one."""
+    return await _show_erasures(page)
+
+
+async def _show_erasures(page: Page, problem: Json | None = None, entered: str = "") -> Response:
+    """Return the list with the form; with the API's problem and the entered id after an error."""
+    found = await page.client.erasures.page(limit=50, after=page.asked("after"))
+    return page.show(
+        "erasures.html",
+        200 if problem is None else problem["status"],
+        found=found,
+        faults=place_faults(problem, ENTITY),
+        entered=entered,
+    )
+
+
+@erasures_router.post("")
+async def erase(page: PageDep) -> Response:
+    """Request the erasure of an entity. Its id is in the body, never in an address."""
+    form = await page.form()
+    entered = form.get("id", "")
+    try:
+        await page.client.erasures.create(entered)
+    except ProblemError as error:
+        if error.status != 422:
+            raise
+        return await _show_erasures(page, error.problem, entered)
+    return page.go("/console/erasures", requested="yes")

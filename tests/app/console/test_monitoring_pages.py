@@ -1,0 +1,359 @@
+"""The pages of the feedback loop: settings, outcomes, erasures, the monitor and its alarms."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import expect
+
+from app.feedback import monitoring
+from app.feedback.monitor_repository import MonitoredAlias
+from tests.app.console.conftest import Visit
+from tests.app.console.plain_browser import PlainBrowser, alert
+from tests.app.feedback.simulator import Simulator, draw, feedback, table
+from tests.app.live_service import OWNER, STRANGER, Service
+
+PICTURES = os.environ.get("PICTURES")
+PAGES = "/console/monitoring/m/live"
+SETTINGS = f"{PAGES}/feedback"
+PLAIN = "/console/monitoring/plain/live/feedback"
+"""Settings of an alias of which nothing is recorded."""
+STORED = "/v1/models/plain/aliases/live/feedback"
+ENTERED = {
+    "revision": "",
+    "keep": "0.5",
+    "days": "200",
+    "features": 'a, "word"',
+    "horizon_days": "30",
+    "silence": "",
+    "attribute": "first_before_event",
+    "explore_of": "unflagged",
+    "explore_rate": "0.05",
+    "period": "month",
+    "alpha": "0.02",
+    "tolerance_auc": "0.01",
+    "tolerance_calibration": "",
+    "shadow": "",
+}
+
+
+def picture(window: Visit, name: str) -> None:
+    """Take a picture of the whole page, if a folder for them is named."""
+    if PICTURES:
+        window.page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
+
+
+def train(service: Service, name: str) -> str:
+    """Train a model on rows of the simulator, and point an alias at it that flags a fifth of the rows; returns the id
+    of the dataset.
+    """
+    client = service.client(service.key())
+    text = table(draw(np.random.default_rng(1), 4000))
+    dataset = service.upload(client, text, name=name, label="y", positive="1")
+    job = service.train(
+        client,
+        dataset,
+        name=name,
+        algorithm={"name": "rankboost", "n_rounds": 5},
+        validation={"method": "holdout", "fraction": 0.5},
+    )
+    body = {"model_id": job["output"]["id"], "guarantee": {"flagged": 0.2}}
+    answer = client.put(f"/v1/models/{name}/aliases/live", json=body)
+    assert answer.is_success, answer.text
+    return dataset
+
+
+@pytest.fixture(scope="module")
+def plain(shared: Service) -> Service:
+    """The service with an alias of which nothing is recorded."""
+    train(shared, "plain")
+    return shared
+
+
+def monitor(service: Service, name: str, **given: Any) -> None:
+    """Train a model and a challenger, record six weeks of decisions and outcomes, in which the AUC falls, and run the
+    tests.
+    """
+    client = service.client(service.key())
+    job = service.train(client, train(service, name), name=name, algorithm={"name": "logistic"})
+    simulator = Simulator(service.context.db, service.context.blobs, OWNER, name, **given)
+    simulator.put_settings(feedback(shadow=job["output"]["id"]))
+    for number in range(1, 7):
+        simulator.week(number, slope=2.0 if number < 4 else 0.5)
+    live = MonitoredAlias(OWNER, name, "live")
+    assert service.context.db.writing(monitoring.schedule, service.settings, live) is not None
+    assert service.work() == 1
+
+
+@pytest.fixture(scope="module")
+def fallen(shared: Service) -> Service:
+    """The service with an alias whose AUC has fallen, and which has a challenger."""
+    monitor(shared, "m")
+    return shared
+
+
+@pytest.fixture(scope="module")
+def reviewed(shared: Service) -> Service:
+    """The service with an alias whose outcomes come from reviews of flagged rows, and of a few of the others."""
+    monitor(shared, "r", flag_share=0.2, explore=0.05)
+    return shared
+
+
+def test_settings_are_made_changed_and_deleted_without_scripts(plain: Service) -> None:
+    ours = PlainBrowser(plain)
+    client = plain.client(plain.key())
+    assert "Record decisions" in ours.read("/console/monitoring")
+    assert 'value="400"' in ours.read(PLAIN)
+    answer = ours.post(PLAIN, **ENTERED)
+    assert answer.status_code == 303, answer.text
+    found = client.get(STORED).json()
+    assert (found["keep"], found["days"], found["features"]) == (0.5, 200, ["a", "word"])
+    assert found["explore"] == {"of": "unflagged", "rate": 0.05}
+    assert found["outcome"] == {
+        "horizon_days": 30.0,
+        "silence": None,
+        "attribute": "first_before_event",
+    }
+    assert found["monitor"] == {"period": "month", "alpha": 0.02, "tolerance": {"auc": 0.01}}
+    assert found["shadow"] is None
+    text = ours.read(answer.headers["location"])
+    assert "revision 1" in text
+    assert 'value="a,word"' in text
+    answer = client.put(STORED, json={"days": 300}, headers={"If-Match": '"1"'})
+    assert answer.is_success, answer.text
+    # Somebody has changed the settings since the page was opened.
+    refused = ours.post(PLAIN, **{**ENTERED, "revision": "1", "keep": "0.25"})
+    assert refused.status_code == 412
+    assert "somebody else" in refused.text.lower()
+    assert 'name="revision" value="2"' in refused.text
+    assert 'value="0.25"' not in refused.text
+    assert client.get(STORED).json()["days"] == 300
+    cleared = {
+        "revision": "2",
+        "features": "",
+        "explore_of": "",
+        "tolerance_auc": "",
+        "keep": "",
+        "alpha": "",
+    }
+    assert ours.post(PLAIN, **ENTERED | cleared).status_code == 303
+    found = client.get(STORED).json()
+    assert (found["keep"], found["features"], found["explore"]) == (1.0, None, None)
+    assert found["monitor"] == {"period": "month", "alpha": 0.05, "tolerance": {}}
+    assert ours.post(f"{PLAIN}/delete", revision="2").status_code == 412
+    assert ours.post(f"{PLAIN}/delete", revision="3").status_code == 303
+    assert client.get(STORED).status_code == 404
+    assert "off" in ours.read(PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("changes", "label"),
+    [
+        ({"keep": "2"}, "Fraction of decisions to record"),
+        ({"keep": "half"}, "Fraction of decisions to record"),
+        ({"days": "1.5"}, "Days to keep decisions"),
+        ({"days": "10"}, "Days to keep decisions"),
+        ({"features": "nothing"}, "Features to record"),
+        ({"explore_of": "some"}, "Random review"),
+        ({"explore_rate": ""}, "Fraction to review at random"),
+        ({"explore_rate": "0"}, "Fraction to review at random"),
+        ({"horizon_days": "-1"}, "Days until an outcome is final"),
+        ({"silence": "maybe"}, "Decisions without an outcome"),
+        ({"attribute": "all"}, "Outcomes that name only an entity"),
+        ({"period": "year"}, "Tests"),
+        ({"alpha": "0.9"}, "Probability of a false alarm per year"),
+        ({"tolerance_auc": "2"}, "Tolerated drop of the AUC"),
+        ({"tolerance_calibration": "x"}, "Tolerated deviation of the fraction of positives"),
+        ({"shadow": "none:9"}, "Challenger in shadow"),
+        ({"shadow": "plain@live"}, "Challenger in shadow"),
+    ],
+)
+def test_a_wrong_setting_is_said_at_its_field(
+    plain: Service, changes: dict[str, str], label: str
+) -> None:
+    answer = PlainBrowser(plain).post(PLAIN, **ENTERED | changes)
+    assert answer.status_code in (404, 422), answer.text
+    assert label in alert(answer.text)
+    assert (
+        "a, &#34;word&#34;" in answer.text or "nothing" in changes.values()
+    )  # nothing has to be typed again
+    assert plain.client(plain.key()).get(STORED).status_code == 404
+
+
+def test_outcomes_are_uploaded_without_scripts(plain: Service) -> None:
+    ours = PlainBrowser(plain)
+    text = "id;label;event_at\nc1;true;02.05.2026\nc2;false;03.05.2026\n"
+    answer = ours.post("/console/outcomes", ("may.csv", text))
+    assert answer.status_code == 200, answer.text
+    assert "2 outcomes received" in answer.text
+    assert "may.csv" in answer.text
+    tiles = re.findall(r"<dd>(\S+)</dd>", answer.text)
+    assert tiles == ["0", "2", "0", "0"]
+    again = ours.post("/console/outcomes", ("may.csv", text.replace("c2;false", "c2;true")))
+    assert re.findall(r"<dd>(\S+)</dd>", again.text) == ["0", "2", "1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("file", "fields", "words"),
+    [
+        (("may.csv", "id,label,event_at\nc1,perhaps,2026-05-02\n"), {}, "perhaps"),
+        (("may.csv", "name,label\nc1,true\n"), {}, "name"),
+        (("may.csv", ""), {}, "CSV"),
+        (("may.pdf", "id,label\nc1,true\n"), {}, "may.pdf"),
+        (("may.parquet", "PAR1"), {}, "arquet"),
+        (("may.csv", "id,label\nc1,true\n"), {"delimiter": "dot"}, "dot"),
+        (("", ""), {}, "file"),
+        (None, {}, "file"),
+    ],
+)
+def test_wrong_outcomes_are_refused(
+    plain: Service, file: tuple[str, str] | None, fields: dict[str, str], words: str
+) -> None:
+    answer = PlainBrowser(plain).post("/console/outcomes", file, **fields)
+    assert 400 <= answer.status_code < 500, answer.text
+    assert words in answer.text
+    assert "outcomes received" not in answer.text
+
+
+def test_an_entity_is_erased_by_a_form(plain: Service) -> None:
+    ours = PlainBrowser(plain)
+    answer = ours.post("/console/erasures", id="customer-7")
+    assert answer.status_code == 303, answer.text
+    text = ours.read(answer.headers["location"])
+    assert "customer-7" not in answer.headers["location"] + text
+    assert "requested" in text
+    for wrong in ("", "a\0", "a" * 300):
+        refused = ours.post("/console/erasures", id=wrong)
+        assert refused.status_code == 422, wrong
+        assert "Id of the entity" in alert(refused.text)
+    reader = PlainBrowser(plain, scopes=["read"])
+    assert "<code>train</code>" in reader.read("/console/erasures")
+    assert reader.post("/console/erasures", id="customer-7").status_code == 403
+
+
+def test_what_a_key_may_not_do_is_hidden_and_refused(fallen: Service) -> None:
+    reader = PlainBrowser(fallen, scopes=["read"])
+    text = reader.read(SETTINGS)
+    assert "Stop recording" not in text
+    assert "Save settings" not in text
+    assert "<code>train</code>" in text
+    assert "Acknowledge…" not in reader.read(PAGES)
+    assert (
+        reader.post(
+            SETTINGS,
+            **ENTERED,
+        ).status_code
+        == 403
+    )
+    assert reader.post(f"{SETTINGS}/delete", revision="1").status_code == 403
+    assert reader.get("/console/outcomes").status_code == 403
+    assert reader.post("/console/outcomes", ("a.csv", "id,label\n")).status_code == 403
+    alarm = fallen.client(fallen.key()).get("/v1/alarms").json()["data"][0]
+    address = f"/console/alarms/{alarm['id']}/acknowledge"
+    assert reader.post(address, reason="a", reference="keep").status_code == 403
+    stranger = PlainBrowser(fallen, STRANGER)
+    for path in (PAGES, SETTINGS, f"{PAGES}/download/seg_{'0' * 32}"):
+        assert stranger.get(path).status_code == 404, path
+    assert stranger.post(address, reason="a", reference="keep").status_code == 404
+    assert "m@live" not in stranger.read("/console/monitoring") + stranger.read("/console")
+
+
+def test_files_of_decisions_can_be_downloaded(fallen: Service) -> None:
+    ours = PlainBrowser(fallen)
+    found = re.findall(rf'href="({PAGES}/download/seg_\w+)"', ours.read(SETTINGS))
+    assert len(found) == 6
+    assert ours.get(found[0]).content.startswith(b"PAR1")
+
+
+def test_outcomes_of_reviews_have_a_population_and_a_swap_set(reviewed: Service) -> None:
+    ours = PlainBrowser(reviewed)
+    assert "Reviewed at random" in ours.read("/console/monitoring/r/live")
+    assert "Flagged by the challenger only" in ours.read("/console/monitoring/r/live/shadow")
+
+
+def test_the_challenger_leads_to_the_move_of_the_alias(fallen: Service, plain: Service) -> None:
+    ours = PlainBrowser(fallen)
+    text = ours.read(f"{PAGES}/shadow")
+    assert "m:2" in text
+    (move,) = re.findall(r'href="(/console/models/\w+/aliases/live/change)"', text)
+    assert 'name="reason"' in ours.read(move)
+    reader = PlainBrowser(fallen, scopes=["read"])
+    assert "aliases/live/change" not in reader.read(f"{PAGES}/shadow")
+    assert "No challenger" in ours.read("/console/monitoring/plain/live/shadow")
+    for page in ("", "/shadow", "/feedback"):
+        ours.read(f"/console/monitoring/plain/nothing{page}", 404)
+        ours.read(f"/console/monitoring/nothing/live{page}", 404)
+
+
+def test_the_monitor_on_an_earlier_day(fallen: Service) -> None:
+    ours = PlainBrowser(fallen)
+    assert "alarm" in ours.read(PAGES)
+    text = ours.read(f"{PAGES}?as_of=2025-01-01")
+    assert "2025-01-01" in text
+    assert "Acknowledge…" not in text
+    for wrong in ("yesterday", "0001-01-01", "9999-12-31", "2025-02-30"):
+        assert f"got &#39;{wrong}&#39;" in ours.read(f"{PAGES}?as_of={wrong}")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+def test_the_pages_in_a_browser(
+    fallen: Service, reviewed: Service, visit: Callable[..., Visit], width: int, dark: bool
+) -> None:
+    window = visit(fallen, width=width, dark=dark)
+    window.sign_in(fallen.key())
+    page = window.open("/console")
+    expect(page.get_by_role("link", name="m@live").first).to_be_visible()
+    for path in (
+        "/console",
+        "/console/monitoring",
+        PAGES,
+        f"{PAGES}/shadow",
+        SETTINGS,
+        "/console/outcomes",
+        "/console/erasures",
+    ):
+        window.open(path)
+        window.settle()
+        window.check()
+        picture(window, f"{path.strip('/').replace('/', '-')}-{width}")
+    for path in ("/console/monitoring/r/live", "/console/monitoring/r/live/shadow"):
+        window.open(path)
+        for each in page.locator("table.monitor summary").all()[:2]:
+            each.click()
+        window.check()
+        picture(window, f"{path.strip('/').replace('/', '-')}-{width}")
+    window.open(PAGES)
+    expect(page.get_by_role("img", name="AUC of each period")).to_be_visible()
+    expect(page.locator(".chart .changed")).not_to_have_count(0)
+    page.locator("table.monitor details summary").first.click()
+    page.get_by_text("Acknowledge…").first.click()
+    window.check()
+    picture(window, f"open-{width}")
+
+
+def test_an_alarm_is_acknowledged_without_scripts(fallen: Service) -> None:
+    ours = PlainBrowser(fallen)
+    client = fallen.client(fallen.key())
+    found = client.get("/v1/alarms", params={"acknowledged": False}).json()["data"]
+    (alarm,) = [each for each in found if each["family"] == "ranking"]
+    for path in ("/console", "/console/monitoring", PAGES):
+        assert alarm["words"] in ours.read(path)
+    address = f"/console/alarms/{alarm['id']}/acknowledge"
+    refused = ours.post(address, reason=" ", reference="renew")
+    assert refused.status_code == 422
+    assert "reason" in alert(refused.text)
+    assert ours.post(address, reason="a", reference="forget").status_code == 422
+    done = ours.post(address, reason="<b>Known</b> tariff", reference="keep")
+    assert done.status_code == 303, done.text
+    text = ours.read(PAGES)
+    assert "&lt;b&gt;Known&lt;/b&gt; tariff." in text
+    assert alarm["words"] not in ours.read("/console/monitoring")
+    again = ours.post(address, reason="a", reference="keep")
+    assert again.status_code == 409
+    assert ours.post("/console/alarms/alm_none/acknowledge", reason="a").status_code == 404
