@@ -1316,7 +1316,7 @@ class ListJobs(TypedDict, total=False):
 
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
     state: Annotated[Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str | None, 'Only jobs in this state.']
-    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every kind: all.']
+    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every kind: all.']
     dataset_id: Annotated[str | None, 'Only jobs that use this dataset.']
     unresolved: Annotated[bool | None, '`true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were retried, jobs whose output was deleted, and jobs followed by a successful job of the same kind and name.']
     limit: Annotated[int | None, 'Maximum number of items on the page.']
@@ -1342,9 +1342,10 @@ def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
         evaluations and batch scores, and that of the dataset in lists of comparisons.
     state : Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str, optional
         Only jobs in this state.
-    kind : Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str, optional
-        Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`,
-        `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every kind: all.
+    kind : Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str, optional
+        Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`,
+        `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every
+        kind: all.
     dataset_id : str, optional
         Only jobs that use this dataset.
     unresolved : bool, optional
@@ -4375,6 +4376,11 @@ def upload_dataset(**fields: Unpack[UploadDataset]) -> ApiRequest[types.Dataset]
 
     The service stores the bytes before it responds. A worker then reads them: the dataset becomes `ready`, or `invalid`
     with the lines and columns of the errors.
+
+
+
+    Or send a JSON object with a `name` and a `source`: then a worker takes the rows from the decisions of an alias and
+    their outcomes.
 
     Scope: `train`.
 

@@ -1435,6 +1435,8 @@ class Dataset(Record):
     """The grades of a dataset of kind `graded`, the lowest first; otherwise null."""
     labels: list[Label] | None
     """The labels of a dataset of kind `multilabel`; otherwise null."""
+    source: DatasetSource | None
+    """Where the service took the rows from. Null: they were uploaded."""
     dialect: dict[str, str] | None
     """How the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`, `sheet`. For a
     workbook of several sheets, `sheet` is the one that was read.
@@ -1488,6 +1490,34 @@ class DatasetProfile(Record):
     """Rows that are equal to another row."""
     warnings: list[TableWarning]
     """Warnings about the table."""
+
+class DatasetSource(Record):
+    """Where the service took the rows of a dataset from. Members from `time_column` on are null until the
+    job has succeeded.
+    """
+
+    kind: Literal['decisions']
+    """Kind of source."""
+    decisions: str
+    """The alias whose decisions these are, as name@alias."""
+    since: str | None
+    """Time of the earliest decision. Null: no limit."""
+    until: str | None
+    """Only decisions before this time. Null: no limit."""
+    as_of: str
+    """Outcomes that became known later do not count."""
+    revision: int
+    """Revision of the feedback settings, which have the horizon."""
+    time_column: str | None
+    """Column with the time of each decision. Jobs split the rows by it unless `time_column` is given."""
+    files: int | None
+    """Number of files of decisions that were read."""
+    sha256: str | None
+    """Hash of the files of decisions and outcomes."""
+    rows: list[DecisionRows] | None
+    """Rows by origin and label."""
+    excluded: ExcludedDecisions | None
+    """Decisions of these dates that are not in the dataset, by reason."""
 
 class DatasetVersion(Record):
     """The dataset version that was used, under its name at that time. It may have been deleted since."""
@@ -1582,6 +1612,16 @@ class DecisionFile(Record):
     """Size of the file."""
     sha256: str
     """SHA-256 of the file."""
+
+class DecisionRows(Record):
+    """Rows of a dataset that are decisions of one origin."""
+
+    origin: Literal['score', 'batch', 'backfill']
+    """How the rows were scored."""
+    positives: int
+    """Number of positive rows."""
+    negatives: int
+    """Number of negative rows."""
 
 class DecisionTableCheck(Record):
     """The decisions can be stored. Nothing was stored."""
@@ -2274,6 +2314,20 @@ class EvidenceFile(Record):
     bytes: int
     """Size of the file."""
 
+class ExcludedDecisions(Record):
+    """Numbers of decisions that a dataset leaves out, by reason."""
+
+    pending: int
+    """Decisions whose horizon has not passed."""
+    missing: int
+    """Decisions without an outcome."""
+    withdrawn: int
+    """Decisions whose outcome was withdrawn."""
+    unrecognised: int
+    """Decisions whose label is not a value of the model's label column."""
+    not_explored: int
+    """Decisions that could have been drawn for review, and were not. Those that were drawn count for them."""
+
 class Explanation(Record):
     """One score as a sum: `offset` plus all contributions."""
 
@@ -2456,6 +2510,10 @@ class Feedback(Record):
     """Model whose scores of the same rows are compared. Null: none."""
     monitor: MonitorSettings | None
     """Scheduled tests. Null: none."""
+    detectable: DetectableDrop | None
+    """The smallest fall of the AUC that the monitor can find. Null without a monitor or a validation
+    curve, and if the service is busy: `…/monitor` has it, too.
+    """
     author: str | None
     """Name of the key that made this revision."""
     at: str
@@ -2782,9 +2840,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor']
-    """`ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`,
-    `backfill`, `train`, `importance`, `monitor`.
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'ingest_source', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor']
+    """`ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`,
+    `batch_score`, `backfill`, `train`, `importance`, `monitor`.
     """
     name: str
     """Name of the resource that the job creates."""
