@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from rankwright import api, types
-from rankwright.errors import ConfigurationError, Conflict, NotFound, SecretLost, Unauthorised
+from rankwright.errors import (
+    ConfigurationError,
+    Conflict,
+    JobFailed,
+    NotFound,
+    SecretLost,
+    Unauthorised,
+)
 from rankwright.operations import (
     NULL,
     ApiRequest,
@@ -1764,8 +1771,12 @@ class _ClientOperations(ApiObject):
         request = with_table(
             api.create_decisions(**fields), body, _progress(progress, body.kind == "file")
         )
-        made = yield from ask(request)
-        return (yield from self._ended(self._make(Job, AsyncJob, made), wait))
+        job: Any = self._make(Job, AsyncJob, (yield from ask(request)))
+        if wait:
+            yield from job._until_end(None, None)
+            if job.data.state != "succeeded":
+                raise JobFailed(job.data.id, job.data.state, job.data.error)
+        return cast("Either[Job, AsyncJob]", job)
 
     @operation
     def dataset_from_decisions(
