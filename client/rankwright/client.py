@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 from rankwright import api, types
-from rankwright.errors import ConfigurationError, Conflict, NotFound, SecretLost, Unauthorised
+from rankwright.errors import (
+    ConfigurationError,
+    Conflict,
+    JobFailed,
+    NotFound,
+    SecretLost,
+    Unauthorised,
+)
 from rankwright.operations import (
     NULL,
     ApiRequest,
@@ -1716,6 +1723,105 @@ class _ClientOperations(ApiObject):
         request = _with_rows(api.create_batch_score(**fields), table, media_type, fields, progress)
         made = yield from ask(request)
         return (yield from self._ended(self._make(BatchScore, AsyncBatchScore, made), wait))
+
+    @operation
+    @keywords_of(api.create_decisions)
+    def send_decisions(
+        self,
+        model: str,
+        table: Table,
+        /,
+        *,
+        media_type: str | None = None,
+        progress: Progress | bool | None = None,
+        wait: bool = True,
+        **fields: Unpack[api.CreateDecisions],
+    ) -> Steps[Either[Job, AsyncJob]]:
+        """Store decisions that another system has made, and wait until they are stored.
+
+        Parameters
+        ----------
+        model : str
+            The alias that the decisions are recorded for, such as "churn@live". It must record decisions.
+        table : anything that `upload` takes, but no folder
+            A row for each decision, with the columns `at`, `score`, `id` or `decision_id`, the recorded features, and
+            optionally `threshold`, `flag`, `probability`, `explored`, `propensity` and `keep`. Rows that are stored
+            already are skipped.
+        media_type : str, optional
+            Media type of a file whose name does not show its format, such as "text/csv".
+        progress : callable (sent, size) or bool, optional
+            As for `upload`.
+        wait : bool
+            False returns at once.
+
+        Returns
+        -------
+        Job
+            The job that stores the decisions.
+
+        Raises
+        ------
+        JobFailed
+            A row is invalid, and nothing was stored. Each error has line and column.
+        Conflict
+            The alias does not record decisions.
+        """
+        fields["model"] = model
+        body = body_of(table, media_type)
+        request = with_table(
+            api.create_decisions(**fields), body, _progress(progress, body.kind == "file")
+        )
+        job: Any = self._make(Job, AsyncJob, (yield from ask(request)))
+        if wait:
+            yield from job._until_end(None, None)
+            if job.data.state != "succeeded":
+                raise JobFailed(job.data.id, job.data.state, job.data.error)
+        return cast("Either[Job, AsyncJob]", job)
+
+    @operation
+    def dataset_from_decisions(
+        self,
+        model: str,
+        /,
+        *,
+        name: str,
+        since: str | None = None,
+        until: str | None = None,
+        wait: bool = True,
+        idempotency_key: str | None = None,
+    ) -> Steps[Either[Dataset, AsyncDataset]]:
+        """Create a dataset from the decisions of an alias and their outcomes, and wait until it is ready.
+
+        Parameters
+        ----------
+        model : str
+            The alias, such as "churn@live".
+        name : str
+            Name of the dataset.
+        since, until : str, optional
+            Only decisions from `since` until before `until`: dates, such as "2026-01-31", or times.
+        wait : bool
+            False returns at once.
+        idempotency_key : str, optional
+            Any string that identifies this request. A repeated request with the same key returns the same dataset.
+
+        Returns
+        -------
+        Dataset
+            The dataset. Its `source` has the number of decisions that were left out, by reason.
+
+        Raises
+        ------
+        InvalidTable
+            No decision of these dates is mature and has a known label.
+        Conflict
+            The alias does not record decisions.
+        """
+        source = {"decisions": model, "since": since, "until": until}
+        request = api.upload_dataset(idempotency_key=idempotency_key)
+        request.set_json({"name": name, "source": source})
+        made = yield from ask(request)
+        return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
 
     @operation
     @keywords_of(api.create_outcomes)

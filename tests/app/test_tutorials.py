@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from app.operations.housekeeping import Housekeeper
 from tests.app.live_service import Service
 
 ROOT = Path(__file__).parents[2]
@@ -110,6 +112,26 @@ def in_folder(folder: Path) -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def scheduling(service: Service) -> Iterator[None]:
+    """Queue the looks of monitors that are due, as a dispatcher does once a minute."""
+    stop = threading.Event()
+    context = service.context
+    keeper = Housekeeper(context.db, context.blobs, service.settings, stop)
+
+    def schedule() -> None:
+        while not stop.wait(0.5):
+            keeper.schedule_looks()
+
+    thread = threading.Thread(target=schedule)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_runs_and_shows_what_it_says(
     path: Path,
@@ -120,7 +142,7 @@ def test_a_tutorial_runs_and_shows_what_it_says(
     service = start()
     monkeypatch.setenv("RANKWRIGHT_URL", service.url)
     monkeypatch.setenv("RANKWRIGHT_API_KEY", service.key())
-    with service.at_work(), in_folder(tmp_path):
+    with service.at_work(), scheduling(service), in_folder(tmp_path):
         found = as_it_says(path)
     assert len(found) > 1
     assert [shown for shown, _ in found] == [said for _, said in found]

@@ -111,6 +111,16 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read_feedback": ("models.read_feedback", ("n", "a")),
     "put_feedback": ("models.set_feedback", ("n", "a")),
     "delete_feedback": ("models.delete_feedback", ("n", "a")),
+    "create_decisions": ("send_decisions", ("n@a", [{"a": 1}])),
+    "create_outcomes": ("send_outcomes", ([{"a": 1}],)),
+    "read_monitor": ("models.monitor", ("n", "a")),
+    "read_shadow": ("models.shadow", ("n", "a")),
+    "list_alarms": ("alarms.list", ()),
+    "read_alarm": ("alarms.get", ("alm_1",)),
+    "acknowledge_alarm": ("alarms.acknowledge", ("alm_1", "reason", "keep")),
+    "create_erasure": ("erasures.create", ("c1",)),
+    "list_erasures": ("erasures.list", ()),
+    "read_erasure": ("erasures.get", ("era_1",)),
     "read_decision": ("read_decision", ("dec_1",)),
     "list_decision_files": ("decision_files", ()),
     "read_decision_file": ("download_decision_file", ("seg_1",)),
@@ -163,6 +173,7 @@ NO_PART = {
     "metrics",  # for Prometheus
     # The client checks what is written by hand or comes from elsewhere: tables and jobs.
     *(f"validate_{of}" for of in ("reading", "version", "retry", "calibration", "evaluation")),
+    *(f"validate_{of}" for of in ("decisions", "outcomes", "erasure")),
     *(f"validate_{of}" for of in ("comparison", "key", "rotation", "comment")),
 }
 PAGED = {"limit", "after"}
