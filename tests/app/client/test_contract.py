@@ -93,6 +93,15 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "list_trash": ("trash.list", ()),
     "restore_item": ("trash.restore", ("mdl_1",)),
     "delete_item": ("trash.delete", ("mdl_1",)),
+    "list_erasures": ("erasures.list", ()),
+    "create_erasure": ("erasures.create", ("c1",)),
+    "read_erasure": ("erasures.get", ("ers_1",)),
+    "list_alarms": ("alarms.list", ()),
+    "read_alarm": ("alarms.get", ("alm_1",)),
+    "acknowledge_alarm": ("alarms.acknowledge", ("alm_1", "reason", "keep")),
+    "create_outcomes": ("send_outcomes", ([{"id": "c1", "label": True}],)),
+    "read_monitor": ("models.monitor", ("n", "a")),
+    "read_shadow": ("models.shadow", ("n", "a")),
     "list_views": ("views.list", ()),
     "put_view": ("views.save", ("models", "best", "sort=-auc")),
     "delete_view": ("views.delete", ("models", "best")),
@@ -162,7 +171,10 @@ NO_PART = {
     "metrics",  # for Prometheus
     # The client checks what is written by hand or comes from elsewhere: tables and jobs.
     *(f"validate_{of}" for of in ("reading", "version", "retry", "calibration", "evaluation")),
-    *(f"validate_{of}" for of in ("comparison", "key", "rotation", "comment")),
+    *(
+        f"validate_{of}"
+        for of in ("comparison", "key", "rotation", "comment", "outcomes", "erasure")
+    ),
 }
 PAGED = {"limit", "after"}
 DOWNLOADED = {"format", "max_points", "band", "on", "width", "kind"}
