@@ -20,6 +20,7 @@ from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
 from app.evaluation import endpoints as evaluation
 from app.feedback import backfill_endpoints as backfill
+from app.feedback import cohort_endpoints as cohorts
 from app.feedback import endpoints as feedback
 from app.feedback import erasure_endpoints as erasures
 from app.feedback import monitor_endpoints as monitors
@@ -167,6 +168,7 @@ def create_app(settings: Settings) -> Service:
         batch_scores.router,
         backfill.router,
         outcomes.router,
+        cohorts.router,
         monitors.router,
         monitors.aliases_router,
         erasures.router,

@@ -1,7 +1,7 @@
 """GET score against a FastAPI endpoint that does the same, and against an app that does nothing: requests a second.
 
     python -m benchmarks.http_score [--pairs 60] [--seconds 0.25] [--rows 20000] [--rounds 500]
-        [--doors | --probabilities | --processes 2]
+        [--doors | --probabilities | --feedback | --processes 2]
 
 One uvicorn process with default settings serves a warm model of 500 stumps on 30 features. The plain endpoint is what
 every other route is: FastAPI calls it with the usual dependencies, behind the same middleware and authentication. It
@@ -15,6 +15,9 @@ the bytes that tritonclient sends, as one binary tensor per feature and as one o
 
 With `--probabilities` the turns are GETs of a score: of a model without a calibration, and of the same ranker with one,
 whose answer has the probability; with the options of probabilities, too.
+
+With `--feedback` the turns are GETs by an alias: whose decisions are not recorded, and are recorded with all features
+or with two. What seals the decisions runs in the same process, so its cost is part of the difference.
 
 With `--processes N`, `rankwright api` with one process and with N are asked in turns for scores instead. The load takes
 CPU, too, and is shown: where it shares the cores with the service, requests a second cannot show how the service
@@ -51,10 +54,15 @@ from app.access import service as keys
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.datasets.description import Format, describe
+from app.feedback import service as feedback
+from app.feedback.schemas import FeedbackRequest
 from app.http.dependencies import CallerDep, Context
 from app.http.server import server_config
 from app.jobs import execution, queue
 from app.main import app_factory, open_context
+from app.models import aliases
+from app.models import service as model_service
+from app.models.alias_schemas import AliasGuarantee
 from app.platform import catalogue, migrate
 from app.platform.settings import Settings
 from app.platform.sql import Session
@@ -66,6 +74,7 @@ from app.training import service
 from benchmarks import at_least_one
 
 FEATURES, ROUNDS, QUERIES, CONNECTIONS = 30, 500, 1_000, 16
+FEW = ["feature_0", "feature_1"]
 PLAIN_PATH = "/v1/plain/{ref}/score"
 HOST = "127.0.0.1"
 
@@ -168,6 +177,27 @@ def forget_calibration(settings: Settings, model_id: str) -> None:
 
     context.db.writing(forget)
     context.db.close()
+
+
+def point_aliases(settings: Settings, model_id: str) -> dict[str, str]:
+    """Point aliases with the same guarantee at a model, one for each extent of recording; returns their references."""
+    context = open_context(settings)
+    named = {}
+    for alias, recorded in {"off": None, "all": {}, "two": {"features": FEW}}.items():
+        with context.db.write() as session:
+            name = model_service.find(session, "bench", model_id).name
+            guarantee = AliasGuarantee(flagged=0.05).as_stored()
+            aliases.set_alias(
+                session, "bench", name, alias, model_id, guarantee=guarantee, if_revision=None
+            )
+            if recorded is not None:
+                stored = FeedbackRequest.model_validate(recorded).as_stored()
+                feedback.replace(
+                    session, "bench", name, alias, stored, author=None, if_revision=None
+                )
+        named[alias] = f"{name}@{alias}"
+    context.db.close()
+    return named
 
 
 def models_of(context: Context) -> ModelCache:
@@ -466,24 +496,54 @@ async def measure_probabilities(
     await print_turns(port, process.pid, turns, args)
 
 
+async def measure_feedback(
+    process: subprocess.Popen[bytes],
+    port: int,
+    named: dict[str, str],
+    secret: str,
+    rows: list[dict[str, str]],
+    args: argparse.Namespace,
+) -> None:
+    """Alternate GETs of a score by the aliases."""
+    await wait_for(port, process)
+    head = f"HTTP/1.1\r\nHost: {HOST}\r\nAuthorization: Bearer {secret}\r\nAccept: */*\r\n\r\n"
+    queries = [f"{urlencode(row)}&id=cid&cid=c{k}" for k, row in enumerate(rows)]
+    words = {"off": "no feedback", "all": "feedback, all features", "two": "feedback, 2 features"}
+    turns = {
+        words[alias]: [f"GET /v1/models/{ref}/score?{query} {head}".encode() for query in queries]
+        for alias, ref in named.items()
+    }
+    await print_turns(port, process.pid, turns, args)
+
+
 async def print_turns(
     port: int, pid: int, turns: dict[str, list[bytes]], args: argparse.Namespace
 ) -> None:
-    """Alternate the turns, and print the server's CPU of each beside that of the first."""
+    """Alternate the turns, and print the server's CPU and the requests a second of each beside those of the first."""
     first = next(iter(turns))
     load = await Load.open(port, turns[first], pid)
     totals = dict.fromkeys(turns, np.zeros(3))
+    rates: dict[str, list[float]] = {name: [] for name in turns}
     for requests in turns.values():
         await load.warm(requests, min(1.0, 4 * args.seconds))
     for _ in range(args.pairs):
         for name, requests in turns.items():
-            totals[name] = totals[name] + await load.run(requests, args.seconds)
+            found = await load.run(requests, args.seconds)
+            totals[name] = totals[name] + found
+            rates[name].append(found[0] / found[1])
     cpu = {name: spent / answered for name, (answered, _, spent) in totals.items()}
-    print(f"| one row | requests/s | server CPU a request | beside {first} |")
-    print("|---|---|---|---|")
+    print(
+        f"| one row | requests/s | server CPU a request | beside {first} | requests beside it, median (quartiles) |"
+    )
+    print("|---|---|---|---|---|")
     for name, (answered, seconds, _) in totals.items():
         ratio = cpu[name] / cpu[first]
-        print(f"| {name} | {answered / seconds:,.0f} | {cpu[name] * 1e6:.0f} µs | {ratio:.2f} |")
+        ratios = np.array(rates[name]) / np.array(rates[first])
+        low, median, high = np.quantile(ratios, [0.25, 0.5, 0.75])
+        print(
+            f"| {name} | {answered / seconds:,.0f} | {cpu[name] * 1e6:.0f} µs | {ratio:.2f} |"
+            f" {median:.1%} ({low:.1%} to {high:.1%}) |"
+        )
 
 
 async def scale(
@@ -560,6 +620,9 @@ def main() -> None:
     parser.add_argument(
         "--probabilities", action="store_true", help="GETs with a probability, and without"
     )
+    parser.add_argument(
+        "--feedback", action="store_true", help="GETs by an alias whose decisions are recorded"
+    )
     parser.add_argument("--processes", type=at_least_one, metavar="N", help="compare 1 and N")
     parser.add_argument("--bare", type=int, metavar="PORT", help=argparse.SUPPRESS)
     parser.add_argument("--serve", nargs=2, metavar=("STATE_DIR", "PORT"), help=argparse.SUPPRESS)
@@ -577,6 +640,8 @@ def main() -> None:
         if args.probabilities:
             bare_id, _, _ = train(settings, args.rows, args.rounds)
             forget_calibration(settings, bare_id)
+        if args.feedback:
+            named = point_aliases(settings, model_id)
         if args.processes is not None:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(scale(Path(folder), model_id, secret, rows, args))
@@ -593,6 +658,8 @@ def main() -> None:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 if args.doors:
                     runner.run(measure_doors(*servers[0], model_id, secret, rows, args))
+                elif args.feedback:
+                    runner.run(measure_feedback(*servers[0], named, secret, rows, args))
                 elif args.probabilities:
                     models = (bare_id, model_id)
                     runner.run(measure_probabilities(*servers[0], models, secret, rows, args))

@@ -239,7 +239,7 @@ def _linked_outputs(job: Job) -> Iterator[LinkedOutput]:
     if job.output is not None and job.output.kind in _OUTPUTS:
         where, title = _OUTPUTS[job.output.kind]
         yield LinkedOutput(f"/console/{where}/{job.output.id}", title, job.output.id)
-    if job.kind in ("ingest", "ingest_files", "ingest_pairs") and job.dataset_id:
+    if job.kind in ("ingest", "ingest_files", "ingest_pairs", "ingest_source") and job.dataset_id:
         yield LinkedOutput(f"/console/datasets/{job.dataset_id}", "View dataset", job.dataset_id)
 
 

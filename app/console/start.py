@@ -79,6 +79,6 @@ def place_of(job: Job) -> tuple[str, str]:
     """Return where a failed job is best explained, as a collection and an id: for a table's job the dataset, whose page
     has the lines and columns of the errors.
     """
-    if job.kind in ("ingest", "ingest_files") and job.dataset_id:
+    if job.kind in ("ingest", "ingest_files", "ingest_source") and job.dataset_id:
         return "datasets", job.dataset_id
     return "jobs", job.id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -18,10 +19,20 @@ from app.datasets.description import (
     describe_version,
 )
 from app.datasets.fields import TableFields, VersionFields
-from app.datasets.schemas import Dataset, DatasetPage, Preview, TableCheck, TableReading
+from app.datasets.schemas import (
+    Dataset,
+    DatasetPage,
+    DatasetRequest,
+    Preview,
+    TableCheck,
+    TableReading,
+)
+from app.datasets.source_requests import json_object_of, parse_request
+from app.datasets.sources import source_of
 from app.datasets.uploads import (
     DATASET,
     Received,
+    TableRequest,
     TableRequestDep,
     UploadHandler,
     accept_upload,
@@ -31,10 +42,18 @@ from app.datasets.uploads import (
     shown,
 )
 from app.http.bodies import takes_body
-from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep, RowFilterDep, Sort
+from app.http.dependencies import (
+    CallerDep,
+    Context,
+    ContextDep,
+    PagingDep,
+    RowFilterDep,
+    Sort,
+    refuse_unknown,
+)
 from app.http.forms import FORM
 from app.http.idempotency import validated
-from app.jobs.acceptance import JobCreationDep, PreferWaitDep, wake_a_worker
+from app.jobs.acceptance import JobCreation, JobCreationDep, PreferWaitDep, wake_a_worker
 from app.platform import catalogue
 from app.platform.sql import NEWEST_FIRST, Json, Session
 from app.platform.tables import Dataset as DatasetRow
@@ -50,6 +69,12 @@ _UPLOAD_DOCS: dict[str, Any] = {
         "age,income,contract,left\n41,52000,two year,no\n23,?,month-to-month,yes\n",
         TableFields.schemas(),
     ),
+}
+
+
+_UPLOAD_DOCS["requestBody"]["content"] = {
+    "application/json": {"schema": DatasetRequest.model_json_schema()},
+    **_UPLOAD_DOCS["requestBody"]["content"],
 }
 
 
@@ -81,7 +106,15 @@ async def upload_dataset(sending: TableRequestDep) -> Response:
 
     The service stores the bytes before it responds. A worker then reads them: the dataset becomes `ready`, or `invalid`
     with the lines and columns of the errors.
+
+
+
+    Or send a JSON object with a `name` and a `source`: then a worker takes the rows from the decisions of an alias and
+    their outcomes.
     """
+    sending, body = await json_object_of(sending)
+    if body is not None:
+        return await _of_source(sending, body)
     context = sending.context
 
     def check(table: Table) -> dict[str, Any]:
@@ -93,6 +126,40 @@ async def upload_dataset(sending: TableRequestDep) -> Response:
 
     handler = UploadHandler("POST /v1/datasets", [], describe, check, accept)
     return await accept_upload(sending, handler)
+
+
+async def _of_source(sending: TableRequest, body: bytes) -> Response:
+    """Return the response to a request with a source: create the dataset, or only check the request."""
+    refuse_unknown(sending.request.query_params, [])
+    context, owner = sending.context, sending.owner
+    asked = parse_request(body)
+    source = {"kind": "decisions", **asked.source.model_dump()}
+    new = JobCreation(
+        context,
+        "POST /v1/datasets",
+        owner,
+        sending.key,
+        hashlib.sha256(body).hexdigest(),
+        sending.validate,
+        sending.wait,
+    )
+    if new.only_check:
+        return await new.check(source_of(source["kind"]).describe, owner, source)
+
+    with context.blobs.writer("uploads") as writer:
+        await run_in_threadpool(writer.write, body)
+        await run_in_threadpool(writer.sync)
+
+        def accept(session: Session) -> Json:
+            described = source_of(source["kind"]).describe(session, owner, source)
+            made = datasets.accept_source(
+                session, context.settings, owner, asked.name, described, writer.blob
+            )
+            answer = shown(made)
+            catalogue.commit(session, writer)
+            return answer
+
+        return await new.create_and_respond(DATASET, accept)
 
 
 @router.get("", summary="List datasets")

@@ -23,7 +23,7 @@ from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Dataset, VersionMode
+from app.platform.tables import Dataset, DatasetStatus, VersionMode
 
 Changes = Mapping[str, str | None]
 """Fields of an upload that are another text from now on; None: their default."""
@@ -92,6 +92,11 @@ def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:
             f"{dataset.parent_id}",
             code="appended_version",
         )
+    if dataset.source is not None and dataset.status != DatasetStatus.READY:
+        raise Conflict(
+            f"the rows of {dataset.id} come from decisions, and can be reread once it is ready; it is {dataset.status}",
+            code="dataset_not_ready",
+        )
     return dataset
 
 
@@ -144,7 +149,9 @@ def accept(
     source = datasets.VersionSource(first if description.name == first.name else None, number)
     upload = repository.upload_of(session, owner, first.id)
     if upload is None:
-        return datasets.accept(session, settings, owner, description, received, source)
+        made = datasets.accept(session, settings, owner, description, received, source)
+        made.source = first.source  # an entity that is erased is erased here, too
+        return made
     access.admit_bytes(session, settings, owner, first.bytes)
     again = repository.insert_upload(session, id=new_id("up"), owner=owner, fields=fields)
     repository.copy_parts(session, owner, upload.id, again.id)

@@ -11,6 +11,7 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -26,16 +27,18 @@ from app.http.schemas import (
     DatasetId,
     IsValid,
     Kind,
+    Name,
     PageOf,
     Resource,
+    Timestamp,
     one_of,
     with_members,
 )
 from app.ingest.archives import ZIP
-from app.ingest.fields import MAX_LIST_LENGTH, FlagField, TextField
+from app.ingest.fields import MAX_LIST_LENGTH, MAX_TEXT_LENGTH, FlagField, TextField
 from app.ingest.formats import CONTENT_TYPES, Dialect
-from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC
-from app.platform.documents import GradeRows, QuerySizes
+from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, USUAL, read_json
+from app.platform.documents import DecisionRows, ExcludedDecisions, GradeRows, QuerySizes
 from app.platform.tables import DatasetStatus, VersionMode
 
 ColumnType = Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))]
@@ -369,6 +372,72 @@ class Label(Resource):
     )
 
 
+def _moment(value: object) -> float | None:
+    """Return a date or time as seconds since 1970. Raises ValueError."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ValueError(f"must be {USUAL.date_rule}")
+    return read_json(DATETIME, value, USUAL)
+
+
+Moment = Annotated[
+    float | None,
+    BeforeValidator(_moment),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]}),
+]
+
+
+class DecisionsRequest(Body):
+    """The decisions of an alias, with the labels that their outcomes give them."""
+
+    decisions: str = Field(
+        min_length=1,
+        max_length=MAX_TEXT_LENGTH,
+        description="The alias, as name@alias. It must record decisions.",
+        examples=["churn@live"],
+    )
+    since: Moment = Field(
+        default=None,
+        description="Time of the earliest decision, as a date or a time. Null: no limit.",
+        examples=["2026-01-01"],
+    )
+    until: Moment = Field(
+        default=None,
+        description="Only decisions before this date or time. Null: no limit.",
+        examples=["2026-07-01"],
+    )
+
+
+class DatasetRequest(Body):
+    """A dataset whose rows the service takes from a source."""
+
+    name: Name = Field(description="Name of the dataset.", examples=["churn-decisions"])
+    source: DecisionsRequest = Field(description="Where the rows come from.")
+
+
+class DatasetSource(Resource):
+    """Where the service took the rows of a dataset from. Members from `time_column` on are null until the job has
+    succeeded.
+    """
+
+    kind: Annotated[str, one_of(("decisions",))] = Field(description="Kind of source.")
+    decisions: str = Field(description="The alias whose decisions these are, as name@alias.")
+    since: Timestamp | None = Field(description="Time of the earliest decision. Null: no limit.")
+    until: Timestamp | None = Field(description="Only decisions before this time. Null: no limit.")
+    as_of: Timestamp = Field(description="Outcomes that became known later do not count.")
+    revision: int = Field(description="Revision of the feedback settings, which have the horizon.")
+    time_column: str | None = Field(
+        description="Column with the time of each decision. Jobs split the rows by it unless `time_column` is given."
+    )
+    files: int | None = Field(description="Number of files of decisions that were read.")
+    sha256: str | None = Field(description="Hash of the files of decisions and outcomes.")
+    rows: list[DecisionRows] | None = Field(description="Rows by origin and label.")
+    excluded: ExcludedDecisions | None = Field(
+        description="Decisions of these dates that are not in the dataset, by reason."
+    )
+
+
 class DatasetSummary(Resource):
     """The members that a dataset and a list of datasets share."""
 
@@ -473,6 +542,9 @@ class Dataset(DatasetSummary):
     )
     labels: list[Label] | None = Field(
         description="The labels of a dataset of kind `multilabel`; otherwise null."
+    )
+    source: DatasetSource | None = Field(
+        description="Where the service took the rows from. Null: they were uploaded."
     )
     dialect: dict[str, str] | None = Field(
         description=f"How the upload is written: `{'`, `'.join(Dialect.model_fields)}`. For a workbook of several "

@@ -26,12 +26,12 @@ from app.datasets.fields import TableFields, VersionFields
 from app.datasets.protected import PROTECTED, marks_of
 from app.ingest import hints
 from app.ingest.fields import MAX_TEXT_LENGTH
-from app.ingest.formats import Dialect, merge, passed_on
+from app.ingest.formats import PARQUET, Dialect, merge, passed_on
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
 from app.jobs.parameters import protected_features
 from app.platform.blobs import Blob, BlobStore
-from app.platform.documents import DatasetLineage, TableDialect
+from app.platform.documents import DatasetLineage, DatasetSource, TableDialect
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, counted, shown
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
@@ -97,6 +97,7 @@ class VersionSource:
             "version": self.version,
             "parent_id": self.parent.id,
             "base_id": self.parent.rows_from if self.appends else None,
+            "source": self.parent.source if self.appends else None,
             "sha256": ingest_job.hash_appended(self.parent.sha256, upload.sha256)
             if self.appends
             else upload.sha256,
@@ -321,6 +322,49 @@ def accept(
         bytes=upload.size,
         **fields.roles(),
         **source.columns(upload),
+    )
+
+
+def accept_source(
+    session: Session,
+    settings: Settings,
+    owner: str,
+    name: str,
+    source: DatasetSource,
+    request: Blob,
+) -> Dataset:
+    """Create a dataset whose rows a job takes from a source, and that job, in the caller's transaction. `request` is a
+    file with the request, in the place of an upload.
+    """
+    dataset_id = new_id("ds")
+    number = repository.next_version(session, owner, name)  # this locks the name, before the quota
+    job = jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=jobs.INGEST_SOURCE,
+        name=name,
+        spec={"dataset_id": dataset_id},
+        dataset_id=dataset_id,
+        adds_bytes=request.bytes or 0,
+    )
+    fields = TableFields(name=name)
+    return repository.insert_dataset(
+        session,
+        id=dataset_id,
+        owner=owner,
+        job_id=job.id,
+        content_type=PARQUET,
+        content_encoding=None,
+        reading=fields.reading(),
+        dialect=None,
+        upload_key=request.key,
+        upload_sha256=request.sha256,
+        sha256=request.sha256,
+        bytes=request.bytes or 0,
+        version=number,
+        source=source,
+        **fields.roles(),
     )
 
 

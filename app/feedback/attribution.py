@@ -223,19 +223,11 @@ class Attribution:
         at = batch.column("at").to_numpy()[rows]
         number = first + rows
         is_last = self._rule.attribute == "last_before_event"
-        order = np.lexsort((number, at, places))
-        if is_last:
-            ends = np.append(np.flatnonzero(np.diff(places[order])), len(order) - 1)
-            chosen = order[ends] if len(order) else order
-            places, at, number = places[chosen], at[chosen], number[chosen]
-            better = (at > self._best_at[places]) | (
-                (at == self._best_at[places]) & (number > self._best[places])
-            )
-        else:
-            starts = np.append([0], np.flatnonzero(np.diff(places[order])) + 1)
-            chosen = order[starts] if len(order) else order
-            places, at, number = places[chosen], at[chosen], number[chosen]
-            better = at < self._best_at[places]
+        # Of equal times the first one in the order of reading is taken: a repeated decision has its outcome once.
+        order = np.lexsort((number, -at if is_last else at, places))
+        chosen = order[np.append([True], np.diff(places[order]) > 0)[: len(order)]]
+        places, at, number = places[chosen], at[chosen], number[chosen]
+        better = at > self._best_at[places] if is_last else at < self._best_at[places]
         self._best_at[places[better]] = at[better]
         self._best[places[better]] = number[better]
 

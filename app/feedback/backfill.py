@@ -6,64 +6,37 @@ skipped.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import TypedDict
 
-from app.datasets.description import Format, find_dialect
-from app.datasets.service import StoredUpload
 from app.datasets.tasks import BoundedBytes, limits
 from app.feedback import file_repository as repository
-from app.feedback import repository as settings_repository
-from app.feedback.backfill_rows import (
-    BACKFILL,
-    DAY_SECONDS,
-    SEGMENT_ROWS,
-    DecisionReader,
-    Recorded,
-    StoredDecisions,
-    WrittenFile,
-)
-from app.feedback.segments import KIND as DECISIONS
-from app.feedback.segments import write_file
-from app.ingest.formats import Dialect
 from app.ingest.values import spell_date
 from app.jobs import queue
-from app.jobs import service as jobs
 from app.jobs.kinds import Claim, JobKind, Work
 from app.jobs.progress import Callback
-from app.models import aliases
-from app.models import service as models
 from app.platform.blobs import BlobKey, Publisher
-from app.platform.documents import StoredFeedback
-from app.platform.errors import NAME, Conflict, Invalid, counted, shown
+from app.platform.errors import Conflict, Invalid, counted
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import DecisionSegment, DecisionUpload, Job
+from app.platform.tables import DecisionSegment, Job
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from app.feedback.backfill_rows import DecisionReader
     from app.ingest.rows import Source
 
-_ALIAS = re.compile(rf"({NAME})@({NAME})")
-
-
-@dataclass(frozen=True)
-class BackfillRequest:
-    """What a request says about its table: the alias, and how the table is read."""
-
-    model: str
-    dialect: Json
-    missing: list[str] | None
-    ignore: list[str]
-    lenient: bool
+KIND_NAME = repository.BACKFILL
+"""The kind of job has the name of the origin of its decisions."""
+DAY_SECONDS = 86_400.0
+SEGMENT_ROWS = 1 << 18
+"""Most rows of a segment: they are sorted by time in memory."""
 
 
 class BackfillSpec(TypedDict):
@@ -92,14 +65,19 @@ class StoredFile(TypedDict):
     last_at: float
 
 
-class BackfillPayload(Work, BoundedBytes):
-    """The payload of the reader."""
+class Reading(TypedDict):
+    """How a table is read, and what its decisions have in common."""
 
     dialect: Json | None
     recorded: Json
     missing: list[str] | None
     ignore: list[str]
     lenient: bool
+
+
+class BackfillPayload(Work, BoundedBytes, Reading):
+    """The payload of the reader."""
+
     stored: list[StoredFile]
 
 
@@ -120,119 +98,25 @@ class BackfillResult(Work):
     skipped: int
 
 
-def find_alias(session: Session, owner: str, ref: str) -> BackfillSpec:
-    """Return what the decisions of an alias have in common. Raises NotFound, Invalid for another kind of reference, and
-    Conflict if the alias does not record decisions.
-    """
-    match = _ALIAS.fullmatch(ref)
-    if match is None:
-        detail = f"model must name an alias, such as churn@live, got {shown(ref)}"
-        raise Invalid(detail, errors=[{"parameter": "model", "detail": detail}])
-    name, alias = match.groups()
-    found = aliases.get_alias(session, owner, name, alias).alias
-    row = settings_repository.newest(session, owner, name, alias)
-    if row is None or row.settings is None:
-        detail = f"{ref} does not record decisions: store feedback settings for it first"
-        raise Conflict(
-            detail, code="no_feedback", errors=[{"parameter": "model", "detail": detail}]
-        )
-    settings: StoredFeedback = row.settings
-    model = models.find(session, owner, found.model_id)
-    wanted = settings["features"]
-    features = [
-        [each["name"], each["type"]]
-        for each in model.features
-        if wanted is None or each["name"] in wanted
-    ]
-    return {
-        "name": name,
-        "alias": alias,
-        "revision": row.revision,
-        "alias_revision": found.revision,
-        "model_id": model.id,
-        "features": features,
-        "days": settings["days"],
-        "dialect": None,
-        "missing": None,
-        "ignore": [],
-        "lenient": False,
-    }
-
-
-def _specification(
-    session: Session, owner: str, request: BackfillRequest, table: Format
-) -> BackfillSpec:
-    return {
-        **find_alias(session, owner, request.model),
-        "dialect": find_dialect(Dialect(**request.dialect), table),
-        "missing": request.missing,
-        "ignore": request.ignore,
-        "lenient": request.lenient,
-    }
-
-
-def accept(
-    session: Session,
-    settings: Settings,
-    owner: str,
-    request: BackfillRequest,
-    upload: StoredUpload,
-) -> Job:
-    """Create the job that stores the decisions of an upload, in the caller's transaction."""
-    spec = _specification(session, owner, request, upload.format)
-    job = jobs.enqueue(
-        session,
-        settings,
-        owner=owner,
-        kind=BACKFILL,
-        name=spec["name"],
-        spec=spec,
-        adds_bytes=upload.size,
-    )
-    repository.add_upload(
-        session,
-        DecisionUpload(
-            job_id=job.id,
-            owner=owner,
-            content_type=upload.format.content_type,
-            content_encoding=upload.format.content_encoding,
-            upload_key=upload.blob.key,
-            upload_bytes=upload.size,
-        ),
-    )
-    return job
-
-
-def check(
-    session: Session, settings: Settings, owner: str, request: BackfillRequest, table: Format
-) -> BackfillPayload:
-    """Return what `count_rows` needs to check a table without a job; the caller adds the file. Decisions that are
-    stored already are not looked for.
-    """
-    spec = _specification(session, owner, request, table)
-    return {
-        **_reading(spec, owner, repository.now(session)),
-        "workdir": "",
-        "path": "",
-        "content_type": table.content_type,
-        "content_encoding": table.content_encoding,
-        "limits": limits(settings),
-        "stored": [],
-    }
-
-
-def _reading(spec: BackfillSpec, owner: str, now: float) -> Any:
+def reading_of(spec: BackfillSpec, owner: str, now: float) -> Reading:
     """Return the part of the payload that says how a table is read."""
-    recorded = {
-        "owner": owner,
-        **{name: spec[name] for name in ("name", "alias", "revision", "alias_revision")},
-        "model_id": spec["model_id"],
-        "features": spec["features"],
-        "earliest": now - spec["days"] * DAY_SECONDS,
-        "now": now,
+    return {
+        "recorded": {
+            "owner": owner,
+            "name": spec["name"],
+            "alias": spec["alias"],
+            "revision": spec["revision"],
+            "alias_revision": spec["alias_revision"],
+            "model_id": spec["model_id"],
+            "features": spec["features"],
+            "earliest": now - spec["days"] * DAY_SECONDS,
+            "now": now,
+        },
+        "dialect": spec["dialect"],
+        "missing": spec["missing"],
+        "ignore": spec["ignore"],
+        "lenient": spec["lenient"],
     }
-    told = {name: spec[name] for name in ("dialect", "missing", "ignore", "lenient")}
-    return {"recorded": recorded, **told}
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> BackfillPayload:
@@ -242,10 +126,10 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     if upload is None:
         raise _gone(claim.job_id)
     earlier = repository.segments_of_origin(
-        session, claim.owner, spec["name"], spec["alias"], BACKFILL
+        session, claim.owner, spec["name"], spec["alias"], repository.BACKFILL
     )
     return {
-        **_reading(spec, claim.owner, repository.now(session)),
+        **reading_of(spec, claim.owner, repository.now(session)),
         "workdir": str(workdir),
         "path": BlobKey(upload.upload_key),
         "content_type": upload.content_type,
@@ -284,6 +168,7 @@ def run(payload: BackfillPayload, callback: Callback) -> BackfillResult:
 
 def open_reader(payload: BackfillPayload, stack: ExitStack) -> tuple[DecisionReader, Source]:
     """Return the reader of a table of decisions, and its source, open until `stack` closes."""
+    from app.feedback.backfill_rows import DecisionReader, Recorded, StoredDecisions, WrittenFile
     from app.ingest.readers import open_source
     from app.ingest.value_columns import MissingTokens
 
@@ -332,6 +217,8 @@ def _write(workdir: Path, number: int, batches: Sequence[pa.RecordBatch]) -> Wri
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from app.feedback.segments import write_file
+
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     table = table.take(pc.sort_indices(table["at"]))
     file = f"segment-{number}.parquet"
@@ -350,7 +237,7 @@ def publish(blobs: Publisher, claim: Claim, result: BackfillResult) -> list[Deci
     workdir, rows = Path(result["workdir"]), []
     first = 0
     for each in result["segments"]:
-        blob = blobs.publish(workdir / each["file"], DECISIONS, each["sha256"])
+        blob = blobs.publish(workdir / each["file"], repository.KIND, each["sha256"])
         rows.append(
             DecisionSegment(
                 id=new_id("seg"),
@@ -360,7 +247,7 @@ def publish(blobs: Publisher, claim: Claim, result: BackfillResult) -> list[Deci
                 log_id=claim.job_id,
                 first_sequence=first,
                 last_sequence=first + each["rows"] - 1,
-                origin=BACKFILL,
+                origin=repository.BACKFILL,
                 first_at=each["first_at"],
                 last_at=each["last_at"],
                 rows=each["rows"],
@@ -401,7 +288,7 @@ def _on_end(session: Session, job: Job, error: Json | None) -> None:
 
 
 KIND = JobKind(
-    name=BACKFILL,
+    name=KIND_NAME,
     prepare=prepare,
     run=run,
     publish=publish,

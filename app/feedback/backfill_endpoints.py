@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter
 from pydantic import Field
@@ -23,7 +23,8 @@ from app.datasets.uploads import (
     field_docs,
 )
 from app.feedback import backfill
-from app.feedback.backfill import BackfillRequest
+from app.feedback import backfill_service as service
+from app.feedback.backfill_service import BackfillRequest
 from app.http.bodies import takes_body
 from app.http.dependencies import Context
 from app.http.idempotency import validated
@@ -116,7 +117,7 @@ async def create_decisions(sending: TableRequestDep) -> Response:
     context, owner = sending.context, sending.owner
     ref = sending.request.query_params.get("model")
     if ref is not None:  # checked before the body is read
-        await run_in_threadpool(context.db.reading, backfill.find_alias, owner, ref)
+        await run_in_threadpool(context.db.reading, service.find_alias, owner, ref)
     handler = UploadHandler(
         route=f"POST {PATH}",
         of=[],
@@ -154,7 +155,7 @@ def _accept(
     table: Received[BackfillRequest],
     upload: StoredUpload,
 ) -> JobRow:
-    return backfill.accept(session, context.settings, owner, table.description, upload)
+    return service.accept(session, context.settings, owner, table.description, upload)
 
 
 def _check(context: Context, owner: str, table: Received[BackfillRequest]) -> Json:
@@ -168,14 +169,14 @@ def _check(context: Context, owner: str, table: Received[BackfillRequest]) -> Js
             f"a table to check can have at most {settings.max_body_bytes} bytes "
             f"(RANKWRIGHT_MAX_BODY_BYTES), got {size}"
         )
-    payload = context.db.reading(backfill.check, settings, owner, table.description, table.format)
+    payload = context.db.reading(service.check, settings, owner, table.description, table.format)
     workdir = context.blobs.staging_dir()
     try:
         small = bounded(
             path,
             table.format.content_type,
             table.format.content_encoding,
-            payload["limits"],
+            cast(Mapping[str, int], payload["limits"]),
             settings.max_score_bytes,
             workdir,
         )

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.feedback.attribution import hash_decision_ids
+from app.feedback.file_repository import BACKFILL
+from app.feedback.joining import DAY_SECONDS
 from app.feedback.segments import FEATURE, SegmentFeature, hash_ids, read_file, schema_of
 from app.ingest.errors import MAX_COUNTED_ERRORS, Errors, show, too_many_rows
 from app.ingest.rows import Rows, Source
@@ -28,8 +30,6 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Hashes = npt.NDArray[np.uint64]
 
-BACKFILL = "backfill"
-"""The origin of these decisions, and the kind of the job."""
 AT, SCORE = "at", "score"
 REQUIRED = (AT, SCORE)
 OPTIONAL = (
@@ -47,9 +47,6 @@ COLUMNS = (*REQUIRED, *OPTIONAL)
 ALL = "*"
 """In `ignore`: every column that is neither one of `COLUMNS` nor a recorded feature."""
 CLOCK_SKEW_SECONDS = 300.0
-DAY_SECONDS = 86_400.0
-SEGMENT_ROWS = 1 << 18
-"""Most rows of a segment: they are sorted by time in memory."""
 _MAX_ID = 255
 _MAX_MERGED = 32
 

@@ -34,34 +34,22 @@ _MONDAY = 4
 
 @dataclass
 class Counts:
-    """Numbers of decisions of a cohort, or of a part of it."""
+    """Numbers of decisions of a cohort, or of a part of it; `CohortCounts` of the schemas has their meaning."""
 
     decisions: int = 0
     estimated: float = 0.0
-    """Number of decisions that were made, from the fraction of them that is recorded."""
     mature: int = 0
-    """Decisions whose horizon has passed."""
     with_outcome: int = 0
-    """Decisions with a known label."""
     positives: int = 0
     negatives: int = 0
-    """Negative decisions, `silent` ones included."""
     silent: int = 0
-    """Mature decisions without an outcome that count as negative by the declared rule."""
     withdrawn: int = 0
-    """Decisions whose outcome was withdrawn."""
     unrecognised: int = 0
-    """Decisions whose label is not a value of the model's label column."""
     pending: int = 0
-    """Decisions without an outcome whose horizon has not passed."""
     missing: int = 0
-    """Mature decisions without an outcome, if silence means nothing."""
     corrections: int = 0
-    """Earlier outcomes that a later one corrects."""
     flagged: int = 0
-    """Decisions at or above their threshold."""
     explored: int = 0
-    """Decisions marked for review at random."""
 
     def add(self, other: Counts) -> None:
         """Add the numbers of other decisions."""
@@ -125,6 +113,14 @@ def end_of(start: int, period: Period) -> int:
     return start + (following - first).days
 
 
+def first_start(as_of: float, period: Period, count: int) -> float:
+    """Return the start of the first of `count` periods of which the last contains a time."""
+    start = int(start_of(np.array([as_of]), period)[0])
+    for _ in range(count - 1):
+        start = int(start_of(np.array([(start - 1) * DAY_SECONDS]), period)[0])
+    return start * DAY_SECONDS
+
+
 def tabulate(
     decisions: DecisionsOfAlias,
     joined: Iterable[Joined],
@@ -141,7 +137,7 @@ def tabulate(
             _add_waits(waits, each, period, decisions.until, step)
     lost: dict[int, int] = {}
     for segment in decisions.segments:
-        if segment.lost:
+        if segment.lost and segment.first_at >= decisions.since:
             start = int(start_of(np.array([segment.first_at]), period)[0])
             lost[start] = lost.get(start, 0) + segment.lost
     horizon = horizon_days * DAY_SECONDS

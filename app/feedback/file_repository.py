@@ -7,12 +7,30 @@ from collections.abc import Sequence
 from sqlalchemy import delete, insert, select
 
 from app.platform.sql import Session, db_now
-from app.platform.tables import DecisionSegment, DecisionUpload
+from app.platform.tables import AliasFeedback, DecisionSegment, DecisionUpload
+
+KIND = "decisions"
+"""Kind of the files of decisions in the blob store."""
+BACKFILL = "backfill"
+"""Origin of decisions that another system has made."""
 
 
 def now(session: Session) -> float:
     """Return the present time by the database's clock."""
     return session.execute(select(db_now())).scalar_one()
+
+
+def find_settings(
+    session: Session, owner: str, name: str, alias: str, revision: int
+) -> AliasFeedback | None:
+    """Return a revision of the feedback settings of an alias."""
+    statement = select(AliasFeedback).where(
+        AliasFeedback.readable_by(owner),
+        AliasFeedback.name == name,
+        AliasFeedback.alias == alias,
+        AliasFeedback.revision == revision,
+    )
+    return session.scalars(statement).one_or_none()
 
 
 def segments_of_origin(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,7 @@ from app.feedback.attribution import (
     AttributionRule,
     Labelled,
     LabelValues,
+    hash_decision_ids,
 )
 from app.feedback.outcome_repository import AliasSegment
 from app.feedback.outcome_service import read_outcomes
@@ -45,28 +46,39 @@ class Joined(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionsOfAlias:
-    """The decisions of an alias up to a time: their files at one moment, which never change."""
+    """The decisions of an alias between two times: their files at one moment, which never change."""
 
     segments: Sequence[AliasSegment]
     blobs: Sequence[Blob]
     labels: dict[str, LabelValues]
+    since: float
     until: float
 
     @property
     def rows(self) -> int:
-        """The number of decisions in the files, some of which may be later than `until`."""
+        """The number of decisions in the files, some of which may be earlier or later."""
         return sum(segment.rows for segment in self.segments)
 
 
 def find_decisions(
-    session: Session, owner: str, name: str, alias: str, *, since: float, until: float
+    session: Session,
+    owner: str,
+    name: str,
+    alias: str,
+    rule: OutcomeRule,
+    *,
+    since: float,
+    until: float,
 ) -> DecisionsOfAlias:
-    """Return the decisions of an alias in files that have decisions from `since` to `until`."""
-    segments = repository.alias_segments(session, owner, name, alias, since=since, until=until)
+    """Return the decisions of an alias from `since` to `until`, with all files that are needed to attribute outcomes by
+    the rule: whether a decision is the first of its entity, all earlier ones show.
+    """
+    first = 0.0 if rule["attribute"] == "first_before_event" else since
+    segments = repository.alias_segments(session, owner, name, alias, since=first, until=until)
     found = catalogue.find_all(session, [each.key for each in segments])
     values = repository.values_of_models(session, owner, name)
     labels = {model_id: LabelValues(*each) for model_id, each in values.items()}
-    return DecisionsOfAlias(segments, [found[each.key] for each in segments], labels, until)
+    return DecisionsOfAlias(segments, [found[each.key] for each in segments], labels, since, until)
 
 
 def join(
@@ -77,25 +89,61 @@ def join(
     rule: OutcomeRule,
     columns: Sequence[str] = (),
 ) -> Iterator[Joined]:
-    """Yield the decisions up to `decisions.until` with their outcomes as of that time, in the order of the files.
+    """Yield the decisions from `decisions.since` to `decisions.until` with their outcomes as of that time, as
+    `join_files` does.
 
-    Batches have `JOIN_COLUMNS` and the other `columns`. The outcomes are in memory, the decisions are read twice.
     Raises BlobMissing if a file was replaced meanwhile because an entity was erased: then begin again.
     """
-    as_of, horizon = decisions.until, rule["horizon_days"] * DAY_SECONDS
+
+    def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return read_segments(blobs, decisions.blobs, names)
+
     outcomes = read_outcomes(reading, blobs, owner)
-    joined = Attribution(
-        outcomes, AttributionRule(rule["attribute"], horizon), as_of, decisions.labels
+    return join_files(
+        outcomes, read, decisions.labels, decisions.since, decisions.until, rule, columns
     )
+
+
+def join_files(
+    outcomes: pa.Table,
+    read: Callable[[Sequence[str]], Iterator[pa.RecordBatch]],
+    labels: Mapping[str, LabelValues],
+    since: float,
+    as_of: float,
+    rule: OutcomeRule,
+    columns: Sequence[str] = (),
+) -> Iterator[Joined]:
+    """Yield the decisions from one time to another with their outcomes as of the latter, in the order of the files. A
+    decision that is recorded twice, because its request was repeated, is yielded once.
+
+    `read` returns some columns of the decisions. Batches have `JOIN_COLUMNS` and the other `columns`. The outcomes are
+    in memory, the decisions are read twice.
+    """
+    horizon = rule["horizon_days"] * DAY_SECONDS
+    joined = Attribution(outcomes, AttributionRule(rule["attribute"], horizon), as_of, labels)
     del outcomes
-    joined.first_pass(read_segments(blobs, decisions.blobs, JOIN_COLUMNS))
+    hashes: list[npt.NDArray[np.uint64]] = []
+
+    def keys() -> Iterator[pa.RecordBatch]:
+        for batch in read(JOIN_COLUMNS):
+            hashes.append(hash_decision_ids(batch.column("decision_id")))
+            yield batch
+
+    reading_keys = keys()
+    joined.first_pass(reading_keys)
+    for _ in reading_keys:  # the first pass may not have needed them
+        pass
+    is_first = _first_of_each(hashes)
+    position = 0
     wanted = list(dict.fromkeys([*JOIN_COLUMNS, *columns]))
-    for read in read_segments(blobs, decisions.blobs, wanted):
-        batch, labelled = read, joined.label(read)
+    for whole in read(wanted):
+        batch, labelled = whole, joined.label(whole)
         at = batch.column("at").to_numpy()
-        made = at <= as_of
+        made = (at >= since) & (at <= as_of)
+        made &= is_first[position : position + whole.num_rows]
+        position += whole.num_rows
         if not made.all():
-            batch = read.take(np.flatnonzero(made))
+            batch = whole.take(np.flatnonzero(made))
             labelled, at = Labelled(*(each[made] for each in labelled)), at[made]
         mature = at + horizon <= as_of
         silent = mature & ~labelled.stated & (rule["silence"] == "negative")
@@ -103,3 +151,12 @@ def join(
             label = np.where(silent, np.int8(0), labelled.label)
             labelled = labelled._replace(label=label)
         yield Joined(batch, labelled, mature, silent)
+
+
+def _first_of_each(hashes: Sequence[npt.NDArray[np.uint64]]) -> Mask:
+    """Return the mask of the rows whose hash has not occurred before."""
+    count = sum(map(len, hashes))
+    mask = np.zeros(count, bool)
+    if count:
+        mask[np.unique(np.concatenate(hashes), return_index=True)[1]] = True
+    return mask

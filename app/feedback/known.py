@@ -77,6 +77,7 @@ class _Index:
     """The decisions and outcomes of one owner. None: too many."""
 
     built: float
+    lock: threading.Lock = field(default_factory=threading.Lock)
     looked: float = -math.inf
     decisions_since: float = 0.0
     outcomes_since: float = 0.0
@@ -163,8 +164,12 @@ class KnownRows:
         An outcome is a duplicate if it says the same as the newest known one about the same decision or event, and a
         correction if it is newer and says something else.
         """
-        with self._lock:
-            index = self._index_of(owner, reader)
+        index = self._index_of(owner)
+        with index.lock:
+            now = time.monotonic()
+            if now - index.looked > FRESH_SECONDS:
+                _refresh(owner, index, reader)
+                index.looked = now
             kept, corrected, _ = _compare(outcomes, index.stated or {})
             matched = index.matched(owner, outcomes)
             is_known = index.stated is not None
@@ -179,7 +184,9 @@ class KnownRows:
     def add(self, owner: str, outcomes: Outcomes) -> None:
         """Add outcomes that this process has stored."""
         with self._lock:
-            if (index := self._indexes.get(owner)) is not None:
+            index = self._indexes.get(owner)
+        if index is not None:
+            with index.lock:
                 index.add_outcomes(outcomes)
 
     def stores(self, owner: str) -> int:
@@ -188,17 +195,18 @@ class KnownRows:
             self._stores[owner] += 1
             return self._stores[owner]
 
-    def _index_of(self, owner: str, reader: Reader) -> _Index:
+    def _index_of(self, owner: str) -> _Index:
+        """Return the index of an owner, which may be empty. Its own lock is held while it is read or changed, so that
+        no owner waits for the index of another.
+        """
         now = time.monotonic()
-        index = self._indexes.pop(owner, None)
-        if index is None or now - index.built > REBUILT_SECONDS:
-            index = _Index(now)
-        if now - index.looked > FRESH_SECONDS:
-            _refresh(owner, index, reader)
-            index.looked = now
-        self._indexes[owner] = index
-        while len(self._indexes) > MAX_OWNERS:
-            self._indexes.popitem(last=False)
+        with self._lock:
+            index = self._indexes.pop(owner, None)
+            if index is None or now - index.built > REBUILT_SECONDS:
+                index = _Index(now)
+            self._indexes[owner] = index
+            while len(self._indexes) > MAX_OWNERS:
+                self._indexes.popitem(last=False)
         return index
 
 

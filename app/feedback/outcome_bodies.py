@@ -19,12 +19,13 @@ from app.platform.errors import (
     Invalid,
     Malformed,
     TooLarge,
+    UnsupportedMedia,
     escape,
     refuse_all,
     shown,
 )
 from app.scoring.json_rows import check_brackets, check_count
-from app.scoring.table_rows import Bounds, refuse_for_workers
+from app.scoring.table_rows import READ_AT_ONCE, Bounds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -95,7 +96,11 @@ class Body:
         return outcomes
 
     def _read_table(self, body: bytes, table: Format, check_labels: CheckLabels) -> Outcomes:
-        refuse_for_workers(table)
+        if table.content_type not in READ_AT_ONCE:
+            raise UnsupportedMedia(
+                f"Content-Type must be one of {', '.join(READ_AT_ONCE)} or application/json, got "
+                f"{table.content_type}: send the rows as Arrow, which has the same types"
+            )
         source = _source_of(body, table, Dialect(**self.dialect), self.bounds)
         _check_columns(source.names)
         if source.schema is not None:

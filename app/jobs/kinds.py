@@ -48,6 +48,9 @@ KINDS: Mapping[str, Entry] = {
     ),
     "ingest_files_part": Entry("app.datasets.part_tasks"),
     "ingest_pairs": Entry("app.datasets.pairs_tasks", "reading pairs", "pairs", has_end_hook=True),
+    "ingest_source": Entry(
+        "app.datasets.source_tasks", "reading a table of decisions", "dataset", has_end_hook=True
+    ),
     "evaluate": Entry("app.evaluation.evaluations", "evaluation", "evaluation"),
     "compare": Entry("app.evaluation.comparisons", "comparison", "comparison"),
     "calibrate": Entry("app.evaluation.recalibration", "calibration"),

@@ -53,8 +53,8 @@ _INSERT = (
 )
 _ADD_EVENT = insert(JobEvent).values(at=db_now())
 _LATER, _RETRY = aliased(Job), aliased(Job)
-_UPLOADS = ("ingest", "ingest_files")
-"""Kinds of job that count as one: a table is read from one file or from several."""
+_UPLOADS = ("ingest", "ingest_files", "ingest_source")
+"""Kinds of job that count as one: a table is read from one file, from several, or from a source."""
 
 
 def insert_job(session: Session, **values: Any) -> Job:

@@ -25,7 +25,8 @@ ALL = "all"
 INGEST = "ingest"
 INGEST_FILES = "ingest_files"
 INGEST_PAIRS = "ingest_pairs"
-"""The kinds of job that read an upload."""
+INGEST_SOURCE = "ingest_source"
+"""The kinds of job that read an upload, or the rows of a source."""
 
 _RETRYABLE = (JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT)
 _MAX_SEQ = 2**63 - 1

@@ -766,6 +766,56 @@ class StoredFeedback(TypedDict):
 
 
 @described
+class DecisionRows(TypedDict):
+    """Rows of a dataset that are decisions of one origin."""
+
+    origin: Annotated[
+        str, WithJsonSchema({"type": "string", "enum": ["score", "batch", "backfill"]})
+    ]
+    """How the rows were scored."""
+    positives: int
+    """Number of positive rows."""
+    negatives: int
+    """Number of negative rows."""
+
+
+@described
+class ExcludedDecisions(TypedDict):
+    """Numbers of decisions that a dataset leaves out, by reason."""
+
+    pending: int
+    """Decisions whose horizon has not passed."""
+    missing: int
+    """Decisions without an outcome."""
+    withdrawn: int
+    """Decisions whose outcome was withdrawn."""
+    unrecognised: int
+    """Decisions whose label is not a value of the model's label column."""
+    not_explored: int
+    """Decisions that could have been drawn for review, and were not. Those that were drawn count for them."""
+
+
+class DatasetSource(TypedDict):
+    """Where the service took the rows of a dataset from, and what it found there.
+
+    `kind` is a key of `app.datasets.sources.SOURCES`. From `time_column` on, the members are null until the job has
+    succeeded. `time_column` orders the rows by time; `sha256` is a hash of the `files` that were read.
+    """
+
+    kind: str
+    decisions: str | None
+    since: float | None
+    until: float | None
+    as_of: float
+    revision: int | None
+    time_column: str | None
+    files: int | None
+    sha256: str | None
+    rows: list[DecisionRows] | None
+    excluded: ExcludedDecisions | None
+
+
+@described
 class EvidenceFile(TypedDict):
     """A file of the evidence that an alias was moved on."""
 

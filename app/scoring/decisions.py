@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -117,7 +117,10 @@ class DecisionBlock(msgspec.Struct, array_like=True, frozen=True):
     explored: bytes
     propensities: bytes
     keeps: bytes
-    features: list[bytes | list[str | None]]
+    numbers: bytes
+    """The features that are not categorical, row by row."""
+    words: list[list[str | None]]
+    """The categorical features, each with its categories of the rows."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -244,16 +247,17 @@ class Recorder:
         known = set(wanted)
         self._positions = [i for i, name in enumerate(features.names) if name in known]
         types = features.types if types is None else types
-        self._words: list[Sequence[str] | None] = [
-            None if categories is None else categories[i] for i in self._positions
-        ]
+        words = [None if categories is None else categories[i] for i in self._positions]
+        self._words = [(i, w) for i, w in zip(self._positions, words, strict=True) if w is not None]
+        self._numbers = [i for i, w in zip(self._positions, words, strict=True) if w is None]
+        self._is_whole = self._numbers == list(range(len(features.names)))
         self.stream = DecisionStream(
             owner,
             feedback.name,
             feedback.alias,
             tuple(
-                SegmentFeature(features.names[i], CATEGORICAL if words is not None else types[i])
-                for i, words in zip(self._positions, self._words, strict=True)
+                SegmentFeature(features.names[i], CATEGORICAL if word is not None else types[i])
+                for i, word in zip(self._positions, words, strict=True)
             ),
         )
         alias = f"{feedback.name}@{feedback.alias}"
@@ -330,11 +334,22 @@ class Recorder:
         common: Common,
     ) -> Iterator[Piece]:
         """Yield the recorded decisions, encoded in pieces."""
-        found = served.calibration
-        probabilities = None if found is None else found.calibration.probability(scores)
-        rows = np.flatnonzero(drawn.kept)
-        for start in range(0, len(rows), self.rows_per_piece):
-            some = rows[start : start + self.rows_per_piece]
+        probabilities = _probabilities(served, scores)
+        rows: npt.NDArray[np.intp] | slice = slice(None)  # mostly all are recorded, often one
+        count = len(X)
+        if not drawn.kept.all():
+            rows = np.flatnonzero(drawn.kept)
+            count = len(rows)
+        numbers = X[rows] if self._is_whole else X[rows][:, self._numbers]
+        words = [(X[rows, i], texts) for i, texts in self._words]
+        taken = np.arange(len(X))[rows].tolist()
+        columns = (scores, drawn.explored, drawn.propensities, drawn.keeps)
+        kept = [column[rows] for column in columns]
+        if probabilities is not None:
+            probabilities = probabilities[rows]
+        for start in range(0, count, self.rows_per_piece):
+            some = slice(start, start + self.rows_per_piece)
+            score, explored, propensity, keep = (column[some].tobytes() for column in kept)
             block = DecisionBlock(
                 common.at,
                 self._feedback.revision,
@@ -344,19 +359,17 @@ class Recorder:
                 common.caller,
                 common.origin,
                 common.request_id,
-                [decision_ids[row] for row in some],
-                None if ids is None else [ids[row] for row in some],
-                scores[some].tobytes(),
+                [decision_ids[row] for row in taken[some]],
+                None if ids is None else [ids[row] for row in taken[some]],
+                score,
                 None if probabilities is None else probabilities[some].tobytes(),
-                drawn.explored[some].tobytes(),
-                drawn.propensities[some].tobytes(),
-                drawn.keeps[some].tobytes(),
-                [
-                    _as_words(X[some, i], words) if words is not None else X[some, i].tobytes()
-                    for i, words in zip(self._positions, self._words, strict=True)
-                ],
+                explored,
+                propensity,
+                keep,
+                np.ascontiguousarray(numbers[some]).tobytes(),
+                [_as_words(column[some], texts) for column, texts in words],
             )
-            yield Piece(len(some), _encode(block))
+            yield Piece(len(block.decision_ids), _encode(block))
 
 
 class Common(NamedTuple):
@@ -366,6 +379,16 @@ class Common(NamedTuple):
     caller: str | None
     origin: str
     request_id: str | None
+
+
+def _probabilities(served: DecidingModel, scores: Floats) -> Floats | None:
+    """Return the calibrated probabilities; None without a calibration."""
+    if served.calibration is None:
+        return None
+    calibration = served.calibration.calibration
+    if len(scores) == 1:  # which is faster
+        return np.array([calibration.probability_of(scores.item())])
+    return calibration.probability(scores)
 
 
 def _below(hashes: npt.NDArray[np.uint64], rate: float) -> Flags:
@@ -440,8 +463,8 @@ def recording_of(
 
 
 def _as_text(id_: object) -> str | None:
-    """Return an id as the text under which its outcome is found."""
-    return id_ if id_ is None or isinstance(id_, str) else spell(id_)  # type: ignore[arg-type]  # of JSON
+    """Return an id as the text under which its outcome is found: as outcomes are read, without surrounding spaces."""
+    return None if id_ is None else spell(id_) or None  # type: ignore[arg-type]  # of JSON
 
 
 def schema_of(features: Iterable[SegmentFeature] = ()) -> pa.Schema:
@@ -543,10 +566,15 @@ def decode(
         constant("origin"),
         constant("request_id"),
     ]
-    for feature, parts in zip(
-        features, zip(*(block.features for block in blocks), strict=True), strict=True
-    ):
-        columns.append(_as_column(feature.type, parts))
+    n_numbers = sum(feature.type != CATEGORICAL for feature in features)
+    table = np.frombuffer(b"".join(block.numbers for block in blocks), "<f8")
+    by_number = iter(table.reshape(len(scores), n_numbers).T)
+    by_word = iter(zip(*(block.words for block in blocks), strict=True))
+    for feature in features:
+        if feature.type == CATEGORICAL:
+            columns.append(pa.array(list(chain.from_iterable(next(by_word))), pa.string()))
+        else:
+            columns.append(_as_column(feature.type, next(by_number)))
     return pa.RecordBatch.from_arrays(
         [_cast(column, field.type) for column, field in zip(columns, schema, strict=True)],
         schema=schema,
@@ -561,13 +589,10 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column if column.type == kind else column.cast(kind)
 
 
-def _as_column(kind: str, parts: Sequence[bytes | list[str | None]]) -> pa.Array:
-    """Return the values of a feature in several blocks, in the type of the feature."""
+def _as_column(kind: str, found: Floats) -> pa.Array:
+    """Return the values of a feature, in the type of the feature."""
     import pyarrow as pa
 
-    if kind == CATEGORICAL:
-        return pa.array(list(chain.from_iterable(parts)), pa.string())
-    found = np.frombuffer(b"".join(cast("Sequence[bytes]", parts)), "<f8")
     absent = np.isnan(found)
     if kind == BOOLEAN:
         return pa.array(found == 1, mask=absent)

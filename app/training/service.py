@@ -537,20 +537,29 @@ def resolve_validation(validation: Validation, dataset: Dataset) -> Validation:
     dates.
 
     Not so where rows of a group or a query stay together: rows of a group that was trained on do not validate, and few
-    rows might be left. Nor with several repeats, since time has one order.
+    rows might be left. But so for decisions, which have a time, whatever their group. Never with several repeats, since
+    time has one order.
     """
     resolved = validation.copy()
     if (
         validation["method"] in (HOLDOUT, CROSS_VALIDATION)
         and "time_column" not in validation
         and dataset.kind == DatasetKind.BIPARTITE
-        and dataset.group is None
-        and dataset.query is None
         and validation.get("repeats", 1) == 1
-        and (name := time_column(dataset.columns)) is not None
+        and (name := _default_time(dataset)) is not None
     ):
         resolved["time_column"] = name
     return resolved
+
+
+def _default_time(dataset: Dataset) -> str | None:
+    """Return the column by which the rows of a dataset are split by default."""
+    if dataset.source is not None and (name := dataset.source["time_column"]) is not None:
+        features = {each["name"] for each in dataset.columns if each["role"] == "feature"}
+        return name if name in features else None
+    if dataset.group is not None or dataset.query is not None:
+        return None
+    return time_column(dataset.columns)
 
 
 def check_validation(validation: Validation, dataset: Dataset, also: Collection[str] = ()) -> None:

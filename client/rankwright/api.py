@@ -1316,7 +1316,7 @@ class ListJobs(TypedDict, total=False):
 
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
     state: Annotated[Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str | None, 'Only jobs in this state.']
-    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every kind: all.']
+    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every kind: all.']
     dataset_id: Annotated[str | None, 'Only jobs that use this dataset.']
     unresolved: Annotated[bool | None, '`true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were retried, jobs whose output was deleted, and jobs followed by a successful job of the same kind and name.']
     limit: Annotated[int | None, 'Maximum number of items on the page.']
@@ -1342,9 +1342,10 @@ def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
         evaluations and batch scores, and that of the dataset in lists of comparisons.
     state : Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str, optional
         Only jobs in this state.
-    kind : Literal["ingest", "ingest_files", "ingest_pairs", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str, optional
-        Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`,
-        `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every kind: all.
+    kind : Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str, optional
+        Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`,
+        `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every
+        kind: all.
     dataset_id : str, optional
         Only jobs that use this dataset.
     unresolved : bool, optional
@@ -2401,6 +2402,39 @@ def read_checks(ref: str, /, **fields: Unpack[ReadChecks]) -> ApiRequest[types.M
         `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/checks", record_of(types.ModelChecks), {**fields})
+
+class ReadCohorts(TypedDict, total=False):
+    """Keywords of `read_cohorts`."""
+
+    as_of: Annotated[str | datetime | None, 'Show what was known at this time. Default: now.']
+    period: Annotated[Literal["day", "week", "month"] | str | None, 'Length of a period. Default: that of the monitor, or `week`.']
+    periods: Annotated[int | None, 'Number of periods, up to `as_of`.']
+
+
+@keywords(ReadCohorts)
+def read_cohorts(name: str, alias: str, /, **fields: Unpack[ReadCohorts]) -> ApiRequest[types.CohortTable]:
+    """Read the cohorts of an alias.
+
+    Return decisions by the period in which they were made, with what is known of their outcomes: how many are
+    mature, pending, positive, corrected; and how outcomes arrive over time. Models and thresholds are also counted
+    separately.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias, such as `live`.
+    as_of : str | datetime, optional
+        Show what was known at this time. Default: now.
+    period : Literal["day", "week", "month"] | str, optional
+        Length of a period. Default: that of the monitor, or `week`.
+    periods : int, optional
+        Number of periods, up to `as_of`.
+    """
+    return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/cohorts", record_of(types.CohortTable), {**fields})
 
 def read_comparison(comparison_id: str, /) -> ApiRequest[types.Comparison]:
     """Read a comparison.
@@ -4342,6 +4376,11 @@ def upload_dataset(**fields: Unpack[UploadDataset]) -> ApiRequest[types.Dataset]
 
     The service stores the bytes before it responds. A worker then reads them: the dataset becomes `ready`, or `invalid`
     with the lines and columns of the errors.
+
+
+
+    Or send a JSON object with a `name` and a `source`: then a worker takes the rows from the decisions of an alias and
+    their outcomes.
 
     Scope: `train`.
 

@@ -530,6 +530,7 @@ class _ModelsOperations(_Collection):
     read_alias = free(api.read_alias)
     alias_revisions = free_items(api.list_alias_revisions)
     alias_revision_page = free(api.list_alias_revisions)
+    read_cohorts = free(api.read_cohorts)
     deleted_aliases = free_items(api.list_deleted_aliases)
     read_reason_codes = free(api.read_reason_codes)
     read_feedback = free(api.read_feedback)

@@ -313,6 +313,30 @@ class AreaDrift(Record):
     words: str
     """The result in one sentence."""
 
+class Arrival(Record):
+    """The outcomes that have arrived until a time after the decision, with 95 % confidence limits
+    (Aalen–Johansen).
+    """
+
+    days: float
+    """Days since the decision."""
+    at_risk: int
+    """Decisions that still wait for their outcome before this time."""
+    positive: float | None
+    """Probability that an outcome has arrived and is positive. Null if no decision is so old."""
+    positive_low: float | None
+    """Lower limit."""
+    positive_high: float | None
+    """Upper limit."""
+    negative: float | None
+    """Probability that an outcome has arrived and is negative."""
+    negative_low: float | None
+    """Lower limit."""
+    negative_high: float | None
+    """Upper limit."""
+    pending: float | None
+    """Probability that no outcome has arrived."""
+
 class Artifact(Record):
     """The file of the trained model."""
 
@@ -782,6 +806,88 @@ class CalibrationSummary(Record):
     """
     created_at: str
     """Time of creation."""
+
+class Cohort(Record):
+    """The decisions of a period, with what is known of them."""
+
+    start: str
+    """Start of the period, which is included."""
+    end: str
+    """End of the period, which is not included."""
+    is_mature: bool
+    """True if the horizon of all its decisions has passed."""
+    lost: int
+    """Decisions that were not recorded, in files that begin in this period."""
+    counts: CohortCounts
+    """Numbers of decisions."""
+    parts: list[CohortPart]
+    """The same by model and threshold."""
+    arrival: list[Arrival]
+    """How outcomes have arrived, up to the horizon."""
+
+class CohortCounts(Record):
+    """Numbers of decisions. Each decision is in one of `with_outcome`, `silent`, `withdrawn`,
+    `unrecognised`, `pending` and `missing`.
+    """
+
+    decisions: int
+    """Number of recorded decisions."""
+    estimated: float
+    """Number of decisions that were made, estimated from the fraction that is recorded."""
+    mature: int
+    """Decisions whose horizon has passed."""
+    with_outcome: int
+    """Decisions with a known label."""
+    positives: int
+    """Positive decisions."""
+    negatives: int
+    """Negative decisions, `silent` ones included."""
+    silent: int
+    """Mature decisions without an outcome that count as negative by the declared rule."""
+    withdrawn: int
+    """Decisions whose outcome was withdrawn."""
+    unrecognised: int
+    """Decisions whose label is not a value of the label column of their model."""
+    pending: int
+    """Decisions without an outcome whose horizon has not passed."""
+    missing: int
+    """Mature decisions without an outcome, unless they count as negative."""
+    corrections: int
+    """Earlier outcomes that a later one corrects."""
+    flagged: int
+    """Flagged decisions."""
+    explored: int
+    """Decisions marked for review at random."""
+
+class CohortPart(Record):
+    """The decisions of a cohort that one model made at one threshold."""
+
+    model_id: str
+    """Id of the model."""
+    threshold: float | None
+    """Lowest score that was flagged. Null without one."""
+    counts: CohortCounts
+    """Numbers of decisions."""
+
+class CohortTable(Record):
+    """Decisions of an alias by the period in which they were made."""
+
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    as_of: str
+    """What is shown was known at this time."""
+    period: Literal['day', 'week', 'month']
+    """Length of the periods."""
+    outcome: OutcomeRule
+    """Attribution and maturity of outcomes."""
+    cohorts: list[Cohort]
+    """Periods with decisions, oldest first."""
+    total: CohortCounts
+    """Numbers of all these decisions."""
+    arrival: list[Arrival]
+    """How outcomes have arrived, over all periods."""
 
 class Column(Record):
     """The profile of one column."""
@@ -1329,6 +1435,8 @@ class Dataset(Record):
     """The grades of a dataset of kind `graded`, the lowest first; otherwise null."""
     labels: list[Label] | None
     """The labels of a dataset of kind `multilabel`; otherwise null."""
+    source: DatasetSource | None
+    """Where the service took the rows from. Null: they were uploaded."""
     dialect: dict[str, str] | None
     """How the upload is written: `encoding`, `delimiter`, `decimal`, `thousands`, `dates`, `sheet`. For a
     workbook of several sheets, `sheet` is the one that was read.
@@ -1382,6 +1490,34 @@ class DatasetProfile(Record):
     """Rows that are equal to another row."""
     warnings: list[TableWarning]
     """Warnings about the table."""
+
+class DatasetSource(Record):
+    """Where the service took the rows of a dataset from. Members from `time_column` on are null until the
+    job has succeeded.
+    """
+
+    kind: Literal['decisions']
+    """Kind of source."""
+    decisions: str
+    """The alias whose decisions these are, as name@alias."""
+    since: str | None
+    """Time of the earliest decision. Null: no limit."""
+    until: str | None
+    """Only decisions before this time. Null: no limit."""
+    as_of: str
+    """Outcomes that became known later do not count."""
+    revision: int
+    """Revision of the feedback settings, which have the horizon."""
+    time_column: str | None
+    """Column with the time of each decision. Jobs split the rows by it unless `time_column` is given."""
+    files: int | None
+    """Number of files of decisions that were read."""
+    sha256: str | None
+    """Hash of the files of decisions and outcomes."""
+    rows: list[DecisionRows] | None
+    """Rows by origin and label."""
+    excluded: ExcludedDecisions | None
+    """Decisions of these dates that are not in the dataset, by reason."""
 
 class DatasetVersion(Record):
     """The dataset version that was used, under its name at that time. It may have been deleted since."""
@@ -1476,6 +1612,16 @@ class DecisionFile(Record):
     """Size of the file."""
     sha256: str
     """SHA-256 of the file."""
+
+class DecisionRows(Record):
+    """Rows of a dataset that are decisions of one origin."""
+
+    origin: Literal['score', 'batch', 'backfill']
+    """How the rows were scored."""
+    positives: int
+    """Number of positive rows."""
+    negatives: int
+    """Number of negative rows."""
 
 class DecisionTableCheck(Record):
     """The decisions can be stored. Nothing was stored."""
@@ -2168,6 +2314,20 @@ class EvidenceFile(Record):
     bytes: int
     """Size of the file."""
 
+class ExcludedDecisions(Record):
+    """Numbers of decisions that a dataset leaves out, by reason."""
+
+    pending: int
+    """Decisions whose horizon has not passed."""
+    missing: int
+    """Decisions without an outcome."""
+    withdrawn: int
+    """Decisions whose outcome was withdrawn."""
+    unrecognised: int
+    """Decisions whose label is not a value of the model's label column."""
+    not_explored: int
+    """Decisions that could have been drawn for review, and were not. Those that were drawn count for them."""
+
 class Explanation(Record):
     """One score as a sum: `offset` plus all contributions."""
 
@@ -2680,9 +2840,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor']
-    """`ingest`, `ingest_files`, `ingest_pairs`, `evaluate`, `compare`, `calibrate`, `batch_score`,
-    `backfill`, `train`, `importance`, `monitor`.
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'ingest_source', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor']
+    """`ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`,
+    `batch_score`, `backfill`, `train`, `importance`, `monitor`.
     """
     name: str
     """Name of the resource that the job creates."""

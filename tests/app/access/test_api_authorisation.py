@@ -127,6 +127,11 @@ def requests_of(
         ("POST", "/v1/outcomes"): {
             "json": {"rows": [{"id": "c1", "label": True, "event_at": "2026-01-02"}]}
         },
+        ("POST", "/v1/decisions"): {
+            "params": {"model": "churn@champion"},
+            "content": b"id,at,score,age,income,score 1\nc1,2026-11-01,0.5,1,2,3\n",
+            "headers": CSV,
+        },
         ("POST", "/v1/erasures"): {"json": {"id": "c1"}},
         ("POST", "/v1/keys"): {"json": {"name": "new", "scopes": ["read"]}},
         ("POST", "/v1/keys/{key_id}/rotate"): {"json": {"grace_seconds": 3600}},

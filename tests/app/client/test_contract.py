@@ -124,6 +124,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "list_decision_files": ("decision_files", ()),
     "read_decision_file": ("download_decision_file", ("seg_1",)),
     "put_reason_codes": ("models.set_reason_codes", ("n", [])),
+    "read_cohorts": ("models.read_cohorts", ("n", "a")),
     "delete_model": ("model.delete", ()),
     "read_model": ("model.read", ()),
     "read_artifact": ("model.download", ("artifact",)),

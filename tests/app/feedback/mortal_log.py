@@ -44,7 +44,8 @@ def piece(number: int, rows: int = ROWS, decision_ids: list[str] | None = None) 
         explored=bytes(rows),
         propensities=ones,
         keeps=ones,
-        features=[scores, [f"town {number}"] * rows],
+        numbers=scores,
+        words=[[f"town {number}"] * rows],
     )
     return Piece(rows, msgspec.msgpack.encode(block))
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import func, select
 
-from app.feedback import backfill_rows
+from app.feedback import backfill
 from app.feedback.segments import hash_ids
 from app.platform.ids import is_id
 from app.platform.tables import DecisionSegment, DecisionUpload
@@ -183,8 +183,6 @@ def test_an_idempotency_key_repeats_the_response(live: Service) -> None:
 def test_the_rows_need_no_order_and_become_several_files(
     live: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from app.feedback import backfill
-
     monkeypatch.setattr(backfill, "SEGMENT_ROWS", 2)
     client = live.client(live.key())
     columns = {name: values[::-1] for name, values in table(9).items()}
@@ -337,7 +335,7 @@ def test_many_rows_take_little_time_and_memory_each(live: Service) -> None:
         "score 1": pa.array([True] * n).cast(pa.int8()),
     }
     sink = io.BytesIO()
-    pq.write_table(pa.table(columns), sink, row_group_size=backfill_rows.SEGMENT_ROWS)
+    pq.write_table(pa.table(columns), sink, row_group_size=backfill.SEGMENT_ROWS)
     client = live.client(live.key())
     job = done(live, client, sink.getvalue(), kind="application/vnd.apache.parquet")
     assert job["state"] == "succeeded", job["error"]

@@ -108,7 +108,7 @@ def plainly(
         if not earlier:
             continue
         chosen = {
-            "last_before_event": [max(earlier)],
+            "last_before_event": [max(earlier, key=lambda pair: (pair[0], -pair[1]))],
             "first_before_event": [min(earlier)],
             "all_before_event": earlier,
         }[rule]

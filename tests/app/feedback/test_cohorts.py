@@ -6,6 +6,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
+import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -120,11 +121,15 @@ def outcome(service: Service, owner: str = OWNER, **values: Any) -> None:
 
 
 def table(
-    service: Service, as_of: float, period: cohorts.Period = "week", **rule: Any
+    service: Service,
+    as_of: float,
+    period: cohorts.Period = "week",
+    since: float = 0.0,
+    **rule: Any,
 ) -> cohorts.CohortTable:
     db = service.context.db
-    found = db.reading(find_decisions, OWNER, "churn", "live", since=0.0, until=as_of)
     own: Any = {**RULE, **rule}
+    found = db.reading(find_decisions, OWNER, "churn", "live", own, since=since, until=as_of)
     joined = join(db.reading, service.blobs, OWNER, found, own, cohorts.COLUMNS)
     return tabulate(found, joined, period, own["horizon_days"])
 
@@ -270,3 +275,83 @@ def test_periods_follow_each_other(period: cohorts.Period) -> None:
         start = end
     before = np.array([-1.0, -40 * DAY_SECONDS])
     assert (start_of(before, period) < 0).all()
+
+
+@pytest.mark.parametrize(
+    ("rule", "positives"), [("last_before_event", 1), ("first_before_event", 0)]
+)
+def test_the_first_decision_may_be_before_the_periods(
+    service: Service, rule: str, positives: int
+) -> None:
+    record(service, [{"id": "a", "at": day(0)}])
+    record(service, [{"id": "a", "at": day(20)}])
+    outcome(service, id="a", event_at=day(21), known_at=day(22))
+    found = table(service, as_of=day(30), since=day(14), attribute=rule)
+    assert (found.total.decisions, found.total.positives) == (1, positives)
+
+
+def test_a_decision_that_is_recorded_twice_counts_once(service: Service) -> None:
+    row = {"id": "a", "at": day(0), "decision_id": new_id("dec")}
+    for _ in range(2):
+        record(service, [row, {"id": "b", "at": day(1)}])
+    outcome(service, id="a", event_at=day(21), known_at=day(22))
+    found = table(service, as_of=day(30))
+    assert (found.total.decisions, found.total.positives) == (3, 1)
+
+
+ROUTE = "/v1/models/churn/aliases/live/cohorts"
+
+
+@pytest.fixture
+def watched(service: Service, client: httpx.Client) -> httpx.Client:
+    """A client of an owner whose alias `churn@live` records decisions."""
+    made = service.train(client, service.upload(client))["output"]["id"]
+    assert client.put("/v1/models/churn/aliases/live", json={"model_id": made}).is_success
+    settings = {"outcome": {"horizon_days": 30, "silence": None}}
+    assert client.put("/v1/models/churn/aliases/live/feedback", json=settings).is_success
+    return client
+
+
+def test_the_table_over_http(
+    service: Service, watched: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(
+        service, [{"id": "a", "at": day(0), "threshold": 0.4}, {"id": "b", "at": day(9)}], lost=2
+    )
+    outcome(service, id="a", event_at=day(3), known_at=day(5))
+    query = {"as_of": "2026-04-15T00:00:00Z", "periods": "8"}
+    found = watched.get(ROUTE, params=query).json()
+    assert (found["period"], found["outcome"]["horizon_days"]) == ("week", 30.0)
+    first, second = found["cohorts"]
+    assert (first["start"], first["lost"], first["is_mature"]) == (
+        "2026-03-02T00:00:00.000Z",
+        2,
+        True,
+    )
+    assert first["counts"]["positives"] == 1
+    assert first["parts"][0]["threshold"] == 0.4
+    assert (first["arrival"][1]["days"], first["arrival"][1]["positive"]) == (5.0, 1.0)
+    assert second["counts"]["pending"] + second["counts"]["missing"] == 1
+    assert found["total"]["decisions"] == 2
+    few = watched.get(ROUTE, params=query | {"periods": "1", "period": "month"}).json()
+    assert few["cohorts"] == []
+    early = watched.get(ROUTE, params=query | {"as_of": "0001-01-01T00:00:00Z", "period": "month"})
+    assert early.json()["cohorts"] == []
+    monkeypatch.setattr("app.feedback.cohort_endpoints.MAX_DECISIONS", 1)
+    answer = watched.get(ROUTE, params=query)
+    assert (answer.status_code, answer.json()["code"]) == (422, "too_many_rows")
+
+
+@pytest.mark.parametrize(
+    "query", ["period=year", "periods=0", "periods=401", "as_of=1", "as_of=2026-01-01", "x=1"]
+)
+def test_bad_questions_for_cohorts(watched: httpx.Client, query: str) -> None:
+    assert watched.get(f"{ROUTE}?{query}").status_code == 422
+
+
+def test_who_may_read_cohorts(service: Service, watched: httpx.Client) -> None:
+    assert service.client(service.key(scopes=["read"])).get(ROUTE).status_code == 200
+    scopes = ["score", "outcomes", "train"]
+    assert service.client(service.key(scopes=scopes)).get(ROUTE).status_code == 403
+    assert service.client(service.key(owner=STRANGER)).get(ROUTE).status_code == 404
+    assert watched.get("/v1/models/churn/aliases/other/cohorts").status_code == 404

@@ -59,7 +59,7 @@ def test_equal_models_have_no_winner(name: str) -> None:
     for seed in range(runs):
         looks = compare_by_period(*draw(np.random.default_rng([7, seed]), 52, **options), metric)
         false += looks[-1].winner is not None
-    assert false / runs <= (0.03 if LONG_FORM else 0.07)
+    assert false / runs <= (0.05 if LONG_FORM else 0.07)
 
 
 def test_peeking_finds_a_winner_between_equal_models() -> None:

@@ -181,6 +181,27 @@ def test_false_alarms_in_a_year(name: str) -> None:
     assert alarms / n <= ALPHA + (0.025 if LONG_FORM else 0.1)
 
 
+@pytest.mark.usefixtures("few_paths")
+def test_cohorts_are_right_where_the_order_of_arrival_is_not() -> None:
+    """The outcomes of high scores take longer. Nothing else changes; the horizon is six weeks."""
+    runs = 60 if LONG_FORM else 12
+    by_cohort = by_arrival = 0
+    for seed in range(runs):
+        rng, design = np.random.default_rng([41, seed]), Design()
+        y, scores = design.draw(rng, 26 * design.rows, design.prevalence, design.area)
+        validation = measure_validation(*design.draw(rng, 10_000, design.prevalence, design.area))
+        scored = np.repeat(np.arange(1, 27), design.rows)
+        arrives = scored + np.where(scores > 1.0, rng.integers(2, 7, y.size), 0)
+        mature = scored <= 20
+        cohorts = measure_periods(y[mature], scores[mature], scored[mature])
+        known = arrives <= 26
+        arrivals = measure_periods(y[known], scores[known], arrives[known])
+        by_cohort += monitor_windows(validation, cohorts, **PLAN).alarm is not None
+        by_arrival += monitor_windows(validation, arrivals, **PLAN).alarm is not None
+    assert by_cohort <= 0.15 * runs
+    assert by_arrival >= 0.8 * runs
+
+
 def first_alarm(z: np.ndarray, critical: float) -> float:
     return float(np.argmax(z > critical)) + 1.0 if (z > critical).any() else math.inf
 

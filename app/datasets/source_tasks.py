@@ -1,0 +1,110 @@
+"""The job that creates a dataset from a source: it writes the rows to a file, and reads that like an upload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from app.datasets import tasks
+from app.datasets.sources import SourceTable, source_of
+from app.datasets.tasks import DATASETS, IngestPayload, IngestResult, describe_columns
+from app.ingest.formats import PARQUET
+from app.jobs.execution import complete_output
+from app.jobs.kinds import Claim, JobKind, PublishedOutput
+from app.jobs.progress import Callback
+from app.platform.blobs import Publisher
+from app.platform.documents import DatasetSource
+from app.platform.settings import Settings
+from app.platform.sql import Json, Session
+
+UPLOADS = "uploads"
+_ROLES = ("label", "positive", "weight", "group")
+
+
+class SourcePayload(IngestPayload):
+    """The payload of the job: what the source needs, and how the file is read."""
+
+    source: str
+    prepared: Json
+
+
+class SourceResult(IngestResult):
+    """The result of the reader, and the file that the source has written."""
+
+    table: SourceTable
+
+
+def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> SourcePayload:
+    """Return the payload, with what the source reads."""
+    dataset = DATASETS.find_to_make(session, claim)
+    source = cast(DatasetSource, dataset.source)
+    kind = source["kind"]
+    described = describe_columns(dataset, settings, workdir)
+    described["limits"]["bytes"] = settings.max_dataset_bytes  # our own file, not an upload
+    return {
+        **described,
+        "path": "",
+        "content_type": PARQUET,
+        "content_encoding": None,
+        "parent": None,
+        "source": kind,
+        "prepared": source_of(kind).prepare(session, settings, claim.owner, source, workdir),
+    }
+
+
+def run(payload: SourcePayload, callback: Callback) -> SourceResult:
+    """Write the rows of the source, and read them."""
+    workdir = Path(payload["workdir"])
+
+    def first_half(done: int, total: int, info: Any) -> None:
+        callback(done, 2 * total, info)
+
+    def second_half(done: int, total: int, info: Any) -> None:
+        callback(total + done, 2 * total, info)
+
+    table = source_of(payload["source"]).write(payload["prepared"], workdir, first_half)
+    roles = {name: table[name] for name in _ROLES}  # type: ignore[literal-required]  # of the tuple
+    read: Any = {**payload, **roles, "path": str(workdir / table["file"]), "drop": table["drop"]}
+    found: Any = tasks.read_file(read, second_half)
+    return cast(SourceResult, {**found, "table": table})
+
+
+def publish(blobs: Publisher, claim: Claim, result: SourceResult) -> PublishedOutput:
+    """Store the table, and the file that it was read from in the place of an upload, so that it can be read again."""
+    table = result["table"]
+    made = tasks.publish(blobs, claim, result)
+    upload = blobs.publish(Path(result["workdir"]) / table["file"], UPLOADS, table["sha256"])
+    columns = {
+        **made.columns,
+        "weight": table["weight"],
+        "group": table["group"],
+        "upload_key": upload.key,
+        "upload_sha256": upload.sha256,
+        "bytes": upload.bytes,
+        "sha256": upload.sha256,
+        "source": table["found"],
+    }
+    return PublishedOutput(columns, made.rows)
+
+
+def complete(session: Session, claim: Claim, result: SourceResult, made: PublishedOutput) -> None:
+    """Add what the source says of its rows to the dataset, and end the job."""
+    dataset = DATASETS.find_to_make(session, claim)
+    columns = {
+        **made.columns,
+        "source": {**(dataset.source or {}), **made.columns["source"]},
+        "reading": {**dataset.reading, "drop": result["table"]["drop"] or None},
+    }
+    complete_output(session, claim, result, PublishedOutput(columns, made.rows))
+
+
+KIND = JobKind(
+    name="ingest_source",
+    prepare=prepare,
+    run=run,
+    publish=publish,
+    complete=complete,
+    output=DATASETS,
+    before_retry=tasks.lock_inputs,
+    on_end=DATASETS.on_end,
+)

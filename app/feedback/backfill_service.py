@@ -1,0 +1,143 @@
+"""Requests to store decisions of another system: their checks, and their job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.datasets.description import Format, find_dialect
+from app.datasets.service import StoredUpload
+from app.datasets.tasks import limits
+from app.feedback import file_repository
+from app.feedback import repository as settings_repository
+from app.feedback.backfill import KIND_NAME, BackfillPayload, BackfillSpec, reading_of
+from app.ingest.formats import Dialect
+from app.jobs import service as jobs
+from app.models import aliases
+from app.models import service as models
+from app.platform.documents import StoredFeedback
+from app.platform.errors import NAME, Conflict, Invalid, shown
+from app.platform.settings import Settings
+from app.platform.sql import Json, Session
+from app.platform.tables import DecisionUpload, Job
+
+IN_QUERY = {"parameter": "model"}
+_ALIAS = re.compile(rf"({NAME})@({NAME})")
+
+
+@dataclass(frozen=True)
+class BackfillRequest:
+    """What a request says about its table: the alias, and how the table is read."""
+
+    model: str
+    dialect: Json
+    missing: list[str] | None
+    ignore: list[str]
+    lenient: bool
+
+
+def find_alias(
+    session: Session, owner: str, ref: str, position: Mapping[str, str] = IN_QUERY
+) -> BackfillSpec:
+    """Return what the decisions of an alias have in common. Raises NotFound, Invalid for another kind of reference, and
+    Conflict if the alias does not record decisions. `position` is where the request names the alias.
+    """
+    match = _ALIAS.fullmatch(ref)
+    if match is None:
+        detail = f"{_what(position)} must name an alias, such as churn@live, got {shown(ref)}"
+        raise Invalid(detail, errors=[{**position, "detail": detail}])
+    name, alias = match.groups()
+    found = aliases.get_alias(session, owner, name, alias).alias
+    row = settings_repository.newest(session, owner, name, alias)
+    if row is None or row.settings is None:
+        detail = f"{ref} does not record decisions: store feedback settings for it first"
+        raise Conflict(detail, code="no_feedback", errors=[{**position, "detail": detail}])
+    settings: StoredFeedback = row.settings
+    model = models.find(session, owner, found.model_id)
+    wanted = settings["features"]
+    features = [
+        [each["name"], each["type"]]
+        for each in model.features
+        if wanted is None or each["name"] in wanted
+    ]
+    return {
+        "name": name,
+        "alias": alias,
+        "revision": row.revision,
+        "alias_revision": found.revision,
+        "model_id": model.id,
+        "features": features,
+        "days": settings["days"],
+        "dialect": None,
+        "missing": None,
+        "ignore": [],
+        "lenient": False,
+    }
+
+
+def _what(position: Mapping[str, str]) -> str:
+    """Return the name of the member or parameter at a position."""
+    return next(iter(position.values()), "the source").strip("/").replace("/", ".")
+
+
+def _specification(
+    session: Session, owner: str, request: BackfillRequest, table: Format
+) -> BackfillSpec:
+    return {
+        **find_alias(session, owner, request.model),
+        "dialect": find_dialect(Dialect(**request.dialect), table),
+        "missing": request.missing,
+        "ignore": request.ignore,
+        "lenient": request.lenient,
+    }
+
+
+def accept(
+    session: Session,
+    settings: Settings,
+    owner: str,
+    request: BackfillRequest,
+    upload: StoredUpload,
+) -> Job:
+    """Create the job that stores the decisions of an upload, in the caller's transaction."""
+    spec = _specification(session, owner, request, upload.format)
+    job = jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=KIND_NAME,
+        name=spec["name"],
+        spec=spec,
+        adds_bytes=upload.size,
+    )
+    file_repository.add_upload(
+        session,
+        DecisionUpload(
+            job_id=job.id,
+            owner=owner,
+            content_type=upload.format.content_type,
+            content_encoding=upload.format.content_encoding,
+            upload_key=upload.blob.key,
+            upload_bytes=upload.size,
+        ),
+    )
+    return job
+
+
+def check(
+    session: Session, settings: Settings, owner: str, request: BackfillRequest, table: Format
+) -> BackfillPayload:
+    """Return what `count_rows` needs to check a table without a job; the caller adds the file. Decisions that are
+    stored already are not looked for.
+    """
+    spec = _specification(session, owner, request, table)
+    return {
+        **reading_of(spec, owner, file_repository.now(session)),
+        "workdir": "",
+        "path": "",
+        "content_type": table.content_type,
+        "content_encoding": table.content_encoding,
+        "limits": limits(settings),
+        "stored": [],
+    }

@@ -1,0 +1,134 @@
+"""The cohort table of an alias."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Query
+
+from app.access.authentication import GuardedRoute, needs
+from app.feedback import outcome_repository as repository
+from app.feedback import service
+from app.feedback.cohort_schemas import Arrival, Cohort, CohortCounts, CohortPart, CohortTable
+from app.feedback.periods import DAY, PeriodKind
+from app.http.dependencies import CallerDep, Context, ContextDep, Time
+from app.platform.documents import StoredFeedback
+from app.platform.errors import Invalid
+from app.platform.sql import Session
+
+if TYPE_CHECKING:
+    from app.feedback import cohorts
+    from core.monitoring.incidence import ArrivalPoint
+
+MAX_DECISIONS = 5_000_000
+"""Most decisions that a request reads: more would take longer than a caller waits."""
+MAX_PERIODS = 400
+router = APIRouter(prefix="/v1/models", tags=["feedback"], route_class=GuardedRoute)
+
+
+@router.get("/{name}/aliases/{alias}/cohorts", summary="Read the cohorts of an alias")
+@needs("read")
+async def read_cohorts(
+    *,
+    name: str,
+    alias: str,
+    context: ContextDep,
+    caller: CallerDep,
+    as_of: Annotated[
+        Time | None,
+        Query(
+            description="Show what was known at this time. Default: now.",
+            examples=["2026-06-30T00:00:00Z"],
+        ),
+    ] = None,
+    period: Annotated[
+        PeriodKind | None,
+        Query(description="Length of a period. Default: that of the monitor, or `week`."),
+    ] = None,
+    periods: Annotated[
+        int, Query(ge=1, le=MAX_PERIODS, description="Number of periods, up to `as_of`.")
+    ] = 26,
+) -> CohortTable:
+    """Return decisions by the period in which they were made, with what is known of their outcomes: how many are
+    mature, pending, positive, corrected; and how outcomes arrive over time. Models and thresholds are also counted
+    separately.
+    """
+    asked = None if as_of is None else as_of.timestamp()
+    return await context.compute(
+        caller.owner, lambda: _table(context, caller.owner, name, alias, asked, period, periods)
+    )
+
+
+def _table(
+    context: Context,
+    owner: str,
+    name: str,
+    alias: str,
+    as_of: float | None,
+    period: PeriodKind | None,
+    periods: int,
+) -> CohortTable:
+    """Return the cohort table of an alias."""
+    # Imported here: they need pyarrow and the statistics.
+    from app.feedback import cohorts, joining
+
+    def find(
+        session: Session,
+    ) -> tuple[StoredFeedback, float, PeriodKind, joining.DecisionsOfAlias]:
+        settings = service.read(session, owner, name, alias).settings
+        assert settings is not None
+        now = repository.now(session)
+        at = now if as_of is None else min(as_of, now)
+        monitor = settings["monitor"]
+        kind = period or ("week" if monitor is None else monitor["period"])
+        found = joining.find_decisions(
+            session,
+            owner,
+            name,
+            alias,
+            settings["outcome"],
+            since=cohorts.first_start(at, kind, periods),
+            until=at,
+        )
+        return settings, at, kind, found
+
+    settings, at, kind, decisions = context.db.reading(find)
+    if decisions.rows > MAX_DECISIONS:
+        raise Invalid(
+            f"the periods can have at most {MAX_DECISIONS} decisions here, got {decisions.rows}: choose fewer periods",
+            code="too_many_rows",
+        )
+    rule = settings["outcome"]
+    joined = joining.join(
+        context.db.reading, context.blobs, owner, decisions, rule, cohorts.COLUMNS
+    )
+    found = cohorts.tabulate(decisions, joined, kind, rule["horizon_days"])
+    return CohortTable(
+        name=name,
+        alias=alias,
+        as_of=at,
+        period=kind,
+        outcome=rule,
+        cohorts=[_cohort_of(each) for each in found.cohorts],
+        total=CohortCounts.model_validate(found.total),
+        arrival=_arrival_of(found.arrival),
+    )
+
+
+def _cohort_of(found: cohorts.Cohort) -> Cohort:
+    parts = [
+        CohortPart(
+            model_id=part.model_id,
+            threshold=part.threshold,
+            counts=CohortCounts.model_validate(part.counts),
+        )
+        for part in found.parts
+    ]
+    counts = CohortCounts.model_validate(found.counts)
+    arrival = _arrival_of(found.arrival)
+    return Cohort.from_row(found, parts=parts, counts=counts, arrival=arrival)
+
+
+def _arrival_of(points: Sequence[ArrivalPoint]) -> list[Arrival]:
+    return [Arrival.from_row(point, days=point.time / DAY) for point in points]
