@@ -18,7 +18,6 @@ from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.upload_fields import UploadField, form_fields, upload_fields
 from app.console.words import FieldLabel, place_faults
 from app.http.dependencies import context_of
-from app.ingest.formats import TextDialect
 
 router = APIRouter(prefix="/console/outcomes", include_in_schema=False, route_class=ConsoleRoute)
 erasures_router = APIRouter(
@@ -26,6 +25,8 @@ erasures_router = APIRouter(
 )
 
 Json = dict[str, Any]
+DIALECT = ("encoding", "delimiter", "decimal", "thousands", "dates")
+"""Fields that say how a text file is written."""
 ENTITY = {"id": FieldLabel("id", "Id of the entity")}
 
 
@@ -59,7 +60,7 @@ def _show(
 def _fields(page: Page) -> dict[str, UploadField]:
     """Return the fields that say how a text file is written."""
     known = upload_fields(page.request.app)
-    return {name: known[name] for name in TextDialect.model_fields}
+    return {name: known[name] for name in DIALECT}
 
 
 @router.post("")

@@ -201,6 +201,7 @@ CHANGES: Mapping[str, str] = {
     "PUT /v1/models/{name}/aliases/{alias}/feedback": "Changed the feedback settings of {name}@{alias}",
     "DELETE /v1/models/{name}/aliases/{alias}/feedback": "Stopped recording the decisions of {name}@{alias}",
     "POST /v1/alarms/{alarm_id}/acknowledge": "Acknowledged the alarm {alarm_id}",
+    "POST /v1/decisions": "Added decisions of another system",
     "POST /v1/outcomes": "Sent outcomes",
     "POST /v1/erasures": "Requested the erasure of an entity",
     "PUT /v1/models/{name}/reason-codes": "Replaced the reason codes of {name}",
