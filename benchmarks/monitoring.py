@@ -14,7 +14,7 @@ Bonferroni's. For a quarter of the trials.
 `paired`: two models on the same rows, 2,000 a week: how often one of two equal ones wins, and weeks until the better
 one has won.
 
-By chance alone a figure of n trials is within ±2 √(p (1 − p) / n): ±1.5 points of 5 % for 800.
+By chance alone a rate of n trials is within ±2 √(p (1 − p) / n): ±1.5 points of 5 % for 800.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ the nearest value of [p₋, p₊], on average at most 1 for every probability in
 e-values of Henzi & Ziegel (2022) for two forecasts with the logarithmic score. The p' are p with shifted, steeper and
 flatter log odds, and mixtures of p and the mean forecast.
 
-**Start.** Who bets since the first period has lost nearly everything when a change comes late. So the capital is
-divided among bettors who begin in each of the planned periods (Shin, Ramdas & Rinaldo 2024, with weights that sum to
-1).
+**Start.** A bettor who begins in the first period has lost nearly everything by the time of a late change. So the
+capital is divided among bettors who begin in each of the planned periods (Shin, Ramdas & Rinaldo 2024, with weights
+that sum to 1).
 
 **Assumptions.** Rows are independent given their forecasts, and all rows whose outcome matters are known: with selected
 outcomes only rates within the selection are tested.

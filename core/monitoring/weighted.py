@@ -3,7 +3,7 @@
 Reviewers see the rows that a model flags; lenders see outcomes of the rows that it does not flag. Metrics of the rows
 with outcomes are then metrics of a selection that the model made, and wrong for all rows: the AUC of flagged rows is
 far below that of all. If a random sample of the other side is reviewed, too (*explored*), each row with an outcome
-stands for 1 / (propensity · keep) decisions, where the propensity is the probability that it was to be reviewed, and
+counts for 1 / (propensity · keep) decisions, where the propensity is the probability that it was to be reviewed, and
 keep that it was recorded (Hájek 1971).
 
 * Rows that were neither always reviewed nor explored are left out even if their outcome is known: how it came to be
@@ -14,7 +14,7 @@ keep that it was recorded (Hájek 1971).
 * The variance is Σ φ² over the influences φ of weighted rows (see `core.metrics.estimates`). It is right for a new
   sample of decisions, and slightly too great, since the scaling is left out of it.
 
-The AUC and the recall depend on the positives among the explored rows, each of which stands for many. With fewer than
+The AUC and the recall depend on the positives among the explored rows, each of which counts for many. With fewer than
 `MIN_EXPLORED_POSITIVES` their intervals are too narrow, and there are none. The precision of flagged rows and the rate
 of positives among explored ones have Wilson's interval for effective rows at any number.
 
@@ -48,7 +48,7 @@ MIN_EXPLORED_POSITIVES = 20
 """Positives among explored rows from which the AUC and the recall have an interval."""
 
 Population = Literal["all", "flagged", "unflagged", "none"]
-"""The decisions that outcomes stand for: all, those on one side of the threshold, or none."""
+"""The decisions that outcomes represent: all, those on one side of the threshold, or none."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ def weighted_metrics(
 def _population(
     flag: NDArray[np.bool_] | None, chance: FloatArray, used: NDArray[np.bool_]
 ) -> Population:
-    """Return the decisions that the outcomes stand for."""
+    """Return the decisions that the outcomes represent."""
     if not used.any():
         return "none"
     if flag is None:

@@ -40,8 +40,8 @@ def decisions(
     def flagged(c: float) -> float:
         return float((1 - PREVALENCE) * norm.sf(c) + PREVALENCE * norm.sf(c - d))
 
-    cut = brentq(lambda c: flagged(c) - TOP, -5, 9)
-    recall, value = float(norm.sf(cut - d)), area
+    threshold = brentq(lambda c: flagged(c) - TOP, -5, 9)
+    recall, value = float(norm.sf(threshold - d)), area
     if in_grades:
         score = np.round(2.0 * score) / 2.0
         grid = np.arange(-10.0, 14.0, 0.5)
@@ -49,9 +49,9 @@ def decisions(
             norm.cdf(grid + 0.25 - shift) - norm.cdf(grid - 0.25 - shift) for shift in (0.0, d)
         )
         value = float(positive @ (np.cumsum(negative) - negative / 2.0))
-        recall = float(positive[grid > cut].sum())
+        recall = float(positive[grid > threshold].sum())
         caught = PREVALENCE * recall
-        share = caught + (1 - PREVALENCE) * float(negative[grid > cut].sum())
+        share = caught + (1 - PREVALENCE) * float(negative[grid > threshold].sum())
     else:
         caught, share = PREVALENCE * recall, TOP
     truth = {
@@ -60,7 +60,7 @@ def decisions(
         "precision": caught / share,
         "miss_rate": (PREVALENCE - caught) / (1.0 - share),
     }
-    flag = score > cut
+    flag = score > threshold
     other = ~flag if explored_side == "unflagged" else flag
     explored = other & (rng.random(n) < rate)
     kept = np.where(np.arange(n) < n // 2, 1.0, keep)
