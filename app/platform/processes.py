@@ -126,13 +126,12 @@ MISSED_PULSES = 15
 
 
 MAX_IDLE_PULSES = 900
-"""After so many pulses without a step of a main loop, the pulse stops. One step, a few transactions, takes at most
-three minutes, however the database fails: each statement, connection and wait for a lock has a time limit."""
+"""Number of pulses without a step of a main loop after which the pulse stops. A step is a few transactions. It takes
+three minutes or less even if the database fails, because each statement, connection and lock has a time limit."""
 
 _steps = count()
-_last_steps: dict[
-    str, int
-] = {}  # without the loops that have not begun, or may wait as long as they like
+_last_steps: dict[str, int] = {}
+"""The number of the last step of each main loop that must make progress. A waiting loop has no entry."""
 
 
 def note_step(loop: str) -> None:

@@ -50,9 +50,8 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
     app.callback()(_options)
     for add in additions:
         add(app)
-    if not (
-        sys.argv[1:] and sys.argv[1] in OF_THE_SERVER
-    ):  # its processes should not hold the client: 8 MB
+    # A process of the server does not load the commands of the client, which take 8 MB.
+    if not set(OF_THE_SERVER).intersection(sys.argv[1:2]):
         _add_client_commands(app)
     return app
 
