@@ -335,9 +335,13 @@ def children_of(pid: int) -> list[int]:
 
 
 def is_running(pid: int) -> bool:
-    """Return True if the process still runs; a zombie does not."""
+    """Return True if the process still runs; a zombie does not.
+
+    A process whose first thread has ended before the others also shows as a zombie, but its parent cannot wait for
+    it yet: it runs.
+    """
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1][0]
+        return state not in "ZX" or len(os.listdir(f"/proc/{pid}/task")) > 1
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return state not in "ZX"

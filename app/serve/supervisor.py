@@ -560,7 +560,8 @@ class Service:
             return True
         ended = self._process.poll() is not None
         self.kill_group()
-        self._process.wait()
+        # A process that is ending, thread by thread, cannot be waited for yet; its exit code is not that of the kill.
+        ended = self._process.wait() != -signal.SIGKILL or ended
         self._process = None
         return ended
 
