@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 
 from app.datasets.tasks import BoundedBytes, limits
 from app.feedback import file_repository as repository
+from app.feedback.segments import write_file
 from app.ingest.values import spell_date
 from app.jobs import queue
 from app.jobs.kinds import Claim, JobKind, Work
@@ -216,8 +217,6 @@ def _write(workdir: Path, number: int, batches: Sequence[pa.RecordBatch]) -> Wri
     """Write decisions in the order of their times."""
     import pyarrow as pa
     import pyarrow.compute as pc
-
-    from app.feedback.segments import write_file
 
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     table = table.take(pc.sort_indices(table["at"]))

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from app.feedback.attribution import hash_decision_ids
 from app.feedback.file_repository import BACKFILL
 from app.feedback.joining import DAY_SECONDS
 from app.feedback.segments import FEATURE, SegmentFeature, hash_ids, read_file, schema_of
+from app.ingest.columns import check_type
 from app.ingest.errors import MAX_COUNTED_ERRORS, Errors, show, too_many_rows
-from app.ingest.rows import Rows, Source
+from app.ingest.rows import MAX_NAME_LENGTH, Rows, Source
+from app.ingest.value_columns import MissingTokens, as_text, encode, find_unfit, read_column
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, Notation, spell_date
 from app.platform.errors import MAX_ERRORS, is_plain, refuse_all, shown
 from app.platform.ids import id_at, is_id
@@ -133,8 +136,6 @@ class DecisionReader:
         ignore: Sequence[str] = (),
         lenient: bool = False,
     ) -> None:
-        from app.ingest.value_columns import MissingTokens
-
         self._recorded = recorded
         self._missing = missing
         self._no_tokens = MissingTokens(())
@@ -219,8 +220,6 @@ class DecisionReader:
         return places
 
     def _check_types(self, types: Mapping[str, pa.DataType], places: Mapping[str, str]) -> None:
-        from app.ingest.columns import check_type
-
         for name in places.values():
             check_type(name, types[name], text=True)
 
@@ -228,8 +227,6 @@ class DecisionReader:
         self, rows: Rows, places: Mapping[str, str], notation: Notation, errors: Errors
     ) -> pa.RecordBatch | None:
         """Return the rows of a batch that are not yet stored; None if a row is invalid."""
-        import pyarrow as pa
-
         before, n = errors.total, rows.batch.num_rows
         reading = _Reading(rows, places, notation, errors, self._missing)
         at = self._times(reading)
@@ -350,8 +347,6 @@ class DecisionReader:
         """Return the ids of the decisions. One that the table lacks follows from the entity and the time, so that a
         table that is sent again has the same.
         """
-        import pyarrow as pa
-
         found: list[str | None] = [None] * len(at) if given is None else given.to_pylist()
         entities = [None] * len(at) if ids is None else ids.to_pylist()
         for row, (decision_id, entity, time) in enumerate(
@@ -412,8 +407,6 @@ class _Reading:
 
     def values(self, name: str, kind: str, *, required: bool = False) -> Floats:
         """Return a column as floats, NaN where it is missing, or if there is none."""
-        from app.ingest.value_columns import read_column
-
         n = self.rows.batch.num_rows
         if name not in self.places:
             return np.full(n, np.nan)
@@ -463,8 +456,6 @@ class _Reading:
 
     def texts(self, name: str, missing: MissingTokens) -> pa.Array | None:
         """Return a column as text, null where it is empty; None if there is none."""
-        from app.ingest.value_columns import as_text
-
         if name not in self.places:
             return None
         return as_text(self.rows.batch.column(self.places[name]), missing)
@@ -476,11 +467,6 @@ class _Reading:
 
     def feature(self, feature: SegmentFeature, name: str) -> pa.Array:
         """Return a recorded feature in its type; null where it is missing, or if the table does not have it."""
-        import pyarrow as pa
-
-        from app.ingest.rows import MAX_NAME_LENGTH
-        from app.ingest.value_columns import encode, find_unfit
-
         n = self.rows.batch.num_rows
         if name not in self.places:
             return pa.nulls(n)
@@ -502,21 +488,15 @@ class _Reading:
 
 
 def _nullable(values: Floats) -> pa.Array:
-    import pyarrow as pa
-
     return pa.array(values, mask=np.isnan(values))
 
 
 def _constant(value: Any, n: int, kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     return _cast(pa.array([value] * n, plain), kind)
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    import pyarrow as pa
-
     if pa.types.is_dictionary(kind):
         return column.cast(pa.string()).dictionary_encode()
     return column if column.type == kind else column.cast(kind)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from typing_extensions import TypedDict
 
 from app.datasets.sources import SourceTable
@@ -117,8 +118,6 @@ class TableWriter:
         }
 
     def _schema(self) -> pa.Schema:
-        import pyarrow as pa
-
         types = {
             CATEGORICAL: pa.string(),
             BOOLEAN: pa.bool_(),
@@ -161,8 +160,6 @@ class TableWriter:
 
     def _rows_of(self, joined: Joined) -> pa.RecordBatch | None:
         """Return the rows of the table in a batch of decisions."""
-        import pyarrow as pa
-
         prepared, batch, labelled = self._prepared, joined.batch, joined.labelled
         at = batch.column("at").to_numpy()
         inside = np.ones(len(at), np.bool_)
@@ -227,8 +224,6 @@ class TableWriter:
 
 def _outcomes(prepared: Prepared) -> pa.Table:
     """Return all outcomes."""
-    import pyarrow as pa
-
     parts = [read_segment(Path(path)) for path in prepared["outcomes"]]
     inline = [
         (Outcomes.from_json(Path(each["path"]).read_bytes()), each["at"])
@@ -254,16 +249,12 @@ def _floats(column: pa.Array) -> npt.NDArray[np.float64]:
 
 
 def _feature(batch: pa.RecordBatch, name: str, kind: str) -> pa.Array:
-    import pyarrow as pa
-
     column = batch.column(FEATURE + name)
     return column.cast(pa.string()) if pa.types.is_dictionary(column.type) else column
 
 
 def _as_type(column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
     """Return a column in the type that the alias records now. Raises BadTable if it was recorded in another one."""
-    import pyarrow as pa
-
     try:
         return column if column.type == kind else column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

@@ -100,30 +100,24 @@ def list_segments(
     return Page(found, len(rows) > limit, following)
 
 
-def prune_segments(session: Session, limit: int) -> int:
+def prune_segments(session: Session, owner: str, name: str, alias: str, limit: int) -> int:
     """Delete up to `limit` segments of decisions that are older than the days of their alias; returns their number.
 
     The newest settings apply; of an alias whose decisions are no longer recorded, or that was deleted, the last ones.
     """
-    aliases = session.execute(
-        select(DecisionSegment.owner, DecisionSegment.name, DecisionSegment.alias).distinct()
+    statement = _revisions(owner, name, alias).where(AliasFeedback.settings.is_not(None)).limit(1)
+    newest = session.scalar(statement)
+    if newest is None or newest.settings is None:
+        return 0
+    return delete_some(
+        session,
+        DecisionSegment,
+        DecisionSegment.readable_by(owner),
+        DecisionSegment.name == name,
+        DecisionSegment.alias == alias,
+        DecisionSegment.last_at < db_now() - newest.settings["days"] * DAY,
+        limit=limit,
     )
-    count = 0
-    for owner, name, alias in aliases.all():
-        settings = session.scalar(
-            _revisions(owner, name, alias).where(AliasFeedback.settings.is_not(None)).limit(1)
-        )
-        if settings is not None and settings.settings is not None and count < limit:
-            count += delete_some(
-                session,
-                DecisionSegment,
-                DecisionSegment.readable_by(owner),
-                DecisionSegment.name == name,
-                DecisionSegment.alias == alias,
-                DecisionSegment.last_at < db_now() - settings.settings["days"] * DAY,
-                limit=limit - count,
-            )
-    return count
 
 
 def find_segment(session: Session, owner: str, segment_id: str) -> DecisionSegment | None:

@@ -110,9 +110,7 @@ class Housekeeper:
                 ),
                 "open uploads": self._each(repository.prune_uploads, self._days("uploads")),
                 "batch scores": self._each(repository.prune_batch_scores, self._days("scores")),
-                "files of decisions": self._in_batches(
-                    lambda session: feedback_rows.prune_segments(session, BATCH)
-                ),
+                "files of decisions": self._prune_decisions(),
                 "sessions": self._each(access_rows.prune_sessions, 0.0),
                 "events": self._prune_events(),
                 "jobs": self._prune_jobs(),
@@ -129,6 +127,13 @@ class Housekeeper:
         if removed:
             log.info("removed %s", ", ".join(f"{count} {what}" for what, count in removed.items()))
         return removed
+
+    def _prune_decisions(self) -> int:
+        """Delete the segments of decisions that are older than the days of their alias; returns their number."""
+        with self._db.read() as session:
+            aliases = repository.aliases_with_decisions(session)
+        prunes = [partial(_prune_decisions_of, of) for of in aliases]
+        return sum(map(self._in_batches, prunes))
 
     def schedule_looks(self) -> int:
         """Queue the jobs of monitors whose looks are due; returns their number."""
@@ -334,3 +339,8 @@ def is_named(db: Database, key: str) -> bool:
     """Return True if a row refers to the blob."""
     with db.read() as session:
         return bool(repository.named(session, [key]))
+
+
+def _prune_decisions_of(of: MonitoredAlias, session: Session) -> int:
+    """Delete a batch of the old segments of decisions of an alias; returns their number."""
+    return feedback_rows.prune_segments(session, *of, BATCH)

@@ -37,6 +37,7 @@ from app.platform.tables import (
     Dataset,
     DatasetName,
     DatasetStatus,
+    DecisionSegment,
     Erasure,
     Job,
     JobEvent,
@@ -280,6 +281,12 @@ def find_datasets(
 def is_still_so(session: Session, conditions: Conditions, dataset_id: str) -> bool:
     """Return True if this dataset satisfies the conditions now."""
     return session.scalar(select(exists().where(Dataset.id == dataset_id, *conditions))) or False
+
+
+def aliases_with_decisions(session: Session) -> list[MonitoredAlias]:
+    """Return the aliases that have segments of decisions, also those that were deleted."""
+    columns = (DecisionSegment.owner, DecisionSegment.name, DecisionSegment.alias)
+    return [MonitoredAlias(*row) for row in session.execute(select(*columns).distinct())]
 
 
 def owners_of_outcomes(session: Session) -> Sequence[str]:

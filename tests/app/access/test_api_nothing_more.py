@@ -29,7 +29,14 @@ ROLES = {"label": "left", "positive": "yes"}
 MEMO = {"reason": "x" * 1000}
 # They read, whatever their method: rows in, scores out.
 SCORING = ("/score", "/rank", "/explain", "/points", "/letters", "/preview")
-ALLOWED = ("/cancel", "/rotate", "/aliases/{alias}/restore", "/calibration/restore")
+ALLOWED = (
+    "/cancel",
+    "/rotate",
+    "/aliases/{alias}/restore",
+    "/calibration/restore",
+    "/erasures",
+    "/feedback",
+)
 NOTHING_MORE = {
     "507": ({"min_free_bytes": 1 << 62}, 507, "out_of_space"),
     "429": ({"quota_bytes": 1}, 429, "quota_exceeded"),
@@ -69,6 +76,7 @@ class World:
         trashed_id = service.upload(client, name="trashed")
         assert client.delete(f"/v1/datasets/{trashed_id}").is_success
         kept = client.put("/v1/models/churn/aliases/kept", json={"model_id": other_id})
+        assert client.put("/v1/models/churn/aliases/kept/feedback", json={}).is_success
         evaluated = client.post("/v1/evaluations", json={"model": model_id, "dataset_id": later})
         service.work()
         key_id = client.post("/v1/keys", json={"name": "other", "scopes": ["read"]}).json()["id"]
@@ -111,7 +119,14 @@ class World:
                 "json": {"protected": True},
                 "headers": {"If-Match": kept.headers["ETag"]},
             },
-            "PUT /v1/models/{name}/aliases/{kept}/feedback": {"json": {}},
+            "POST /v1/decisions": {
+                "params": {"model": "churn@kept"},
+                "content": f"id,at,score,{','.join(NAMES)}\nc1,2026-11-01,0.5,1,2,3\n".encode(),
+                "headers": CSV,
+            },
+            "POST /v1/outcomes": {
+                "json": {"rows": [{"id": "c1", "label": True, "event_at": "2026-11-02"}]}
+            },
             "PUT /v1/models/{name}/reason-codes": {
                 "json": {"entries": [{"code": "R1", "text": "age", "columns": [NAMES[0]]}]}
             },
@@ -358,6 +373,7 @@ def test_every_table_of_which_owners_delete_rows_is_counted(db: Database) -> Non
         "audit_entries",
         "browser_sessions",
         "deliveries",
+        "erasures",
         "events",
         "idempotency",
         "job_events",

@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 from app.feedback import repository
 from app.platform.tables import AliasFeedback, AuditEntry, DecisionSegment, Model
 from tests.app.feedback.recording import ALIAS, FEEDBACK, UNDER, point, record, segments
-from tests.app.live_service import NAMES, STRANGER, Service, table
+from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.app.refusals import refused
 from tests.sentences import Sentences
 
@@ -266,15 +266,15 @@ def test_decisions_outlive_the_alias_until_their_days_are_over(
     client.get(f"{UNDER}/score", params=ROW)
     count = len(segments(shared))
     client.delete(ALIAS, headers={"If-Match": client.get(ALIAS).headers["ETag"]})
-    prune = repository.prune_segments
-    assert shared.context.db.writing(prune, 10) == 0
+    of = (OWNER, "churn", "live")
+    assert shared.context.db.writing(repository.prune_segments, *of, 10) == 0
     with shared.context.db.write() as session:
         newest = segments(shared)[-1]
         old = {"last_at": newest.last_at - 91 * 86_400}
         session.execute(
             update(DecisionSegment).where(DecisionSegment.id == newest.id).values(**old)
         )
-    assert shared.context.db.writing(prune, 10) == 1
+    assert shared.context.db.writing(repository.prune_segments, *of, 10) == 1
     assert len(segments(shared)) == count - 1
 
 
