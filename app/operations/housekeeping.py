@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from app.access import repository as access_rows
 from app.access import service as access
-from app.feedback import monitoring
 from app.feedback import repository as feedback_rows
 from app.feedback.monitor_repository import MonitoredAlias
 from app.http import repository as idempotency_rows
@@ -142,6 +141,8 @@ class Housekeeper:
             with self._db.read() as session:
                 page = repository.recorded_aliases(session, after, BATCH)
             for of in page:
+                from app.feedback import monitoring  # as below
+
                 after = of
                 # An owner with too many jobs gets this one later.
                 with access.by_command(of.owner, "monitor"), suppress(TooMany, OutOfSpace):
