@@ -177,8 +177,9 @@ def list_decision_files(
         str | None, Query(description="Only decisions of aliases of this name.")
     ] = None,
 ) -> DecisionFilePage:
-    """Return the sealed files of decisions, oldest first, to copy them into a warehouse: keep `next`, and continue
-    from it later. A file is listed some seconds after it was sealed, so that none is missed.
+    """Return the final files of decisions, oldest first, to copy them into a warehouse: keep `next`, and continue from
+    it later, so that each decision is copied once. The decisions of a day are in final files within two hours of its
+    end (UTC), or earlier when there are many.
     """
     page, blobs = context.db.reading(
         service.list_files,
@@ -200,7 +201,7 @@ def list_decision_files(
 )
 @needs("read")
 def read_decision_file(file_id: str, context: ContextDep, caller: CallerDep) -> StoredFile:
-    """Return a sealed file of decisions, one row each. The recorded features are the columns `feature.…`."""
+    """Return a file of decisions, one row each. The recorded features are the columns `feature.…`."""
     row, blob = context.db.reading(service.find_file, caller.owner, file_id)
     return StoredFile(
         context.blobs.fetch(blob),

@@ -47,14 +47,15 @@ def segments_of_origin(
 
 
 def add_segments(session: Session, rows: Sequence[DecisionSegment]) -> None:
-    """Insert segments, sealed now. Each row may be added again if the transaction is repeated."""
+    """Insert segments, sealed and final now. Each row may be added again if the transaction is repeated."""
     for row in rows:
         columns = {
             column.key: getattr(row, column.key)
             for column in DecisionSegment.__table__.columns
-            if column.key != "sealed_at"
+            if column.key not in ("sealed_at", "final_at")
         }
-        session.execute(insert(DecisionSegment).values(sealed_at=db_now(), **columns))
+        times = {"sealed_at": db_now(), "final_at": db_now()}
+        session.execute(insert(DecisionSegment).values(**times, **columns))
 
 
 def add_upload(session: Session, row: DecisionUpload) -> None:

@@ -64,7 +64,6 @@ from app.scoring.batch_drift import DriftMonitor, DriftReference, find_reference
 from app.scoring.features import FeatureIndex
 from app.scoring.service import Served
 from app.scoring.table_rows import Batch
-from core.metrics import ClassTotals
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -401,6 +400,7 @@ class _Maker:
         return self._references[model_id]
 
     def _measure_reference(self, model_id: str) -> Measurement | str:
+        from core.metrics.curve import ClassTotals
         from core.monitoring import measure_on_stored_curve
 
         model = self._models.get(model_id)

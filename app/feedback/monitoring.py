@@ -34,6 +34,7 @@ from app.platform.errors import check_name
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import Alarm, AliasFeedback, Job, MonitorLook
+from core.errors import InvalidParameter
 
 MONITOR = "monitor"
 """The kind of job that makes looks."""
@@ -320,7 +321,6 @@ def _detectable(
     measured: curves.PartCurve, monitor: MonitorSettings, known: Json | None
 ) -> Detectable:
     """Compute the smallest detectable fall. `known` is the newest look with outcomes."""
-    from core.errors import InvalidParameter
     from core.monitoring import measure_on_stored_curve, smallest_detectable_drop
 
     validation = measure_on_stored_curve(measured.curve, measured.totals)

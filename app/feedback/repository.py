@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Select, select, tuple_
+from sqlalchemy import Select, delete, exists, func, insert, or_, select, tuple_, update
 
 from app.platform import catalogue
 from app.platform.blobs import Blob
@@ -22,6 +22,7 @@ from app.platform.tables import AliasFeedback, DecisionSegment
 
 SETTLED_SECONDS = 2.0
 DAY = 86_400.0
+_IDS_AT_ONCE = 500
 
 
 def newest(session: Session, owner: str, name: str, alias: str) -> AliasFeedback | None:
@@ -54,9 +55,17 @@ def add_revision(session: Session, row: dict[str, Any]) -> bool:
 
 
 def add_segment(session: Session, row: dict[str, Any], blob: Blob) -> bool:
-    """Insert a segment and the entry of its blob; returns False if its log is already sealed. The blob then has no
-    entry, and is swept.
+    """Insert a segment and the entry of its blob; returns False if its log is already sealed, in this segment or in one
+    that replaced it. The blob then has no entry, and is swept.
     """
+    covers = exists().where(
+        DecisionSegment.log_id == row["log_id"],
+        DecisionSegment.first_sequence <= row["first_sequence"],
+        DecisionSegment.last_sequence >= row["first_sequence"],
+        DecisionSegment.readable_by(row["owner"]),
+    )
+    if session.scalar(select(covers)):
+        return False
     statement = (
         upsert_into(session, DecisionSegment)
         .values(sealed_at=db_now(), **row)
@@ -78,25 +87,26 @@ def list_segments(
     limit: int,
     after: str | None,
 ) -> Page[DecisionSegment]:
-    """Return a page of the segments of decisions, oldest first. It has a cursor also if there are no more, so
+    """Return a page of the final segments of decisions, oldest first. It has a cursor also if there are no more, so
     that the caller can continue there later.
 
-    A segment is in the list some seconds after it was sealed: a transaction that began earlier may end later, and its
-    segment would be missed.
+    Segments that are not final are not listed: a caller who has seen some of them would see their decisions again in
+    the segment that replaces them. A segment is in the list some seconds after it became final: a transaction that
+    began earlier may end later, and its segment would be missed.
     """
     statement = select(DecisionSegment).where(
-        DecisionSegment.readable_by(owner), DecisionSegment.sealed_at < db_now() - SETTLED_SECONDS
+        DecisionSegment.readable_by(owner), DecisionSegment.final_at < db_now() - SETTLED_SECONDS
     )
     if name is not None:
         statement = statement.where(DecisionSegment.name == name)
     if alias is not None:
         statement = statement.where(DecisionSegment.alias == alias)
-    place = DecisionSegment.sealed_at, DecisionSegment.id
+    place = DecisionSegment.final_at, DecisionSegment.id
     if after is not None:
         statement = statement.where(tuple_(*place) > tuple_(*decode_cursor(after)))
     rows = list(session.scalars(statement.order_by(*place).limit(limit + 1)))
     found = rows[:limit]
-    following = encode_cursor(found[-1].sealed_at, found[-1].id) if found else after
+    following = encode_cursor(found[-1].final_at or 0.0, found[-1].id) if found else after
     return Page(found, len(rows) > limit, following)
 
 
@@ -142,3 +152,114 @@ def segments_at(
         .order_by(DecisionSegment.first_at, DecisionSegment.id)
     )
     return session.scalars(statement).all()
+
+
+class PendingSegment(NamedTuple):
+    """A segment that is not final yet. `key` is that of its blob."""
+
+    id: str
+    name: str
+    alias: str
+    log_id: str
+    first_sequence: int
+    last_sequence: int
+    origin: str
+    first_at: float
+    last_at: float
+    rows: int
+    lost: int
+    sealed_at: float
+    key: str
+
+
+def pending_logs(session: Session, owner: str, before: float, rows: int) -> Sequence[str]:
+    """Return the logs of an owner with segments to make final: some that were sealed before a time, or so many rows."""
+    statement = (
+        select(DecisionSegment.log_id)
+        .where(DecisionSegment.readable_by(owner), DecisionSegment.final_at.is_(None))
+        .group_by(DecisionSegment.log_id)
+        .having(
+            or_(
+                func.min(DecisionSegment.sealed_at) < before,
+                func.sum(DecisionSegment.rows) >= rows,
+            )
+        )
+    )
+    return session.scalars(statement.order_by(DecisionSegment.log_id)).all()
+
+
+def pending_segments(session: Session, owner: str, log_id: str, limit: int) -> list[PendingSegment]:
+    """Return the first segments of a log that are not final, in the order of their decisions."""
+    columns = DecisionSegment.__table__.c
+    fields = ("segment_key" if name == "key" else name for name in PendingSegment._fields)
+    statement = (
+        select(*(columns[name] for name in fields))
+        .where(
+            DecisionSegment.readable_by(owner),
+            DecisionSegment.log_id == log_id,
+            DecisionSegment.final_at.is_(None),
+        )
+        .order_by(DecisionSegment.first_sequence)
+        .limit(limit)
+    )
+    return [PendingSegment(*row) for row in session.execute(statement)]
+
+
+def final_keys(
+    session: Session, owner: str, name: str, alias: str, first_at: float, last_at: float
+) -> Sequence[str]:
+    """Return the blobs of the final segments of scored decisions of an alias between two times."""
+    statement = select(DecisionSegment.segment_key).where(
+        DecisionSegment.readable_by(owner),
+        DecisionSegment.name == name,
+        DecisionSegment.alias == alias,
+        DecisionSegment.first_at <= last_at,
+        DecisionSegment.last_at >= first_at,
+        DecisionSegment.origin == "score",
+        DecisionSegment.final_at.is_not(None),
+    )
+    return session.scalars(statement.order_by(DecisionSegment.id)).all()
+
+
+def finish_segment(session: Session, owner: str, segment_id: str) -> bool:
+    """Make a segment final as it is. Return False if it is gone."""
+    statement = (
+        update(DecisionSegment)
+        .where(DecisionSegment.readable_by(owner), DecisionSegment.id == segment_id)
+        .values(final_at=db_now())
+        .returning(DecisionSegment.id)
+    )
+    return session.execute(statement).one_or_none() is not None
+
+
+def replace_segments(
+    session: Session, owner: str, old: Sequence[PendingSegment], row: dict[str, Any], blob: Blob
+) -> bool:
+    """Put one final segment in place of others. Return False, and change nothing, if one of them has changed or is
+    gone. The blobs of the others have their grace period before they are deleted, because they may be in use.
+    """
+    columns = DecisionSegment.__table__.c
+    ids = [segment.id for segment in old]
+    there: dict[str, str] = {}
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        statement = select(columns.id, columns.segment_key).where(
+            DecisionSegment.readable_by(owner),
+            columns.id.in_(ids[start : start + _IDS_AT_ONCE]),
+            columns.final_at.is_(None),
+        )
+        found = session.execute(statement.with_for_update())
+        there |= {each.id: each.segment_key for each in found}
+    if there != {segment.id: segment.key for segment in old}:
+        return False
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        some = old[start : start + _IDS_AT_ONCE]
+        session.execute(
+            delete(DecisionSegment).where(
+                DecisionSegment.readable_by(owner), columns.id.in_([each.id for each in some])
+            ),
+            execution_options={"synchronize_session": False},
+        )
+        catalogue.restart_grace(session, [each.key for each in some])
+    session.execute(insert(DecisionSegment).values(final_at=db_now(), **row))
+    catalogue.add(session, [blob])
+    return True

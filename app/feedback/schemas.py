@@ -175,7 +175,7 @@ def decision_of(found: FoundDecision) -> Decision:
 
 
 class DecisionFile(Resource):
-    """A sealed file of decisions. It never changes, unless an entity is erased from it."""
+    """A final file of decisions. It never changes, unless an entity is erased from it."""
 
     id: str = Field(description="Id of the file.")
     name: str = Field(description="Name of the models.")
@@ -187,7 +187,7 @@ class DecisionFile(Resource):
     )
     first_at: Timestamp = Field(description="Time of the first decision.")
     last_at: Timestamp = Field(description="Time of the last decision.")
-    sealed_at: Timestamp = Field(description="Time at which the file was stored.")
+    sealed_at: Timestamp = Field(description="Time at which the last of the decisions were stored.")
     bytes: int = Field(description="Size of the file.")
     sha256: str = Field(description="SHA-256 of the file.")
 

@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from app.access import repository as access_rows
 from app.access import service as access
-from app.feedback import monitoring
 from app.feedback import repository as feedback_rows
 from app.feedback.monitor_repository import MonitoredAlias
 from app.http import repository as idempotency_rows
@@ -142,6 +141,8 @@ class Housekeeper:
             with self._db.read() as session:
                 page = repository.recorded_aliases(session, after, BATCH)
             for of in page:
+                from app.feedback import monitoring  # as below
+
                 after = of
                 # An owner with too many jobs gets this one later.
                 with access.by_command(of.owner, "monitor"), suppress(TooMany, OutOfSpace):
@@ -256,14 +257,17 @@ class Housekeeper:
         return 1
 
     def _keep_up_feedback(self) -> Counter[str]:
-        """Compact outcomes, delete old ones, and erase entities. The numbers are those of segments and of rows."""
+        """Compact decisions and outcomes, delete old outcomes, and erase entities. Returns numbers of segments and of
+        rows.
+        """
         with self._db.read() as session:
             of_outcomes = repository.owners_of_outcomes(session)
             to_erase = repository.owners_to_erase(session)
+            of_decisions = repository.owners_of_pending_decisions(session)
         removed: Counter[str] = Counter()
-        if not of_outcomes and not to_erase:
+        if not of_outcomes and not to_erase and not of_decisions:
             return removed
-        from app.feedback import upkeep  # as above
+        from app.feedback import compaction, upkeep  # as above
 
         files = upkeep.Files(
             self._db.reading,
@@ -276,6 +280,7 @@ class Housekeeper:
             ("erased rows", upkeep.erase, to_erase),
             ("old outcomes", upkeep.retain, of_outcomes),
             ("small segments of outcomes", upkeep.compact, of_outcomes),
+            ("small segments of decisions", compaction.compact, of_decisions),
         )
         for what, step, owners in steps:
             for owner in owners:

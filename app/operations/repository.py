@@ -294,6 +294,12 @@ def owners_of_outcomes(session: Session) -> Sequence[str]:
     return session.scalars(select(OutcomeSegment.owner).distinct()).all()
 
 
+def owners_of_pending_decisions(session: Session) -> Sequence[str]:
+    """Return the owners who have segments of decisions that are not final."""
+    statement = select(DecisionSegment.owner).where(DecisionSegment.final_at.is_(None))
+    return session.scalars(statement.distinct()).all()
+
+
 def owners_to_erase(session: Session) -> Sequence[str]:
     """Return the owners who have open requests to erase an entity."""
     return session.scalars(select(Erasure.owner).where(Erasure.done_at.is_(None)).distinct()).all()

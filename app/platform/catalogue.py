@@ -87,6 +87,14 @@ def stored_before(session: Session, age_seconds: float, after: str, limit: int) 
     return session.scalars(statement).all()
 
 
+def restart_grace(session: Session, keys: Collection[str]) -> None:
+    """Let the grace period of blobs begin now: a reader may still use one to which no row refers any more."""
+    session.execute(
+        update(BlobEntry).where(BlobEntry.key.in_(keys)).values(published_at=db_now()),
+        execution_options={"synchronize_session": False},
+    )
+
+
 def mark_deleted(session: Session, keys: Collection[str]) -> None:
     """Mark blobs to which no row refers as deleted. Their files may be deleted once this is committed."""
     session.execute(

@@ -1128,6 +1128,7 @@ class DecisionSegment(Owned):
         UniqueConstraint("log_id", "first_sequence"),
         Index(None, "owner", "name", "alias", "first_at"),
         Index(None, "owner", "sealed_at", "id"),
+        Index(None, "owner", "final_at", "id"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -1146,6 +1147,8 @@ class DecisionSegment(Owned):
     segment_key: Mapped[str] = mapped_column(index=True)
     segment_bytes: Mapped[int]
     sealed_at: Mapped[float]
+    final_at: Mapped[float | None]
+    """Time from which on no other segment replaces this one. Null: it is put together with others later."""
 
 
 class DecisionUpload(Owned):

@@ -729,6 +729,7 @@ def publish(blobs: Publisher, claim: Claim, result: ScoringResult) -> PublishedO
         segment_key=stored.key,
         segment_bytes=stored.bytes or 0,
         sealed_at=db_now(),
+        final_at=db_now(),
         **made["segment"],
     )
     return PublishedOutput(columns, [segment])

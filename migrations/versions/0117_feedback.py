@@ -66,6 +66,7 @@ def upgrade() -> None:
         sa.Column("segment_key", sa.Text(), nullable=False),
         sa.Column("segment_bytes", sa.BigInteger(), nullable=False),
         sa.Column("sealed_at", sa.Float(precision=53), nullable=False),
+        sa.Column("final_at", sa.Float(precision=53), nullable=True),
         sa.Column("owner", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_decision_segments")),
         sa.UniqueConstraint(
@@ -81,6 +82,11 @@ def upgrade() -> None:
         batch_op.create_index(
             batch_op.f("ix_decision_segments_owner_sealed_at_id"),
             ["owner", "sealed_at", "id"],
+            unique=False,
+        )
+        batch_op.create_index(
+            batch_op.f("ix_decision_segments_owner_final_at_id"),
+            ["owner", "final_at", "id"],
             unique=False,
         )
         batch_op.create_index(
@@ -197,6 +203,7 @@ def downgrade() -> None:
     op.drop_table("decision_uploads")
     with op.batch_alter_table("decision_segments", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_decision_segments_segment_key"))
+        batch_op.drop_index(batch_op.f("ix_decision_segments_owner_final_at_id"))
         batch_op.drop_index(batch_op.f("ix_decision_segments_owner_sealed_at_id"))
         batch_op.drop_index(batch_op.f("ix_decision_segments_owner_name_alias_first_at"))
 

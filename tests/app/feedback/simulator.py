@@ -226,6 +226,7 @@ class Simulator:
                     segment_key=blob.key,
                     segment_bytes=blob.bytes,
                     sealed_at=float(at[-1]),
+                    final_at=float(at[-1]),
                 )
             )
         self.flags = flag

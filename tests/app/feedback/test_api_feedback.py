@@ -225,7 +225,10 @@ def test_a_warehouse_copies_the_files(
     made = []
     for _ in range(3):
         made.append(client.get(f"{UNDER}/score", params=ROW).json()["decision_id"])
-        segments(shared)
+        newest = segments(shared)[-1]
+        listed = client.get("/v1/decision-files", params={"limit": 200}).json()["data"]
+        assert newest.id not in [each["id"] for each in listed]
+        assert shared.context.db.writing(repository.finish_segment, OWNER, newest.id)
     copied: list[str] = []
     after = before["next"]
     for _ in range(4):

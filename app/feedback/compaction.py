@@ -1,0 +1,215 @@
+"""Compaction of decisions: the small segments that a process seals each minute become few large ones.
+
+The decisions of a log are put together when their day (UTC) is over, or earlier when there are many. The result is
+final: it is listed for warehouses, and no other segment replaces it. A decision that a repeated request made again is
+stored once. The large segment covers the numbers of the small ones, which are consecutive, so a file of the log that is
+sealed once more is still recognised.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from app.feedback import file_repository, repository
+from app.feedback.attribution import hash_decision_ids
+from app.feedback.repository import DAY, PendingSegment
+from app.feedback.segments import MAX_ROWS_AT_ONCE, read_file, write_segment
+from app.feedback.upkeep import Files
+from app.platform import catalogue, failpoints
+from app.platform.blobs import Blob, BlobDamaged, BlobMissing
+from app.platform.errors import Unavailable
+from app.platform.ids import new_id
+from app.platform.sql import Session
+from app.scoring.decisions import REPEAT_SECONDS
+
+log = logging.getLogger(__name__)
+
+Hashes = npt.NDArray[np.uint64]
+
+COMPACTED_ROWS = 1 << 18
+"""Most rows of a compacted segment. So many decisions of a log do not wait for the end of the day."""
+SEGMENTS_AT_ONCE = 5_000
+_UNREADABLE = (BlobMissing, BlobDamaged, pa.ArrowException, OSError)
+
+
+def compact(files: Files, owner: str) -> int:
+    """Make the owner's segments of past days final, in as few segments as possible; returns the number of those that
+    became final.
+    """
+    count = 0
+    for log_id in files.reading(_logs, owner):
+        try:
+            while not files.stop() and (made := _compact_next(files, owner, log_id)):
+                count += made
+        except (Unavailable, *_UNREADABLE) as error:
+            # A damaged file of one log does not stop the others.
+            log.warning("the decisions of the log %s are not compacted: %s", log_id, error)
+    return count
+
+
+def _today(session: Session) -> float:
+    return file_repository.now(session) // DAY * DAY
+
+
+def _logs(session: Session, owner: str) -> Sequence[str]:
+    return repository.pending_logs(session, owner, _today(session), COMPACTED_ROWS)
+
+
+def _next_run(
+    session: Session, owner: str, log_id: str
+) -> tuple[list[PendingSegment], dict[str, Blob]]:
+    """Return the next segments that become one, and their blobs by key: consecutive ones of past days, or as many as
+    one segment may have.
+    """
+    run: list[PendingSegment] = []
+    rows, is_full = 0, False
+    for segment in repository.pending_segments(session, owner, log_id, SEGMENTS_AT_ONCE):
+        if run and segment.first_sequence != run[-1].last_sequence + 1:
+            break  # the file with the numbers between them may be sealed later
+        if run and rows + segment.rows > COMPACTED_ROWS:
+            is_full = True
+            break
+        run.append(segment)
+        rows += segment.rows
+    if not is_full:
+        today = _today(session)
+        run = list(takewhile(lambda segment: segment.sealed_at < today, run))
+    return run, catalogue.entries(session, [segment.key for segment in run])
+
+
+def _compact_next(files: Files, owner: str, log_id: str) -> int:
+    """Make the next segments of a log final; returns the number of those that became so, 0 if there are none."""
+    run, found = files.reading(_next_run, owner, log_id)
+    if not run:
+        return 0
+    paths = _readable(files, run, found)
+    if not paths:
+        return files.writing(repository.finish_segment, owner, run[0].id)
+    run = run[: len(paths)]
+    kept = _first_ones(files, owner, run, paths)
+    if len(run) == 1 and kept.all():
+        return files.writing(repository.finish_segment, owner, run[0].id)
+    blob = write_segment(
+        files.blobs, _in_large_batches(_filtered(paths, kept)), pq.read_schema(paths[0])
+    )
+    newest = run[-1]
+    row = {
+        "id": new_id("seg"),
+        "owner": owner,
+        "name": newest.name,
+        "alias": newest.alias,
+        "log_id": log_id,
+        "first_sequence": run[0].first_sequence,
+        "last_sequence": newest.last_sequence,
+        "origin": newest.origin,
+        "first_at": min(segment.first_at for segment in run),
+        "last_at": max(segment.last_at for segment in run),
+        "rows": int(kept.sum()),
+        "lost": sum(segment.lost for segment in run),
+        "segment_key": blob.key,
+        "segment_bytes": blob.bytes,
+        "sealed_at": max(segment.sealed_at for segment in run),
+    }
+    failpoints.reach("rewrite")
+    done = files.writing(repository.replace_segments, owner, run, row, blob)
+    failpoints.reach("rewritten")
+    return len(run) if done else 0
+
+
+def _readable(files: Files, run: Sequence[PendingSegment], found: dict[str, Blob]) -> list[Path]:
+    """Return the files of the first segments, as long as they can be read and have the same columns. One that cannot be
+    read becomes final as it is.
+    """
+    paths: list[Path] = []
+    schema = None
+    for segment in run:
+        try:
+            path = files.blobs.fetch(found[segment.key])
+            columns = pq.read_schema(path)
+        except (KeyError, *_UNREADABLE):
+            break
+        if schema is not None and not columns.equals(schema):
+            break
+        schema = columns
+        paths.append(path)
+    return paths
+
+
+def _first_ones(
+    files: Files, owner: str, run: Sequence[PendingSegment], paths: Sequence[Path]
+) -> npt.NDArray[np.bool_]:
+    """Return which decisions of the files to keep: not those that occur earlier in them, or in a final segment of
+    another process, because their request was repeated.
+    """
+    hashes = _join([_hashes(path) for path in paths])
+    kept = np.zeros(len(hashes), bool)
+    distinct, firsts = np.unique(hashes, return_index=True)
+    first_at = min(segment.first_at for segment in run) - REPEAT_SECONDS
+    last_at = max(segment.last_at for segment in run) + REPEAT_SECONDS
+    others = files.reading(
+        partial(_final_blobs, owner=owner, first_at=first_at, last_at=last_at, like=run[0])
+    )
+    is_new = np.ones(len(distinct), bool)
+    for blob in others:
+        with suppress(*_UNREADABLE):
+            is_new &= ~np.isin(distinct, _hashes(files.blobs.fetch(blob)))
+    kept[firsts[is_new]] = True
+    return kept
+
+
+def _final_blobs(
+    session: Session, owner: str, first_at: float, last_at: float, like: PendingSegment
+) -> list[Blob]:
+    keys = repository.final_keys(session, owner, like.name, like.alias, first_at, last_at)
+    return list(catalogue.entries(session, keys).values())
+
+
+def _hashes(path: Path) -> Hashes:
+    return _join([hash_decision_ids(each.column(0)) for each in read_file(path, ["decision_id"])])
+
+
+def _join(parts: Sequence[Hashes]) -> Hashes:
+    return np.concatenate([np.empty(0, np.uint64), *parts])
+
+
+def _filtered(paths: Iterable[Path], kept: npt.NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files for which `kept` is true."""
+    start = 0
+    for path in paths:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            for batch in file.iter_batches(MAX_ROWS_AT_ONCE):
+                some = kept[start : start + batch.num_rows]
+                start += batch.num_rows
+                yield batch if some.all() else batch.filter(pa.array(some))
+
+
+def _in_large_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of batches in batches of `MAX_ROWS_AT_ONCE` rows: each becomes a row group."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        while rows >= MAX_ROWS_AT_ONCE:
+            whole = _together(held)
+            yield whole.slice(0, MAX_ROWS_AT_ONCE)
+            rest = whole.slice(MAX_ROWS_AT_ONCE)
+            held, rows = [rest], rest.num_rows
+    if rows:
+        yield _together(held)
+
+
+def _together(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    (batch,) = table.to_batches()
+    return batch
