@@ -21,6 +21,8 @@ RARE = 0.15  # share of the tables with one positive row, of which jobs fail: so
 Json = dict[str, Any]
 NOTHING: Json = {}
 PARQUET = "application/vnd.apache.parquet"
+ALIAS = "PUT /v1/models/{name}/aliases/{alias}"
+FEEDBACK = f"{ALIAS}/feedback"
 ANSWERS = ("application/json", "text/csv", "application/x-ndjson", "*/*;q=0.1, text/csv")
 
 
@@ -55,13 +57,15 @@ class World:
             "POST /v1/evaluations": self._evaluation,
             "POST /v1/comparisons": self._comparison,
             "POST /v1/batch-scores": self._batch,
-            "PUT /v1/models/{name}/aliases/{alias}": self._alias,
+            ALIAS: self._alias,
+            FEEDBACK: lambda: self._json({"days": self.random.randrange(1, 400)}),
             "PUT /v1/models/{name}/reason-codes": self._reason_codes,
             "PUT /v1/models/{ref}/calibration": self._calibration,
             "POST /v1/models/{ref}/score": self._rows_or_table,
             "POST /v1/models/{ref}/rank": self._rows_or_table,
             "POST /v1/models/{ref}/explain": self._rows,
             "GET /v1/models/{ref}/score": self._row_query,
+            "POST /v1/decisions": self._decisions,
             "POST /v1/outcomes": self._outcomes,
             "POST /v1/erasures": lambda: self._json({"id": f"c{self.random.randrange(50)}"}),
             "POST /v1/keys": self._key,
@@ -96,8 +100,16 @@ class World:
                 return self._last("upload")
             case "number":
                 return "1"
+            case "alias" if label == ALIAS:
+                alias = self.random.choice(("champion", f"a{self.random.randrange(10_000)}"))
+                self._add("alias", alias)
+                return alias
+            case "alias" if label == FEEDBACK:
+                alias = self._any("alias") or "champion"
+                self._add("recorded", alias)
+                return alias
             case "alias":
-                return self.random.choice(("champion", f"a{self.random.randrange(10_000)}"))
+                return self._any("alias")
             case _:
                 return self._any(name.removesuffix("_id"))
 
@@ -197,6 +209,20 @@ class World:
         else:
             pyarrow.parquet.write_table(table, out)
         return Request(out.getvalue(), media_type, query, {"Prefer": WAIT})
+
+    def _decisions(self) -> Request | None:
+        alias = self._any("recorded")
+        if alias is None:
+            return None
+        columns = self._columns(False)
+        del columns["left"]
+        count = len(columns["age"])
+        columns |= {
+            "id": [self.random.choice(("c1", "é", "<b>", "=1+1", "7")) for _ in range(count)],
+            "at": [f"2026-01-{self.random.randrange(1, 31):02}" for _ in range(count)],
+            "score": [self.random.gauss(0, 1) for _ in range(count)],
+        }
+        return self._table(columns, {"model": f"fuzzed@{alias}"})
 
     def _outcomes(self) -> Request:
         count = self.random.randrange(1, 400)
