@@ -5,6 +5,7 @@ finds a model that exists. So most of the time it gets both from here.
 from __future__ import annotations
 
 import io
+import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ KEPT = 40  # resources of a kind that are remembered; the older ones have been u
 WAIT = "wait=20"
 RARE = 0.15  # share of the tables with one positive row, of which jobs fail: something to retry
 Json = dict[str, Any]
+is_id = re.compile(r"[a-z]+_[0-9a-f]{32}").fullmatch
 NOTHING: Json = {}
 PARQUET = "application/vnd.apache.parquet"
 ALIAS = "PUT /v1/models/{name}/aliases/{alias}"
@@ -143,7 +145,8 @@ class World:
     def forget(self, identifiers: Iterable[Any], *, gone: bool) -> None:
         """Forget things that were deleted just now, or did not exist."""
         for identifier in map(str, identifiers):
-            if gone and not identifier.startswith("key_"):  # a revoked key can be read
+            # A revoked key can be read, and a name can be used again.
+            if gone and is_id(identifier) and not identifier.startswith("key_"):
                 self._gone.add(identifier)
             for known in self._known.values():
                 if identifier in known:
