@@ -93,6 +93,7 @@ def create_app(settings: Settings) -> Service:
         context.blobs,
         context.db.writing,
         on_lost=context.metrics.decisions_lost.inc,
+        on_bytes=context.metrics.decisions_bytes.set,
         preload=preload,
     )
     served = ModelCache(

@@ -48,6 +48,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "treerank": _of("--rows 1000 --repeats 1"),
     "svm": _of("--rows 1000 --small 1000 --plain-seconds 0", "--plain-seconds 10", within=True),
     "overhead": _of("--rows 2500 --rounds 10 --repeats 2 --pairs 0"),
+    "decision_log": _of("--decisions 1500", in_bench=False),
     "join_outcomes": _of("--decisions 3000 --outcomes 300", in_bench=False),
     "many_jobs": _of("--jobs 2 --clients 1 --workers 1"),
     "coverage": _of(

@@ -246,8 +246,8 @@ def _insert(session: Session, row: dict[str, Any], blob: Blob) -> bool:
 
 class DecisionLog:
     """Takes the decisions of this process, and seals them in a thread. `append` never waits for a disk, the database or
-    the blob store; it may create a file. `on_lost` is called with the number of dropped decisions, and `preload`
-    imports what sealing needs.
+    the blob store; it may create a file. `on_lost` is called with the number of dropped decisions, `on_bytes` with
+    the bytes of all files when they change, and `preload` imports what sealing needs.
     """
 
     def __init__(
@@ -258,11 +258,12 @@ class DecisionLog:
         *,
         max_bytes: int = MAX_BYTES,
         on_lost: Callable[[int], object] = lambda count: None,
+        on_bytes: Callable[[int], object] = lambda count: None,
         preload: Callable[[], object] = lambda: None,
     ) -> None:
         self._preload = preload
         self._folder, self._blobs, self._writing = folder, blobs, writing
-        self._max_bytes, self._on_lost = max_bytes, on_lost
+        self._max_bytes, self._on_lost, self._on_bytes = max_bytes, on_lost, on_bytes
         self._lock = threading.Lock()
         self._space = threading.Condition(self._lock)
         self._sealing = threading.Lock()
@@ -324,6 +325,7 @@ class DecisionLog:
             return None
         made.skip(found.next - first)  # dropped when there was no file
         self._bytes += made.size
+        self._on_bytes(self._bytes)
         if file is not None:
             self._waiting.append(file)
         found.file, found.size = made, size
@@ -437,6 +439,7 @@ class DecisionLog:
             with self._lock:
                 self._waiting.pop(0)
                 self._bytes -= file.size
+                self._on_bytes(self._bytes)
                 self._space.notify_all()
 
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, exists, func, select, tuple_, union, update
+from sqlalchemy import (
+    BindParameter,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    func,
+    select,
+    tuple_,
+    union,
+    update,
+)
 from sqlalchemy import delete as sql_delete
 from sqlalchemy import insert as sql_insert
 from sqlalchemy.orm import Session, defer
@@ -114,8 +126,10 @@ class AliasTarget(NamedTuple):
     settings: StoredFeedback | None
 
 
-def find_by_alias(session: Session, owner: str, name: str, alias: str) -> AliasTarget | None:
-    """Return what the alias points to, and its settings."""
+def _by_alias() -> Select[Model, AliasCutoff | None, int, int, StoredFeedback | None]:
+    owner: BindParameter[str] = bindparam("owner", type_=Text)
+    name: BindParameter[str] = bindparam("name")
+    alias: BindParameter[str] = bindparam("alias")
     newest = (
         select(func.max(AliasFeedback.revision))
         .where(
@@ -125,7 +139,7 @@ def find_by_alias(session: Session, owner: str, name: str, alias: str) -> AliasT
         )
         .scalar_subquery()
     )
-    row = session.execute(
+    return (
         select(
             Model,
             ModelAlias.cutoff,
@@ -144,7 +158,17 @@ def find_by_alias(session: Session, owner: str, name: str, alias: str) -> AliasT
             ),
         )
         .where(ModelAlias.readable_by(owner), ModelAlias.name == name, ModelAlias.alias == alias)
-    ).one_or_none()
+    )
+
+
+_BY_ALIAS = _by_alias()
+"""Made once, because each score by an alias executes it: to make it takes longer than to execute it."""
+
+
+def find_by_alias(session: Session, owner: str, name: str, alias: str) -> AliasTarget | None:
+    """Return what the alias points to, and its settings."""
+    found = session.execute(_BY_ALIAS, {"owner": owner, "name": name, "alias": alias})
+    row = found.one_or_none()
     return None if row is None else AliasTarget(row[0], row[1], row[2], row[3] or 0, row[4])
 
 

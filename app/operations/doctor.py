@@ -9,6 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
@@ -18,6 +19,7 @@ from rich.filesize import decimal as size
 
 from app import __version__
 from app.access import repository as key_rows
+from app.feedback.log import FOLDER
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import housekeeping, repository
@@ -379,6 +381,10 @@ def _some(rows_: list[str]) -> str:
 
 
 LONG_WAIT = 3600.0
+DAY = 86_400.0
+LATE_LOG = 600.0
+"""Age of a file of decisions from which on it should be in the blob store. They are stored each minute."""
+LATE_COMPACTION = 2 * DAY
 _OPEN = (JobState.QUEUED, JobState.RUNNING, JobState.WAITING)
 _START = "start it: `rankwright serve`"
 
@@ -433,6 +439,37 @@ def check_jobs(db: Database, settings: Settings, *, runs: bool | None) -> Iterat
     else:
         silence = age(worker_rows.DISPATCHER_SILENCE_SECONDS)
         yield fail("dispatcher", f"none has sent a heartbeat within {silence}", advice)
+
+
+def check_decisions(db: Database, settings: Settings) -> Iterator[Finding]:
+    """Check that the recorded decisions reach the blob store, and are compacted."""
+    now, waiting, damaged = time.time(), [], 0
+    with suppress(FileNotFoundError):
+        for path in (settings.state_dir / FOLDER).iterdir():
+            damaged += path.suffix == ".damaged"
+            if path.suffix == ".log":
+                with suppress(FileNotFoundError):  # it was just stored
+                    waiting.append(now - path.stat().st_mtime)
+    late = [each for each in waiting if each > LATE_LOG]
+    if late:
+        detail = f"{counted(len(late), 'file waits', 'files wait')} to be stored, one for {age(max(late))}"
+        advice = "check that `rankwright api` runs with this state folder, and read its log"
+        yield warn("decisions", detail, advice)
+    if damaged:
+        detail = f"{counted(damaged, 'file is', 'files are')} damaged, so their decisions are lost"
+        advice = f"check the disk, and delete the files .damaged in {settings.state_dir / FOLDER}"
+        yield warn("decisions", detail, advice)
+    with db.read() as session:
+        lost = repository.lost_decisions(session, DAY)
+        pending = repository.oldest_pending_decisions(session)
+    if lost:
+        detail = f"{counted(lost, 'decision', 'decisions')} of the last 24 hours were not recorded"
+        advice = "check the space of the state folder, and whether processes were killed"
+        yield warn("decisions", detail, advice)
+    if pending is not None and pending > LATE_COMPACTION:
+        detail = f"files of {age(pending)} ago are not compacted, so they are not listed"
+        advice = "read the log of the dispatcher: housekeeping compacts them"
+        yield warn("decisions", detail, advice)
 
 
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
@@ -491,6 +528,7 @@ def examine(
         yield check_keys(db, settings)
         yield from check_jobs(db, settings, runs=runs)
         yield check_workers(db, settings, runs=runs)
+        yield from check_decisions(db, settings)
         yield from check_store(db, settings, deep=deep)
     except (ServiceError, DBAPIError) as error:
         why = (

@@ -300,6 +300,20 @@ def owners_of_pending_decisions(session: Session) -> Sequence[str]:
     return session.scalars(statement.distinct()).all()
 
 
+def lost_decisions(session: Session, age: float) -> int:
+    """Return the number of decisions that segments lack which were sealed within so many seconds."""
+    statement = select(func.sum(DecisionSegment.lost)).where(
+        DecisionSegment.sealed_at > db_now() - age
+    )
+    return session.scalar(statement) or 0
+
+
+def oldest_pending_decisions(session: Session) -> float | None:
+    """Return how many seconds ago the oldest segment of decisions was sealed that is not final; None without one."""
+    oldest = func.min(DecisionSegment.sealed_at)
+    return session.scalar(select(db_now() - oldest).where(DecisionSegment.final_at.is_(None)))
+
+
 def owners_to_erase(session: Session) -> Sequence[str]:
     """Return the owners who have open requests to erase an entity."""
     return session.scalars(select(Erasure.owner).where(Erasure.done_at.is_(None)).distinct()).all()

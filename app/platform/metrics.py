@@ -219,6 +219,13 @@ class ApiMetrics:
             registry=own,
         )
 
+        self.decisions_bytes = Gauge(
+            "rankwright_decisions_log_bytes",
+            "Bytes of the files with decisions that are not stored yet.",
+            multiprocess_mode="sum",
+            registry=own,
+        )
+        self.decisions_bytes.set(0)
         self.decisions_lost = Counter(
             "rankwright_decisions_lost",
             "Decisions that were not recorded, because the log of the process was full or could not be written.",

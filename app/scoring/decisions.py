@@ -189,6 +189,12 @@ class Drawn(NamedTuple):
     kept: Flags
 
 
+_YES, _NO, _ONE = np.ones(1, np.bool_), np.zeros(1, np.bool_), np.ones(1, np.float32)
+_FLAGGED = Drawn(_YES, _NO, _ONE, _ONE, _YES)
+_UNFLAGGED = Drawn(_NO, _NO, np.full(1, np.nan, np.float32), _ONE, _YES)
+"""What is drawn for one row if nothing is explored and all decisions are recorded."""
+
+
 def hash_ids(owner: str, ids: Sequence[str]) -> npt.NDArray[np.uint64]:
     """Return the hashes of ids of entities, of 64 bits. They are keyed by the owner, so that those of two owners cannot
     be compared.
@@ -297,6 +303,8 @@ class Recorder:
         its review costs more than its storage, and given that it is explored, its `keep` is 1.
         """
         n, settings = len(decision_ids), self._feedback.settings
+        if n == 1 and settings["explore"] is None and settings["keep"] == 1:  # the most frequent
+            return _FLAGGED if flags is not None and flags[0] else _UNFLAGGED
         flagged = np.zeros(n, np.bool_) if flags is None else flags
         explored = np.zeros(n, np.bool_)
         # Without exploration, nobody knows how likely the outcome of an unflagged row is to be looked for.
@@ -335,6 +343,14 @@ class Recorder:
     ) -> Iterator[Piece]:
         """Yield the recorded decisions, encoded in pieces."""
         probabilities = _probabilities(served, scores)
+        if len(X) == 1 and drawn.kept[0]:  # the most frequent
+            numbers = X if self._is_whole else X[:, self._numbers]
+            columns = (scores, drawn.explored, drawn.propensities, drawn.keeps)
+            words = [(X[:, i], texts) for i, texts in self._words]
+            yield self._piece(
+                served, common, decision_ids, ids, columns, probabilities, numbers, words
+            )
+            return
         rows: npt.NDArray[np.intp] | slice = slice(None)  # mostly all are recorded, often one
         count = len(X)
         if not drawn.kept.all():
@@ -349,27 +365,50 @@ class Recorder:
             probabilities = probabilities[rows]
         for start in range(0, count, self.rows_per_piece):
             some = slice(start, start + self.rows_per_piece)
-            score, explored, propensity, keep = (column[some].tobytes() for column in kept)
-            block = DecisionBlock(
-                common.at,
-                self._feedback.revision,
-                self._feedback.alias_revision,
-                served.model_id,
-                served.flag_threshold,
-                common.caller,
-                common.origin,
-                common.request_id,
+            yield self._piece(
+                served,
+                common,
                 [decision_ids[row] for row in taken[some]],
                 None if ids is None else [ids[row] for row in taken[some]],
-                score,
-                None if probabilities is None else probabilities[some].tobytes(),
-                explored,
-                propensity,
-                keep,
-                np.ascontiguousarray(numbers[some]).tobytes(),
-                [_as_words(column[some], texts) for column, texts in words],
+                [column[some] for column in kept],
+                None if probabilities is None else probabilities[some],
+                numbers[some],
+                [(column[some], texts) for column, texts in words],
             )
-            yield Piece(len(block.decision_ids), _encode(block))
+
+    def _piece(
+        self,
+        served: DecidingModel,
+        common: Common,
+        decision_ids: Sequence[str],
+        ids: Sequence[str | None] | None,
+        columns: Iterable[npt.NDArray[Any]],
+        probabilities: Floats | None,
+        numbers: Floats,
+        words: Iterable[tuple[Floats, Sequence[str]]],
+    ) -> Piece:
+        """Return encoded decisions. `columns` are scores, explored, propensities and keeps."""
+        score, explored, propensity, keep = columns
+        block = DecisionBlock(
+            common.at,
+            self._feedback.revision,
+            self._feedback.alias_revision,
+            served.model_id,
+            served.flag_threshold,
+            common.caller,
+            common.origin,
+            common.request_id,
+            list(decision_ids),
+            None if ids is None else list(ids),
+            score.tobytes(),
+            None if probabilities is None else probabilities.tobytes(),
+            explored.tobytes(),
+            propensity.tobytes(),
+            keep.tobytes(),
+            numbers.tobytes(),
+            [_as_words(column, texts) for column, texts in words],
+        )
+        return Piece(len(decision_ids), _encode(block))
 
 
 class Common(NamedTuple):

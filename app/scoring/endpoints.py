@@ -44,7 +44,7 @@ from app.scoring import (
 )
 from app.scoring import service as scoring
 from app.scoring.answers import JSON, OFFERS, ColumnValues, ScoresResponse
-from app.scoring.decisions import Decisions
+from app.scoring.decisions import Decisions, Recording
 from app.scoring.dependencies import (
     LabelQuery,
     ModelsDep,
@@ -262,7 +262,7 @@ class ScoreRow:
             choose_media_type(Request(scope), ("application/json",))
         ref = scope["path_params"]["ref"]
         served = await turns.find_model(self._models, caller.owner, ref)
-        served = served.recorded(scope, caller)
+        recording = served.recording_of(scope, caller)
         query, options, asked = _options_of_query(scope["query_string"], served)
         beside = None
         if JsonRowFields.may_be_in(query):
@@ -272,7 +272,17 @@ class ScoreRow:
             query, given = ReasonFields.take(query, served.features.names)
             wanted = ReasonFields.parse(given).options()
         work = partial(
-            self._answer, caller.owner, scope, head, served, query, options, asked, beside, wanted
+            self._answer,
+            caller.owner,
+            scope,
+            head,
+            served,
+            recording,
+            query,
+            options,
+            asked,
+            beside,
+            wanted,
         )
         seconds = served.cost.of(1) if wanted is None else math.inf
         status, headers, body = await turns.run(
@@ -287,6 +297,7 @@ class ScoreRow:
         scope: Scope,
         head: _RowHeaders,
         served: Served,
+        recording: Recording | None,
         query: bytes,
         options: ProbabilityOptions,
         asked: bytes,
@@ -307,7 +318,7 @@ class ScoreRow:
             held = head.if_none_match
             if held is not None and etag_matches(held.decode("latin-1"), tag):
                 status = 304
-        elif served.recording is not None:  # each response has a decision of its own
+        elif recording is not None:  # each response has a decision of its own
             out = [(b"cache-control", b"no-store")]
         else:  # the name may point to another model at any time
             out = [(b"cache-control", b"no-cache")]
@@ -321,10 +332,10 @@ class ScoreRow:
                 body = _one_score(served, placed, options)
                 if served.reasoner is not None:
                     body = _with_reasons(served, row, body)
-                if served.recording is not None:
+                if recording is not None:
                     ids = None if beside is None or not beside.has_id else [beside.id]
-                    made = served.recording.add(served, row, np.array(placed[:1]), ids)
-                    served.recording.commit()
+                    made = recording.add(served, row, np.array(placed[:1]), ids)
+                    recording.commit()
                     body = _with_decision(made, body)
             if beside is not None and beside.has_id:
                 body = b'{"id":' + orjson.dumps(beside.id) + b"," + body[1:]

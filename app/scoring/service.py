@@ -139,7 +139,15 @@ class Served:
         """
         if self.recorder is None:
             return self
-        return replace(self, recording=recording_of(self.recorder, scope, caller, spool))
+        return replace(self, recording=self.recording_of(scope, caller, spool))
+
+    def recording_of(
+        self, scope: Mapping[str, Any], caller: Caller, spool: BinaryIO | None = None
+    ) -> Recording | None:
+        """Return the recording of a request; None without a recorder."""
+        if self.recorder is None:
+            return None
+        return recording_of(self.recorder, scope, caller, spool)
 
     def score_identified(self, X: Floats, ids: pa.Array | None) -> RowScores:
         """Return the scores of the next rows of a request, with their ids, and the decisions about them if they are

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -319,3 +321,25 @@ def test_an_alias_without_a_guarantee_has_no_flags(
     assert answer["reviews"] == [False]
     (found,) = recorded(shared, before)
     assert found["flag"] is found["threshold"] is found["propensity"] is None
+
+
+def test_scoring_continues_when_the_disk_is_full(
+    shared: Service, client: httpx.Client, before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost() -> float:
+        registry = shared.context.metrics.registry
+        return registry.get_sample_value("rankwright_decisions_lost_total") or 0.0
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    row = {"age": 1.5, "balance": "", "plan": "x", "member": "", "since": ""}
+    already = lost()
+    with monkeypatch.context() as full:
+        full.setattr(os, "posix_fallocate", refuse)
+        answer = client.get(f"{UNDER}/score", params=row)
+        assert answer.status_code == 200
+        rows = [{name: ROWS[k][name] for name in FEATURES} for k in range(3)]
+        assert client.post(f"{UNDER}/score", json={"rows": rows}).status_code == 200
+    assert lost() == already + 4
+    assert recorded(shared, before) == []

@@ -142,6 +142,22 @@ def test_a_warehouse_copies_each_decision_once(bench: Kept) -> None:
     assert sorted(slow) == sorted(fast) == wanted
 
 
+def test_the_segments_of_another_owner_stay_as_they_are(bench: Kept) -> None:
+    log = bench.log()
+    bench.sealed(log, 0, 3)
+    for number in (50, 53):
+        log.append(STREAM._replace(owner="theirs"), piece(number))
+        log.flush()
+    bench.age()
+    assert bench.compact() == 2
+    assert sorted((row.owner, row.rows) for row in bench.segments()) == [
+        ("ours", 6),
+        ("theirs", 3),
+        ("theirs", 3),
+    ]
+    assert bench.copied()[0] == [0, 1, 2, 3, 4, 5]
+
+
 def test_many_decisions_do_not_wait_for_the_next_day(
     bench: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:

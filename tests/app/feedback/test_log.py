@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +225,85 @@ def test_an_unwritable_folder_loses_and_counts(
     log.append(STREAM, piece(3))
     log.flush()
     assert bench.check(6) == 3
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EDQUOT])
+def test_a_disk_that_takes_no_more_loses_and_counts(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    log, is_full = bench.log(), True
+    allocate, staging_dir = os.posix_fallocate, FolderStore.staging_dir
+
+    def refuse_space(descriptor: int, offset: int, size: int) -> None:
+        if is_full:
+            raise OSError(code, os.strerror(code))
+        allocate(descriptor, offset, size)
+
+    def refuse_folder(store: FolderStore) -> Path:
+        if is_full:
+            raise OSError(code, os.strerror(code))
+        return staging_dir(store)
+
+    monkeypatch.setattr(os, "posix_fallocate", refuse_space)
+    monkeypatch.setattr(FolderStore, "staging_dir", refuse_folder)
+    monkeypatch.setattr(logs, "TICK_SECONDS", 0.0)
+    log.append(STREAM, piece(0))
+    assert list(bench.files.iterdir()) == []
+    is_full = False
+    log.append(STREAM, piece(3))
+    is_full = True  # what is in the log waits
+    with pytest.raises(OSError, match=os.strerror(code)):
+        log.flush()
+    log.append(STREAM, piece(6))
+    is_full = False
+    log.append(STREAM, piece(9))
+    log.flush()
+    assert bench.check(12) == 6
+
+
+def test_two_processes_that_find_the_files_of_a_third_store_them_once(bench: Bench) -> None:
+    log = bench.log()
+    log.append(STREAM, piece(0))
+    log.append(STREAM._replace(alias="other"), piece(3))
+    for file in list(log.files()):
+        file.release()
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: bench.log().recover(), range(4)))
+    assert sum(found) == 2
+    assert bench.check(6) == 0
+
+
+def test_a_clock_may_be_set_back(bench: Bench) -> None:
+    log = bench.log()
+    log.append(STREAM, piece(600))
+    log.append(STREAM, piece(0))
+    log.append(STREAM, piece(300))
+    log.flush()
+    (segment,) = bench.segments()
+    assert segment.last_at - segment.first_at == 600
+    assert bench.check(9) == 0
+
+
+def test_the_decisions_of_two_owners_are_apart(bench: Bench) -> None:
+    log, theirs = bench.log(), STREAM._replace(owner="theirs")
+    for number in range(0, 12, 2 * ROWS):
+        log.append(STREAM, piece(number))
+        log.append(theirs, piece(number + ROWS))
+    log.flush()
+    assert sorted((row.owner, row.rows, row.first_sequence) for row in bench.segments()) == [
+        ("ours", 6, 1),
+        ("theirs", 6, 1),
+    ]
+    assert len({row.log_id for row in bench.segments()}) == 2
+
+
+def test_the_bytes_of_files_that_wait_are_known(bench: Bench) -> None:
+    known: list[int] = []
+    log = bench.log(on_bytes=known.append)
+    log.append(STREAM, piece(0))
+    assert known[-1] == sum(path.stat().st_size for path in bench.files.iterdir())
+    log.flush()
+    assert known[-1] == 0
 
 
 def test_other_features_begin_another_file(bench: Bench) -> None:

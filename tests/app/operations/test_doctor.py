@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from sqlalchemy import text
+from sqlalchemy import text, update
 
 from app import __version__
 from app.access import service as keys
@@ -18,9 +18,10 @@ from app.jobs import repository as worker_rows
 from app.operations.doctor import Finding, Level, examine
 from app.platform.blobs import FolderStore
 from app.platform.database import Database
+from app.platform.ids import new_id
 from app.platform.schema import REVISION
 from app.platform.settings import Settings
-from app.platform.tables import Role
+from app.platform.tables import DecisionSegment, Role
 from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
 from tests.app.uploads import put
 from tests.sentences import Sentences
@@ -268,3 +269,50 @@ class TestOnSqlite:
         level, detail = doctor.finds(well, deep=True)["database"]
         assert level == Level.FAIL
         assert detail
+
+
+def test_decisions_that_wait_or_were_lost(well: Settings, db: Database, doctor: Doctor) -> None:
+    folder = well.state_dir / "decisions"
+    folder.mkdir()
+    (folder / "a-1.log").touch()
+    add_segment(well, db, sealed_at=time.time(), lost=0)
+    assert doctor.finds(well) == {}  # as it is while decisions are recorded
+    then = time.time() - 3600
+    os.utime(folder / "a-1.log", (then, then))
+    assert doctor.finds(well)["decisions"] == (
+        Level.WARN,
+        "1 file waits to be stored, one for 60 min",
+    )
+    (folder / "a-1.log").rename(folder / "a-1.damaged")
+    assert "damaged" in doctor.finds(well)["decisions"][1]
+    (folder / "a-1.damaged").unlink()
+    add_segment(well, db, sealed_at=time.time(), lost=7)
+    assert doctor.finds(well)["decisions"][1].startswith("7 decisions of the last 24 hours")
+    with db.write() as session:
+        session.execute(update(DecisionSegment).values(sealed_at=time.time() - 3 * 86_400))
+    assert "not compacted" in doctor.finds(well)["decisions"][1]
+
+
+def add_segment(settings: Settings, db: Database, *, sealed_at: float, lost: int) -> None:
+    """Insert a segment of decisions that is not final."""
+    blob = put(FolderStore(settings.blob_dir), "decisions", b"a", db)
+    with db.write() as session:
+        session.add(
+            DecisionSegment(
+                id=new_id("seg"),
+                owner=OWNER,
+                name="m",
+                alias="a",
+                log_id=new_id("log"),
+                first_sequence=1,
+                last_sequence=1 + lost,
+                origin="score",
+                first_at=sealed_at,
+                last_at=sealed_at,
+                rows=1,
+                lost=lost,
+                segment_key=blob.key,
+                segment_bytes=blob.bytes,
+                sealed_at=sealed_at,
+            )
+        )
