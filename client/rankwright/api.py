@@ -1197,8 +1197,9 @@ class ListDecisionFiles(TypedDict, total=False):
 def list_decision_files(**fields: Unpack[ListDecisionFiles]) -> ApiRequest[Page[types.DecisionFile]]:
     """List the files of decisions.
 
-    Return the sealed files of decisions, oldest first, to copy them into a warehouse: keep `next`, and continue
-    from it later. A file is listed some seconds after it was sealed, so that none is missed.
+    Return the final files of decisions, oldest first, to copy them into a warehouse: keep `next`, and continue from
+    it later, so that each decision is copied once. The decisions of a day are in final files within two hours of its
+    end (UTC), or earlier when there are many.
 
     Scope: `read`.
 
@@ -2482,7 +2483,7 @@ def read_decision(decision_id: str, /) -> ApiRequest[types.Decision]:
 def read_decision_file(file_id: str, /) -> ApiRequest[bytes]:
     """Download a file of decisions.
 
-    Return a sealed file of decisions, one row each. The recorded features are the columns `feature.…`.
+    Return a file of decisions, one row each. The recorded features are the columns `feature.…`.
 
     Scope: `read`.
 

@@ -1588,7 +1588,7 @@ class DecisionCost(Record):
     """Cost per row of flagging every row, minus `cost`. Above 0: this rule is cheaper."""
 
 class DecisionFile(Record):
-    """A sealed file of decisions. It never changes, unless an entity is erased from it."""
+    """A final file of decisions. It never changes, unless an entity is erased from it."""
 
     id: str
     """Id of the file."""
@@ -1607,7 +1607,7 @@ class DecisionFile(Record):
     last_at: str
     """Time of the last decision."""
     sealed_at: str
-    """Time at which the file was stored."""
+    """Time at which the last of the decisions were stored."""
     bytes: int
     """Size of the file."""
     sha256: str
