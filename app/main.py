@@ -204,7 +204,7 @@ def create_app(settings: Settings) -> Service:
     docs = openapi.DomainDocs(
         scope_of=scope_of,
         operations={scores.SCORE_PATH: {"get": scores.SCORE_ROW_DOCS}},
-        schemas=(*scores.DESCRIBED, *outcomes.DESCRIBED),
+        schemas=(*scores.DESCRIBED, *outcomes.DESCRIBED, *datasets.DESCRIBED),
         algorithms=lambda: [each.model_dump() for each in describe_all()],
     )
     openapi.install(app, docs, settings.build)

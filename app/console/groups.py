@@ -64,5 +64,6 @@ def _values(page: Page, found: Any, problem: Json | None, action: str) -> Json:
         "sides": SIDES,
         "entered": page.asked("threshold") or "",
         "favourable": page.choice("favourable", tuple(SIDES)),
-        "flags_none": page.asked("threshold") == NOTHING,
+        "flags_none": page.asked("threshold") == NOTHING
+        or (found is not None and found.threshold is None),
     }

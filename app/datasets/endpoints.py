@@ -73,10 +73,13 @@ _UPLOAD_DOCS: dict[str, Any] = {
 
 
 _UPLOAD_DOCS["requestBody"]["content"] = {
-    "application/json": {"schema": DatasetRequest.model_json_schema()},
+    "application/json": {"schema": {"$ref": "#/components/schemas/DatasetRequest"}},
     **_UPLOAD_DOCS["requestBody"]["content"],
 }
 
+
+DESCRIBED = (DatasetRequest,)
+"""Schemas of bodies that no signature names."""
 
 _READ: dict[int | str, dict[str, Any]] = {
     201: {

@@ -17,6 +17,7 @@ from app.ingest.formats import JSON_ARRAY
 from app.platform.errors import Malformed, TooLarge
 
 _SPACES = b" \t\r\n"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 async def json_object_of(sending: TableRequest) -> tuple[TableRequest, bytes | None]:
@@ -43,7 +44,7 @@ async def json_object_of(sending: TableRequest) -> tuple[TableRequest, bytes | N
         return await request.receive() if earlier is None else earlier
 
     again = Request(request.scope, receive)
-    if not start.startswith(b"{"):
+    if not start.removeprefix(_BYTE_ORDER_MARK).lstrip(_SPACES).startswith(b"{"):
         return replace(sending, request=again), None
     most = sending.context.settings.max_body_bytes
     body = bytearray()

@@ -24,21 +24,23 @@ _ROLES = ("label", "positive", "weight", "group")
 class SourcePayload(IngestPayload):
     """The payload of the job: what the source needs, and how the file is read."""
 
-    source: str
+    described: DatasetSource
+    reading: Json
     prepared: Json
 
 
 class SourceResult(IngestResult):
-    """The result of the reader, and the file that the source has written."""
+    """The result of the reader, the file that the source has written, and the dataset's columns about its source."""
 
     table: SourceTable
+    source: Json
+    reading: Json
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> SourcePayload:
     """Return the payload, with what the source reads."""
     dataset = DATASETS.find_to_make(session, claim)
     source = cast(DatasetSource, dataset.source)
-    kind = source["kind"]
     described = describe_columns(dataset, settings, workdir)
     described["limits"]["bytes"] = settings.max_dataset_bytes  # our own file, not an upload
     return {
@@ -47,8 +49,11 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "content_type": PARQUET,
         "content_encoding": None,
         "parent": None,
-        "source": kind,
-        "prepared": source_of(kind).prepare(session, settings, claim.owner, source, workdir),
+        "described": source,
+        "reading": dataset.reading,
+        "prepared": source_of(source["kind"]).prepare(
+            session, settings, claim.owner, source, workdir
+        ),
     }
 
 
@@ -62,11 +67,16 @@ def run(payload: SourcePayload, callback: Callback) -> SourceResult:
     def second_half(done: int, total: int, info: Any) -> None:
         callback(total + done, 2 * total, info)
 
-    table = source_of(payload["source"]).write(payload["prepared"], workdir, first_half)
+    described = payload["described"]
+    table = source_of(described["kind"]).write(payload["prepared"], workdir, first_half)
     roles = {name: table[name] for name in _ROLES}  # type: ignore[literal-required]  # of the tuple
     read: Any = {**payload, **roles, "path": str(workdir / table["file"]), "drop": table["drop"]}
     found: Any = tasks.read_file(read, second_half)
-    return cast(SourceResult, {**found, "table": table})
+    about = {
+        "source": {**described, **table["found"]},
+        "reading": {**payload["reading"], "drop": table["drop"] or None},
+    }
+    return cast(SourceResult, {**found, **about, "table": table})
 
 
 def publish(blobs: Publisher, claim: Claim, result: SourceResult) -> PublishedOutput:
@@ -82,20 +92,10 @@ def publish(blobs: Publisher, claim: Claim, result: SourceResult) -> PublishedOu
         "upload_sha256": upload.sha256,
         "bytes": upload.bytes,
         "sha256": upload.sha256,
-        "source": table["found"],
+        "source": result["source"],
+        "reading": result["reading"],
     }
     return PublishedOutput(columns, made.rows)
-
-
-def complete(session: Session, claim: Claim, result: SourceResult, made: PublishedOutput) -> None:
-    """Add what the source says of its rows to the dataset, and end the job."""
-    dataset = DATASETS.find_to_make(session, claim)
-    columns = {
-        **made.columns,
-        "source": {**(dataset.source or {}), **made.columns["source"]},
-        "reading": {**dataset.reading, "drop": result["table"]["drop"] or None},
-    }
-    complete_output(session, claim, result, PublishedOutput(columns, made.rows))
 
 
 KIND = JobKind(
@@ -103,7 +103,7 @@ KIND = JobKind(
     prepare=prepare,
     run=run,
     publish=publish,
-    complete=complete,
+    complete=complete_output,
     output=DATASETS,
     before_retry=tasks.lock_inputs,
     on_end=DATASETS.on_end,

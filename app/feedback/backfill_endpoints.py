@@ -131,11 +131,10 @@ async def create_decisions(sending: TableRequestDep) -> Response:
 
 
 def _describe(given: Mapping[str, str], *, lenient: bool) -> BackfillRequest:
-    """Return what the fields say. Raises Invalid with every error."""
-    errors = find_unknown(given, tuple(BackfillFields.model_fields))
-    fields, wrong = BackfillFields.read(given)
-    errors += wrong
-    if not fields.model and not any(each.get("parameter") == "model" for each in wrong):
+    """Return what the fields say. Raises Invalid with every unknown field, or with every other error."""
+    refuse_all(find_unknown(given, tuple(BackfillFields.model_fields)))
+    fields, errors = BackfillFields.read(given)
+    if not fields.model and not any(each.get("parameter") == "model" for each in errors):
         detail = "model must name the alias that the decisions are recorded for, for example model=churn@live"
         errors.append({"parameter": "model", "detail": detail})
     refuse_all(errors)

@@ -50,7 +50,7 @@ async def read_cohorts(
         int, Query(ge=1, le=MAX_PERIODS, description="Number of periods, up to `as_of`.")
     ] = 26,
 ) -> CohortTable:
-    """Return decisions by the period in which they were made, with what is known of their outcomes: how many are
+    """Return decisions by the period in which they were made, with the state of their outcomes: how many are
     mature, pending, positive, corrected; and how outcomes arrive over time. Models and thresholds are also counted
     separately.
     """

@@ -70,7 +70,7 @@ class Arrival(Resource):
 
 
 class Cohort(Resource):
-    """The decisions of a period, with what is known of them."""
+    """The decisions of a period, with the state of their outcomes."""
 
     start: Timestamp = Field(description="Start of the period, which is included.")
     end: Timestamp = Field(description="End of the period, which is not included.")

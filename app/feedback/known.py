@@ -79,12 +79,20 @@ class _Index:
     built: float
     lock: threading.Lock = field(default_factory=threading.Lock)
     looked: float = -math.inf
+    erased: int = 0
     decisions_since: float = 0.0
     outcomes_since: float = 0.0
     segments: dict[str, float] = field(default_factory=dict)
     ids: Hashes | None = field(default_factory=lambda: np.empty(0, np.uint64))
     decision_ids: Hashes = field(default_factory=lambda: np.empty(0, np.uint64))
     stated: dict[bytes, Stated] | None = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """Remove everything."""
+        empty = _Index(self.built)
+        self.decisions_since, self.outcomes_since = empty.decisions_since, empty.outcomes_since
+        self.segments, self.stated = empty.segments, empty.stated
+        self.ids, self.decision_ids = empty.ids, empty.decision_ids
 
     def add_decisions(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Add decisions."""
@@ -166,11 +174,14 @@ class KnownRows:
         """
         index = self._index_of(owner)
         with index.lock:
-            now = time.monotonic()
-            if now - index.looked > FRESH_SECONDS:
+            begun = time.monotonic()
+            if begun - index.looked > FRESH_SECONDS:
                 _refresh(owner, index, reader)
-                index.looked = now
             kept, corrected, _ = _compare(outcomes, index.stated or {})
+            if len(kept) < len(outcomes) and index.looked < begun:
+                # A duplicate is not stored, so a correction that another process has just stored must be seen.
+                _refresh(owner, index, reader)
+                kept, corrected, _ = _compare(outcomes, index.stated or {})
             matched = index.matched(owner, outcomes)
             is_known = index.stated is not None
         counts = Counts(
@@ -211,7 +222,12 @@ class KnownRows:
 
 
 def _refresh(owner: str, index: _Index, reader: Reader) -> None:
-    """Add the segments that are new since the last time."""
+    """Add the segments that are new since the last time. After an erasure the index is built anew."""
+    index.looked = time.monotonic()
+    erased = reader.reading(repository.count_erased, owner)
+    if erased != index.erased:
+        index.clear()
+        index.erased = erased
     decisions, outcomes, blobs = reader.reading(_find_new, owner, index)
     if index.ids is not None:
         if len(index.ids) + sum(each.rows for each in decisions) > MAX_DECISIONS:

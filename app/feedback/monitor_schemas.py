@@ -46,6 +46,17 @@ _POPULATION = {
 }
 
 
+_METRIC = {
+    "psi": "stability index of the score",
+    "auc": "AUC",
+    "calibration": "fraction of positives beside the mean probability",
+    "fpr": "false positive rate",
+    "fnr": "fraction of positives that were not flagged",
+    "flagged": "fraction of flagged decisions",
+    "rate": "guaranteed rate of a period without decisions",
+}
+
+
 class LookVersion(Resource):
     """The recorded decisions of a period that one model made at one threshold."""
 
@@ -136,8 +147,8 @@ class Look(Resource):
         description="Id of the model whose decisions were tested: the last one that the alias served in the period. "
         "Null without decisions."
     )
-    metric: str | None = Field(
-        description="Tested metric: `psi`, `auc`, `calibration`, `fpr`, `fnr` or `flagged`. Null if the alias has none."
+    metric: Annotated[str, one_of(_METRIC)] | None = Field(
+        description="Tested metric. Null if the alias has none."
     )
     population: Annotated[str, one_of(_POPULATION)] | None = Field(
         description="Decisions that the metric is of. Null if outcomes are not needed."

@@ -228,6 +228,14 @@ def open_erasures(
     ]
 
 
+def count_erased(session: Session, owner: str) -> int:
+    """Return a number that grows whenever rows of the owner were erased."""
+    statement = select(func.count(Erasure.erased) + func.count(Erasure.done_at)).where(
+        Erasure.readable_by(owner)
+    )
+    return session.scalars(statement).one()
+
+
 def end_erasure(session: Session, owner: str, each: OpenErasure, erased: Json) -> None:
     """Store what was erased. After the last pass, forget the entity's id."""
     values: dict[str, Any] = {"erased": erased}

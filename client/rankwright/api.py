@@ -2416,7 +2416,7 @@ class ReadCohorts(TypedDict, total=False):
 def read_cohorts(name: str, alias: str, /, **fields: Unpack[ReadCohorts]) -> ApiRequest[types.CohortTable]:
     """Read the cohorts of an alias.
 
-    Return decisions by the period in which they were made, with what is known of their outcomes: how many are
+    Return decisions by the period in which they were made, with the state of their outcomes: how many are
     mature, pending, positive, corrected; and how outcomes arrive over time. Models and thresholds are also counted
     separately.
 

@@ -808,7 +808,7 @@ class CalibrationSummary(Record):
     """Time of creation."""
 
 class Cohort(Record):
-    """The decisions of a period, with what is known of them."""
+    """The decisions of a period, with the state of their outcomes."""
 
     start: str
     """Start of the period, which is included."""
@@ -3399,8 +3399,8 @@ class Look(Record):
     """Id of the model whose decisions were tested: the last one that the alias served in the period. Null
     without decisions.
     """
-    metric: str | None
-    """Tested metric: `psi`, `auc`, `calibration`, `fpr`, `fnr` or `flagged`. Null if the alias has none."""
+    metric: Literal['psi', 'auc', 'calibration', 'fpr', 'fnr', 'flagged', 'rate'] | None
+    """Tested metric. Null if the alias has none."""
     population: Literal['all', 'flagged', 'unflagged', 'none'] | None
     """Decisions that the metric is of. Null if outcomes are not needed."""
     rows: int

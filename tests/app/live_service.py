@@ -15,6 +15,7 @@ import numpy as np
 from sqlalchemy import delete, insert
 
 from app.access import service as keys
+from app.feedback.known import KnownRows
 from app.http.dependencies import Context
 from app.http.server import DrainingServer, server_config
 from app.jobs import execution, queue
@@ -205,7 +206,7 @@ class Service:
             vars(self.settings).update(before)
 
     def empty(self) -> None:
-        """Remove all rows and all blobs, and what is remembered of keys."""
+        """Remove all rows and all blobs, and what is remembered of keys and outcomes."""
         with self.context.db.write() as session:
             for table in reversed(Base.metadata.sorted_tables):
                 session.execute(delete(table))
@@ -213,6 +214,7 @@ class Service:
             if path.is_file():
                 path.unlink()
         self.app.state.authenticator.known.recent.clear()
+        self.app.state.known_rows = KnownRows()
 
     def close(self) -> None:
         """Close the clients."""

@@ -178,7 +178,9 @@ class Fuzzer:
             if label in self.creating and "valid" not in answer:
                 self.tally.created[label] += 1
         elif status in (204, 404):
-            self._world.forget(case.path_parameters.values(), gone=status == 204)
+            # DELETE of a part, such as an acknowledgement, leaves the thing itself.
+            is_whole = case.operation.path.endswith("}")
+            self._world.forget(case.path_parameters.values(), gone=status == 204 and is_whole)
 
     def _fault(self, case: Any, response: Any) -> str | None:
         """Return what is wrong with the answer."""

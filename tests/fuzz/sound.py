@@ -5,6 +5,7 @@ finds a model that exists. So most of the time it gets both from here.
 from __future__ import annotations
 
 import io
+import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -19,8 +20,11 @@ KEPT = 40  # resources of a kind that are remembered; the older ones have been u
 WAIT = "wait=20"
 RARE = 0.15  # share of the tables with one positive row, of which jobs fail: something to retry
 Json = dict[str, Any]
+is_id = re.compile(r"[a-z]+_[0-9a-f]{32}").fullmatch
 NOTHING: Json = {}
 PARQUET = "application/vnd.apache.parquet"
+ALIAS = "PUT /v1/models/{name}/aliases/{alias}"
+FEEDBACK = f"{ALIAS}/feedback"
 ANSWERS = ("application/json", "text/csv", "application/x-ndjson", "*/*;q=0.1, text/csv")
 
 
@@ -55,13 +59,15 @@ class World:
             "POST /v1/evaluations": self._evaluation,
             "POST /v1/comparisons": self._comparison,
             "POST /v1/batch-scores": self._batch,
-            "PUT /v1/models/{name}/aliases/{alias}": self._alias,
+            ALIAS: self._alias,
+            FEEDBACK: lambda: self._json({"days": self.random.randrange(1, 400)}),
             "PUT /v1/models/{name}/reason-codes": self._reason_codes,
             "PUT /v1/models/{ref}/calibration": self._calibration,
             "POST /v1/models/{ref}/score": self._rows_or_table,
             "POST /v1/models/{ref}/rank": self._rows_or_table,
             "POST /v1/models/{ref}/explain": self._rows,
             "GET /v1/models/{ref}/score": self._row_query,
+            "POST /v1/decisions": self._decisions,
             "POST /v1/outcomes": self._outcomes,
             "POST /v1/erasures": lambda: self._json({"id": f"c{self.random.randrange(50)}"}),
             "POST /v1/keys": self._key,
@@ -96,8 +102,16 @@ class World:
                 return self._last("upload")
             case "number":
                 return "1"
+            case "alias" if label == ALIAS:
+                alias = self.random.choice(("champion", f"a{self.random.randrange(10_000)}"))
+                self._add("alias", alias)
+                return alias
+            case "alias" if label == FEEDBACK:
+                alias = self._any("alias") or "champion"
+                self._add("recorded", alias)
+                return alias
             case "alias":
-                return self.random.choice(("champion", f"a{self.random.randrange(10_000)}"))
+                return self._any("alias")
             case _:
                 return self._any(name.removesuffix("_id"))
 
@@ -131,7 +145,8 @@ class World:
     def forget(self, identifiers: Iterable[Any], *, gone: bool) -> None:
         """Forget things that were deleted just now, or did not exist."""
         for identifier in map(str, identifiers):
-            if gone and not identifier.startswith("key_"):  # a revoked key can be read
+            # A revoked key can be read, and a name can be used again.
+            if gone and is_id(identifier) and not identifier.startswith("key_"):
                 self._gone.add(identifier)
             for known in self._known.values():
                 if identifier in known:
@@ -197,6 +212,20 @@ class World:
         else:
             pyarrow.parquet.write_table(table, out)
         return Request(out.getvalue(), media_type, query, {"Prefer": WAIT})
+
+    def _decisions(self) -> Request | None:
+        alias = self._any("recorded")
+        if alias is None:
+            return None
+        columns = self._columns(False)
+        del columns["left"]
+        count = len(columns["age"])
+        columns |= {
+            "id": [self.random.choice(("c1", "é", "<b>", "=1+1", "7")) for _ in range(count)],
+            "at": [f"2026-01-{self.random.randrange(1, 31):02}" for _ in range(count)],
+            "score": [self.random.gauss(0, 1) for _ in range(count)],
+        }
+        return self._table(columns, {"model": f"fuzzed@{alias}"})
 
     def _outcomes(self) -> Request:
         count = self.random.randrange(1, 400)

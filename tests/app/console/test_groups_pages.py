@@ -87,6 +87,10 @@ def test_the_pages_without_scripts(
         assert "e-groups-threshold" in page
         assert "<table" not in page
         ours.read(f"/console/{path}/groups?threshold=none")
+    moved = {"model_id": model["id"], "guarantee": {"flagged": 1e-9}}  # flags no row
+    assert client.put("/v1/models/churn/aliases/live", json=moved).is_success
+    assert client.get("/v1/models/churn@live/groups").json()["threshold"] is None
+    ours.read("/console/models/churn@live/groups")
     # Without a significant difference, the page names the metrics that were tested, and no other.
     found = client.get(f"/v1/evaluations/{evaluation}").json()
     page = ours.read(f"/console/evaluations/{evaluation}")

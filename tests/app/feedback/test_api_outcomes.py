@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import func, select
 
 from app.feedback import outcome_service
+from app.feedback.known import KnownRows
 from app.feedback.outcomes import INLINE_ROWS, MAX_ROWS
 from app.feedback.segments import SegmentFeature, hash_ids, schema_of, write_segment
 from app.platform import catalogue
@@ -84,7 +85,7 @@ def record(
                 sealed_at=db_now(),
             )
         )
-    service.app.state.known_rows.__init__()
+    service.app.state.known_rows = KnownRows()
     return made
 
 
@@ -99,19 +100,13 @@ def n_segments(service: Service) -> int:
         return session.scalar(select(func.count()).select_from(OutcomeSegment)) or 0
 
 
-@pytest.fixture
-def empty(service: Service) -> Service:
-    service.app.state.known_rows.__init__()
-    return service
-
-
 def send(client: httpx.Client, *rows: Mapping[str, Any], **headers: str) -> httpx.Response:
     return client.post("/v1/outcomes", json={"rows": list(rows)}, headers=headers)
 
 
-def test_counts_say_what_was_new(empty: Service) -> None:
-    client = empty.client(empty.key(scopes=["outcomes"]))
-    (decision_id, _) = record(empty, ["c1", "c2"])
+def test_counts_say_what_was_new(service: Service) -> None:
+    client = service.client(service.key(scopes=["outcomes"]))
+    (decision_id, _) = record(service, ["c1", "c2"])
     first = send(
         client,
         {"id": "c1", "label": True, "event_at": "2026-01-02T10:00:00Z"},
@@ -138,28 +133,39 @@ def test_counts_say_what_was_new(empty: Service) -> None:
         "corrected": 1,
         "duplicates": 1,
     }
-    rows = stored(empty)
+    rows = stored(service)
     assert [row["label"] for row in rows] == ["true", "0", "true", None]
     assert (rows[1]["source"], rows[1]["weight"], rows[1]["amount"]) == ("review", 2.0, -5.5)
     assert rows[0]["id_hash"] == hash_ids(OWNER, ["c1"])[0]
 
 
-def test_an_outcome_waits_for_its_decision(empty: Service) -> None:
-    client = empty.client(empty.key())
+def test_an_outcome_waits_for_its_decision(service: Service) -> None:
+    client = service.client(service.key())
     row = {"id": "c1", "label": True, "event_at": "2026-01-02T10:00:00Z"}
     assert send(client, row).json()["matched"] == 0
-    record(empty, ["c1"])
+    record(service, ["c1"])
     assert send(client, row | {"label": False}).json()["matched"] == 1
 
 
-def test_another_owner_s_decisions_and_outcomes_do_not_count(empty: Service) -> None:
-    record(empty, ["c1"])
+def test_a_correction_through_another_process_is_no_duplicate(service: Service) -> None:
+    client, state = service.client(service.key()), service.app.state
+    row = {"id": "c1", "event_at": "2026-01-02T10:00:00Z"}
+    send(client, row | {"label": True})
+    here, state.known_rows = state.known_rows, KnownRows()
+    assert send(client, row | {"label": False}).json()["corrected"] == 1
+    state.known_rows = here
+    assert send(client, row | {"label": True}).json()["duplicates"] == 0
+    assert [each["label"] for each in stored(service)] == ["true", "false", "true"]
+
+
+def test_another_owner_s_decisions_and_outcomes_do_not_count(service: Service) -> None:
+    record(service, ["c1"])
     row = {"id": "c1", "label": True, "event_at": "2026-01-02T10:00:00Z"}
-    assert send(empty.client(empty.key()), row).json()["matched"] == 1
-    theirs = empty.client(empty.key(owner=STRANGER))
+    assert send(service.client(service.key()), row).json()["matched"] == 1
+    theirs = service.client(service.key(owner=STRANGER))
     answer = send(theirs, row).json()
     assert (answer["matched"], answer["duplicates"]) == (0, 0)
-    assert len(stored(empty)) == len(stored(empty, STRANGER)) == 1
+    assert len(stored(service)) == len(stored(service, STRANGER)) == 1
 
 
 def as_arrow(file: bool = False) -> bytes:
@@ -209,19 +215,19 @@ BODIES = {
 
 
 @pytest.mark.parametrize("form", BODIES)
-def test_every_format_is_read_alike(empty: Service, form: str) -> None:
+def test_every_format_is_read_alike(service: Service, form: str) -> None:
     kind, body, headers = BODIES[form]
-    client = empty.client(empty.key())
+    client = service.client(service.key())
     answer = client.post("/v1/outcomes", content=body, headers={"Content-Type": kind, **headers})
     assert answer.status_code == 200, answer.text
-    rows = stored(empty)
+    rows = stored(service)
     assert [(row["id"], row["label"] in ("true", "1"), row["event_at"]) for row in rows] == [
         ("c1", True, 1767312000.0),
         ("17", False, 1767398400.0),
     ]
 
 
-def test_arrow_s_own_times_are_read(empty: Service) -> None:
+def test_arrow_s_own_times_are_read(service: Service) -> None:
     table = pa.table(
         {
             "id": pa.array([1, 2]),
@@ -234,34 +240,34 @@ def test_arrow_s_own_times_are_read(empty: Service) -> None:
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    client = empty.client(empty.key())
+    client = service.client(service.key())
     answer = client.post("/v1/outcomes", content=sink.getvalue(), headers={"Content-Type": ARROW})
     assert answer.status_code == 200, answer.text
-    rows = stored(empty)
+    rows = stored(service)
     assert [row["event_at"] for row in rows] == [1767312000.0, None]
     assert [row["weight"] for row in rows] == [0.5, None]
 
 
-def test_many_rows_are_a_file_and_few_are_none(empty: Service) -> None:
-    client = empty.client(empty.key())
+def test_many_rows_are_a_file_and_few_are_none(service: Service) -> None:
+    client = service.client(service.key())
     lines = [f"c{i},1,2026-01-02" for i in range(INLINE_ROWS + 1)]
     body = "\n".join(["id,label,event_at", *lines]).encode()
     for _ in range(2):
         answer = client.post("/v1/outcomes", content=body, headers={"Content-Type": CSV})
         assert answer.status_code == 200
     assert answer.json()["duplicates"] == INLINE_ROWS + 1
-    with empty.context.db.read() as session:
+    with service.context.db.read() as session:
         (segment,) = session.scalars(select(OutcomeSegment)).all()
         assert segment.content is None
         assert segment.segment_key is not None
         assert segment.segment_bytes == catalogue.find(session, segment.segment_key).bytes
     send(client, {"id": "c", "label": 1, "event_at": "2026-01-02"})
-    assert len(stored(empty)) == INLINE_ROWS + 2
-    assert len(list(empty.blobs.list("outcomes"))) == 1
+    assert len(stored(service)) == INLINE_ROWS + 2
+    assert len(list(service.blobs.list("outcomes"))) == 1
 
 
-def test_a_repeated_request_stores_nothing(empty: Service) -> None:
-    client = empty.client(empty.key())
+def test_a_repeated_request_stores_nothing(service: Service) -> None:
+    client = service.client(service.key())
     row = {"id": "c1", "label": True, "event_at": "2026-01-02"}
     first = send(client, row, **{"Idempotency-Key": "k1"})
     again = send(client, row, **{"Idempotency-Key": "k1"})
@@ -269,17 +275,17 @@ def test_a_repeated_request_stores_nothing(empty: Service) -> None:
     assert again.headers["Idempotent-Replayed"] == "true"
     other = send(client, row | {"label": False}, **{"Idempotency-Key": "k1"})
     assert (other.status_code, other.json()["code"]) == (422, "idempotency_key_reused")
-    assert n_segments(empty) == 1
+    assert n_segments(service) == 1
 
 
-def test_a_check_stores_nothing(empty: Service) -> None:
-    client = empty.client(empty.key())
+def test_a_check_stores_nothing(service: Service) -> None:
+    client = service.client(service.key())
     good = {"rows": [{"id": "c1", "label": True, "event_at": "2026-01-02"}]}
     answer = client.post("/v1/outcomes/validate", json=good)
     assert (answer.status_code, answer.json()) == (200, {"valid": True})
     bad = client.post("/v1/outcomes/validate", json={"rows": [{"id": "c1", "label": 1}]})
     assert bad.status_code == 422
-    assert n_segments(empty) == 0
+    assert n_segments(service) == 0
 
 
 DEC = "dec_0198f0c2a4d37c1e8a4b5c6d7e8f9012"
@@ -315,16 +321,16 @@ BAD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", BAD_ROWS)
 def test_a_bad_row_is_named_and_nothing_is_stored(
-    empty: Service, sentences: Sentences, case: str
+    service: Service, sentences: Sentences, case: str
 ) -> None:
     row, pointer = BAD_ROWS[case]
-    client = empty.client(empty.key())
+    client = service.client(service.key())
     answer = send(client, {"decision_id": DEC, "label": 1}, row)
     assert answer.status_code == 422, answer.text
     problem = answer.json()
     assert [error["pointer"] for error in problem["errors"]] == [pointer]
     sentences(problem["errors"][0]["detail"])
-    assert n_segments(empty) == 0
+    assert n_segments(service) == 0
 
 
 @pytest.mark.parametrize(
@@ -344,21 +350,21 @@ def test_a_bad_row_is_named_and_nothing_is_stored(
         b'{"columns": ["label"], "data": [[1]]}',
     ],
 )
-def test_other_json_is_refused(empty: Service, body: bytes) -> None:
-    client = empty.client(empty.key())
+def test_other_json_is_refused(service: Service, body: bytes) -> None:
+    client = service.client(service.key())
     answer = client.post("/v1/outcomes", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422, answer.text
-    assert n_segments(empty) == 0
+    assert n_segments(service) == 0
 
 
-def test_bytes_that_are_no_json(empty: Service) -> None:
-    client = empty.client(empty.key())
+def test_bytes_that_are_no_json(service: Service) -> None:
+    client = service.client(service.key())
     answer = client.post("/v1/outcomes", content=b"{", headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["code"]) == (400, "malformed_json")
 
 
-def test_errors_of_a_table_have_line_and_column(empty: Service, sentences: Sentences) -> None:
-    client = empty.client(empty.key())
+def test_errors_of_a_table_have_line_and_column(service: Service, sentences: Sentences) -> None:
+    client = service.client(service.key())
     body = b"id,label,event_at\nc1,1,2026-01-02\nc2,maybe,2026-01-02\nc3,1,soon\n,1,2026-01-02\n"
     answer = client.post("/v1/outcomes", content=body, headers={"Content-Type": CSV})
     assert answer.status_code == 422
@@ -371,11 +377,11 @@ def test_errors_of_a_table_have_line_and_column(empty: Service, sentences: Sente
         headers={"Content-Type": CSV},
     )
     assert [(e.get("line"), e.get("column")) for e in answer.json()["errors"]] == [(3, "label")]
-    assert n_segments(empty) == 0
+    assert n_segments(service) == 0
 
 
-def test_an_unknown_column_of_a_table_is_refused(empty: Service, sentences: Sentences) -> None:
-    client = empty.client(empty.key())
+def test_an_unknown_column_of_a_table_is_refused(service: Service, sentences: Sentences) -> None:
+    client = service.client(service.key())
     answer = client.post("/v1/outcomes", content=b"id,lable\nc1,1\n", headers={"Content-Type": CSV})
     assert answer.status_code == 422
     assert [error["column"] for error in answer.json()["errors"]] == ["lable"]
@@ -383,14 +389,14 @@ def test_an_unknown_column_of_a_table_is_refused(empty: Service, sentences: Sent
 
 
 @pytest.mark.parametrize("kind", [PARQUET, "text/plain", ""])
-def test_a_format_that_is_not_read_here(empty: Service, kind: str) -> None:
-    client = empty.client(empty.key())
+def test_a_format_that_is_not_read_here(service: Service, kind: str) -> None:
+    client = service.client(service.key())
     answer = client.post("/v1/outcomes", content=b"PAR1", headers={"Content-Type": kind})
     assert answer.status_code == 415
 
 
-def test_a_dialect_is_for_tables(empty: Service) -> None:
-    client = empty.client(empty.key())
+def test_a_dialect_is_for_tables(service: Service) -> None:
+    client = service.client(service.key())
     answer = client.post("/v1/outcomes?delimiter=comma", json={"rows": []})
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["parameter"] == "delimiter"
@@ -400,11 +406,11 @@ def test_a_dialect_is_for_tables(empty: Service) -> None:
         headers={"Content-Type": CSV},
     )
     assert answer.status_code == 200, answer.text
-    assert stored(empty)[0]["amount"] == 1.5
+    assert stored(service)[0]["amount"] == 1.5
 
 
-def test_too_many_rows(empty: Service) -> None:
-    client = empty.client(empty.key())
+def test_too_many_rows(service: Service) -> None:
+    client = service.client(service.key())
     body = b"decision_id,label\n" + b",1\n" * (MAX_ROWS + 1)
     answer = client.post("/v1/outcomes", content=body, headers={"Content-Type": CSV})
     assert answer.status_code == 422
@@ -417,13 +423,13 @@ def test_too_many_rows(empty: Service) -> None:
     assert (answer.status_code, answer.json()["code"]) == (422, "too_many_rows")
 
 
-def test_a_model_s_own_labels_are_accepted(empty: Service, client: httpx.Client) -> None:
+def test_a_model_s_own_labels_are_accepted(service: Service, client: httpx.Client) -> None:
     row = {"decision_id": DEC, "label": "yes"}
     assert send(client, row).status_code == 422
-    empty.train(client, empty.upload(client))
+    service.train(client, service.upload(client))
     assert send(client, row).status_code == 422  # its decisions are not recorded
     settings: Any = {"keep": 1.0}
-    with empty.context.db.write() as session:
+    with service.context.db.write() as session:
         session.add(
             AliasFeedback(
                 owner=OWNER, name="churn", alias="live", revision=1, settings=settings, at=1.0
@@ -434,20 +440,20 @@ def test_a_model_s_own_labels_are_accepted(empty: Service, client: httpx.Client)
 
 
 @pytest.mark.parametrize("scope", ["read", "train", "score", "admin"])
-def test_only_a_key_for_outcomes_may_send_them(empty: Service, scope: str) -> None:
-    client = empty.client(empty.key(scopes=[scope]))
+def test_only_a_key_for_outcomes_may_send_them(service: Service, scope: str) -> None:
+    client = service.client(service.key(scopes=[scope]))
     row = {"id": "c1", "label": True, "event_at": "2026-01-02"}
     assert send(client, row).status_code == 403
-    assert n_segments(empty) == 0
+    assert n_segments(service) == 0
 
 
 def test_more_decisions_than_can_be_looked_up(
-    empty: Service, monkeypatch: pytest.MonkeyPatch
+    service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.feedback.known.MAX_DECISIONS", 1)
     monkeypatch.setattr("app.feedback.known.MAX_OUTCOMES", 0)
-    record(empty, ["c1", "c2"])
-    client = empty.client(empty.key())
+    record(service, ["c1", "c2"])
+    client = service.client(service.key())
     row = {"id": "c1", "label": True, "event_at": "2026-01-02"}
     for _ in range(2):
         found = send(client, row).json()
@@ -458,4 +464,4 @@ def test_more_decisions_than_can_be_looked_up(
         "corrected": None,
         "duplicates": None,
     }
-    assert len(stored(empty)) == 2
+    assert len(stored(service)) == 2

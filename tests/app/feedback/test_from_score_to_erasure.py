@@ -16,7 +16,6 @@ ROW = {"age": 1.0, "income": 2.0, "score 1": 0.5}
 @pytest.fixture
 def scored(service: Service, client: httpx.Client) -> httpx.Client:
     """A client of an owner with recorded decisions about entities 17, 18 and 19."""
-    service.app.state.known_rows.__init__()
     point(client, service.train(client, service.upload(client))["output"]["id"])
     record(client, outcome={"horizon_days": 30})
     rows = [ROW | {"cid": 17}, ROW | {"cid": " 18 "}, ROW | {"cid": "19"}]

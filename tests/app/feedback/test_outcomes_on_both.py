@@ -17,7 +17,6 @@ EVENT = "2026-01-02"
 
 def test_the_life_of_outcomes(service_on_both: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     service = service_on_both
-    service.app.state.known_rows.__init__()
     client = service.client(service.key())
     (first, _) = record(service, ["c1", "c2"])
     for label in (1, 0):
@@ -39,7 +38,6 @@ def test_the_life_of_outcomes(service_on_both: Service, monkeypatch: pytest.Monk
 
 def test_requests_at_once_lose_nothing(service_on_both: Service) -> None:
     service = service_on_both
-    service.app.state.known_rows.__init__()
     clients = [service.client(service.key()) for _ in range(4)]
     answers: list[int] = []
 

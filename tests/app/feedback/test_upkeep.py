@@ -36,12 +36,6 @@ ROOT = Path(__file__).parents[3]
 EVENT = "2026-01-02"
 
 
-@pytest.fixture
-def empty(service: Service) -> Service:
-    service.app.state.known_rows.__init__()
-    return service
-
-
 def keeper(service: Service) -> Housekeeper:
     return Housekeeper(service.context.db, service.blobs, service.settings, threading.Event())
 
@@ -87,11 +81,11 @@ def ripen(service: Service) -> None:
         )
 
 
-def test_an_entity_is_erased(empty: Service, client: httpx.Client) -> None:
-    first = record(empty, ["c1", "c2", "c1"])
-    record(empty, ["c3"])
-    theirs = empty.client(empty.key(owner=STRANGER))
-    record(empty, ["c1"], owner=STRANGER)
+def test_an_entity_is_erased(service: Service, client: httpx.Client) -> None:
+    first = record(service, ["c1", "c2", "c1"])
+    record(service, ["c3"])
+    theirs = service.client(service.key(owner=STRANGER))
+    record(service, ["c1"], owner=STRANGER)
     for sender in (client, theirs):
         send(
             sender,
@@ -105,92 +99,92 @@ def test_an_entity_is_erased(empty: Service, client: httpx.Client) -> None:
     assert answer.headers["Location"] == f"/v1/erasures/{made['id']}"
     assert (made["done_at"], made["erased"]) == (None, None)
     assert made["due_at"] > made["requested_at"]
-    keeper(empty).round()
-    assert decisions(empty) == ["c2", "c3"]
-    assert [(row["id"], row["decision_id"]) for row in stored(empty)] == [
+    keeper(service).round()
+    assert decisions(service) == ["c2", "c3"]
+    assert [(row["id"], row["decision_id"]) for row in stored(service)] == [
         ("c2", None),
         (None, first[1]),
     ]
-    assert decisions(empty, STRANGER) == ["c1"]
-    assert len(stored(empty, STRANGER)) == 2
+    assert decisions(service, STRANGER) == ["c1"]
+    assert len(stored(service, STRANGER)) == 2
     found = client.get(answer.headers["Location"]).json()
     assert (found["done_at"], found["erased"]) == (None, {"decisions": 2, "outcomes": 2})
-    record(empty, ["c1"])  # from the log of a process
-    ripen(empty)
-    keeper(empty).round()
-    assert decisions(empty) == ["c2", "c3"]
+    record(service, ["c1"])  # from the log of a process
+    ripen(service)
+    keeper(service).round()
+    assert decisions(service) == ["c2", "c3"]
     found = client.get(answer.headers["Location"]).json()
     assert found["done_at"] is not None
     assert found["erased"] == {"decisions": 3, "outcomes": 2}
 
 
-def test_the_id_is_forgotten(empty: Service, client: httpx.Client) -> None:
+def test_the_id_is_forgotten(service: Service, client: httpx.Client) -> None:
     secret_id = "person-7f3e91"
-    record(empty, ["c2", secret_id], callers=["key_1", f"key of {secret_id}"])
+    record(service, ["c2", secret_id], callers=["key_1", f"key of {secret_id}"])
     send(
         client,
         {"id": secret_id, "label": 1, "event_at": EVENT, "source": f"by {secret_id}"},
         {"id": "c2", "label": 1, "event_at": EVENT, "source": "review"},
     )
-    assert [text for text in texts_in_files(empty) if secret_id in text]
+    assert [text for text in texts_in_files(service) if secret_id in text]
     client.post("/v1/erasures", json={"id": secret_id})
-    ripen(empty)
-    keeper(empty).round()
+    ripen(service)
+    keeper(service).round()
     assert secret_id not in client.get("/v1/erasures").text
     assert secret_id not in client.get("/v1/audit").text
-    with empty.context.db.write() as session:
+    with service.context.db.write() as session:
         assert session.scalars(select(Erasure.entity_id)).all() == [None]
-    with empty.context.db.read() as session:
+    with service.context.db.read() as session:
         dump = [
             str(row)
             for table in (Erasure, AuditEntry, OutcomeSegment)
             for row in session.execute(select(*table.__table__.c))
         ]
     assert not [row for row in dump if secret_id in row]
-    assert not [text for text in texts_in_files(empty) if secret_id in text]
+    assert not [text for text in texts_in_files(service) if secret_id in text]
 
 
-def test_the_old_files_are_deleted_at_once(empty: Service, client: httpx.Client) -> None:
-    record(empty, ["c1", "c2"])
-    (old,) = (each.key for each in empty.blobs.list("decisions"))
+def test_the_old_files_are_deleted_at_once(service: Service, client: httpx.Client) -> None:
+    record(service, ["c1", "c2"])
+    (old,) = (each.key for each in service.blobs.list("decisions"))
     client.post("/v1/erasures", json={"id": "c1"})
-    keeper(empty).round()
-    (new,) = (each.key for each in empty.blobs.list("decisions"))
+    keeper(service).round()
+    (new,) = (each.key for each in service.blobs.list("decisions"))
     assert new != old
 
 
-def test_an_entity_without_rows_is_soon_erased(empty: Service, client: httpx.Client) -> None:
-    record(empty, ["c2"])
+def test_an_entity_without_rows_is_soon_erased(service: Service, client: httpx.Client) -> None:
+    record(service, ["c2"])
     made = client.post("/v1/erasures", json={"id": "nobody"}).json()
-    ripen(empty)
-    keeper(empty).round()
+    ripen(service)
+    keeper(service).round()
     found = client.get(f"/v1/erasures/{made['id']}").json()
     assert found["erased"] == {"decisions": 0, "outcomes": 0}
     assert found["done_at"] is not None
-    assert decisions(empty) == ["c2"]
+    assert decisions(service) == ["c2"]
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3, 4])
 @pytest.mark.parametrize("point", ["rewrite", "rewritten"])
 def test_a_process_that_ends_at_a_step_loses_nothing(
-    empty: Service,
+    service: Service,
     client: httpx.Client,
     monkeypatch: pytest.MonkeyPatch,
     point: str,
     nth: int,
 ) -> None:
-    named = record(empty, ["c1", "c2"])
-    record(empty, ["c3", "c1"])
+    named = record(service, ["c1", "c2"])
+    record(service, ["c3", "c1"])
     send(client, {"id": "c1", "label": 1, "event_at": EVENT})
     send(client, {"decision_id": named[0], "label": 1}, {"decision_id": named[1], "label": 0})
     client.post("/v1/erasures", json={"id": "c1"})
     monkeypatch.setattr(failpoints, "armed", failpoints.parse(f"{point}=raise@{nth}"))
     with pytest.raises(FailpointError):
-        keeper(empty).round()
-    keeper(empty).round()
-    assert decisions(empty) == ["c2", "c3"]
-    assert [row["decision_id"] for row in stored(empty)] == [named[1]]
-    blobs_are_named(empty)
+        keeper(service).round()
+    keeper(service).round()
+    assert decisions(service) == ["c2", "c3"]
+    assert [row["decision_id"] for row in stored(service)] == [named[1]]
+    blobs_are_named(service)
 
 
 def blobs_are_named(service: Service) -> None:
@@ -222,22 +216,22 @@ Housekeeper(db, FolderStore(settings.blob_dir), settings, threading.Event()).rou
 
 
 @pytest.mark.parametrize("point", ["rewrite", "rewritten"])
-def test_a_killed_process_is_continued(empty: Service, client: httpx.Client, point: str) -> None:
-    record(empty, ["c1", "c2"])
+def test_a_killed_process_is_continued(service: Service, client: httpx.Client, point: str) -> None:
+    record(service, ["c1", "c2"])
     send(client, {"id": "c1", "label": 1, "event_at": EVENT})
     client.post("/v1/erasures", json={"id": "c1"})
     environment = {
-        "RANKWRIGHT_STATE_DIR": str(empty.settings.state_dir),
+        "RANKWRIGHT_STATE_DIR": str(service.settings.state_dir),
         failpoints.VARIABLE: f"{point}=kill@2",
     }
     done = subprocess.run(
         [sys.executable, "-c", KILLED], cwd=ROOT, env=os.environ | environment, check=False
     )
     assert done.returncode == -9
-    keeper(empty).round()
-    assert decisions(empty) == ["c2"]
-    assert stored(empty) == []
-    blobs_are_named(empty)
+    keeper(service).round()
+    assert decisions(service) == ["c2"]
+    assert stored(service) == []
+    blobs_are_named(service)
 
 
 @pytest.mark.parametrize(
@@ -253,24 +247,24 @@ def test_a_killed_process_is_continued(empty: Service, client: httpx.Client, poi
         {"id": "a", "x": 1},
     ],
 )
-def test_bad_requests_to_erase(empty: Service, client: httpx.Client, body: Any) -> None:
+def test_bad_requests_to_erase(service: Service, client: httpx.Client, body: Any) -> None:
     answer = client.post("/v1/erasures", json=body)
     assert answer.status_code == 422
     assert client.get("/v1/erasures").json()["data"] == []
 
 
-def test_who_may_erase(empty: Service, client: httpx.Client) -> None:
-    reader = empty.client(empty.key(scopes=["read", "outcomes", "score"]))
+def test_who_may_erase(service: Service, client: httpx.Client) -> None:
+    reader = service.client(service.key(scopes=["read", "outcomes", "score"]))
     assert reader.post("/v1/erasures", json={"id": "c1"}).status_code == 403
     made = client.post("/v1/erasures", json={"id": "c1"}).json()
     assert reader.get(f"/v1/erasures/{made['id']}").json() == made
-    theirs = empty.client(empty.key(owner=STRANGER))
+    theirs = service.client(service.key(owner=STRANGER))
     assert theirs.get(f"/v1/erasures/{made['id']}").status_code == 404
     assert theirs.get("/v1/erasures").json()["data"] == []
     assert client.get("/v1/erasures/era_1").status_code == 404
 
 
-def test_a_request_to_erase_is_made_once(empty: Service, client: httpx.Client) -> None:
+def test_a_request_to_erase_is_made_once(service: Service, client: httpx.Client) -> None:
     headers = {"Idempotency-Key": "e1"}
     first = client.post("/v1/erasures", json={"id": "c1"}, headers=headers)
     assert client.post("/v1/erasures", json={"id": "c1"}, headers=headers).json() == first.json()
@@ -291,17 +285,17 @@ def sent(client: httpx.Client, count: int) -> None:
 
 
 @pytest.mark.usefixtures("few")
-def test_small_segments_become_one(empty: Service, client: httpx.Client) -> None:
+def test_small_segments_become_one(service: Service, client: httpx.Client) -> None:
     sent(client, 2)
-    keeper(empty).round()
-    assert count(empty) == 2
+    keeper(service).round()
+    assert count(service) == 2
     sent(client, 5)  # two are duplicates
-    before = stored(empty)
-    keeper(empty).round()
-    assert count(empty) == 1
-    assert stored(empty) == before
+    before = stored(service)
+    keeper(service).round()
+    assert count(service) == 1
+    assert stored(service) == before
     assert len(before) == 5
-    with empty.context.db.read() as session:
+    with service.context.db.read() as session:
         (row,) = session.scalars(select(OutcomeSegment)).all()
         assert (row.rows, row.content) == (5, None)
     send(client, {"id": "c0", "label": 0, "event_at": EVENT})
@@ -316,31 +310,31 @@ def count(service: Service) -> int:
 @pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("point", ["rewrite", "rewritten"])
 def test_compaction_that_ends_at_a_step_loses_nothing(
-    empty: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, point: str
+    service: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     sent(client, 5)
-    before = stored(empty)
+    before = stored(service)
     monkeypatch.setattr(failpoints, "armed", failpoints.parse(f"{point}=raise"))
     with pytest.raises(FailpointError):
-        keeper(empty).round()
-    assert stored(empty) == before
-    keeper(empty).round()
-    assert stored(empty) == before
-    blobs_are_named(empty)
+        keeper(service).round()
+    assert stored(service) == before
+    keeper(service).round()
+    assert stored(service) == before
+    blobs_are_named(service)
 
 
 @pytest.mark.usefixtures("few")
 def test_an_erasure_in_the_middle_of_a_compaction_wins(
-    empty: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    service: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent(client, 4)
     client.post("/v1/erasures", json={"id": "c1"})
-    files = keeper_files(empty)
+    files = keeper_files(service)
     erase: Callable[[], object] = lambda: upkeep.erase(files, OWNER)  # noqa: E731
     armed = {"rewrite": once(erase)}
     monkeypatch.setattr(failpoints, "armed", armed)
     assert upkeep.compact(files, OWNER) == 0
-    assert [row["id"] for row in stored(empty)] == ["c0", "c2", "c3"]
+    assert [row["id"] for row in stored(service)] == ["c0", "c2", "c3"]
 
 
 def once(work: Callable[[], object]) -> Callable[[], None]:
@@ -354,23 +348,33 @@ def once(work: Callable[[], object]) -> Callable[[], None]:
     return act
 
 
+def test_an_erased_outcome_can_be_sent_again(service: Service) -> None:
+    client = service.client(service.key())
+    row = {"id": "c1", "label": True, "event_at": "2026-01-02T10:00:00Z"}
+    send(client, row)
+    assert client.post("/v1/erasures", json={"id": "c1"}).is_success
+    keeper(service).round()
+    assert send(client, row).json()["duplicates"] == 0
+    assert send(client, row).json()["duplicates"] == 1
+
+
 def keeper_files(service: Service) -> upkeep.Files:
     db = service.context.db
     return upkeep.Files(db.reading, db.writing, service.blobs, lambda keys: 0)
 
 
-def test_outcomes_are_kept_as_long_as_the_decisions(empty: Service, client: httpx.Client) -> None:
+def test_outcomes_are_kept_as_long_as_the_decisions(service: Service, client: httpx.Client) -> None:
     old = {"id": "c1", "label": 1, "event_at": "2020-01-01", "known_at": "2020-01-01"}
     send(client, old)
     send(client, old | {"label": 0, "known_at": None})
     settings: Any = {"days": 10**6}
-    with empty.context.db.write() as session:
+    with service.context.db.write() as session:
         session.add(
             AliasFeedback(owner=OWNER, name="m", alias="a", revision=1, settings=settings, at=1.0)
         )
-    keeper(empty).round()
-    assert len(stored(empty)) == 2
-    with empty.context.db.write() as session:
+    keeper(service).round()
+    assert len(stored(service)) == 2
+    with service.context.db.write() as session:
         session.execute(update(AliasFeedback).values(settings={"days": 400}))
-    keeper(empty).round()
-    assert len(stored(empty)) == 1
+    keeper(service).round()
+    assert len(stored(service)) == 1

@@ -121,7 +121,13 @@ def test_parameters_that_a_route_does_not_know(
     """On every route: a parameter that is misspelt would count as absent."""
     uploads = {
         f"post /v1/{of}{at}"
-        for of in ("datasets", "datasets/{dataset_id}/versions", "uploads", "batch-scores")
+        for of in (
+            "datasets",
+            "datasets/{dataset_id}/versions",
+            "uploads",
+            "batch-scores",
+            "decisions",
+        )
         for at in ("", "/validate")
     }
     paths = client.get("/openapi.json").json()["paths"]

@@ -448,7 +448,10 @@ def test_json_that_nobody_means(patient: Service) -> None:
         address = path.format_map(known)
         for kind, made in MADE_OF.items():
             for name in names[:MOST_NAMES] if "levels" in kind else names[:1]:
-                answer = client.request(method, address, content=made(name))
+                body = made(name)
+                if path == "/v1/datasets" and not body.lstrip(b"\xef\xbb\xbf").startswith(b"{"):
+                    continue  # a table, which a job reads
+                answer = client.request(method, address, content=body)
                 assert 400 <= answer.status_code < 500, (method, path, kind, answer.text)
                 assert answer.headers["Content-Type"] == "application/problem+json"
                 answer.json()

@@ -73,6 +73,7 @@ def test_summaries_are_imperative_sentences(document: dict[str, Any]) -> None:
         "Convert",
         "Create",
         "Delete",
+        "Erase",
         "Download",
         "Draw",
         "Estimate",
