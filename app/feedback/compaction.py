@@ -68,22 +68,25 @@ def _logs(session: Session, owner: str) -> Sequence[str]:
 def _next_run(
     session: Session, owner: str, log_id: str
 ) -> tuple[list[PendingSegment], dict[str, Blob]]:
-    """Return the next segments that become one, and their blobs by key: consecutive ones of past days, or as many as
-    one segment may have.
+    """Return the next segments that become one, and their blobs by key: consecutive ones that begin on the same past
+    day, or as many as one segment may have. Losses count for the day on which a segment begins.
     """
     run: list[PendingSegment] = []
-    rows, is_full = 0, False
+    rows, is_whole = 0, False
     for segment in repository.pending_segments(session, owner, log_id, SEGMENTS_AT_ONCE):
         if run and segment.first_sequence != run[-1].last_sequence + 1:
             break  # the file with the numbers between them may be sealed later
-        if run and rows + segment.rows > COMPACTED_ROWS:
-            is_full = True
+        if run and (
+            rows + segment.rows > COMPACTED_ROWS
+            or segment.first_at // DAY != run[0].first_at // DAY
+        ):
+            is_whole = True
             break
         run.append(segment)
         rows += segment.rows
-    if not is_full:
+    if not is_whole:
         today = _today(session)
-        run = list(takewhile(lambda segment: segment.sealed_at < today, run))
+        run = list(takewhile(lambda segment: min(segment.first_at, segment.sealed_at) < today, run))
     return run, catalogue.entries(session, [segment.key for segment in run])
 
 

@@ -173,7 +173,9 @@ class PendingSegment(NamedTuple):
 
 
 def pending_logs(session: Session, owner: str, before: float, rows: int) -> Sequence[str]:
-    """Return the logs of an owner with segments to make final: some that were sealed before a time, or so many rows."""
+    """Return the logs of an owner with segments to make final: some that begin or were sealed before a time, or so many
+    rows.
+    """
     statement = (
         select(DecisionSegment.log_id)
         .where(DecisionSegment.readable_by(owner), DecisionSegment.final_at.is_(None))
@@ -181,6 +183,7 @@ def pending_logs(session: Session, owner: str, before: float, rows: int) -> Sequ
         .having(
             or_(
                 func.min(DecisionSegment.sealed_at) < before,
+                func.min(DecisionSegment.first_at) < before,
                 func.sum(DecisionSegment.rows) >= rows,
             )
         )

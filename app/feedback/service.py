@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from app.feedback import repository
-from app.feedback.segments import FEATURE, read_segments
+from app.feedback.segments import FEATURE
 from app.models import aliases
 from app.models import service as models
 from app.models.revisions import check_revision
@@ -28,9 +29,6 @@ from app.platform.ids import is_id, time_of
 from app.platform.sql import Page, Reading, Session
 from app.platform.tables import AliasFeedback, DecisionSegment, Model
 from app.scoring.decisions import REPEAT_SECONDS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SLACK_SECONDS = 60.0
 """How far the time in an id may be from the time of the decision: the request took so long, or a clock was set."""
@@ -250,12 +248,11 @@ def find_decision(
         at = time_of(decision_id)
         for segment, blob in reading(_files_at, owner, at):
             try:
-                for batch in read_segments(blobs, [blob], ["decision_id"]):
-                    row = _row_of(batch, decision_id)
-                    if row is not None:
-                        return FoundDecision(segment, _values(blobs, blob, decision_id))
+                values = _values(blobs.fetch(blob), decision_id)
             except BlobMissing:  # the file was deleted or rewritten since
                 continue
+            if values is not None:
+                return FoundDecision(segment, values)
     raise NotFound(
         f"there is no decision {decision_id[:100]!r}. A decision can be read about a minute after its response"
     )
@@ -271,19 +268,16 @@ def _files_at(session: Session, owner: str, at: float) -> list[tuple[DecisionSeg
     return [(row, entries[row.segment_key]) for row in nearest if row.segment_key in entries]
 
 
-def _row_of(batch: pa.RecordBatch, decision_id: str) -> int | None:
+def _values(path: Path, decision_id: str) -> dict[str, Any] | None:
+    """Return the values of a decision; None if the file does not have it."""
     import pyarrow.compute as pc
-
-    row = pc.index(batch.column("decision_id"), decision_id).as_py()
-    return None if row < 0 else int(row)
-
-
-def _values(blobs: BlobStore, blob: Blob, decision_id: str) -> dict[str, Any]:
-    """Return the values of a decision in a file that has it."""
     import pyarrow.parquet as pq
 
-    names = pq.read_schema(blobs.fetch(blob)).names
-    for batch in read_segments(blobs, [blob], names):
-        if (row := _row_of(batch, decision_id)) is not None:
-            return {name: batch.column(name)[row].as_py() for name in names}
-    raise BlobMissing(blob.key)
+    with pq.ParquetFile(path, pre_buffer=False) as file:
+        for group in range(file.num_row_groups):
+            ids = file.read_row_group(group, columns=["decision_id"]).column("decision_id")
+            row = pc.index(ids, decision_id).as_py()
+            if row >= 0:
+                values: dict[str, Any] = file.read_row_group(group).slice(row, 1).to_pylist()[0]
+                return values
+    return None

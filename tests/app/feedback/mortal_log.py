@@ -24,12 +24,17 @@ ROWS = 3
 """Decisions of a piece."""
 
 
-def piece(number: int, rows: int = ROWS, decision_ids: list[str] | None = None) -> Piece:
-    """Return decisions with the scores `number`, `number` + 1, …"""
+def piece(
+    number: int,
+    rows: int = ROWS,
+    decision_ids: list[str] | None = None,
+    start: float = 1_780_000_000.0,
+) -> Piece:
+    """Return decisions with the scores `number`, `number` + 1, …, of a time that many seconds after `start`."""
     ones = np.ones(rows, "<f4").tobytes()
     scores = np.arange(number, number + rows, dtype="<f8").tobytes()
     block = DecisionBlock(
-        at=1_780_000_000.0 + number,
+        at=start + number,
         revision=1,
         alias_revision=2,
         model_id="mdl_1",

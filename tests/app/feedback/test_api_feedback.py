@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import threading
 from typing import Any
 
 import httpx
@@ -12,7 +13,8 @@ import pytest
 import rankwright
 from sqlalchemy import select, update
 
-from app.feedback import repository
+from app.feedback import compaction, repository
+from app.operations.housekeeping import Housekeeper
 from app.platform.tables import AliasFeedback, AuditEntry, DecisionSegment, Model
 from tests.app.feedback.recording import ALIAS, FEEDBACK, UNDER, point, record, segments
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
@@ -248,6 +250,26 @@ def test_a_warehouse_copies_the_files(
     assert after is not None
     named = client.get("/v1/decision-files", params={"name": "churn", "alias": "none"}).json()
     assert named["data"] == []
+
+
+def test_decisions_are_found_after_a_compaction(
+    shared: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "COMPACTED_ROWS", 2)
+    record(client)
+    for row in segments(shared):
+        shared.context.db.writing(repository.finish_segment, OWNER, row.id)
+    made = []
+    for _ in range(3):
+        made.append(client.get(f"{UNDER}/score", params=ROW).json()["decision_id"])
+        segments(shared)
+    Housekeeper(shared.context.db, shared.blobs, shared.settings, threading.Event()).round()
+    newest = [row for row in segments(shared) if row.final_at is not None][-1]
+    file = client.get(f"/v1/decision-files/{newest.id}/content")
+    assert pq.read_table(io.BytesIO(file.content)).column("decision_id").to_pylist() == made[:2]
+    for decision_id in made:
+        found = client.get(f"/v1/decisions/{decision_id}")
+        assert found.json()["decision_id"] == decision_id
 
 
 @pytest.mark.parametrize(

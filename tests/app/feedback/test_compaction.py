@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from tests.app.workbench import on_both
 
 OWNER = STREAM.owner
 DAY = 86_400.0
+TODAY = time.time() // DAY * DAY
 
 
 class Kept(Bench):
@@ -51,15 +53,18 @@ class Kept(Bench):
     def sealed(self, log: logs.DecisionLog, *numbers: int, **given: Any) -> list[int]:
         """Seal each of some pieces into a segment of its own; return the scores of all."""
         for number in numbers:
-            log.append(STREAM, piece(number, **given))
+            log.append(STREAM, piece(number, start=TODAY, **given))
             log.flush()
         return [number + row for number in numbers for row in range(ROWS)]
 
-    def age(self, days: float = 1.0) -> None:
-        """Let all segments be sealed some days earlier."""
+    def age(self) -> None:
+        """Let all segments that are not final be of the day before."""
+        columns = (DecisionSegment.sealed_at, DecisionSegment.first_at, DecisionSegment.last_at)
         with self.db.write() as session:
             session.execute(
-                update(DecisionSegment).values(sealed_at=DecisionSegment.sealed_at - days * DAY)
+                update(DecisionSegment)
+                .where(DecisionSegment.final_at.is_(None))
+                .values({column: column - DAY for column in columns})
             )
 
     def scores(self) -> list[float]:
@@ -146,7 +151,7 @@ def test_the_segments_of_another_owner_stay_as_they_are(bench: Kept) -> None:
     log = bench.log()
     bench.sealed(log, 0, 3)
     for number in (50, 53):
-        log.append(STREAM._replace(owner="theirs"), piece(number))
+        log.append(STREAM._replace(owner="theirs"), piece(number, start=TODAY))
         log.flush()
     bench.age()
     assert bench.compact() == 2
@@ -171,6 +176,20 @@ def test_many_decisions_do_not_wait_for_the_next_day(
     assert bench.check(30) == 0
 
 
+def test_each_segment_begins_on_one_day(bench: Kept) -> None:
+    """Also a file that was sealed just after midnight: its decisions, and its losses, are of the day before."""
+    log = bench.log()
+    for number in (-172_803, -90_000, -30, 10, 20):
+        log.append(STREAM, piece(number, start=TODAY))
+        log.flush()
+    assert bench.compact() == 3
+    assert [row.first_at - TODAY for row in bench.finals()] == [-172_803, -90_000, -30]
+    assert bench.check(5 * ROWS) == 0
+    bench.age()
+    assert bench.compact() == 2
+    assert [row.rows for row in bench.finals()] == [3, 3, 3, 6]
+
+
 def test_a_repeated_decision_is_stored_once(bench: Kept) -> None:
     one, two = bench.log(), bench.log()
     ids = ["dec_" + f"{n:032x}" for n in range(ROWS)]
@@ -191,7 +210,7 @@ def test_a_repeated_decision_is_stored_once(bench: Kept) -> None:
 def test_other_columns_and_gaps_begin_another_segment(bench: Kept) -> None:
     log = bench.log()
     wanted = bench.sealed(log, 0, 3)
-    log.append(STREAM._replace(features=STREAM.features[::-1]), piece(6))
+    log.append(STREAM._replace(features=STREAM.features[::-1]), piece(6, start=TODAY))
     log.flush()
     wanted += [6, 7, 8, *bench.sealed(log, 9, 12, 15)]
     with bench.db.write() as session:  # this file of the log is sealed later
@@ -220,9 +239,9 @@ def catalogue_of(bench: Kept, key: str) -> Blob:
 
 def test_a_log_that_is_sealed_again_is_recognised(bench: Kept) -> None:
     log = bench.log()
-    log.append(STREAM, piece(0))
+    log.append(STREAM, piece(0, start=TODAY))
     bench.sealed(log, 3)  # both in one segment
-    log.append(STREAM, piece(6))
+    log.append(STREAM, piece(6, start=TODAY))
     (file,) = log.files()
     content, name = file.path.read_bytes(), file.path
     bench.sealed(log, 9)
