@@ -178,6 +178,11 @@ class AliasShadow(Record):
     """The alias."""
     shadow: str | None
     """Shadow model of the feedback settings. Null if there is none."""
+    unseen_from: str | None
+    """Only periods that begin at this time or later are compared, because the shadow model may have been
+    trained on earlier decisions. It is the end of the decisions in its training dataset, or the time at
+    which a dataset that was not made from decisions was created. Null without a shadow model.
+    """
     champion_id: str | None
     """Id of the model that decided. Null before the first look."""
     challenger_id: str | None
