@@ -480,9 +480,9 @@ def monitor_of(found: Monitor) -> AliasMonitor:
 
 
 def _budget_of(found: Budget) -> FamilyBudget:
-    return FamilyBudget(
-        family=found.family, alpha=found.alpha, spent=found.spent, left=found.alpha - found.spent
-    )
+    numbers = {"alpha": found.alpha, "spent": found.spent, "left": found.alpha - found.spent}
+    # A share of 0.2 of 0.05 is 0.01, not 0.010000000000000002.
+    return FamilyBudget(family=found.family, **{k: round(v, 12) for k, v in numbers.items()})
 
 
 def _period_of(found: PeriodOfLooks) -> MonitoredPeriod:

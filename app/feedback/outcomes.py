@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from app.feedback.segments import hash_ids
-from app.ingest.values import DATETIME, USUAL, Notation, read_json, spell
+from app.ingest.values import DATETIME, USUAL, Notation, read_json, spell, spell_date
 from app.platform.errors import is_plain, shown
 from app.platform.ids import is_id
 
@@ -164,7 +164,7 @@ def _check_row(
     if known is None:
         known = knowns[row] = now
     elif known > now + CLOCK_SKEW_SECONDS:
-        return "known_at", "known_at must not be in the future"
+        return "known_at", f"known_at must not be in the future, got {spell_date(known)}"
     if decision_ids[row] is None and ids[row] is None:
         return None, "a row must have a decision_id or an id"
     event = events[row]
@@ -172,7 +172,10 @@ def _check_row(
         if decision_ids[row] is None:
             return "event_at", "a row with an id and no decision_id must have event_at"
     elif event > known:
-        return "event_at", "event_at must not be later than known_at"
+        return (
+            "event_at",
+            f"event_at must not be later than known_at ({spell_date(known)}), got {spell_date(event)}",
+        )
     return None
 
 
