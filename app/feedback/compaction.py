@@ -54,6 +54,8 @@ def compact(files: Files, owner: str) -> int:
         except (Unavailable, *_UNREADABLE) as error:
             # A damaged file of one log does not stop the others.
             log.warning("the decisions of the log %s are not compacted: %s", log_id, error)
+    if count:  # the dispatcher needs Arrow's memory again only in an hour
+        pa.default_memory_pool().release_unused()
     return count
 
 
