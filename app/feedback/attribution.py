@@ -144,6 +144,11 @@ class AttributionRule:
     attribute: Rule
     horizon: float
 
+    @property
+    def is_first(self) -> bool:
+        """True if outcomes belong to the first decision of an entity, which any earlier decision may be."""
+        return self.attribute == "first_before_event"
+
 
 class Attribution:
     """The join of decisions and outcomes of one owner, as of a time.
@@ -277,6 +282,10 @@ class Attribution:
         good &= self._events - at[source] <= self._rule.horizon
         chosen = np.flatnonzero(good)
         return _Groups(number[source[chosen]], self._by_id[chosen], self._turn)
+
+    def skip(self, rows: int) -> None:
+        """Pass over the next rows of the second pass, of which nothing is asked."""
+        self._passed += rows
 
     def label(self, batch: pa.RecordBatch) -> Labelled:
         """Return what is known of the next batch of decisions. The batches are those of the first pass, in the same

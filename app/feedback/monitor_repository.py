@@ -13,9 +13,11 @@ from app.platform.tables import (
     FINAL_STATES,
     Alarm,
     AliasFeedback,
+    Dataset,
     DecisionSegment,
     Job,
     JobState,
+    Model,
     ModelAliasHistory,
     MonitorLook,
 )
@@ -113,6 +115,20 @@ def segments_between(
         .order_by(DecisionSegment.first_at, DecisionSegment.id)
     )
     return session.scalars(statement).all()
+
+
+def unseen_from(session: Session, model: Model) -> float:
+    """Return the time from which on no decision can be among the rows that a model was trained on.
+
+    A dataset made from decisions says up to when; another one has no decision that was made after it was created.
+    """
+    dataset = session.get(Dataset, model.dataset_id)
+    if dataset is None:
+        return model.created_at
+    if dataset.source is None:
+        return dataset.created_at
+    until: float | None = dataset.source["until"]
+    return dataset.source["as_of"] if until is None else until
 
 
 def revisions_of(

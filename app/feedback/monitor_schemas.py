@@ -395,6 +395,11 @@ class AliasShadow(Resource):
     shadow: str | None = Field(
         description="Shadow model of the feedback settings. Null if there is none."
     )
+    unseen_from: Timestamp | None = Field(
+        description="Only periods that begin at this time or later are compared, because the shadow model may have "
+        "been trained on earlier decisions. It is the end of the decisions in its training dataset, or the time at "
+        "which a dataset that was not made from decisions was created. Null without a shadow model."
+    )
     champion_id: ModelId | None = Field(
         description="Id of the model that decided. Null before the first look."
     )

@@ -164,7 +164,8 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     horizon = due.settings["outcome"]["horizon_days"] * DAY
     # A period that waits is read again with the ones after it.
     waiting = [look.period_start for look in due.looks if look.found["status"] == "waiting"]
-    start = min([due.periods[0].period.start, *waiting]) - horizon
+    start = min([due.periods[0].period.start, *waiting])
+    first = 0.0 if due.settings["outcome"]["attribute"] == "first_before_event" else start
     end = due.periods[-1].period.end + horizon
     revisions = repository.revisions_of(session, *of)
     return {
@@ -179,12 +180,11 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
                 "last_at": each.last_at,
                 "lost": each.lost,
             }
-            for each in repository.segments_between(session, *of, start, end)
+            for each in repository.segments_between(session, *of, first, end)
         ],
         "outcomes": _outcomes(session, claim.owner, start, workdir),
         "models": [
-            _model(session, each, workdir)
-            for each in _models(session, of, revisions, start + horizon)
+            _model(session, each, workdir) for each in _models(session, of, revisions, start)
         ],
         "challenger": _challenger(session, claim.owner, due, workdir),
         "guarantees": {str(each.revision): each.guarantee for each in revisions},

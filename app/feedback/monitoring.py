@@ -30,7 +30,7 @@ from app.models import repository as model_repository
 from app.models import service as models
 from app.models.service import VALIDATION
 from app.platform.documents import MonitorSettings, OutcomeRule, StoredFeedback
-from app.platform.errors import check_name
+from app.platform.errors import NotFound, check_name
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 from app.platform.tables import Alarm, AliasFeedback, Job, MonitorLook
@@ -107,7 +107,7 @@ def _due(
     session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[MonitorLook]
 ) -> list[DuePeriod]:
     """Return the first periods with looks that are due."""
-    monitor, shadow = settings["monitor"], settings["shadow"]
+    monitor = settings["monitor"]
     kind: PeriodKind = SHADOW_PERIOD if monitor is None else monitor["period"]
     now = repository.now(session)
     # Later looks keep to the first one, also if decisions are added that are earlier.
@@ -123,6 +123,7 @@ def _due(
     made = {(look.family, look.period_start) for look in own}
     oldest = now - settings["days"] * DAY  # earlier decisions are deleted
     horizon = settings["outcome"]["horizon_days"] * DAY
+    compared_from = _compared_from(session, of, settings, own)
     found: list[DuePeriod] = []
     for period in periods_between(max(start, oldest), kind, now - SEALED_SECONDS):
         is_mature = period.end + horizon <= now - SEALED_SECONDS
@@ -130,13 +131,36 @@ def _due(
             period,
             early=monitor is not None and (UNLABELLED, period.start) not in made,
             mature=monitor is not None and is_mature and (RANKING, period.start) not in made,
-            shadow=shadow is not None and is_mature and (SHADOW, period.start) not in made,
+            shadow=compared_from is not None and is_mature and period.start >= compared_from,
         )
         if due.early or due.mature or due.shadow:
             found.append(due)
         if len(found) == MAX_PERIODS_OF_JOB:
             break
     return found
+
+
+def _compared_from(
+    session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[MonitorLook]
+) -> float | None:
+    """Return the time from which on periods are compared with the shadow model: after the last one that was, and
+    without decisions that the model may have been trained on. None without a shadow model.
+    """
+    if settings["shadow"] is None:
+        return None
+    last = max((look.period_end for look in looks if look.family == SHADOW), default=0.0)
+    # Without the model, each period says that it was deleted.
+    return max(last, _unseen_from(session, of.owner, settings["shadow"]) or 0.0)
+
+
+def _unseen_from(session: Session, owner: str, shadow: str | None) -> float | None:
+    """Return the time from which on the shadow model was trained on no decision; None if there is no such model."""
+    if shadow is None:
+        return None
+    try:
+        return repository.unseen_from(session, models.find(session, owner, shadow))
+    except NotFound:
+        return None
 
 
 def _is_of(look: MonitorLook, kind: PeriodKind) -> bool:
@@ -416,6 +440,7 @@ class Shadow:
     name: str
     alias: str
     shadow: str | None
+    unseen_from: float | None
     champion_id: str | None
     challenger_id: str | None
     tolerance: float | None
@@ -430,7 +455,7 @@ def read_shadow(session: Session, owner: str, name: str, alias: str) -> Shadow:
     of = MonitoredAlias(owner, name, alias)
     aliases.get_alias(session, owner, name, alias)
     row = repository.settings_of(session, *of)
-    settings = None if row is None else row.settings
+    shadow = None if row is None or row.settings is None else row.settings["shadow"]
     looks = [look for look in repository.looks_of(session, *of) if look.family == SHADOW]
     looks = [look for look in looks if look.found["model_id"] is not None]
     start = looks[-1].found["term_start"] if looks else None
@@ -440,7 +465,8 @@ def read_shadow(session: Session, owner: str, name: str, alias: str) -> Shadow:
     return Shadow(
         name=name,
         alias=alias,
-        shadow=None if settings is None else settings["shadow"],
+        shadow=shadow,
+        unseen_from=_unseen_from(session, owner, shadow),
         champion_id=details.get("champion_id"),
         challenger_id=details.get("challenger_id"),
         tolerance=details.get("tolerance"),

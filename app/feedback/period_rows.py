@@ -144,21 +144,21 @@ def read_period(
 ) -> PeriodRows:
     """Return the decisions of a period, with what was known of their outcomes at `as_of`; unknown without outcomes.
 
-    Decisions up to the horizon before and after the period are read, too, because an outcome of an entity may belong
-    to one of them.
+    The decisions that an outcome may belong to instead are read, too: those up to the horizon after the period, and if
+    outcomes belong to the first decision of an entity, all earlier ones.
     """
-    if outcomes is None:
-        near = overlapping(files, period.start, period.end)
-        join = None
-    else:
-        horizon = outcomes.rule.horizon
-        near = overlapping(files, period.start - horizon, period.end + horizon)
+    own = overlapping(files, period.start, period.end)
+    join = None
+    near = own
+    if outcomes is not None:
+        first = -np.inf if outcomes.rule.is_first else period.start
+        near = overlapping(files, first, period.end + outcomes.rule.horizon)
         join = Attribution(outcomes.table, outcomes.rule, as_of, outcomes.labels)
         join.first_pass(read_files(near, JOIN_COLUMNS))
     parts: list[dict[str, Any]] = []
     models: dict[str, int] = {}
     hashes = []
-    for batch in read_files(near, COLUMNS):
+    for batch in _read_own(own, near, join):
         labelled = None if join is None else join.label(batch)
         inside = within(batch, period)
         if not inside.any():
@@ -188,6 +188,20 @@ def read_period(
     return PeriodRows(
         list(models), **{name: values[kept] for name, values in arrays.items()}, kept=kept
     )
+
+
+def _read_own(
+    own: Sequence[SegmentFile], near: Sequence[SegmentFile], join: Attribution | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the period's own files, which are some of `near`; the join passes over the others."""
+    import pyarrow.parquet as pq
+
+    paths = {each["path"] for each in own}
+    for each in near:
+        if each["path"] in paths:
+            yield from read_files([each], COLUMNS)
+        elif join is not None:
+            join.skip(pq.read_metadata(each["path"]).num_rows)
 
 
 def _nothing() -> PeriodRows:

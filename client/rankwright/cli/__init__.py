@@ -58,7 +58,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
 
 def _add_client_commands(app: typer.Typer) -> None:
     """Add the commands that call a service."""
-    from rankwright.cli import datasets, evaluating, lists, models, scoring, training
+    from rankwright.cli import datasets, evaluating, feedback, lists, models, scoring, training
     from rankwright.cli.trash import trash
 
     for command in (
@@ -91,9 +91,14 @@ def _add_client_commands(app: typer.Typer) -> None:
         lists.alias,
         lists.overview,
         lists.codes,
+        feedback.feedback,
+        feedback.outcomes,
+        feedback.monitor,
+        feedback.shadow,
     ):
         name = command.__name__.rstrip("_").replace("_", "-")
         app.command(name, rich_help_panel="Use the service", help=help_of(command))(command)
+    app.add_typer(feedback.alarms, name="alarms", rich_help_panel="Use the service")
     app.add_typer(trash, name="trash", rich_help_panel="Use the service")
 
 

@@ -244,6 +244,7 @@ class Exit(IntEnum):
     REFUSED_KEY = 4
     NO_SERVICE = 5
     FAILED_JOB = 6
+    ALARM = 7
 
 
 class CommandFailed(RankwrightError):

@@ -54,6 +54,12 @@ ACTIONS = {
     "/console/evaluations/{evaluation_id}/acknowledgement/withdraw": "Evaluation.withdraw_acknowledgement",
     "/console/comparisons": "Client.compare",
     "/console/comparisons/{comparison_id}/delete": "Comparison.delete",
+    # Monitoring
+    "/console/monitoring/{name}/{alias}/feedback": "Models.set_feedback",
+    "/console/monitoring/{name}/{alias}/feedback/delete": "Models.delete_feedback",
+    "/console/outcomes": "Client.send_outcomes",
+    "/console/alarms/{alarm_id}/acknowledge": "Alarms.acknowledge",
+    "/console/erasures": "Erasures.create",
     # Lists and keys
     "/console/delete/{collection}": "Model.delete",  # one call for each, as for the other collections
     "/console/trash/{item_id}/restore": "Trash.restore",

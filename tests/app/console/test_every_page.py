@@ -40,6 +40,8 @@ class World:
         for alias in ("live", "a" * 63):
             answer = client.put(f"/v1/models/churn/aliases/{alias}", json={"model_id": models[0]})
             assert answer.is_success, answer.text
+        recorded = client.put("/v1/models/churn/aliases/live/feedback", json={"monitor": {}})
+        assert recorded.is_success, recorded.text
         on = {"dataset_id": later}
 
         def made(kind: str, **body: Any) -> str:
@@ -51,6 +53,7 @@ class World:
 
         self.ids = {
             "ref": models[0],
+            "name": "churn",
             "alias": "live",
             "revision": "1",
             "dataset_id": dataset_id,

@@ -1294,12 +1294,13 @@ def test_the_head_is_one_line_and_leads_everywhere(
     window.sign_in(world.service.key())
     page = window.open("/console")
     groups = page.get_by_role("navigation", name="Main").get_by_role("link")
-    assert groups.all_inner_texts() == ["Data", "Train", "Models", "Admin"]
+    names = ["Data", "Train", "Models", "Monitor", "Admin"]
+    assert groups.all_inner_texts() == names
     header = page.get_by_role("banner").bounding_box()
     assert header is not None
     assert header["height"] < 64  # the text of a second line would not fit
     found = []
-    for group in ("Data", "Train", "Models", "Admin"):
+    for group in names:
         page.get_by_role("link", name=group, exact=True).first.click()
         expect(groups.get_by_text(group)).to_have_attribute("aria-current", "true")
         inner = page.get_by_role("navigation", name=group, exact=True)
@@ -1313,7 +1314,8 @@ def test_the_head_is_one_line_and_leads_everywhere(
         expect(inner.locator("[aria-current=page]")).to_have_count(1)
     assert found == [
         *("Datasets", "Upload", "Trash", "Train", "Jobs", "Models", "Compare", "Evaluations"),
-        *("Batch scores", "Keys", "Audit", "Health", "API"),
+        *("Batch scores", "Aliases and alarms", "Outcomes", "Erasures"),
+        *("Keys", "Audit", "Health", "API"),
     ]
     window.open(f"/console/models/{world.models[0]}")
     expect(groups.get_by_text("Models")).to_have_attribute("aria-current", "true")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from app.feedback.outcomes import Outcomes
 from app.feedback.segments import FEATURE, SegmentFeature, hash_ids, schema_of, write_segment
@@ -21,7 +21,13 @@ from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.documents import StoredFeedback
 from app.platform.ids import new_id
-from app.platform.tables import AliasFeedback, DecisionSegment, ModelAlias, OutcomeSegment
+from app.platform.tables import (
+    AliasFeedback,
+    Dataset,
+    DecisionSegment,
+    ModelAlias,
+    OutcomeSegment,
+)
 from app.scoring.service import ModelCache, Served
 
 DAY = 86400.0
@@ -286,3 +292,9 @@ class Simulator:
         ids = self.decide(start, rows, **given)
         self.know(ids, rows.y.tolist(), start + WEEK + 10 * DAY)
         return rows
+
+
+def age_datasets(db: Database) -> None:
+    """Make all datasets older than the simulated decisions: a shadow model is compared only on later ones."""
+    with db.write() as session:
+        session.execute(update(Dataset).values(created_at=1.0))

@@ -14,7 +14,15 @@ from app.feedback import monitoring
 from app.feedback.monitor_repository import MonitoredAlias
 from app.operations.housekeeping import Housekeeper
 from app.platform.tables import MonitorLook
-from tests.app.feedback.simulator import MONDAY, WEEK, Simulator, draw, feedback, table
+from tests.app.feedback.simulator import (
+    MONDAY,
+    WEEK,
+    Simulator,
+    age_datasets,
+    draw,
+    feedback,
+    table,
+)
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import refused
 
@@ -280,6 +288,7 @@ def test_the_shadow_model_is_compared_and_shown(service: Service, client: httpx.
     assert client.get(path).json()["comparison"] is None
     simulator = simulate(service, flag_share=0.2)
     simulator.put_settings(feedback(shadow=model_id))
+    age_datasets(service.context.db)
     for number in (1, 2):
         simulator.week(number, 400)
     look(service)

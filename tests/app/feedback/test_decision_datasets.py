@@ -79,6 +79,25 @@ def make(
     return found
 
 
+def test_a_shadow_model_is_compared_on_decisions_that_it_was_not_trained_on(
+    live: Service,
+) -> None:
+    client = live.client(live.key())
+    rows = people()
+    backfill(live, client, rows)
+    outcomes(client, *labels(rows))
+    until = iso(START + DAY * 60)
+    made = make(live, client, until=until)
+    challenger = live.train(client, made["id"], name="challenger")["output"]["id"]
+    record(client, days=3650, shadow=challenger)
+    shadow = client.get("/v1/models/churn/aliases/live/shadow").json()
+    assert shadow["unseen_from"] == until.replace("Z", ".000Z")
+    other = live.train(client, live.upload(client), name="other")["output"]["id"]
+    record(client, days=3650, shadow=other)
+    shadow = client.get("/v1/models/churn/aliases/live/shadow").json()
+    assert shadow["unseen_from"] > "2026-11"
+
+
 def people(n: int = 200, first: int = 0) -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
     ages = rng.normal(size=n)

@@ -17,7 +17,17 @@ from app.models import aliases
 from app.platform.database import Database
 from app.platform.sql import Session
 from app.platform.tables import Alarm, Job, MonitorLook
-from tests.app.feedback.simulator import DAY, MONDAY, WEEK, Rows, Simulator, draw, feedback, table
+from tests.app.feedback.simulator import (
+    DAY,
+    MONDAY,
+    WEEK,
+    Rows,
+    Simulator,
+    age_datasets,
+    draw,
+    feedback,
+    table,
+)
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
 LIVE = MonitoredAlias(OWNER, "m", "live")
@@ -388,6 +398,8 @@ def test_a_challenger_that_ranks_better_wins(bench: Workbench) -> None:
     simulator.put_settings(feedback(monitor=None, shadow=challenger))
     for number in range(1, 9):
         simulator.week(number, 600)
+    assert schedule(bench) is None  # the decisions are older than the challenger's dataset
+    age_datasets(bench.db)
     look(bench)
     made = looks(bench.db)
     assert {each.family for each in made} == {"shadow"}
@@ -406,6 +418,7 @@ def test_a_challenger_that_ranks_better_wins(bench: Workbench) -> None:
 def test_equal_models_have_no_winner(bench: Workbench) -> None:
     simulator = world(bench, rows=2000)
     simulator.put_settings(feedback(monitor=None, shadow=simulator.served().model_id))
+    age_datasets(bench.db)
     simulator.week(1, 600)
     simulator.week(2, 600)
     look(bench)

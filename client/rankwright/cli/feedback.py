@@ -1,0 +1,298 @@
+"""Commands for the feedback loop: record decisions, send outcomes, read the monitor, answer alarms."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rankwright import api, types
+from rankwright.cli.common import (
+    AsJson,
+    CommandFailed,
+    Exit,
+    Key,
+    Url,
+    err,
+    existing,
+    new_table,
+    out,
+    print_lines,
+    sending,
+    service,
+    table_file,
+    takes,
+)
+
+Alias = Annotated[str, typer.Argument(metavar="NAME@ALIAS", help="The alias, as name@alias.")]
+
+_FAMILIES = {
+    "unlabelled": "drift",
+    "ranking": "AUC",
+    "calibration": "calibration",
+    "guarantee": "guaranteed rate",
+}
+_SETTINGS = ("keep", "features", "days", "explore", "outcome", "shadow", "monitor")
+"""Members of the feedback settings that can be set."""
+
+
+def feedback(
+    alias: Alias,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            exists=True,
+            dir_okay=False,
+            help='JSON file of the new settings, for example {"monitor": {"period": "week"}}.',
+        ),
+    ] = None,
+    stop: Annotated[bool, typer.Option("--stop", help="Record no more decisions.")] = False,
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Print the feedback settings of an alias, or replace them with those of a file.
+
+    Settings make an alias record its decisions. You can edit the printed settings and send them back.
+    """
+    with service(url, key) as client:
+        name, at = _split(alias)
+        if stop and file is not None:
+            raise CommandFailed("--stop cannot be combined with a file")
+        if stop:
+            client.models.delete_feedback(name, at)
+            err.print_line(f"{alias} records no more decisions")
+            return
+        if file is None:
+            found = client.models.read_feedback(name, at).to_json()
+            out.print_json(data={each: found[each] for each in _SETTINGS})
+            return
+        made = client.models.set_feedback(name, at, **_settings_of(file))
+    err.print_line(f"{alias} has revision {made.revision} of its feedback settings")
+    if made.detectable is not None:
+        err.print_line(_say_detectable(made.detectable))
+
+
+def _split(alias: str) -> tuple[str, str]:
+    """Return the name of the models and that of the alias."""
+    name, at, label = alias.partition("@")
+    if not (name and at and label):
+        raise CommandFailed(f"an alias must have the form name@alias, got {alias!r}")
+    return name, label
+
+
+def _settings_of(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_bytes())
+    except ValueError as error:
+        raise CommandFailed(f"{file} must contain JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise CommandFailed(f"{file} must contain a JSON object")
+    if unknown := sorted(found.keys() - {*_SETTINGS}):
+        raise CommandFailed(f"{file} can set {', '.join(_SETTINGS)}, got {', '.join(unknown)}")
+    return found
+
+
+def _say_detectable(found: types.DetectableDrop) -> str:
+    """Return the smallest fall of the AUC that the monitor can find, in words."""
+    if found.drop is not None:
+        return f"finds a fall of the AUC of {found.drop:.3f} with probability {found.power:g}"
+    if found.floor is None:
+        return "the validation has too few rows to find a fall of the AUC"
+    return (
+        f"finds no fall of the AUC below {found.floor:.3f}, because of the size of the validation"
+    )
+
+
+@takes(api.CreateOutcomes)
+def outcomes(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            callback=existing,
+            help="CSV, NDJSON, JSON or Arrow file of outcomes. -: standard input.",
+        ),
+    ],
+    *,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+    **fields: Any,
+) -> None:
+    """Send what happened to the entities that were scored.
+
+    Columns: decision_id or id, label, event_at; optionally known_at, source, weight and amount. Rows that were sent
+    before are not stored again.
+    """
+    with (
+        service(url, key, as_json=as_json) as client,
+        table_file(file) as table,
+        sending(table) as sent,
+    ):
+        found = client.send_outcomes(table, progress=sent, **fields)
+    if as_json:
+        out.print_json(data=found.to_json())
+        return
+    counts = {name: getattr(found, name) for name in ("matched", "unmatched", "corrected")}
+    counts["duplicates"] = found.duplicates
+    shown = ", ".join(f"{n:,} {name}" for name, n in counts.items() if n is not None)
+    out.print_line(f"{found.rows:,} outcomes{': ' + shown if shown else ''}")
+
+
+def monitor(alias: Alias, *, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+    """Show whether the model behind an alias is still right: its periods, and its open alarms.
+
+    The exit code is 7 if an alarm is open.
+    """
+    with service(url, key, as_json=as_json) as client:
+        name, at = _split(alias)
+        found = client.models.monitor(name, at)
+    waiting = [each for each in found.alarms if each.acknowledged_at is None]
+    if as_json:
+        out.print_json(data=found.to_json())
+    else:
+        _print_monitor(found, waiting)
+    if waiting:
+        raise typer.Exit(Exit.ALARM)
+
+
+def _print_monitor(found: types.AliasMonitor, waiting: list[types.Alarm]) -> None:
+    if found.settings is None:
+        err.print_line("no monitor is set: `rankwright feedback NAME@ALIAS FILE` sets one")
+    elif found.detectable is not None:
+        out.print_line(_say_detectable(found.detectable))
+    if found.periods:
+        table = new_table("period", "decisions", "AUC", *list(_FAMILIES.values()))
+        for period in found.periods:
+            looks: dict[str, types.Look] = {each.family: each for each in period.looks}
+            states = (_state(looks.get(family)) for family in _FAMILIES)
+            table.add_row(
+                period.start[:10], f"{period.decisions:,}", _auc(looks.get("ranking")), *states
+            )
+        out.print(table, markup=False, soft_wrap=False)
+    elif found.settings is not None:
+        err.print_line("no period has been tested yet")
+    if found.lost:
+        err.print_line(f"{found.lost:,} decisions were lost")
+    for each in waiting:
+        out.print_line(f"{each.id}  {each.words}", style="red")
+    if waiting:
+        err.print_line("answer an alarm with `rankwright alarms acknowledge`")
+
+
+def _state(look: types.Look | None) -> str:
+    return "–" if look is None else look.status.replace("_", " ")
+
+
+def _auc(look: types.Look | None) -> str:
+    if look is None or look.value is None:
+        return "–"
+    if look.low is None or look.high is None:
+        return f"{look.value:.3f}"
+    return f"{look.value:.3f} ({look.low:.3f} to {look.high:.3f})"
+
+
+def shadow(alias: Alias, *, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+    """Compare the model behind an alias with its shadow model, on the same decisions."""
+    with service(url, key, as_json=as_json) as client:
+        name, at = _split(alias)
+        found = client.models.shadow(name, at)
+    if as_json:
+        out.print_json(data=found.to_json())
+        return
+    if found.shadow is None and found.comparison is None:
+        err.print_line("no shadow model is set: `rankwright feedback NAME@ALIAS FILE` sets one")
+        return
+    if found.comparison is None:
+        reason = found.looks[0].words if found.looks else "no period has been compared yet"
+        out.print_line(reason)
+        return
+    made = found.comparison
+    winner = "no winner yet"
+    if made.winner is not None:
+        winner = f"the {made.winner} ranks better"
+    elif made.equivalent:
+        winner = "the models rank equally well"
+    out.print_line(
+        f"difference of the AUC {made.difference:+.4f} ({made.low:+.4f} to {made.high:+.4f}): {winner}"
+    )
+    if made.winner is None and made.further_rows:
+        out.print_line(f"about {made.further_rows:,} more decisions with outcomes are needed")
+    if found.swap is not None:
+        cells = {
+            "flagged by both": found.swap.both,
+            "by the champion only": found.swap.champion_only,
+            "by the challenger only": found.swap.challenger_only,
+            "by neither": found.swap.neither,
+        }
+        print_lines(
+            (title, f"{cell.rows:,} decisions", f"{cell.positives:,} of {cell.known:,} positive")
+            for title, cell in cells.items()
+        )
+
+
+alarms = typer.Typer(no_args_is_help=True, help="List and acknowledge alarms.")
+
+
+@alarms.command("list")
+def list_alarms(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also those that were acknowledged.")
+    ] = False,
+    limit: Annotated[int, typer.Option(help="Most alarms to show.", min=1)] = 20,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the alarms of the monitors, newest first."""
+    with service(url, key, as_json=as_json) as client:
+        only: dict[str, Any] = {} if everything else {"acknowledged": False}
+        listed = client.alarms.list(limit=limit + 1, **only)
+        found = [each for each, _ in zip(listed, range(limit + 1), strict=False)]
+    shown = found[:limit]
+    if as_json:
+        out.print_json(data=[each.to_json() for each in shown])
+        return
+    if not shown:
+        err.print_line("there is no alarm" if everything else "no alarm is open")
+        return
+    print_lines(
+        (
+            each.id,
+            each.raised_at[:10],
+            f"{each.name}@{each.alias}",
+            "open" if each.acknowledged_at is None else f"acknowledged ({each.reference})",
+            each.words,
+        )
+        for each in shown
+    )
+    if len(found) > limit:
+        err.print_line(f"… and more: --limit is {limit}")
+
+
+class Reference(str, Enum):
+    """What later looks are compared with."""
+
+    KEEP = "keep"
+    RENEW = "renew"
+
+
+@alarms.command()
+def acknowledge(
+    alarm: Annotated[str, typer.Argument(metavar="ALARM", help="Id of the alarm, alm_….")],
+    reason: Annotated[str, typer.Option(help="What you found, and what will be done.")],
+    reference: Annotated[
+        Reference,
+        typer.Option(
+            help="keep: compare later periods with the validation, as before. renew: the change is the new normal."
+        ),
+    ],
+    url: Url = None,
+    key: Key = None,
+) -> None:
+    """Answer an alarm. Until then, the same test of the alias raises no further alarm."""
+    with service(url, key) as client:
+        found = client.alarms.acknowledge(alarm, reason=reason, reference=reference.value)
+    out.print_line(f"{found.id}  acknowledged by {found.author}: {found.reference}")
