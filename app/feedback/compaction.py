@@ -9,11 +9,11 @@ sealed once more is still recognised.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,8 @@ def compact(files: Files, owner: str) -> int:
         except (Unavailable, *_UNREADABLE) as error:
             # A damaged file of one log does not stop the others.
             log.warning("the decisions of the log %s are not compacted: %s", log_id, error)
+    if count:  # the dispatcher needs Arrow's memory again only in an hour
+        pa.default_memory_pool().release_unused()
     return count
 
 
@@ -99,9 +101,10 @@ def _compact_next(files: Files, owner: str, log_id: str) -> int:
     if not paths:
         return files.writing(repository.finish_segment, owner, run[0].id)
     run = run[: len(paths)]
-    kept = _first_ones(files, owner, run, paths)
+    others = files.reading(_final_near, owner, run)
+    kept = _first_ones(files, paths, others)
     if len(run) == 1 and kept.all():
-        return files.writing(repository.finish_segment, owner, run[0].id)
+        return files.writing(_finish, owner, run, others.keys())
     blob = write_segment(
         files.blobs, _in_large_batches(_filtered(paths, kept)), pq.read_schema(paths[0])
     )
@@ -124,7 +127,7 @@ def _compact_next(files: Files, owner: str, log_id: str) -> int:
         "sealed_at": max(segment.sealed_at for segment in run),
     }
     failpoints.reach("rewrite")
-    done = files.writing(repository.replace_segments, owner, run, row, blob)
+    done = files.writing(_replace, owner, run, others.keys(), row, blob)
     failpoints.reach("rewritten")
     return len(run) if done else 0
 
@@ -148,8 +151,55 @@ def _readable(files: Files, run: Sequence[PendingSegment], found: dict[str, Blob
     return paths
 
 
+def _final_near(
+    session: Session, owner: str, run: Sequence[PendingSegment]
+) -> dict[str, Blob | None]:
+    """Return the blobs of the alias's final segments that may have repetitions of decisions of these segments."""
+    keys = repository.final_keys(
+        session,
+        owner,
+        run[0].name,
+        run[0].alias,
+        min(segment.first_at for segment in run) - REPEAT_SECONDS,
+        max(segment.last_at for segment in run) + REPEAT_SECONDS,
+    )
+    found = catalogue.entries(session, list(keys))
+    return {key: found.get(key) for key in keys}
+
+
+def _is_first(
+    session: Session, owner: str, run: Sequence[PendingSegment], others: Collection[str]
+) -> bool:
+    """Return False if another dispatcher has made more segments final meanwhile: they may have repetitions."""
+    repository.lock_alias(session, owner, run[0].name, run[0].alias)
+    return _final_near(session, owner, run).keys() == set(others)
+
+
+def _finish(
+    session: Session, owner: str, run: Sequence[PendingSegment], others: Collection[str]
+) -> bool:
+    """Make a segment final as it is."""
+    return _is_first(session, owner, run, others) and repository.finish_segment(
+        session, owner, run[0].id
+    )
+
+
+def _replace(
+    session: Session,
+    owner: str,
+    run: Sequence[PendingSegment],
+    others: Collection[str],
+    row: dict[str, Any],
+    blob: Blob,
+) -> bool:
+    """Put one final segment in place of others."""
+    return _is_first(session, owner, run, others) and repository.replace_segments(
+        session, owner, run, row, blob
+    )
+
+
 def _first_ones(
-    files: Files, owner: str, run: Sequence[PendingSegment], paths: Sequence[Path]
+    files: Files, paths: Sequence[Path], others: Mapping[str, Blob | None]
 ) -> npt.NDArray[np.bool_]:
     """Return which decisions of the files to keep: not those that occur earlier in them, or in a final segment of
     another process, because their request was repeated.
@@ -157,24 +207,13 @@ def _first_ones(
     hashes = _join([_hashes(path) for path in paths])
     kept = np.zeros(len(hashes), bool)
     distinct, firsts = np.unique(hashes, return_index=True)
-    first_at = min(segment.first_at for segment in run) - REPEAT_SECONDS
-    last_at = max(segment.last_at for segment in run) + REPEAT_SECONDS
-    others = files.reading(
-        partial(_final_blobs, owner=owner, first_at=first_at, last_at=last_at, like=run[0])
-    )
     is_new = np.ones(len(distinct), bool)
-    for blob in others:
+    for blob in others.values():
         with suppress(*_UNREADABLE):
-            is_new &= ~np.isin(distinct, _hashes(files.blobs.fetch(blob)))
+            if blob is not None:
+                is_new &= ~np.isin(distinct, _hashes(files.blobs.fetch(blob)))
     kept[firsts[is_new]] = True
     return kept
-
-
-def _final_blobs(
-    session: Session, owner: str, first_at: float, last_at: float, like: PendingSegment
-) -> list[Blob]:
-    keys = repository.final_keys(session, owner, like.name, like.alias, first_at, last_at)
-    return list(catalogue.entries(session, keys).values())
 
 
 def _hashes(path: Path) -> Hashes:

@@ -224,6 +224,12 @@ def final_keys(
     return session.scalars(statement.order_by(DecisionSegment.id)).all()
 
 
+def lock_alias(session: Session, owner: str, name: str, alias: str) -> None:
+    """Let no other transaction make segments of the alias final until this one has ended."""
+    statement = _revisions(owner, name, alias).with_only_columns(AliasFeedback.revision)
+    session.execute(statement.limit(1).with_for_update())
+
+
 def finish_segment(session: Session, owner: str, segment_id: str) -> bool:
     """Make a segment final as it is. Return False if it is gone."""
     statement = (

@@ -126,8 +126,9 @@ class AliasTarget(NamedTuple):
     settings: StoredFeedback | None
 
 
-def _by_alias() -> Select[Model, AliasCutoff | None, int, int, StoredFeedback | None]:
-    owner: BindParameter[str] = bindparam("owner", type_=Text)
+def _by_alias(
+    owner: BindParameter[str],
+) -> Select[Model, AliasCutoff | None, int, int, StoredFeedback | None]:
     name: BindParameter[str] = bindparam("name")
     alias: BindParameter[str] = bindparam("alias")
     newest = (
@@ -161,7 +162,7 @@ def _by_alias() -> Select[Model, AliasCutoff | None, int, int, StoredFeedback | 
     )
 
 
-_BY_ALIAS = _by_alias()
+_BY_ALIAS = _by_alias(bindparam("owner", type_=Text))
 """Made once, because each score by an alias executes it: to make it takes longer than to execute it."""
 
 

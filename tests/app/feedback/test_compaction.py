@@ -356,6 +356,27 @@ def test_an_erasure_in_the_middle_of_a_compaction_wins(
     assert bench.scores() == [1, 2, 3, 4, 5]
 
 
+def test_two_dispatchers_store_a_repeated_decision_once(
+    bench: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = bench.log(), bench.log()
+    ids = ["dec_" + f"{n:032x}" for n in range(ROWS)]
+    for log in (one, two):
+        bench.sealed(log, 0, decision_ids=ids)
+        bench.sealed(log, 50)
+    bench.age()
+    done: list[int] = []
+
+    def other() -> None:
+        if not done:
+            done.append(0)
+            done.append(bench.compact())
+
+    monkeypatch.setattr(failpoints, "armed", {"rewrite": other})
+    assert bench.compact() + done[1] == 4
+    assert sorted(bench.copied()[0]) == [0, 1, 2, 50, 50, 51, 51, 52, 52]
+
+
 def test_one_segment_has_large_row_groups(bench: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "MAX_ROWS_AT_ONCE", 7)
     bench.sealed(bench.log(), *range(0, 30, ROWS))
