@@ -117,12 +117,13 @@ def segments_between(
     return session.scalars(statement).all()
 
 
-def unseen_from(session: Session, model: Model) -> float:
+def unseen_from(session: Session, owner: str, model: Model) -> float:
     """Return the time from which on no decision can be among the rows that a model was trained on.
 
     A dataset made from decisions says up to when; another one has no decision that was made after it was created.
     """
-    dataset = session.get(Dataset, model.dataset_id)
+    statement = select(Dataset).where(Dataset.belongs_to(owner), Dataset.id == model.dataset_id)
+    dataset = session.scalars(statement).one_or_none()
     if dataset is None:
         return model.created_at
     if dataset.source is None:

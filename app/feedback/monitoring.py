@@ -158,7 +158,7 @@ def _unseen_from(session: Session, owner: str, shadow: str | None) -> float | No
     if shadow is None:
         return None
     try:
-        return repository.unseen_from(session, models.find(session, owner, shadow))
+        return repository.unseen_from(session, owner, models.find(session, owner, shadow))
     except NotFound:
         return None
 
