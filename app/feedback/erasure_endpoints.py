@@ -24,7 +24,8 @@ async def create_erasure(*, body: ErasureRequest, caller: CallerDep, new: Creati
 
 
 
-    It does not reach backups, files that you have downloaded, or datasets and batch scores that you have created.
+    It does not reach backups, files that you have downloaded, and datasets and batch scores that you have created.
+    `erased.datasets` lists the datasets made from decisions that have rows of the entity.
     """
 
     def create(session: Session) -> Json:

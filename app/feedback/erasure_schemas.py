@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from app.http.schemas import Body, Name, PageOf, Resource, Timestamp
+from app.http.schemas import Body, DatasetId, Name, PageOf, Resource, Timestamp
 
 
 class ErasureRequest(Body):
@@ -16,10 +16,14 @@ class ErasureRequest(Body):
 
 
 class ErasedRows(Resource):
-    """Numbers of rows that were erased."""
+    """Numbers of rows that were erased, and what still has rows of the entity."""
 
     decisions: int = Field(description="Number of decisions.")
     outcomes: int = Field(description="Number of outcomes.")
+    datasets: list[DatasetId] = Field(
+        description="Datasets made from decisions, also in the trash, that had rows of the entity at the last check. "
+        "They are not changed: delete them permanently, and make them again without the entity."
+    )
 
 
 class Erasure(Resource):

@@ -10,7 +10,14 @@ from sqlalchemy import CursorResult, Select, delete, func, select, update
 from app.platform.blobs import Blob
 from app.platform.ids import is_id
 from app.platform.sql import Json, Page, Session, db_now, delete_some, fetch_page
-from app.platform.tables import AliasFeedback, DecisionSegment, Erasure, Model, OutcomeSegment
+from app.platform.tables import (
+    AliasFeedback,
+    Dataset,
+    DecisionSegment,
+    Erasure,
+    Model,
+    OutcomeSegment,
+)
 
 _IDS_AT_ONCE = 500
 
@@ -225,6 +232,23 @@ def open_erasures(
         OpenErasure(row.id, row.entity_id, row.erased, row[3])
         for row in session.execute(statement)
         if row.entity_id is not None
+    ]
+
+
+def datasets_from_decisions(session: Session, owner: str) -> list[tuple[str, str, str]]:
+    """Return id, key of the table and group column of the datasets that were made from decisions, also those in the
+    trash.
+    """
+    statement = select(Dataset.id, Dataset.upload_key, Dataset.group).where(
+        Dataset.belongs_to(owner),
+        Dataset.source.is_not(None),
+        Dataset.upload_key.is_not(None),
+        Dataset.group.is_not(None),
+    )
+    return [
+        (row.id, row.upload_key, row.group)
+        for row in session.execute(statement)
+        if row.upload_key is not None and row.group is not None
     ]
 
 

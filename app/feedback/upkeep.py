@@ -175,17 +175,45 @@ def erase(files: Files, owner: str) -> int:
         if is_clean or files.stop():
             break
     if is_clean:  # a whole pass has found no row
+        datasets = _datasets_with(files, owner, ids)
         for each in requests:
-            files.writing(repository.end_erasure, owner, each, _erased(each, erased))
+            found_in = datasets.get(each.entity_id, [])
+            files.writing(repository.end_erasure, owner, each, _erased(each, erased, found_in))
     return erased.total()
 
 
-def _erased(request: OpenErasure, erased: Counter[tuple[str, str]]) -> Json:
+def _erased(
+    request: OpenErasure, erased: Counter[tuple[str, str]], datasets: Sequence[str]
+) -> Json:
     before = request.erased or {}
-    return {
+    counts = {
         kind: before.get(kind, 0) + erased[kind, request.entity_id]
         for kind in ("decisions", "outcomes")
     }
+    return {**counts, "datasets": list(datasets)}
+
+
+def _datasets_with(files: Files, owner: str, ids: Sequence[str]) -> dict[str, list[str]]:
+    """Return for each entity the datasets made from decisions that have rows of it.
+
+    They are not rewritten, because the id of a dataset stands for its bytes: models name it as what they were trained
+    on. Their owner deletes them, and makes them again without the entity.
+    """
+    datasets = files.reading(repository.datasets_from_decisions, owner)
+    blobs = files.reading(catalogue.find_all, [key for _, key, _ in datasets])
+    found: dict[str, list[str]] = {}
+    for dataset_id, key, group in datasets:
+        with pq.ParquetFile(files.blobs.fetch(blobs[key]), pre_buffer=False) as file:
+            if group not in file.schema_arrow.names:
+                continue
+            named = {
+                id_
+                for batch in file.iter_batches(MAX_ROWS_AT_ONCE, columns=[group])
+                for id_ in batch.column(0).filter(_is_in(batch.column(0), ids)).to_pylist()
+            }
+        for id_ in named:
+            found.setdefault(id_, []).append(dataset_id)
+    return found
 
 
 def _erase_once(

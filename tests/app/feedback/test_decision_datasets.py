@@ -12,6 +12,7 @@ import pytest
 
 from app.platform.tables import Dataset
 from tests.app.feedback.recording import point, record
+from tests.app.feedback.test_upkeep import keeper
 from tests.app.live_service import STRANGER, Service
 from tests.sentences import Sentences
 
@@ -96,6 +97,21 @@ def test_a_shadow_model_is_compared_on_decisions_that_it_was_not_trained_on(
     record(client, days=3650, shadow=other)
     shadow = client.get("/v1/models/churn/aliases/live/shadow").json()
     assert shadow["unseen_from"] > "2026-11"
+
+
+def test_an_erasure_names_the_datasets_that_have_the_entity(live: Service) -> None:
+    client = live.client(live.key())
+    rows = people(40)
+    backfill(live, client, rows)
+    outcomes(client, *labels(rows))
+    made = make(live, client)
+    make(live, client, name="later", since=iso(START + DAY * 10))
+    assert client.post("/v1/erasures", json={"id": "c3"}).status_code == 202
+    keeper(live).round()
+    (request,) = client.get("/v1/erasures").json()["data"]
+    assert request["erased"] == {"decisions": 1, "outcomes": 1, "datasets": [made["id"]]}
+    again = make(live, client)
+    assert again["rows"] == made["rows"] - 1
 
 
 def people(n: int = 200, first: int = 0) -> list[dict[str, Any]]:

@@ -55,5 +55,5 @@ def test_an_erased_entity_is_in_no_answer(service: Service, scored: httpx.Client
     ripen(service)
     keeper(service).round()
     (made,) = scored.get("/v1/erasures").json()["data"]
-    assert made["erased"] == {"decisions": 2, "outcomes": 0}
+    assert made["erased"] == {"decisions": 2, "outcomes": 0, "datasets": []}
     assert made["done_at"] is not None

@@ -32,7 +32,7 @@ def test_the_life_of_outcomes(service_on_both: Service, monkeypatch: pytest.Monk
     assert decisions(service) == ["c2"]
     assert [row["id"] for row in stored(service)] == ["c2"]
     found = client.get(f"/v1/erasures/{made['id']}").json()
-    assert found["erased"] == {"decisions": 1, "outcomes": 3}
+    assert found["erased"] == {"decisions": 1, "outcomes": 3, "datasets": []}
     assert found["done_at"] is not None
 
 

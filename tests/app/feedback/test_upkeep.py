@@ -108,14 +108,17 @@ def test_an_entity_is_erased(service: Service, client: httpx.Client) -> None:
     assert decisions(service, STRANGER) == ["c1"]
     assert len(stored(service, STRANGER)) == 2
     found = client.get(answer.headers["Location"]).json()
-    assert (found["done_at"], found["erased"]) == (None, {"decisions": 2, "outcomes": 2})
+    assert (found["done_at"], found["erased"]) == (
+        None,
+        {"decisions": 2, "outcomes": 2, "datasets": []},
+    )
     record(service, ["c1"])  # from the log of a process
     ripen(service)
     keeper(service).round()
     assert decisions(service) == ["c2", "c3"]
     found = client.get(answer.headers["Location"]).json()
     assert found["done_at"] is not None
-    assert found["erased"] == {"decisions": 3, "outcomes": 2}
+    assert found["erased"] == {"decisions": 3, "outcomes": 2, "datasets": []}
 
 
 def test_the_id_is_forgotten(service: Service, client: httpx.Client) -> None:
@@ -159,7 +162,7 @@ def test_an_entity_without_rows_is_soon_erased(service: Service, client: httpx.C
     ripen(service)
     keeper(service).round()
     found = client.get(f"/v1/erasures/{made['id']}").json()
-    assert found["erased"] == {"decisions": 0, "outcomes": 0}
+    assert found["erased"] == {"decisions": 0, "outcomes": 0, "datasets": []}
     assert found["done_at"] is not None
     assert decisions(service) == ["c2"]
 
