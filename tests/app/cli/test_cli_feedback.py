@@ -146,8 +146,9 @@ def test_the_nightly_job_trains_a_challenger_once(
     assert night() == 0
 
 
-def test_a_challenger_that_ranks_better_is_shown(alias: str, run: Run, service: Service) -> None:
-    """The relation was turned around; the challenger was trained on three weeks, and is compared on the next five."""
+@pytest.fixture
+def compared(service: Service, alias: str) -> None:
+    """The relation was turned around; a challenger was trained on three weeks, and is compared on the next five."""
     client = service.client(service.key())
     simulator = simulate(service)
     simulator.put_settings(feedback(days=3650, monitor=None))
@@ -159,6 +160,10 @@ def test_a_challenger_that_ranks_better_is_shown(alias: str, run: Run, service: 
     challenger = service.train(client, made, name="m", algorithm={"name": "logistic"})
     simulator.put_settings(feedback(days=3650, monitor=None, shadow=challenger["output"]["id"]))
     look(service)
+
+
+@pytest.mark.usefixtures("compared")
+def test_a_challenger_that_ranks_better_is_shown(run: Run) -> None:
     shown = run("shadow", ALIAS).stdout
     assert "the challenger ranks better" in shown
     found = json.loads(run("shadow", ALIAS, "--json").stdout)

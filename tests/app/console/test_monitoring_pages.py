@@ -16,7 +16,7 @@ from app.feedback import monitoring
 from app.feedback.monitor_repository import MonitoredAlias
 from tests.app.console.conftest import Visit
 from tests.app.console.plain_browser import PlainBrowser, alert
-from tests.app.feedback.simulator import Simulator, draw, feedback, table
+from tests.app.feedback.simulator import Simulator, age_datasets, draw, feedback, table
 from tests.app.live_service import OWNER, STRANGER, Service
 
 PICTURES = os.environ.get("PICTURES")
@@ -84,6 +84,7 @@ def monitor(service: Service, name: str, **given: Any) -> None:
     job = service.train(client, train(service, name), name=name, algorithm={"name": "logistic"})
     simulator = Simulator(service.context.db, service.context.blobs, OWNER, name, **given)
     simulator.put_settings(feedback(shadow=job["output"]["id"]))
+    age_datasets(service.context.db)
     for number in range(1, 7):
         simulator.week(number, slope=2.0 if number < 4 else 0.5)
     live = MonitoredAlias(OWNER, name, "live")
