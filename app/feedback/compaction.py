@@ -24,8 +24,8 @@ from app.feedback import file_repository, repository
 from app.feedback.attribution import hash_decision_ids
 from app.feedback.repository import DAY, PendingSegment
 from app.feedback.segments import MAX_ROWS_AT_ONCE, read_file, write_segment
-from app.feedback.upkeep import Files
-from app.platform import catalogue, failpoints
+from app.feedback.upkeep import Files, name_new_file
+from app.platform import catalogue
 from app.platform.blobs import Blob, BlobDamaged, BlobMissing
 from app.platform.errors import Unavailable
 from app.platform.ids import new_id
@@ -126,9 +126,7 @@ def _compact_next(files: Files, owner: str, log_id: str) -> int:
         "segment_bytes": blob.bytes,
         "sealed_at": max(segment.sealed_at for segment in run),
     }
-    failpoints.reach("rewrite")
-    done = files.writing(_replace, owner, run, others.keys(), row, blob)
-    failpoints.reach("rewritten")
+    done = name_new_file(files, _replace, owner, run, others.keys(), row, blob)
     return len(run) if done else 0
 
 

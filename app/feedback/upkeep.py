@@ -133,11 +133,17 @@ def _exchange(files: Files, swap: Callable[[Session], bool], old: Collection[str
     """Make a row name a file that is written, in a transaction, and delete the old files. Return False if the row has
     changed meanwhile.
     """
-    failpoints.reach("rewrite")
-    done = files.writing(swap)
-    failpoints.reach("rewritten")
+    done = name_new_file(files, swap)
     if done:
         files.discard(old)
+    return done
+
+
+def name_new_file(files: Files, swap: Callable[..., bool], *args: object) -> bool:
+    """Make a row name a file that is written: return `swap(session, *args)`, called in a transaction."""
+    failpoints.reach("rewrite")
+    done = files.writing(swap, *args)
+    failpoints.reach("rewritten")
     return done
 
 
