@@ -13,6 +13,7 @@ found by a hash of the id, and then compared, so that equal hashes never join di
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -144,10 +145,14 @@ class AttributionRule:
     attribute: Rule
     horizon: float
 
-    @property
-    def is_first(self) -> bool:
-        """True if outcomes belong to the first decision of an entity, which any earlier decision may be."""
-        return self.attribute == "first_before_event"
+
+def earliest_needed(rule: Rule, start: float) -> float:
+    """Return the time from which on decisions must be read to attribute outcomes to those from `start` on.
+
+    Whether a decision is the first of its entity, all earlier ones show, also those beyond the horizon. By the other
+    rules an outcome never belongs to an earlier decision instead of a later one.
+    """
+    return -math.inf if rule == "first_before_event" else start
 
 
 class Attribution:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from app.datasets.sources import SourceTable
 from app.feedback import file_repository as repository
+from app.feedback.attribution import earliest_needed
 from app.feedback.backfill import DAY_SECONDS
 from app.feedback.backfill_service import find_alias
 from app.feedback.decision_table import (
@@ -74,7 +75,7 @@ class DecisionSource:
         assert row is not None
         assert row.settings is not None
         rule = row.settings["outcome"]
-        # An outcome belongs to the last or first decision of its entity, which may be beyond the dates.
+        # An outcome may belong to another decision of its entity, which is beyond the dates.
         margin = rule["horizon_days"] * DAY_SECONDS
         since, until, as_of = source["since"], source["until"], source["as_of"]
         decisions = alias_segments(
@@ -82,7 +83,7 @@ class DecisionSource:
             owner,
             name,
             alias,
-            since=-math.inf if since is None else since - margin,
+            since=earliest_needed(rule["attribute"], -math.inf if since is None else since),
             until=as_of if until is None else min(as_of, until + margin),
         )
         segments = outcome_segments(session, owner)

@@ -16,6 +16,7 @@ from app.feedback.attribution import (
     AttributionRule,
     Labelled,
     LabelValues,
+    earliest_needed,
     hash_decision_ids,
 )
 from app.feedback.outcome_repository import AliasSegment
@@ -73,7 +74,7 @@ def find_decisions(
     """Return the decisions of an alias from `since` to `until`, with all files that are needed to attribute outcomes by
     the rule: whether a decision is the first of its entity, all earlier ones show.
     """
-    first = 0.0 if rule["attribute"] == "first_before_event" else since
+    first = earliest_needed(rule["attribute"], since)
     segments = repository.alias_segments(session, owner, name, alias, since=first, until=until)
     found = catalogue.find_all(session, [each.key for each in segments])
     values = repository.values_of_models(session, owner, name)

@@ -13,7 +13,7 @@ from app.feedback import looks as looking
 from app.feedback import monitor_repository as repository
 from app.feedback import outcome_repository, shadow
 from app.feedback.alarms import raise_alarm
-from app.feedback.attribution import AttributionRule, LabelValues
+from app.feedback.attribution import AttributionRule, LabelValues, earliest_needed
 from app.feedback.looks import (
     CALIBRATION,
     GUARANTEE,
@@ -165,7 +165,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     # A period that waits is read again with the ones after it.
     waiting = [look.period_start for look in due.looks if look.found["status"] == "waiting"]
     start = min([due.periods[0].period.start, *waiting])
-    first = 0.0 if due.settings["outcome"]["attribute"] == "first_before_event" else start
+    earliest = earliest_needed(due.settings["outcome"]["attribute"], start)
     end = due.periods[-1].period.end + horizon
     revisions = repository.revisions_of(session, *of)
     return {
@@ -180,9 +180,9 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
                 "last_at": each.last_at,
                 "lost": each.lost,
             }
-            for each in repository.segments_between(session, *of, first, end)
+            for each in repository.segments_between(session, *of, earliest, end)
         ],
-        "outcomes": _outcomes(session, claim.owner, start, workdir),
+        "outcomes": _outcomes(session, claim.owner, workdir),
         "models": [
             _model(session, each, workdir) for each in _models(session, of, revisions, start)
         ],
@@ -216,8 +216,8 @@ def _as_file(due: DuePeriod) -> DuePeriodFile:
     }
 
 
-def _outcomes(session: Session, owner: str, start: float, workdir: Path) -> list[OutcomeFile]:
-    """Return the files of outcomes that may belong to decisions from `start` on. Writes those of small requests."""
+def _outcomes(session: Session, owner: str, workdir: Path) -> list[OutcomeFile]:
+    """Return the files of the owner's outcomes. Writes those of small requests."""
     found: list[OutcomeFile] = []
     for each in outcome_repository.outcome_segments(session, owner):
         if each.key is not None:

@@ -16,6 +16,7 @@ from app.feedback.attribution import (
     Attribution,
     AttributionRule,
     LabelValues,
+    earliest_needed,
     hash_decision_ids,
 )
 from app.feedback.periods import Period
@@ -151,7 +152,7 @@ def read_period(
     join = None
     near = own
     if outcomes is not None:
-        first = -np.inf if outcomes.rule.is_first else period.start
+        first = earliest_needed(outcomes.rule.attribute, period.start)
         near = overlapping(files, first, period.end + outcomes.rule.horizon)
         join = Attribution(outcomes.table, outcomes.rule, as_of, outcomes.labels)
         join.first_pass(read_files(near, JOIN_COLUMNS))

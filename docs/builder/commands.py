@@ -44,6 +44,7 @@ EXITS = {
     4: "The key is missing or unknown, or it lacks a scope.",
     5: "The service cannot be reached, is overloaded, or has an internal error.",
     6: "The job failed, timed out or was cancelled.",
+    7: "An alarm is open (`rankwright monitor`).",
     130: "You pressed Ctrl-C.",
 }
 """What the exit codes mean; a test compares them with the client's."""

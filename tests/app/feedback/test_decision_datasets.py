@@ -114,6 +114,18 @@ def test_an_erasure_names_the_datasets_that_have_the_entity(live: Service) -> No
     assert again["rows"] == made["rows"] - 1
 
 
+def test_the_first_decision_of_an_entity_may_be_older_than_the_dates(live: Service) -> None:
+    client = live.client(live.key())
+    rule = {"horizon_days": 30, "attribute": "first_before_event"}
+    record(client, days=3650, outcome=rule)
+    rows = [{**row, "day": 100 + row["day"]} for row in people(20)]
+    backfill(live, client, [{"id": "c0", "day": 0}, *rows])
+    outcomes(client, *labels(rows))
+    made = make(live, client, since=iso(START + DAY * 90))
+    assert made["rows"] == 19
+    assert "c0" not in {row["entity"] for row in table_of(live, made["id"])}
+
+
 def people(n: int = 200, first: int = 0) -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
     ages = rng.normal(size=n)
