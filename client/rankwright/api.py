@@ -408,7 +408,8 @@ def create_erasure(id: str, **fields: Unpack[CreateErasure]) -> ApiRequest[types
 
 
 
-    It does not reach backups, files that you have downloaded, or datasets and batch scores that you have created.
+    It does not reach backups, files that you have downloaded, and datasets and batch scores that you have created.
+    `erased.datasets` lists the datasets made from decisions that have rows of the entity.
 
     Scope: `train`.
 

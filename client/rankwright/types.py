@@ -1783,12 +1783,16 @@ class Duplicates(Record):
     """
 
 class ErasedRows(Record):
-    """Numbers of rows that were erased."""
+    """Numbers of rows that were erased, and what still has rows of the entity."""
 
     decisions: int
     """Number of decisions."""
     outcomes: int
     """Number of outcomes."""
+    datasets: list[str]
+    """Datasets made from decisions, also in the trash, that had rows of the entity at the last check. They
+    are not changed: delete them permanently, and make them again without the entity.
+    """
 
 class Erasure(Record):
     """A request to erase an entity."""
