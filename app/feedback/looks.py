@@ -300,13 +300,16 @@ def alpha_of(family: str, settings: MonitorSettings) -> float:
 
 
 def pending_from(series: Series) -> int:
-    """Return the number of the first period of a series whose rows no look has tested yet."""
-    tested = [
-        each["state"]["measurement"]["last"]
-        for each in series.looks
-        if each["state"].get("measurement")
-    ]
-    return int(max([series.since, *tested])) + 1
+    """Return the number of the first period of a series whose rows wait for the new look: of those before it that had
+    too few.
+    """
+    first = series.number
+    for look in reversed(series.looks):
+        if look["status"] == "waiting":
+            first = look["number"]
+        elif look["rows"]:  # it was tested, or cannot be
+            break
+    return first
 
 
 def look_at_ranking(

@@ -249,6 +249,24 @@ def test_with_exploration_the_auc_is_that_of_all_rows(bench: Workbench) -> None:
     assert first["details"]["metrics"]["recall"]["low"] is not None
 
 
+def test_a_period_that_cannot_be_tested_is_not_part_of_the_next_test(bench: Workbench) -> None:
+    """Outcomes are known of flagged rows only, then of explored ones, too."""
+    simulator = world(bench, rows=2000, flag_share=0.1)
+    simulator.put_settings(feedback())
+    for number, explore in ((1, 0.0), (2, 0.3)):
+        simulator.explore = explore
+        rows = draw(simulator.rng, 4000)
+        start = MONDAY + (number - 1) * WEEK
+        ids = np.array(simulator.decide(start, rows))
+        known = simulator.flags | simulator.explored
+        simulator.know(ids[known].tolist(), rows.y[known].tolist(), start + WEEK)
+    look(bench)
+    first, second = (each.found for each in looks(bench.db, "ranking")[:2])
+    assert (first["status"], first["population"]) == ("not_tested", "flagged")
+    assert (second["status"], second["population"]) == ("passed", "all")
+    assert second["state"]["measurement"]["first"] == 2
+
+
 def test_periods_with_few_positives_are_tested_together(bench: Workbench) -> None:
     simulator = world(bench, rows=2000)
     simulator.put_settings(feedback())
