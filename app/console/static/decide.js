@@ -174,10 +174,11 @@ class Panel {
 
   // Have the service compare the protected groups at the cutoff, once it rests.
   compare(threshold) {
-    const form = document.querySelector("#groups [data-groups-form]");
-    if (!form || form.elements.threshold.value === threshold) return;
     clearTimeout(this.comparing);
     this.comparing = setTimeout(() => {
+      // Found only now: the response to an earlier comparison brings a new form.
+      const form = document.querySelector("#groups [data-groups-form]");
+      if (!form || form.elements.threshold.value === threshold) return;
       form.elements.threshold.value = threshold;
       form.requestSubmit();
     }, 200);
