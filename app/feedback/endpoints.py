@@ -147,7 +147,7 @@ def _show(found: AliasFeedback, response: Response, context: Context, compute: C
     response.headers["ETag"] = f'"{found.revision}"'
     detectable = None
     if compute is not None:
-        # The settings are stored already: a service that is busy must not refuse them.
+        # The settings are stored already: a service that is busy must not reject them.
         with suppress(TooMany), context.computations.hold(found.owner):
             detectable = compute()
     return Feedback.from_row(found, **found.settings, detectable=detectable_of(detectable))

@@ -204,7 +204,7 @@ def chances(rows: PeriodRows) -> npt.NDArray[np.float64]:
 
 
 class Selected(TypedDict):
-    """Rows that tests use, with their weights; `population` is the decisions that they stand for."""
+    """Rows that tests use, with their weights; `population` is the decisions that they represent."""
 
     rows: npt.NDArray[np.bool_]
     weight: npt.NDArray[np.float64]

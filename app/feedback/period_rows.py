@@ -245,7 +245,7 @@ def _arrays(batch: pa.RecordBatch, models: dict[str, int]) -> dict[str, Any]:
     if has_flag.any():
         flags[has_flag] = flag.drop_null().to_numpy(zero_copy_only=False)
     found["flag"] = flags
-    # A decision without an id is an entity of its own.
+    # A decision without an id counts as a separate entity.
     own = hash_decision_ids(batch.column("decision_id"))
     has_id = hashes.is_valid().to_numpy(zero_copy_only=False)
     if has_id.any():

@@ -202,7 +202,7 @@ def _erased(
 def _datasets_with(files: Files, owner: str, ids: Sequence[str]) -> dict[str, list[str]]:
     """Return for each entity the datasets made from decisions that have rows of it.
 
-    They are not rewritten, because the id of a dataset stands for its bytes: models name it as what they were trained
+    They are not rewritten, because the bytes of a dataset never change: models name it as what they were trained
     on. Their owner deletes them, and makes them again without the entity.
     """
     datasets = files.reading(repository.datasets_from_decisions, owner)

@@ -318,7 +318,7 @@ class ScoreRow:
             held = head.if_none_match
             if held is not None and etag_matches(held.decode("latin-1"), tag):
                 status = 304
-        elif recording is not None:  # each response has a decision of its own
+        elif recording is not None:  # each response has another decision
             out = [(b"cache-control", b"no-store")]
         else:  # the name may point to another model at any time
             out = [(b"cache-control", b"no-cache")]
