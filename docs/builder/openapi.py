@@ -335,6 +335,10 @@ _IDS = {
     "upload_id": "upl_0198f0c2a9d37c1e8a4b5c6d7e8f9012",
     "batch_score_id": "bsc_0198f0c2f3d47e5b8d6c7b8a9f0e1d2c",
     "comment_id": "cmt_0198f0c2f3d47e5b8d6c7b8a9f0e1d2d",
+    "decision_id": "dec_0198f0c2a6d37c1e8a4b5c6d7e8f9012",
+    "file_id": "seg_0198f0c2f3d47e5b8d6c7b8a9f0e1d2e",
+    "alarm_id": "alm_0198f0c2b1e27d3f8a9b0c1d2e3f4a5b",
+    "erasure_id": "era_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
 }
 """Ids of things that have no example of their own."""
 
