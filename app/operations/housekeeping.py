@@ -323,13 +323,13 @@ class NamedBlob(NamedTuple):
 def named_blobs(db: Database) -> Iterator[NamedBlob]:
     """Yield every blob to which a row refers, once for each row. Each page is read in its own transaction."""
     for column in repository.blob_columns():
-        after: Sequence[str] = ()
+        after: Sequence[str | int] = ()
         while True:
             with db.read() as session:
                 page = repository.page(session, column, after, _PAGE)
                 found = catalogue.entries(session, [key for _, key in page])
             for ids, key in page:
-                yield NamedBlob(key, f"{column.what} {' '.join(ids)}", found.get(key))
+                yield NamedBlob(key, f"{column.what} {' '.join(map(str, ids))}", found.get(key))
             if len(page) < _PAGE:
                 break
             after = page[-1][0]

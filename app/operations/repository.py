@@ -360,8 +360,8 @@ def named(session: Session, keys: Sequence[str]) -> set[str]:
 
 
 def page(
-    session: Session, column: BlobColumn, after: Sequence[str], limit: int
-) -> Sequence[tuple[list[str], str]]:
+    session: Session, column: BlobColumn, after: Sequence[str | int], limit: int
+) -> Sequence[tuple[list[str | int], str]]:
     """Return up to `limit` rows of a blob column as (primary key, blob key), ordered by primary key, after `after`
     (empty: from the first).
     """

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import func, select
 
 from app.feedback.monitor_repository import MonitoredAlias, add_alarm
+from app.operations.housekeeping import named_blobs
 from app.platform import database
 from app.platform.database import Database
 from app.platform.errors import Deadlock
@@ -212,6 +213,8 @@ def test_what_runs_again_leaves_what_one_run_leaves(
     with service.setting(files_dir=tmp_path):
         walk(service, client, tmp_path)
     once = count_rows(service)
+    # One of everything: each file that a row names is in the catalogue.
+    assert all(each.blob is not None for each in named_blobs(service.context.db))
     service.empty()
 
     victims: list[str] = request.getfixturevalue("deadlocks")
