@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
 
 from app.http.schemas import Body, DatasetId, Name, PageOf, Resource, Timestamp
 
@@ -10,7 +12,8 @@ from app.http.schemas import Body, DatasetId, Name, PageOf, Resource, Timestamp
 class ErasureRequest(Body):
     """A request to erase an entity."""
 
-    id: Name = Field(
+    # Decisions and outcomes have ids without surrounding spaces.
+    id: Annotated[Name, StringConstraints(strip_whitespace=True)] = Field(
         description="Id of the entity, as in the decisions and outcomes.", examples=["c1"]
     )
 

@@ -242,6 +242,7 @@ def test_a_killed_process_is_continued(service: Service, client: httpx.Client, p
     [
         {},
         {"id": ""},
+        {"id": " "},
         {"id": 7},
         {"id": None},
         {"id": "x" * 256},
