@@ -13,12 +13,14 @@ import shutil
 import struct
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import rankwright
@@ -55,6 +57,7 @@ class Scene:
         client.models.set_alias("calls", "live", model, guarantee={"flagged": 0.1})
         found = client.evaluate("calls@live", late, group_by="marital")
         compared = client.compare([model, plain], late)
+        self._monitor(client, rows.slice(30_000, 15_000).to_pandas())
         decide = f"/models/{first.id}"
         self.addresses = {
             "home": "",
@@ -66,8 +69,25 @@ class Scene:
             "evaluation": f"/evaluations/{found.id}",
             "compare": f"/comparisons/{compared.id}",
             "alias": f"{decide}/history#aliases",
+            "monitor": "/monitoring/calls/live",
             "report": f"{decide}/download/report.html",
         }
+
+    @staticmethod
+    def _monitor(client: rankwright.Client, calls: pd.DataFrame) -> None:
+        """Record later calls as decisions of fifteen weeks, with their outcomes, and monitor them."""
+        label = calls.pop("subscribed")
+        calls["score"] = client.models["calls"].score(calls)["score"]
+        calls["id"] = [f"c{number}" for number in range(len(calls))]
+        at = pd.date_range("2026-07-06", "2026-10-19", len(calls) + 1, tz="UTC")[:-1]
+        known = pd.DataFrame({"id": calls["id"], "label": label, "event_at": at, "known_at": at})
+        outcome = {"horizon_days": 7}
+        client.models.set_feedback("calls", "live", outcome=outcome)
+        client.send_decisions("calls@live", calls.assign(at=at))
+        client.send_outcomes(known)
+        client.models.set_feedback("calls", "live", outcome=outcome, monitor={"period": "week"})
+        while len(client.models.monitor("calls", "live").periods) < 15:
+            time.sleep(1)
 
     @staticmethod
     def _shuffled(client: rankwright.Client, rows: pa.Table, path: Path) -> object:
