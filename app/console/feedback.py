@@ -124,7 +124,7 @@ def _entered(settings: Feedback | None) -> dict[str, str]:
     tolerance = settings.monitor.tolerance if settings.monitor else {}
     found |= {f"tolerance_{metric}": tolerance.get(metric) for metric in TOLERANCES}
     return {
-        each: f"{value:g}" if isinstance(value, float) else str(value)
+        each: f"{value:.15g}" if isinstance(value, float) else str(value)
         for each, value in found.items()
         if value is not None
     }
