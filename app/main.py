@@ -42,7 +42,6 @@ from app.models import routes as models
 from app.operations import endpoints as operations
 from app.operations import health, overview
 from app.platform.background import BackgroundTasks
-from app.platform.blobs import FolderStore
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.errors import TooMany, Unavailable
@@ -52,6 +51,7 @@ from app.platform.metrics import ApiMetrics
 from app.platform.outage import OutageMemory
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
+from app.platform.stores import REQUEST_PATIENCE, open_store
 from app.preload import preload
 from app.reports import endpoints as reports
 from app.reports import promotion_endpoints
@@ -225,7 +225,7 @@ def open_context(settings: Settings) -> Context:
             model_rows.has_any
         ):  # the science is imported when somebody comes with a key
             preloaded.set()
-    blobs = FolderStore(settings.blob_dir)
+    blobs = open_store(settings, REQUEST_PATIENCE)
     blobs.check_writable()
     metrics = ApiMetrics(settings.build)
     metrics.registry.register(health.MetricsCollector(db, settings))

@@ -27,10 +27,11 @@ from typing import IO, Any
 from app import __version__
 from app.operations import housekeeping
 from app.platform import catalogue, migrate
-from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, FolderStore
+from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore
 from app.platform.database import Database
 from app.platform.schema import REVISION, describe, describe_unknown
 from app.platform.settings import Settings
+from app.platform.stores import open_store
 
 FORMAT = 1
 MANIFEST, DATABASE, KEY, BLOBS = "manifest.json", "rankwright.db", "api-key", "blobs/"
@@ -167,7 +168,7 @@ def back_up(settings: Settings, target: Path) -> Backup:
     revision = migrate.current(settings.sqlalchemy_url)
     if revision is not None and revision != REVISION:
         raise BackupError(f"{describe(revision)}, or back up with the version that ran last")
-    blobs = FolderStore(settings.blob_dir)
+    blobs = open_store(settings)
     with (
         tempfile.TemporaryDirectory(prefix=".rankwright-", dir=target.parent) as folder,
         _hold(settings),  # before the copy
