@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from wsgiref.types import StartResponse, WSGIEnvironment
 
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
 from app.platform.object_store import Bucket, ObjectStore, open_bucket
@@ -149,8 +149,9 @@ class BucketServer:
 
     def _serve(self, environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
         self.requests.append((environ["REQUEST_METHOD"], environ["PATH_INFO"]))
-        if self.fault is not None and (answer := self.fault(environ, start)) is not None:
-            return answer
+        broken = None if self.fault is None else self.fault(environ, start)
+        if broken is not None:
+            return broken
         answer: Iterable[bytes] = self._app(environ, start)
         return answer
 

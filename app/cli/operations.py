@@ -79,6 +79,42 @@ def restore(
     )
 
 
+def copy_blobs(
+    source: Annotated[
+        Path, typer.Argument(help="Folder with the blobs, such as .rankwright/blobs.")
+    ],
+    state_dir: StateDir = None,
+) -> None:
+    """Copy the blobs of a folder into the bucket that RANKWRIGHT_BLOB_URL names. The service may run. Stop it, run the
+    command again for the blobs that are new, and start the service with the bucket.
+    """
+    from rankwright.cli.common import out
+
+    from app.operations.copying import CannotCopy, copy_blobs
+    from app.operations.doctor import size
+    from app.platform.errors import ServiceError
+    from app.platform.sql import DBAPIError
+
+    settings = settings_of(state_dir)
+    try:
+        with out.status("reading the catalogue …") as status:
+            done = copy_blobs(
+                settings,
+                source,
+                lambda so_far: status.update(f"{so_far.blobs} blobs, {size(so_far.bytes)} copied"),
+            )
+    except (CannotCopy, ServiceError, OSError, DBAPIError) as error:
+        fail(str(error))
+    typer.echo(
+        f"{settings.bucket_url}: {done.blobs} blobs ({size(done.bytes)}) copied and verified, {done.present} were there"
+    )
+    if done.missing:
+        fail(
+            f"{len(done.missing)} blobs that the database refers to are missing or damaged in {source}, and "
+            f"were not copied: {', '.join(done.missing[:5])}"
+        )
+
+
 _COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red"}
 _PART_WIDTH = 13
 

@@ -117,6 +117,16 @@ class BlobDamaged(Unavailable):
         )
 
 
+class BlobStoreAway(Unavailable):
+    """The bucket with the blobs does not respond, or rejects the service. Stored blobs are not lost."""
+
+    code, title = "blob_store_unavailable", "The blob store is unavailable"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("the blob store of this service does not respond", retry_after=5)
+        self.args = (f"{self.detail}: {reason}",)  # for the log; callers learn no host
+
+
 class BlobStore(ABC):
     """Immutable files by key. A blob is durable before its key is used, and no key is used twice.
 

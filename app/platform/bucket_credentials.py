@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,9 @@ def _read_gs(text: str) -> Mapping[str, str]:
 
 
 def _read_az(text: str) -> Mapping[str, str]:
-    parts = (each.partition("=") for each in text.strip().split(";") if each)
+    if not re.fullmatch(r"[\x20-\x7e]+", text := text.strip()):
+        raise ValueError
+    parts = (each.partition("=") for each in text.split(";") if each)
     found = {name.strip().lower(): value for name, _, value in parts}
     if not found.keys() & {"accountkey", "sharedaccesssignature"} or "accountname" not in found:
         raise ValueError

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
 from app.platform import failpoints
@@ -29,14 +29,14 @@ from app.platform.blobs import (
     BlobDamaged,
     BlobMissing,
     BlobStore,
+    BlobStoreAway,
     ListedBlob,
     compare,
 )
 from app.platform.bucket_credentials import BadCredentials, options_of
-from app.platform.errors import Unavailable
 
 if TYPE_CHECKING:
-    from obstore.store import ClientConfig, RetryConfig
+    from obstore.store import ClientConfig, RetryConfig, S3Config
 
 log = logging.getLogger(__name__)
 Result = TypeVar("Result")
@@ -58,16 +58,6 @@ FIRST_DELAY, LONGEST_DELAY = 0.2, 5.0
 """Seconds between two attempts while the bucket is away: from, and up to."""
 CREDENTIALS_SECONDS = 5.0
 """The file with the credentials is looked at this often: a changed one is used without a restart."""
-
-
-class BucketAway(Unavailable):
-    """The bucket does not respond, or rejects the service. Stored blobs are not lost."""
-
-    code, title = "blob_store_unavailable", "The blob store is unavailable"
-
-    def __init__(self, reason: str) -> None:
-        super().__init__("the blob store of this service does not respond", retry_after=5)
-        self.args = (f"{self.detail}: {reason}",)  # for the log; callers learn no host
 
 
 @dataclass(frozen=True)
@@ -103,7 +93,7 @@ class _Looked:
 class ObjectStore(BlobStore):
     """The objects of a bucket below a prefix, with a cache of `cache_bytes` in a folder of this machine.
 
-    An operation is attempted again for up to `patience` seconds while the bucket is away; then it raises BucketAway.
+    An operation is attempted again for up to `patience` seconds while the bucket is away; then it raises BlobStoreAway.
     `upload_bytes` bounds the memory of all uploads of this process together.
 
     A process that has used a store must not be forked: the child would hang in its first request.
@@ -137,7 +127,7 @@ class ObjectStore(BlobStore):
         try:
             self._attempt(lambda store: _obstore().put(store, probe, b"probe"), patience=0.0)
             self._attempt(lambda store: _obstore().delete(store, probe), patience=0.0)
-        except BucketAway as error:
+        except BlobStoreAway as error:
             if isinstance(error.__cause__, _refusals()):
                 raise PermissionError(
                     f"the blob store {self.bucket.url} rejects this service: {_reason(error.__cause__)}"
@@ -151,21 +141,24 @@ class ObjectStore(BlobStore):
 
         Waits while other uploads of this process use the memory for uploads.
         """
-        size = file.stat().st_size
-        part = max(PART_BYTES, -(-size // MAX_PARTS))
         failpoints.reach("adopt")
+        self.upload(file, key)
+        self._enter_cache(file, self._cached(key), file.stat().st_size)
+        failpoints.reach("adopted")
+
+    def upload(self, file: Path, key: str) -> None:
+        """Upload a file of any folder, which stays where it is, to a key. The object is durable when this returns."""
+        part = max(PART_BYTES, -(-file.stat().st_size // MAX_PARTS))
         with self._uploads:
             self._attempt(
                 lambda store: _obstore().put(
                     store, key, file, chunk_size=part, max_concurrency=PARTS_AT_ONCE
                 )
             )
-        self._enter_cache(file, self._cached(key), size)
-        failpoints.reach("adopted")
 
     def fetch(self, blob: Blob) -> Path:
         """Return the blob's file in the cache, which is downloaded if it is not there. It stays there for at least
-        `IN_USE_SECONDS`; `pin` keeps it for longer. Raises BlobMissing, BlobDamaged and BucketAway.
+        `IN_USE_SECONDS`; `pin` keeps it for longer. Raises BlobMissing, BlobDamaged and BlobStoreAway.
         """
         path = self._cached(blob.key)
         if self._is_cached(path, blob):
@@ -184,7 +177,7 @@ class ObjectStore(BlobStore):
                 link.unlink(missing_ok=True)
                 os.link(path, link)
                 return link
-        raise BucketAway("the cache is too small for what is read at the same time")
+        raise BlobStoreAway("the cache is too small for what is read at the same time")
 
     def read_range(self, blob: Blob, start: int, length: int) -> bytes:
         """Return up to `length` bytes from position `start`, with one request, or from the cache. Raises as `fetch`."""
@@ -212,7 +205,7 @@ class ObjectStore(BlobStore):
 
     def list(self, prefix: str = "") -> Iterator[ListedBlob]:
         """Yield the blobs below a prefix of whole segments, a page of the bucket's listing after the other. Raises
-        BucketAway.
+        BlobStoreAway.
         """
         listing: Any = None
         last: str | None = None
@@ -236,7 +229,7 @@ class ObjectStore(BlobStore):
                     yield ListedBlob(last, each["size"], max(0.0, age))
 
     def delete(self, key: str) -> bool:
-        """Delete a blob from bucket and cache; return False if there is none. Raises BucketAway."""
+        """Delete a blob from bucket and cache; return False if there is none. Raises BlobStoreAway."""
         self._cached(key).unlink(missing_ok=True)
         try:
             self._size(key)
@@ -247,7 +240,7 @@ class ObjectStore(BlobStore):
         return True
 
     def keeps_versions(self) -> bool:
-        """Return True if the bucket keeps the bytes of deleted objects as versions. Raises BucketAway."""
+        """Return True if the bucket keeps the bytes of deleted objects as versions. Raises BlobStoreAway."""
         probe = f"staging/{uuid.uuid4().hex}"
         made = self._attempt(lambda store: _obstore().put(store, probe, b"probe"))
         self._attempt(lambda store: _obstore().delete(store, probe))
@@ -263,8 +256,8 @@ class ObjectStore(BlobStore):
     def _attempt(
         self, work: Callable[[Any], Result], key: str | None = None, patience: float | None = None
     ) -> Result:
-        """Run a request, and again until the time is up. Raises BlobMissing, and BucketAway with the last error as its
-        cause.
+        """Run a request, and again until the time is up. Raises BlobMissing, or BlobStoreAway, whose cause is the last
+        error.
         """
         until = time.monotonic() + (self._patience if patience is None else patience)
         delay = FIRST_DELAY
@@ -273,9 +266,9 @@ class ObjectStore(BlobStore):
                 return work(self._connect())
             except FileNotFoundError as error:
                 raise BlobMissing(key or self.bucket.url) from error
-            except (*_errors(), BadCredentials) as error:
+            except _errors() as error:
                 if time.monotonic() + delay > until:
-                    raise BucketAway(_reason(error)) from error
+                    raise BlobStoreAway(_reason(error)) from error
                 log.warning(
                     "the blob store is away, next attempt in %.1f s: %s", delay, _reason(error)
                 )
@@ -437,19 +430,20 @@ def open_bucket(bucket: Bucket) -> Any:
         "backoff": {"init_backoff": timedelta(milliseconds=100)},
         "retry_timeout": timedelta(seconds=REQUEST_SECONDS),
     }
+    config = cast("S3Config", options)  # or another, as the scheme asks
     try:
-        return from_url(bucket.url, config=options, client_options=client, retry_config=retry)
+        return from_url(bucket.url, config=config, client_options=client, retry_config=retry)
     except exceptions.BaseError as error:
         raise ValueError(f"cannot be opened: {_reason(error)}") from error
 
 
-def _errors() -> tuple[type[BaseException], ...]:
+def _errors() -> tuple[type[Exception], ...]:
     from obstore import exceptions
 
-    return (exceptions.BaseError, OSError, TimeoutError)
+    return (exceptions.BaseError, OSError, BadCredentials)
 
 
-def _refusals() -> tuple[type[BaseException], ...]:
+def _refusals() -> tuple[type[Exception], ...]:
     from obstore import exceptions
 
     return (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, BadCredentials)

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import httpx
 import pytest
@@ -24,9 +24,6 @@ from tests.app.refusals import MAX_BODY, MAX_UPLOAD, everything
 from tests.app.uploads import Ready, read
 from tests.app.workbench import Workbench
 from tests.servers import PostgresServer
-
-if TYPE_CHECKING:
-    from tests.buckets import BucketServer
 
 _described: dict[str, Any] = {}
 
@@ -58,16 +55,6 @@ def refused(tmp_path: Path) -> Callable[..., BadTable]:
         return caught.value
 
     return attempt
-
-
-@pytest.fixture(scope="session")
-def bucket_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketServer]:
-    """An S3 server of this process; a test that uses it empties the bucket."""
-    from tests.buckets import BucketServer  # moto takes a second
-
-    server = BucketServer(tmp_path_factory.mktemp("bucket"))
-    yield server
-    server.close()
 
 
 @pytest.fixture

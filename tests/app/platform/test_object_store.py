@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.platform import object_store
-from app.platform.blobs import Blob, BlobDamaged, BlobMissing, new_key
-from app.platform.object_store import BucketAway, ObjectStore
+from app.platform.blobs import Blob, BlobDamaged, BlobMissing, BlobStoreAway, new_key
+from app.platform.object_store import ObjectStore
 from app.platform.settings import MIB
 from tests import buckets
 from tests.app.queue_steps import at_once
@@ -99,10 +100,14 @@ def test_an_outage_is_waited_for(server: BucketServer, tmp_path: Path) -> None:
         with server.away():
             time.sleep(2.0)
 
+    def later(work: Callable[[], Any]) -> Any:
+        time.sleep(0.5)
+        return work()
+
     made = at_once(
         outage,
-        lambda: (time.sleep(0.5), put(store, b"meanwhile"))[1],
-        lambda: (time.sleep(0.5), other.fetch(blob).read_bytes())[1],
+        lambda: later(lambda: put(store, b"meanwhile")),
+        lambda: later(lambda: other.fetch(blob).read_bytes()),
     )
     assert made[2] == b"before"
     assert server.objects().keys() == {f"some/prefix/{each.key}" for each in (blob, made[1])}
@@ -125,7 +130,7 @@ def test_a_long_outage_is_an_error_and_cached_blobs_can_be_read(
             lambda: store.delete(blob.key),
             lambda: other.verify(blob),
         ):
-            with pytest.raises(BucketAway) as error:
+            with pytest.raises(BlobStoreAway) as error:
                 work()
             assert error.value.status == 503
             assert "127.0.0.1" not in error.value.detail
@@ -240,7 +245,7 @@ def test_a_changed_file_of_credentials_is_used_without_a_restart(
             server.credentials.write_text(before.replace("tests", "rotated"))
             put(store, b"x")
             server.credentials.write_text("nonsense")
-            with pytest.raises(BucketAway):
+            with pytest.raises(BlobStoreAway):
                 put(store, b"x")
     finally:
         server.credentials.write_text(before)
