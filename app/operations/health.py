@@ -16,7 +16,7 @@ from app.jobs import repository as worker_rows
 from app.operations import repository
 from app.platform import resources
 from app.platform.background import BackgroundTasks
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobStore, BlobStoreAway
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
 from app.platform.errors import ServiceError, Unavailable
@@ -147,12 +147,15 @@ def _schema(schema: SchemaCheck) -> str:
 
 
 def _blob_store(blobs: BlobStore) -> str:
-    """Check that the blob folder can be read and written; returns a sentence."""
+    """Check the blob store; returns a sentence. A bucket that does not respond is no reason to send requests elsewhere:
+    models that are loaded or cached can be scored with.
+    """
     try:
-        blobs.check_writable()
+        return blobs.probe()
+    except BlobStoreAway:
+        return "does not respond: cached models are served, and new data is rejected"
     except OSError as error:
         raise _Unhealthy("the blob folder cannot be read and written") from error
-    return "can be read and written"
 
 
 def _disk(settings: Settings) -> str:

@@ -142,6 +142,12 @@ class BlobStore(ABC):
         not fail. A full disk is not an error, because stored blobs can be read.
         """
 
+    @abstractmethod
+    def probe(self) -> str:
+        """Return a sentence about the state of the store, for health checks. Raises OSError if blobs cannot be read and
+        written, and BlobStoreAway.
+        """
+
     def writer(self, kind: str) -> BlobWriter:
         """Open a new blob of this kind for writing in chunks; see `BlobWriter`."""
         return BlobWriter(self, kind, self._staging / uuid.uuid4().hex)
@@ -251,6 +257,11 @@ class FolderStore(BlobStore):
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
+
+    def probe(self) -> str:
+        """Check the folder as at the start; returns a sentence."""
+        self.check_writable()
+        return "can be read and written"
 
     @staticmethod
     def _refuse(folder: Path) -> NoReturn:

@@ -136,6 +136,14 @@ class ObjectStore(BlobStore):
         except BlobMissing:
             raise PermissionError(f"there is no bucket {self.bucket.url}") from None
 
+    def probe(self) -> str:
+        """Ask for an object that does not exist: unlike a written one, it leaves no version. Raises BlobStoreAway."""
+        with contextlib.suppress(BlobMissing):
+            self._attempt(
+                lambda store: _obstore().head(store, f"staging/{uuid.uuid4().hex}"), patience=0.0
+            )
+        return "responds"
+
     def move_in(self, file: Path, key: str) -> None:
         """Upload a staged file to a new key; it is durable and visible when this returns. The file moves to the cache.
 

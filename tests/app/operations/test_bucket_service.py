@@ -71,7 +71,9 @@ def test_a_bucket_that_is_away_refuses_new_data_and_serves_what_is_here(
         assert int(refused.headers["Retry-After"]) > 0
         assert bucket_server.url not in refused.text
         assert api.get("/v1/datasets").status_code == 200
-        assert api.get("/health/ready").status_code == 200
+        ready = api.get("/health/ready")
+        assert ready.status_code == 200
+        assert "does not respond" in ready.json()["checks"]["blob_store"]["detail"]
     assert api.post("/v1/datasets", **upload).status_code == 202
     assert set(staging.iterdir()) == before
 
