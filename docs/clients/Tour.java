@@ -59,7 +59,7 @@ public class Tour {
         Dataset later = upload(datasets, "next_year.csv", "next_year");
 
         RankboostAlgorithm algorithm = new RankboostAlgorithm().name(RankboostAlgorithm.NameEnum.RANKBOOST).nRounds(20);
-        JobRequest request = new JobRequest().datasetId(data.getId()).name("churn").controls(false)
+        JobRequest request = new JobRequest().datasetId(data.getId()).name("churn").baselines(false)
             .algorithm(new JobRequestAlgorithm(algorithm));
         Job job = jobs.submitJob(request, "java-tour", WAIT);
         while (job.getState() == Job.StateEnum.QUEUED || job.getState() == Job.StateEnum.RUNNING) {

@@ -22,7 +22,7 @@ const data = await upload("churn");
 const later = await upload("next_year");
 
 const request: JobRequest = {
-  dataset_id: data.id, name: "churn", algorithm: { name: "rankboost", n_rounds: 20 }, controls: false,
+  dataset_id: data.id, name: "churn", algorithm: { name: "rankboost", n_rounds: 20 }, baselines: false,
 };
 let { data: job } = await submitJob({ body: request, headers, throwOnError: true });
 while (job.state === "queued" || job.state === "running") {

@@ -50,7 +50,7 @@ func main() {
 	algorithm.SetNRounds(20)
 	request := rankwright.NewJobRequest(data.Id, rankwright.RankboostAlgorithmAsJobRequestAlgorithm(algorithm))
 	request.SetName("churn")
-	request.SetControls(false)
+	request.SetBaselines(false)
 	job, _, err := client.JobsAPI.SubmitJob(ctx).JobRequest(*request).Prefer(wait).Execute()
 	expect(err)
 	for job.State == "queued" || job.State == "running" {

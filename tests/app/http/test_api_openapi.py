@@ -298,6 +298,21 @@ def test_who_reads_the_description_alone_can_send_its_examples(document: dict[st
     }  # as JSON, a generator would send one of its own models
 
 
+def test_no_two_schemas_have_the_same_title(document: dict[str, Any]) -> None:
+    """openapi-python-client names a class by the title in camel case; a second class of that name is an error."""
+    schemas = document["components"]["schemas"]
+    titles = (str(schema.get("title", name)) for name, schema in schemas.items())
+    found = Counter(re.sub(r"[\W_]", "", title).lower() for title in titles)
+    assert [title for title, times in found.items() if times > 1] == []
+
+
+def test_the_titles_of_algorithms_are_the_names_of_their_schemas(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    mapping = schemas["JobRequest"]["properties"]["algorithm"]["discriminator"]["mapping"]
+    for name in (reference.rpartition("/")[2] for reference in mapping.values()):
+        assert schemas[name]["title"] == name
+
+
 def test_generators_can_read_bodies_and_answers(document: dict[str, Any]) -> None:
     """The document avoids what openapi-python-client and openapi-typescript cannot read; `make clients` runs both."""
     schemas, seen = document["components"]["schemas"], set()
@@ -348,7 +363,7 @@ def test_generators_can_read_bodies_and_answers(document: dict[str, Any]) -> Non
     } <= seen
     assert told["JobRequest.objective"] == {"metric": "auc"}
     assert (told["JobRequest.seed"], told["Holdout.fraction"]) == (0, 0.25)
-    assert told["rankboost.max_bins"] == 255
+    assert told["RankboostAlgorithm.max_bins"] == 255
     assert (told["Scores.approximate"], told["Score.approximate"]) == (False, False)
 
 
