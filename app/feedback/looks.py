@@ -57,17 +57,6 @@ class Version(TypedDict):
     explored: int
 
 
-class StoredMeasurement(TypedDict):
-    """A value with its variance and effective numbers of rows; `first` and `last` are numbers of periods."""
-
-    value: float
-    variance: float
-    positives: float
-    negatives: float
-    first: int
-    last: int
-
-
 class StoredLook(TypedDict):
     """What a look found. `metric` is null if the family has no metric for this alias.
 
