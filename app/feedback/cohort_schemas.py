@@ -50,7 +50,7 @@ class CohortPart(Resource):
 
 
 class Arrival(Resource):
-    """The outcomes that have arrived until a time after the decision, with 95 % confidence limits (Aalen–Johansen)."""
+    """The outcomes that have arrived by a time after the decision, with 95 % confidence limits (Aalen–Johansen)."""
 
     days: float = Field(description="Days since the decision.")
     at_risk: int = Field(

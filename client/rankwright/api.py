@@ -403,8 +403,8 @@ class CreateErasure(TypedDict, total=False):
 def create_erasure(id: str, **fields: Unpack[CreateErasure]) -> ApiRequest[types.Erasure]:
     """Erase an entity.
 
-    Erase all decisions about an entity, and its outcomes, until `due_at`. The request is done when no row is left,
-    and no process can still have one in its log. Then the service forgets the id, too.
+    Erase all decisions about an entity, and its outcomes, by `due_at`. The request is done when no row is left, and
+    no process can still have one in its log. Then the service deletes the id, too.
 
 
 
@@ -764,7 +764,7 @@ class DeleteFeedback(TypedDict, total=False):
 def delete_feedback(name: str, alias: str, /, **fields: Unpack[DeleteFeedback]) -> ApiRequest[None]:
     """Delete the feedback settings.
 
-    Record no more decisions of this alias. Recorded decisions are kept for the `days` of the settings.
+    Stop recording decisions of this alias. Recorded decisions are kept for the `days` of the settings.
 
     Scope: `train`.
 
@@ -1961,9 +1961,8 @@ class PutFeedback(TypedDict, total=False):
 def put_feedback(name: str, alias: str, /, **fields: Unpack[PutFeedback]) -> ApiRequest[types.Feedback]:
     """Replace the feedback settings.
 
-    Record each decision that is made with this alias, and set what is done with it. An empty body records all
-    features for 400 days. All processes apply the change within a second. Each change is a new revision, which the
-    decisions name.
+    Record each decision of this alias, and set how decisions are used. An empty body records all features for 400
+    days. All processes apply the change within a second. Each change is a new revision. Decisions contain its number.
 
     Responses of `…/score` and `…/rank` then have a `decision_id` and `review`. Returns 422 for settings that do not
     fit the alias or its model.
@@ -2793,8 +2792,7 @@ def read_events(job_id: str, /, **fields: Unpack[ReadEvents]) -> ApiRequest[Page
 def read_feedback(name: str, alias: str, /) -> ApiRequest[types.Feedback]:
     """Read the feedback settings.
 
-    Return what is recorded of the decisions that are made with this alias. Returns 404 `no_feedback` if there are no
-    settings.
+    Return which parts of this alias's decisions are recorded. Returns 404 `no_feedback` if there are no settings.
 
     Scope: `read`.
 

@@ -319,7 +319,7 @@ class AreaDrift(Record):
     """The result in one sentence."""
 
 class Arrival(Record):
-    """The outcomes that have arrived until a time after the decision, with 95 % confidence limits
+    """The outcomes that have arrived by a time after the decision, with 95 % confidence limits
     (Aalen–Johansen).
     """
 

@@ -50,7 +50,9 @@ def test_every_operation_is_described(document: dict[str, Any]) -> None:
         where = f"{method} {path}"
         assert operation["summary"], where
         assert operation["description"], where
-        assert set(operation["tags"]) <= tags, where
+        # Generators write an operation with several tags once for each.
+        (tag,) = operation["tags"]
+        assert tag in tags, where
         if path.startswith("/v1/") or path == "/metrics":
             assert operation["security"] == [{"key": []}], where
             assert "Scope: `" in operation["description"], where
@@ -353,6 +355,8 @@ def test_generators_can_read_bodies_and_answers(document: dict[str, Any]) -> Non
         assert not files or (files[0], files[-1]) == (CSV, f"{CSV}; charset=utf-8"), (
             f"{method} {path}"
         )
+    # A client that knows one type of body takes the first: an upload is a table.
+    assert next(iter(document["paths"]["/v1/datasets"]["post"]["requestBody"]["content"])) == CSV
     assert schemas["JobRequest"]["required"] == ["dataset_id", "algorithm"]
     assert {
         "JobRequest",
