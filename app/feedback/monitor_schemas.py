@@ -359,8 +359,8 @@ class ShadowComparison(Resource):
     rows: int = Field(description="Number of compared decisions with an outcome.")
     positives: int = Field(description="Number of positive outcomes.")
     further_rows: int | None = Field(
-        description="Decisions with outcomes that are still needed until the half-width of the limits is the tolerance. "
-        "0 once there is a winner or the models are equivalent. Null if out of reach."
+        description="Decisions with outcomes that are still needed until the half-width of the limits is the "
+        "tolerance. 0 once there is a winner or the models are equivalent. Null if out of reach."
     )
 
 
