@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", "renew"] | str) -> ApiRequest[types.Alarm]:
     """Acknowledge an alarm.
 
-    State that you have seen the change, why, and what later looks are compared with. Until then, the same family
-    raises no further alarm. Returns 409 `already_acknowledged` if somebody has done so.
+    Confirm that you have seen the change, with a reason and the reference of later looks. Until then, the same
+    family raises no further alarm. Returns 409 `already_acknowledged` if the alarm is already acknowledged.
 
     Scope: `train`.
 
@@ -47,8 +47,8 @@ def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", 
         Reason, of up to 2,000 characters.
     reference : Literal["keep", "renew"] | str
         `keep`: later looks are compared with the validation as before. `renew`: the change is the new
-        normal. The AUC is then compared with that of the periods which raised the alarm, and shifts of
-        the same columns raise no further alarm, as long as the alias serves the same model. Either way
+        normal. The AUC is then compared with the AUC of the periods that raised the alarm, and shifts
+        of the same columns raise no further alarm while the alias serves the same model. In both cases
         the test begins again after the last look.
     """
     return ApiRequest.of("POST", f"/v1/alarms/{segment(alarm_id)}/acknowledge", record_of(types.Alarm), {"reason": reason, "reference": reference}, body=["reason", "reference"])
@@ -1953,7 +1953,7 @@ class PutFeedback(TypedDict, total=False):
     days: Annotated[int | None, 'Days after which decisions are deleted. Default: `400`.']
     explore: Annotated[Mapping[str, Any] | None, 'Rows to review at random. Needs an alias with a guarantee. Null: none.']
     outcome: Annotated[Mapping[str, Any] | None, 'Attribution and maturity of outcomes. Default: `{"horizon_days": 90.0, "attribute": "last_before_event"}`.']
-    shadow: Annotated[str | None, 'Model whose scores of the same rows are compared. It can read only recorded features. Null: none.']
+    shadow: Annotated[str | None, 'Model to compare on the same rows. It can read only recorded features. Null: none.']
     monitor: Annotated[Mapping[str, Any] | None, 'Scheduled tests. Null: none.']
 
 
@@ -1992,8 +1992,7 @@ def put_feedback(name: str, alias: str, /, **fields: Unpack[PutFeedback]) -> Api
         Attribution and maturity of outcomes. Default: `{"horizon_days": 90.0, "attribute":
         "last_before_event"}`.
     shadow : str, optional
-        Model whose scores of the same rows are compared. It can read only recorded features. Null:
-        none.
+        Model to compare on the same rows. It can read only recorded features. Null: none.
     monitor : Mapping[str, Any], optional
         Scheduled tests. Null: none.
     """
@@ -3196,8 +3195,8 @@ def read_monitor(name: str, alias: str, /, **fields: Unpack[ReadMonitor]) -> Api
     left, and the smallest fall of the AUC that the monitor can find.
 
     A look is made once, after the end of its period (and after the horizon, if it needs outcomes), and never changes.
-    Decisions of several models or thresholds in a period are counted apart, and only those of the last model are
-    tested.
+    Decisions of several models or thresholds in a period are counted separately, and only the decisions of the last
+    model are tested.
 
     Scope: `read`.
 
@@ -3667,9 +3666,9 @@ def read_shadow(name: str, alias: str, /) -> ApiRequest[types.AliasShadow]:
     Return how the shadow model would have ranked the same decisions, period by period, and which decisions it would
     have flagged instead. The limits hold however often you look.
 
-    Outcomes are those that the decisions of the alias have led to. Where they come from reviews of flagged decisions,
-    those that only the shadow model flags have an outcome only if they were explored. To promote the shadow model, move
-    the alias to it.
+    Outcomes result from the decisions of the alias. If they come from reviews of flagged decisions, a decision that
+    only the shadow model flags has an outcome only if it was explored. To promote the shadow model, move the alias to
+    it.
 
     Scope: `read`.
 
