@@ -170,6 +170,7 @@ def create_app(settings: Settings) -> Service:
         reports.router,
         reports.datasets_router,
         scores.router,
+        scorecards.scoring_router,
         batch_scores.router,
         backfill.router,
         outcomes.router,
