@@ -273,7 +273,7 @@ def _with_owner(table: Table) -> tuple[FromClause, ColumnElement[str]] | None:
     """Return the table, joined with the one that has the owners of its rows, and the owners' column. Return None for a
     table without owners.
     """
-    if table.name in _owned():
+    if "owner" in table.c:
         return table, table.c.owner
     for key in table.foreign_keys:
         whole = key.column.table
