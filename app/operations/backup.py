@@ -25,13 +25,15 @@ from pathlib import Path
 from typing import IO, Any
 
 from app import __version__
-from app.operations import housekeeping
+from app.operations import housekeeping, repository
 from app.platform import catalogue, migrate
 from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore
 from app.platform.database import Database
+from app.platform.errors import Unavailable
 from app.platform.schema import REVISION, describe, describe_unknown
 from app.platform.settings import Settings
 from app.platform.stores import open_store
+from app.platform.tables import Upkeep
 
 FORMAT = 1
 MANIFEST, DATABASE, KEY, BLOBS = "manifest.json", "rankwright.db", "api-key", "blobs/"
@@ -184,6 +186,8 @@ def back_up(settings: Settings, target: Path) -> Backup:
         remove(target)
         raise
     os.sync()  # names as well as bytes: the backup outlives a power cut
+    if not made.missing:
+        _note_success(settings, target)
     return made
 
 
@@ -223,6 +227,19 @@ def _hold(settings: Settings) -> Iterator[None]:
     try:
         with catalogue.hold(db):
             yield
+    finally:
+        db.close()
+
+
+def _note_success(settings: Settings, target: Path) -> None:
+    """Record in the database that a complete backup exists, for the metric of its age."""
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    try:
+        db.writing(repository.note_success, Upkeep.BACKUP)
+    except Unavailable as error:
+        raise BackupError(
+            f"{target} is complete and verified, but its time could not be recorded: {error.detail}"
+        ) from error
     finally:
         db.close()
 

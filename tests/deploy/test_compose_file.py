@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 from app.platform import resources
@@ -25,6 +26,8 @@ EXAMPLE = ROOT / ".env.example"
 OURS = ("migrate", "api", "worker", "dispatcher")
 CLUSTER = ("dask", "shards")
 """The services of the profile `cluster`: they know no database and no broker."""
+MONITORING = ("prometheus",)
+"""The service of the profile `monitoring`."""
 VALIDATOR = Draft202012Validator(
     json.loads((Path(__file__).parent / "compose-spec.json").read_text())
 )
@@ -62,9 +65,10 @@ def test_the_passwords_are_files_for_whoever_needs_them(document: compose_file.D
         "worker": both | cluster,
         "postgres": {"postgres_password"},
         "redis": {"redis_password"},
+        "prometheus": {"metrics_key"},
     }
     # Only a file can be a secret of a container that is read-only.
-    files = {name: f"./secrets/{name}" for name in both | cluster}
+    files = {name: f"./secrets/{name}" for name in both | cluster | {"metrics_key"}}
     assert {name: secret["file"] for name, secret in document["secrets"].items()} == files
 
 
@@ -87,8 +91,9 @@ def test_the_passwords_are_made_once_and_stay(
     tmp_path: Path, document: compose_file.Document
 ) -> None:
     made = make_secrets(tmp_path)
-    assert made.pop("said").splitlines() == [f"made secrets/{name}" for name in document["secrets"]]
-    assert set(made) == set(document["secrets"])
+    random = [name for name in document["secrets"] if name != "metrics_key"]  # the service makes it
+    assert made.pop("said").splitlines() == [f"made secrets/{name}" for name in random]
+    assert set(made) == set(random)
     assert len(set(made.values())) == len(made)
     passwords = [text for name, text in made.items() if name.endswith("_password")]
     assert all(re.fullmatch(r"[0-9a-f]{48}\n", password) for password in passwords)
@@ -157,20 +162,25 @@ def test_every_service_is_limited_and_every_lasting_one_is_watched(
             assert service["healthcheck"]["test"], name
 
 
-def test_only_the_api_is_reachable_and_only_from_this_host(document: compose_file.Document) -> None:
+def test_only_api_and_prometheus_are_reachable_and_only_from_this_host(
+    document: compose_file.Document,
+) -> None:
     published = {name: s["ports"] for name, s in document["services"].items() if "ports" in s}
-    assert published == {"api": ["127.0.0.1:8000:8000"]}
+    assert published == {"api": ["127.0.0.1:8000:8000"], "prometheus": ["127.0.0.1:9090:9090"]}
 
 
 def test_what_must_last_lies_in_volumes(document: compose_file.Document) -> None:
     mounts = {
-        name: dict(mount.split(":") for mount in service["volumes"])
+        name: dict(
+            mount.split(":") for mount in service["volumes"] if not mount.startswith("./deploy/")
+        )
         for name, service in document["services"].items()
     }
     assert set(document["volumes"]) == {volume for one in mounts.values() for volume in one}
     state = dockerfile.read(ROOT / "Dockerfile").environment["RANKWRIGHT_STATE_DIR"]
     assert all(mounts[name] == {"state": state} for name in OURS)
     assert mounts["dask"] == {}
+    assert mounts["prometheus"] == {"prometheus": "/prometheus"}
     assert mounts["shards"] == {"shards": state}
     assert mounts["postgres"] == {"postgres": "/var/lib/postgresql"}
     assert mounts["redis"] == {"redis": "/data"}
@@ -213,7 +223,7 @@ def test_the_cluster_is_a_profile_whose_parts_find_each_other(
     document: compose_file.Document,
 ) -> None:
     profiled = {name for name, given in document["services"].items() if "profiles" in given}
-    assert profiled == set(CLUSTER)
+    assert profiled == {*CLUSTER, *MONITORING}
     assert compose_file.service(document, "worker").environment["RANKWRIGHT_DASK_ADDRESS"] == ""
     join = compose_file.service(document, "shards").command
     address = join[join.index("--join") + 1]
@@ -222,3 +232,37 @@ def test_the_cluster_is_a_profile_whose_parts_find_each_other(
     found = re.search(r"`(tls://\S+)`", EXAMPLE.read_text())
     assert found is not None
     assert Settings.model_validate({"dask_address": found[1]}).dask_address == address
+
+
+def test_prometheus_finds_its_configuration_the_api_and_the_workers(
+    document: compose_file.Document,
+) -> None:
+    service = document["services"]["prometheus"]
+    mounts = [mount.split(":") for mount in service["volumes"]]
+    ((folder, place, mode),) = [mount for mount in mounts if mount[0].startswith("./")]
+    assert mode == "ro"
+    (option,) = [word for word in service["command"] if word.startswith("--config.file=")]
+    name = option.removeprefix(f"--config.file={place}/")
+    configuration = yaml.safe_load((ROOT / folder / name).read_text())
+    (rules,) = configuration["rule_files"]
+    assert (ROOT / folder / rules).is_file()
+    api, workers = configuration["scrape_configs"]
+    secret = api["authorization"]["credentials_file"]
+    assert secret.removeprefix("/run/secrets/") in service["secrets"]
+    command = compose_file.service(document, "api").command
+    port = command[command.index("--port") + 1]
+    assert api["static_configs"] == [{"targets": [f"api:{port}"]}]
+    (found,) = workers["dns_sd_configs"]
+    assert found["names"] == ["worker"]
+    given = compose_file.load(FILE, {"WORKER_METRICS_PORT": str(found["port"])})
+    for of, port in ((given, found["port"]), (document, None)):
+        environment = compose_file.service(of, "worker").environment
+        settings = Settings.model_validate(
+            {
+                name: environment[f"RANKWRIGHT_{name.upper()}"]
+                for name in ("worker_metrics_port", "worker_metrics_host")
+            }
+        )
+        assert settings.worker_metrics_port == port
+        assert settings.worker_metrics_host == "0.0.0.0"
+    assert str(found["port"]) in EXAMPLE.read_text()
