@@ -17,7 +17,7 @@ EACH ?= 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help check changed openapi sentences browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos clients fuzz lock clean upgrade containers release workflows docs
+.PHONY: help check changed openapi sentences browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos buckets clients fuzz lock clean upgrade containers release workflows docs
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -110,6 +110,11 @@ lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, w
 	    --no-header --no-annotate --quiet -o requirements/docs.lock -
 	echo uv | $(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-annotate --quiet -o requirements/installer.lock -
+
+buckets: $(VENV)/.dev  ## Install OpenStack Swift from Debian and run the tests of the blob store with it, too; needs root, 16 GB of disk.
+	@command -v swift-proxy-server > /dev/null || { export DEBIAN_FRONTEND=noninteractive; apt-get update -qq && \
+	    apt-get install -qq -y --no-install-recommends swift-proxy swift-account swift-container swift-object memcached > /dev/null; }
+	RANKWRIGHT_LONG=1 $(BIN)/python -m pytest --timeout 0 tests/app/platform/test_blob_store.py tests/app/platform/test_object_store.py $(PYTEST_ARGS)
 
 upgrade: $(VENV)/.dev  ## Test a rolling upgrade from older code under load; a minute or two.
 	UPGRADE=1 $(BIN)/python -m pytest tests/e2e/test_rolling_upgrade.py

@@ -16,6 +16,8 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -43,8 +45,10 @@ Result = TypeVar("Result")
 
 PART_BYTES = 5 << 20
 """Size of the parts of an upload: the smallest that S3 allows."""
-MAX_PARTS = 10_000
-"""The largest number of parts that S3 allows. Above 49 GiB the parts become larger."""
+MAX_PARTS = 1_000
+"""The largest number of parts that servers with the API of S3 allow by default (Swift; S3 itself 10,000). Above 4.9 GiB
+the parts become larger.
+"""
 PARTS_AT_ONCE = 4
 RANGE_BYTES = 8 << 20
 """Bytes that one request of a download asks for, so that a lost connection costs no more than these."""
@@ -90,6 +94,28 @@ class _Looked:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
+class _Budget:
+    """Bytes of memory that the threads of a process share."""
+
+    def __init__(self, total: int) -> None:
+        self._total = self._free = total
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def taken(self, wanted: int) -> Iterator[None]:
+        """Take bytes for a block, or all if more are wanted than there are. Waits until they are free."""
+        wanted = min(wanted, self._total)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= wanted)
+            self._free -= wanted
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += wanted
+                self._changed.notify_all()
+
+
 class ObjectStore(BlobStore):
     """The objects of a bucket below a prefix, with a cache of `cache_bytes` in a folder of this machine.
 
@@ -110,8 +136,11 @@ class ObjectStore(BlobStore):
         self.bucket = bucket
         self._cache_bytes = cache_bytes
         self._patience = patience
-        self._uploads = threading.BoundedSemaphore(
-            max(1, upload_bytes // (PART_BYTES * PARTS_AT_ONCE))
+        self._uploads = _Budget(upload_bytes)
+        # Uploads run in threads of their own: the C library keeps a heap for each thread, so that calls from many
+        # threads would keep the buffers of as many uploads.
+        self._uploading = ThreadPoolExecutor(
+            max(1, upload_bytes // (PART_BYTES * PARTS_AT_ONCE)), "upload"
         )
         self._connection: _Connection | None = None
         self._looked = _Looked()
@@ -156,8 +185,11 @@ class ObjectStore(BlobStore):
 
     def upload(self, file: Path, key: str) -> None:
         """Upload a file of any folder, which stays where it is, to a key. The object is durable when this returns."""
+        self._uploading.submit(copy_context().run, self._upload, file, key).result()
+
+    def _upload(self, file: Path, key: str) -> None:
         part = max(PART_BYTES, -(-file.stat().st_size // MAX_PARTS))
-        with self._uploads:
+        with self._uploads.taken(part * PARTS_AT_ONCE):
             self._attempt(
                 lambda store: _obstore().put(
                     store, key, file, chunk_size=part, max_concurrency=PARTS_AT_ONCE

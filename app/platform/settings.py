@@ -189,8 +189,9 @@ class Settings(BaseSettings):
         "not count while a job runs.",
     )
     blob_upload_bytes: Bytes = Field(
-        default=160 * MIB,
-        description="Memory of a process for uploads to a bucket, each of which needs up to 20 MiB. Others wait.",
+        default=80 * MIB,
+        description="Memory of a process for uploads to a bucket. One needs 20 MiB, or more above 4.9 GiB; others "
+        "wait.",
     )
 
     build: str = Field(

@@ -4,25 +4,40 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from app.platform.blobs import Blob, BlobDamaged, BlobMissing, BlobStore, FolderStore
+from tests import swift
 from tests.app.queue_steps import at_once
+from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
 if TYPE_CHECKING:
     from tests.buckets import BucketServer
 
-STORES = ("folder", "bucket")
+# `make buckets` runs this file with Swift.
+STORES = ("folder", "bucket", *(("swift",) if LONG_FORM and swift.is_installed() else ()))
+
+
+@pytest.fixture(scope="module")
+def swift_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[swift.SwiftServer]:
+    server = swift.SwiftServer(tmp_path_factory.mktemp("swift"))
+    yield server
+    server.close()
 
 
 @pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> BlobStore:
     if request.param == "folder":
         return FolderStore(tmp_path / "blobs")
+    if request.param == "swift":
+        prefix = f"/{tmp_path.name}"  # each test has its own
+        found: BlobStore = request.getfixturevalue("swift_server").store(tmp_path / "blobs", prefix)
+        return found
     server: BucketServer = request.getfixturevalue("bucket_server")
     server.clear()
     return server.store(tmp_path / "blobs")
@@ -165,3 +180,18 @@ def test_a_key_does_not_lead_out_of_the_store(store: BlobStore) -> None:
     for key in ("../secret", "uploads/../../secret", "/etc/passwd"):
         with pytest.raises((ValueError, BlobMissing)):
             store.fetch(Blob(key, "", 1))
+
+
+def test_a_blob_of_six_gibibytes(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    if "swift" not in STORES:
+        pytest.skip("`make buckets` runs it")
+    store = request.getfixturevalue("swift_server").store(tmp_path / "blobs")
+    file, block, digest = store.staging_dir() / "table", bytes(range(256)) * 4096, hashlib.sha256()
+    with file.open("wb") as out:
+        for n in range(6 << 10):
+            digest.update(chunk := n.to_bytes(4, "big") + block[4:])
+            out.write(chunk)
+    blob = store.publish(file, "tables", digest.hexdigest())
+    assert blob.bytes == 6 << 30
+    store.verify(blob)
+    assert store.delete(blob.key)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -273,3 +275,44 @@ def test_versions_of_a_bucket_are_noticed(server: BucketServer, tmp_path: Path) 
         client.put("/blobs?versioning", content=on).raise_for_status()
         assert store.keeps_versions()
         client.put("/blobs?versioning", content=off).raise_for_status()
+
+
+PEAK = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from app.platform.object_store import Bucket, ObjectStore
+url, credentials, folder = sys.argv[1:]
+bucket = Bucket("s3://blobs/peak", url, Path(credentials))
+store = ObjectStore(bucket, Path(folder), cache_bytes=1 << 30, upload_bytes=80 << 20, patience=30)
+def prepared():
+    file = store.staging_dir() / "f"
+    with file.open("wb") as out:
+        for _ in range(24):
+            out.write(bytes(1 << 20))
+    return file
+files = [prepared() for _ in range(32)]
+with ThreadPoolExecutor(32) as pool:
+    list(pool.map(lambda n: store.move_in(files[n], f"uploads/ab/ab{n:030x}"), range(32)))
+peak, = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak) << 10)
+"""
+
+
+def test_uploads_at_the_same_time_share_a_budget_of_memory(
+    server: BucketServer, tmp_path: Path
+) -> None:
+    words = [sys.executable, "-c", PEAK, server.url, str(server.credentials), str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert len(server.objects()) == 32
+    assert int(done.stdout) < 256 * MIB  # the whole process; the files have 768 MiB
+
+
+def test_a_file_larger_than_the_budget_is_uploaded(
+    server: BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "MAX_PARTS", 1)
+    content = os.urandom(30 * MIB)
+    store = server.store(tmp_path, upload_bytes=10 * MIB)
+    made = at_once(*[lambda: put(store, content)] * 3)
+    assert all(elsewhere(server, tmp_path).fetch(blob).read_bytes() == content for blob in made)
