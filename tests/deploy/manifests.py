@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.deploy import compose_file
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "kubernetes"
 OVERLAYS = ("single-node", "external")
@@ -163,6 +165,59 @@ def quantity(text: str) -> int:
     """Return the bytes, or the whole units, of a quantity."""
     units = {"Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
     return int(text[:-2]) * units[text[-2:]] if text[-2:] in units else int(text)
+
+
+_IN_COMPOSE = {
+    "rankwright-postgres": "postgres",
+    "rankwright-valkey": "redis",
+    "/run/secrets/rankwright/database-password": "/run/secrets/postgres_password",
+    "/run/secrets/rankwright/broker-password": "/run/secrets/redis_password",
+}
+
+
+def as_compose(rendering: Sequence[Manifest]) -> compose_file.Document:
+    """The pods of `single-node` as services of compose, each init container as a service of its own: `api-wait`, ….
+
+    The names of hosts and secrets are those of docker-compose.yml.
+    """
+    services: dict[str, Any] = {}
+    for pod in pods(rendering):
+        after = {"rankwright-postgres": "service_healthy"} if pod.is_ours else {}
+        for container in pod.spec.get("initContainers", []):
+            name = f"{pod.component}-wait"
+            services[name] = _as_service(pod, container, after)
+            after = after | dict.fromkeys((name, "migrate"), "service_completed_successfully")
+        services[pod.component] = _as_service(pod, pod.main, after)
+        services[pod.component]["deploy"] = {"replicas": pod.workload["spec"].get("replicas", 1)}
+    text = json.dumps({"services": services})
+    for ours, theirs in _IN_COMPOSE.items():
+        text = text.replace(ours, theirs)
+    document: compose_file.Document = json.loads(text)
+    return document
+
+
+def _as_service(pod: Pod, container: Manifest, after: Mapping[str, str]) -> Manifest:
+    security = pod.spec["securityContext"]
+    service = {
+        "command": container.get("command", []),
+        "environment": pod.environment(container),
+        "user": f"{security['runAsUser']}:{security['runAsGroup']}",
+        "depends_on": {name: {"condition": condition} for name, condition in after.items()},
+    }
+    if (probe := container.get("readinessProbe")) is not None:
+        service["healthcheck"] = {"test": ["CMD", *_command_of(probe, container)]}
+    return service
+
+
+def _command_of(probe: Manifest, container: Manifest) -> list[str]:
+    """Return a command that makes the probe."""
+    if "exec" in probe:
+        command: list[str] = probe["exec"]["command"]
+        return command
+    asked = probe["httpGet"]
+    (port,) = [one["containerPort"] for one in container["ports"] if one["name"] == asked["port"]]
+    url = f"http://127.0.0.1:{port}{asked['path']}"
+    return ["python", "-c", f"import urllib.request as u; u.urlopen('{url}', timeout=3)"]
 
 
 def prometheus_rule(alerts: str) -> str:

@@ -18,7 +18,7 @@ import redis
 from app.serve.prepare import make_cluster_secret
 from core.kernels import SUFFIX
 from core.kernels.folders import CPU, FOLDERS
-from tests.deploy import compose_file, dockerfile
+from tests.deploy import compose_file, dockerfile, manifests
 from tests.deploy.backing import Postgres
 from tests.deploy.containers import Container, DeploymentFailed, Host
 from tests.deploy.stack import Caller, Stack, deploy, table
@@ -165,6 +165,25 @@ def changed(document: compose_file.Document, service: str, path: str, value: Any
         assert place[last] != value
         place[last] = value
     return document
+
+
+def test_the_pods_of_kubernetes_work(host: Host) -> None:
+    """Each waits for the migration. After that of a later version, a restarted one does not begin."""
+    rendering = manifests.render(manifests.FOLDER / "overlays" / "single-node")
+    folder = host.folder.parent / "kubernetes"
+    with deploy(host, manifests.as_compose(rendering), folder) as running:
+        with Caller(running["api"][0]) as caller:
+            job = caller.train(caller.upload(), 20, wait=30)
+            assert job["state"] == "succeeded", job
+            caller.ask("GET", "/health/staffed")
+        (postgres,) = running["postgres"]
+        assert isinstance(postgres, Postgres)
+        with postgres.connect() as connection:
+            connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        for name in ("api", "worker", "dispatcher"):
+            (waits,) = running[f"{name}-wait"]
+            with pytest.raises(DeploymentFailed, match=r"exited with code 1(?s:.*)9999"), waits:
+                waits.wait_done()
 
 
 HEALTH, OTHER_PATH = (
