@@ -117,7 +117,7 @@ upgrade: $(VENV)/.dev  ## Test a rolling upgrade from older code under load; a m
 containers: $(VENV)/.dev  ## Build the image and test docker-compose.yml with Docker or podman; some minutes.
 	@docker compose version > /dev/null 2>&1 || test -x $(BIN)/podman-compose \
 	    || $(BIN)/pip install --quiet --disable-pip-version-check "podman-compose>=1.6"
-	CONTAINERS=1 $(BIN)/python -m pytest -x -s --timeout 0 tests/deploy/test_containers.py $(PYTEST_ARGS)
+	CONTAINERS=1 $(BIN)/python -m pytest -x -s --timeout 0 tests/deploy/test_containers.py tests/deploy/test_one_container.py $(PYTEST_ARGS)
 
 release: $(VENV)/.dev docs  ## Build wheels, source archives, SBOM and notes into dist/ and check them; TAG checks the tag, IMAGE=NAME also builds the image.
 	$(BIN)/python deploy/release.py $(if $(TAG),--tag $(TAG)) $(if $(IMAGE),--image $(IMAGE))
