@@ -54,10 +54,11 @@ kernels: $(VENV)/.dev
 pythons: $(VENV)/bin/pip  ## Train, save, load, score and serve on each other supported Python of this machine, each in its own environment.
 	$(BIN)/python -m tools.pythons $(PYTHONS)
 
-browser:  ## Install headless Chromium, nginx and kubectl from Debian for the tests of the console and the manifests; asks for root if needed.
+browser:  ## Install headless Chromium, nginx, Prometheus and kubectl from Debian for the tests; asks for root if needed.
 	@missing=; command -v chromium-headless-shell chromium chromium-browser google-chrome > /dev/null || missing=chromium-headless-shell; \
 	PATH="$$PATH:/usr/sbin" command -v nginx > /dev/null || missing="$$missing nginx-light"; \
 	command -v openssl > /dev/null || missing="$$missing openssl"; \
+	command -v promtool > /dev/null || missing="$$missing prometheus"; \
 	command -v kubectl > /dev/null || missing="$$missing kubernetes-client"; \
 	test -z "$$missing" || { \
 	    root=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 from collections.abc import AsyncIterator
@@ -41,17 +42,19 @@ from app.models import repository as model_rows
 from app.models import routes as models
 from app.operations import endpoints as operations
 from app.operations import health, overview
+from app.operations.metrics import DatabaseCollector
+from app.platform import metrics as process_metrics
 from app.platform.background import BackgroundTasks
-from app.platform.blobs import FolderStore
 from app.platform.broker import Producer
 from app.platform.database import Database
 from app.platform.errors import TooMany, Unavailable
 from app.platform.installation import check_files
 from app.platform.logging import configure_logging
-from app.platform.metrics import ApiMetrics
+from app.platform.metrics import UPDATE_SECONDS, ApiMetrics
 from app.platform.outage import OutageMemory
 from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
+from app.platform.stores import REQUEST_PATIENCE, open_store
 from app.preload import preload
 from app.reports import endpoints as reports
 from app.reports import promotion_endpoints
@@ -106,6 +109,7 @@ def create_app(settings: Settings) -> Service:
         preload=preload,
         decisions=decisions,
     )
+    context.metrics.watch_models(served.lookups)
     watcher = Watcher(lambda ids: context.db.reading(job_service.states, ids))
     context.drain.on_end(watcher.release)
 
@@ -114,7 +118,12 @@ def create_app(settings: Settings) -> Service:
         if not context.preloaded.is_set():
             context.background.add(partial(_preload, context.preloaded))
         decisions.start()
+        updates = None
+        if process_metrics.shared is not None:
+            updates = asyncio.create_task(_update_shared(context.metrics))
         yield
+        if updates is not None:
+            updates.cancel()
         await watcher.close()
         decisions.close()
         context.publishing.close()
@@ -170,6 +179,7 @@ def create_app(settings: Settings) -> Service:
         reports.router,
         reports.datasets_router,
         scores.router,
+        scorecards.scoring_router,
         batch_scores.router,
         backfill.router,
         outcomes.router,
@@ -225,11 +235,12 @@ def open_context(settings: Settings) -> Context:
             model_rows.has_any
         ):  # the science is imported when somebody comes with a key
             preloaded.set()
-    blobs = FolderStore(settings.blob_dir)
+    blobs = open_store(settings, REQUEST_PATIENCE)
     blobs.check_writable()
     metrics = ApiMetrics(settings.build)
-    metrics.registry.register(health.MetricsCollector(db, settings))
-    return Context(
+    metrics.registry.register(DatabaseCollector(db, settings))
+    metrics.watch_pool(db.connections_in_use)
+    context = Context(
         settings=settings,
         db=db,
         schema=schema,
@@ -239,13 +250,23 @@ def open_context(settings: Settings) -> Context:
         preload=preload,
         preloaded=preloaded,
         metrics=metrics,
-        uploads=FairSemaphore(settings.max_uploads, "uploads", Unavailable, metrics.uploads.set),
+        uploads=FairSemaphore(settings.max_uploads, "uploads", Unavailable),
         waiters=FairSemaphore(settings.max_waiters, "waiters", TooMany),
         requests=FairSemaphore(settings.max_requests, "requests", Unavailable),
         publishing=BackgroundTasks("publish"),
         background=BackgroundTasks("background"),
         memory=OutageMemory(settings.outage_seconds),
     )
+    for limit in ("requests", "uploads", "waiters", "computations", "tables"):
+        metrics.watch_permits(limit, getattr(context, limit).usage)
+    return context
+
+
+async def _update_shared(metrics: ApiMetrics) -> None:
+    """Write what this process samples where the others read it, once a second."""
+    while True:
+        await asyncio.sleep(UPDATE_SECONDS)
+        metrics.update()
 
 
 def _preload(done: threading.Event) -> None:

@@ -267,7 +267,10 @@ def paired(trials: int, chosen: Sequence[str]) -> Iterator[str]:
     ]
     yield f"| usual, paired test at 5 % every week | {percent(np.mean(peeking))} | |"
     yield ""
-    yield "| AUC of champion, challenger | weeks until it has won | wins of the worse | weeks foreseen in week 2 |"
+    yield (
+        "| AUC of champion, challenger | weeks until the challenger wins | wins of the worse model "
+        "| weeks predicted in week 2 |"
+    )
     yield "|---|---|---:|---|"
     for areas in ((0.8, 0.805), (0.8, 0.81), (0.8, 0.82)):
         won, wrong, foreseen = [], 0, []

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import certifi
 import pytest
@@ -36,6 +36,9 @@ from app.platform.sql import Base
 from tests.long_form import LONG_FORM
 from tests.sentences import Snapshot, sentences
 from tests.servers import PostgresServer, ValkeyServer
+
+if TYPE_CHECKING:
+    from tests.buckets import BucketServer
 
 __all__ = ["sentences"]
 
@@ -181,6 +184,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = next(places[is_long])
         order[path] = (place * BETWEEN if is_long else place, not is_long)
     items[:] = [item for path in sorted(files, key=order.__getitem__) for item in files[path]]
+
+
+@pytest.fixture(scope="session")
+def bucket_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BucketServer]:
+    """An S3 server of this process; a test that uses it empties the bucket."""
+    from tests.buckets import BucketServer  # moto takes a second
+
+    server = BucketServer(tmp_path_factory.mktemp("bucket"))
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="session")

@@ -30,9 +30,9 @@ from app.jobs import execution, queue
 from app.jobs import queue_repository as part_rows
 from app.jobs import service as jobs
 from app.platform import catalogue
-from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.settings import Settings
+from app.platform.stores import open_store
 from app.platform.tables import FINAL_STATES, Job, Model, ModelOutOfFold
 from app.training.progress import FITTING
 from core.boosting import RankBoost
@@ -64,7 +64,7 @@ class Shop:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.db = Database(settings.sqlalchemy_url)
-        self.blobs = FolderStore(settings.blob_dir)
+        self.blobs = open_store(settings)
 
     def upload(
         self,

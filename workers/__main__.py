@@ -17,7 +17,7 @@ import prometheus_client
 
 from app.jobs.dispatcher import Dispatcher
 from app.operations.housekeeping import run_housekeeping
-from app.platform.blobs import BlobStore, FolderStore
+from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.logging import configure_logging
@@ -31,6 +31,7 @@ from app.platform.processes import (
 )
 from app.platform.schema import CannotBegin, SchemaCheck
 from app.platform.settings import Settings
+from app.platform.stores import open_store
 from core.kernels.folders import folders, writable_folder
 from workers.compile import compiled_so_far
 from workers.slots import Presence, Slots
@@ -68,7 +69,7 @@ def main(arguments: list[str]) -> int:
         try:
             if not SchemaCheck(db).wait(lambda seconds: bool(signals.wait(seconds) & ends)):
                 return 0
-            blobs = FolderStore(settings.blob_dir)
+            blobs = open_store(settings)
             blobs.check_writable()
         except (CannotBegin, OSError) as error:
             log.error("%s", error)

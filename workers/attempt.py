@@ -112,7 +112,7 @@ class Attempt:
                 if payload.get("cluster") and self._has_lost_cluster and self._is_last:
                     payload["cluster"] |= {"is_lost": True}
                 added = {
-                    "checkpoint": self._checkpoint_options(),
+                    "checkpoint": self._checkpoint_options(workdir),
                     "started": self._began,
                     "memory_bytes": self._memory_bytes,
                     "codes_folder": str(self._codes),
@@ -277,7 +277,7 @@ class Attempt:
             return False
         return True
 
-    def _checkpoint_options(self) -> dict[str, Any]:
+    def _checkpoint_options(self, workdir: Path) -> dict[str, Any]:
         """Return the options for checkpoints: `resume` is a path or None, `every` is in seconds, 0 for never.
 
         The last of several attempts starts from the beginning, in case the checkpoint caused the losses; except after
@@ -286,16 +286,17 @@ class Attempt:
         starts_anew = self._is_last and not self._has_lost_cluster
         return {
             "job_id": self._claim.job_id,
-            "resume": None if starts_anew else self._fetch_checkpoint(),
+            "resume": None if starts_anew else self._fetch_checkpoint(workdir),
             "every": self._settings.checkpoint_seconds,
         }
 
-    def _fetch_checkpoint(self) -> str | None:
+    def _fetch_checkpoint(self, workdir: Path) -> str | None:
         """Return the path of the last checkpoint; None if there is none, or if its file is missing or damaged."""
         if self._checkpoint_key is None:
             return None
         try:
-            return str(self._blobs.fetch(self._db.reading(catalogue.find, self._checkpoint_key)))
+            blob = self._db.reading(catalogue.find, self._checkpoint_key)
+            return str(self._beside_lease(partial(self._blobs.pin, blob, workdir)))
         except (BlobMissing, BlobDamaged) as error:
             log.warning("%s starts again: %s", self._claim.job_id, error)
             return None

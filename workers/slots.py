@@ -183,6 +183,8 @@ class _Slot(threading.Thread):
                 return
             claimed = time.perf_counter()
             slots.metrics.claims.observe(claimed - started)
+            if claim.waited_seconds is not None:
+                slots.metrics.waits.labels(claim.kind).observe(claim.waited_seconds)
             if first:
                 slots.note_found(found)
                 first = False

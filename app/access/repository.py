@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from sqlalchemy import (
     JSON,
     ColumnElement,
+    FromClause,
     LargeBinary,
     Select,
     Table,
@@ -22,6 +23,8 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    true,
+    union_all,
     update,
 )
 from sqlalchemy.orm import Session
@@ -244,24 +247,59 @@ _OF_OPEN_UPLOAD = UploadPart.upload_id.in_(
 )
 
 
+def _tables_with_files() -> Iterator[tuple[Table, ColumnElement[bool]]]:
+    """Yield every table with a column `…_key`, and the condition that a row's files count. Rows in the trash count."""
+    for table in Base.metadata.sorted_tables:
+        names_blobs = any(column.name.endswith("_key") for column in table.c)
+        if names_blobs and table is not Job.__table__:  # checkpoints do not count
+            yield table, _OF_OPEN_UPLOAD if table is UploadPart.__table__ else true()
+
+
 @functools.cache
 def _stored() -> Select[Any]:
-    """Return the statement that sums the sizes of the files that rows name, also of rows in the trash: of every table
-    with a column `…_key`.
+    """Return the statement that sums the sizes of the files that an owner's rows name."""
+    return select(
+        *(
+            select(func.coalesce(func.sum(file_bytes(table)), 0))
+            .where(of_owner, counts)
+            .scalar_subquery()
+            for table, counts in _tables_with_files()
+            if (of_owner := _belongs_to(table)) is not None
+        )
+    )
+
+
+def _with_owner(table: Table) -> tuple[FromClause, ColumnElement[str]] | None:
+    """Return the table, joined with the one that has the owners of its rows, and the owners' column. Return None for a
+    table without owners.
     """
-    sums = []
-    for table in Base.metadata.sorted_tables:
-        of_owner = _belongs_to(table)
-        names_blobs = any(column.name.endswith("_key") for column in table.c)
-        if (
-            of_owner is None or not names_blobs or table is Job.__table__
-        ):  # checkpoints do not count
-            continue
-        if table is UploadPart.__table__:
-            of_owner &= _OF_OPEN_UPLOAD
-        total = select(func.coalesce(func.sum(file_bytes(table)), 0)).where(of_owner)
-        sums.append(total.scalar_subquery())
-    return select(*sums)
+    if "owner" in table.c:
+        return table, table.c.owner
+    for key in table.foreign_keys:
+        whole = key.column.table
+        if whole is not table and (found := _with_owner(whole)) is not None:
+            of_whole, owner = found
+            return table.join(of_whole, key.parent == key.column), owner
+    return None
+
+
+@functools.cache
+def _stored_by_owner() -> Select[Any]:
+    """Return the statement that selects the owners with the most bytes in files, and the bytes of all owners."""
+    sums = [
+        select(owner.label("owner"), func.sum(file_bytes(table)).label("bytes"))
+        .select_from(source)
+        .where(counts)
+        .group_by(owner)
+        for table, counts in _tables_with_files()
+        if (found := _with_owner(table)) is not None
+        for source, owner in [found]
+    ]
+    each = union_all(*sums).subquery()
+    total = func.sum(each.c.bytes)
+    whole = select(each.c.owner, total.label("bytes"), func.sum(total).over().label("of_all"))
+    ordered = whole.group_by(each.c.owner).order_by(total.desc(), each.c.owner)
+    return ordered.limit(bindparam("most"))
 
 
 def _row_bytes(table: Table) -> ColumnElement[int]:
@@ -330,6 +368,15 @@ def owners_at_limit(session: Session, state: JobState, limit: int) -> int:
 def stored_bytes(session: Session, owner: str) -> int:
     """Return the total size in bytes of the files of an owner's rows. A blob that two rows share counts twice."""
     return sum(map(int, session.execute(_stored(), {"of_owner": owner}).one()))
+
+
+def stored_bytes_by_owner(session: Session, most: int) -> tuple[dict[str, int], int]:
+    """Return the size in bytes of the files of the `most` owners with the largest sizes, and that of all other owners
+    together. It takes time in proportion to the rows that name files.
+    """
+    rows = session.execute(_stored_by_owner(), {"most": most}).all()
+    found = {owner: int(size) for owner, size, _ in rows}
+    return found, int(rows[0].of_all) - sum(found.values()) if rows else 0
 
 
 def row_bytes(session: Session, owner: str) -> int:

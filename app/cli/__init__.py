@@ -51,6 +51,7 @@ def add_commands(app: typer.Typer) -> None:
             operations.doctor,
             operations.backup,
             operations.restore,
+            operations.copy_blobs,
         ),
     }
     for panel, members in panels.items():

@@ -25,21 +25,38 @@ StateDir = Annotated[
 
 def backup(
     target: Annotated[
-        Path, typer.Argument(help="New folder, or a tar file if the name ends in .tar.")
+        Path,
+        typer.Argument(
+            help="New folder, or a tar file if the name ends in .tar. With --keep: an existing folder of backups."
+        ),
     ],
+    *,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Create a tar file named after the time in TARGET, and delete all but so many of the newest ones.",
+        ),
+    ] = None,
     state_dir: StateDir = None,
 ) -> None:
-    """Back up the embedded state and verify the backup. The service may run. The backup contains the first key."""
+    """Back up database and blobs, and verify the backup. The service may run. A backup of a state folder contains the
+    first key.
+    """
     from alembic.util import CommandError
 
-    from app.operations.backup import BackupError, back_up
+    from app.operations.backup import BackupError, back_up, back_up_and_prune
     from app.operations.doctor import size
     from app.platform.errors import ServiceError
     from app.platform.migrate import describe_failure
     from app.platform.sql import DBAPIError
 
+    settings = settings_of(state_dir)
     try:
-        made = back_up(settings_of(state_dir), target)
+        if keep is None:
+            made = back_up(settings, target)
+        else:
+            target, made = back_up_and_prune(settings, target, keep)
     except (BackupError, ServiceError, OSError, DBAPIError, CommandError) as error:
         fail(describe_failure(error))
     typer.echo(f"{target}: the database and {made.blobs} blobs, {size(made.bytes)}, verified")
@@ -59,24 +76,71 @@ def restore(
     ],
     state_dir: StateDir = None,
 ) -> None:
-    """Restore a backup into a new or empty state folder. Then start `rankwright serve`."""
+    """Restore a backup into a new or empty state folder, or into an empty PostgreSQL database and the blob store."""
+    from alembic.util import CommandError
+
     from app.operations.backup import BackupError
-    from app.operations.backup import restore as restore_state
+    from app.operations.backup import restore as restore_backup
+    from app.platform.errors import ServiceError
+    from app.platform.migrate import describe_failure
+    from app.platform.sql import DBAPIError
 
     settings = settings_of(state_dir)
-    if settings.database_url is not None or settings.blob_url is not None:
+    if settings.database_file is not None and (
+        settings.database_url is not None or (settings.blob_url or "").startswith("file:")
+    ):
         fail(
-            "a backup is restored into a state folder: "
+            "a backup of SQLite is restored into a state folder: "
             "unset RANKWRIGHT_DATABASE_URL and RANKWRIGHT_BLOB_URL"
         )
     try:
-        made = restore_state(source, settings.state_dir)
-    except (BackupError, OSError) as error:
+        made = restore_backup(source, settings)
+    except (BackupError, ServiceError, OSError, DBAPIError, CommandError) as error:
+        fail(describe_failure(error))
+    if settings.database_file is None:
+        typer.echo(
+            f"the database has the state of {made.made_at}: run `rankwright migrate`, and start the service"
+        )
+    else:
+        typer.echo(
+            f"{settings.state_dir.absolute()} has the state of {made.made_at}: start it with `rankwright serve`"
+        )
+
+
+def copy_blobs(
+    source: Annotated[
+        Path, typer.Argument(help="Folder with the blobs, such as .rankwright/blobs.")
+    ],
+    state_dir: StateDir = None,
+) -> None:
+    """Copy the blobs of a folder into the bucket that RANKWRIGHT_BLOB_URL names. The service may run. Stop it, run the
+    command again for the blobs that are new, and start the service with the bucket.
+    """
+    from rankwright.cli.common import out
+
+    from app.operations.copying import CannotCopy, copy_blobs
+    from app.operations.doctor import size
+    from app.platform.errors import ServiceError
+    from app.platform.sql import DBAPIError
+
+    settings = settings_of(state_dir)
+    try:
+        with out.status("reading the catalogue …") as status:
+            done = copy_blobs(
+                settings,
+                source,
+                lambda so_far: status.update(f"{so_far.blobs} blobs, {size(so_far.bytes)} copied"),
+            )
+    except (CannotCopy, ServiceError, OSError, DBAPIError) as error:
         fail(str(error))
     typer.echo(
-        f"{settings.state_dir.absolute()} has the state of {made.made_at}: start it with `rankwright "
-        "serve`"
+        f"{settings.bucket_url}: {done.blobs} blobs ({size(done.bytes)}) copied and verified, {done.present} were there"
     )
+    if done.missing:
+        fail(
+            f"{len(done.missing)} blobs that the database refers to are missing or damaged in {source}, and "
+            f"were not copied: {', '.join(done.missing[:5])}"
+        )
 
 
 _COLOURS = {"ok": "green", "warn": "yellow", "FAIL": "red"}

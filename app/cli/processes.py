@@ -257,9 +257,9 @@ def dispatcher(pulse: Pulse = None) -> None:
     """
     from app.jobs.dispatcher import Dispatcher
     from app.operations.housekeeping import run_housekeeping
-    from app.platform.blobs import FolderStore
     from app.platform.logging import configure_logging
     from app.platform.schema import CannotBegin, SchemaCheck
+    from app.platform.stores import open_store
 
     settings = settings_of()
     configure_logging(settings)
@@ -274,7 +274,7 @@ def dispatcher(pulse: Pulse = None) -> None:
         try:
             if not SchemaCheck(db).wait(lambda seconds: bool(signals.wait(seconds))):
                 return
-            blobs = FolderStore(settings.blob_dir)
+            blobs = open_store(settings)
             blobs.check_writable()
         except (CannotBegin, OSError) as error:
             fail(str(error))

@@ -241,13 +241,16 @@ def _metrics(exposition: str) -> dict[str, Any]:
 
     jobs: dict[str, dict[str, float]] = defaultdict(dict)
     disks: dict[str, float] = {}
-    found: dict[str, Any] = {"jobs": jobs, "disks": disks}
+    found: dict[str, Any] = {"jobs": jobs, "disks": disks, "queue_oldest_seconds": 0.0}
     for family in text_string_to_metric_families(exposition):
         for sample in family.samples:
             if sample.name == "rankwright_jobs":
                 jobs[sample.labels["kind"]][sample.labels["state"]] = sample.value
             elif sample.name == "rankwright_disk_free_bytes":
                 disks[sample.labels["disk"]] = sample.value
+            elif sample.name == "rankwright_queue_oldest_seconds":  # by kind and priority
+                oldest = max(found["queue_oldest_seconds"], sample.value)
+                found["queue_oldest_seconds"] = oldest
             elif not sample.labels:
                 found[sample.name.removeprefix("rankwright_")] = sample.value
     return found

@@ -1,4 +1,4 @@
-"""Alarms of the monitor. A person acknowledges each with a reason, and says what the next looks are compared with."""
+"""Alarms of the monitor. A person acknowledges each with a reason, and chooses the reference of the next looks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ RAISED = "monitor.alarm"
 def raise_alarm(
     session: Session, of: MonitoredAlias, family: str, period_start: float, found: Json
 ) -> Alarm | None:
-    """Insert an alarm with its event. Returns None while an earlier alarm of the family is not acknowledged: the change
-    that it reports goes on.
+    """Insert an alarm with its event. Returns None while an earlier alarm of the family is not acknowledged, because
+    the same change would be reported again.
     """
     known = repository.alarms_of(session, *of)
     if any(each.family == family and each.acknowledged_at is None for each in known):
@@ -66,7 +66,7 @@ def list_page(
 
 
 def find(session: Session, owner: str, alarm_id: str, *, lock: bool = False) -> Alarm:
-    """Return an alarm. Raises NotFound, also for another owner's."""
+    """Return an alarm. Raises NotFound, also for an alarm of another owner."""
     found = None
     if is_id(alarm_id, "alm"):
         found = repository.find_alarm(session, owner, alarm_id, lock=lock)
@@ -83,7 +83,7 @@ def acknowledge(
     reference: Reference,
     author: str | None,
 ) -> Alarm:
-    """Acknowledge an alarm. Raises NotFound, and Conflict if somebody has done so."""
+    """Acknowledge an alarm. Raises NotFound, and Conflict if it is already acknowledged."""
     alarm = find(session, owner, alarm_id, lock=True)
     if alarm.acknowledged_at is not None:
         by = "" if alarm.author is None else f" by {alarm.author}"

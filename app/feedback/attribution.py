@@ -1,13 +1,13 @@
-"""Attribution: which outcomes belong to which decision, and what is known of each decision at a time.
+"""Attribution: which outcomes belong to which decision, and the known outcome of each decision at a given time.
 
-An outcome that names a decision belongs to that decision. One that names an entity belongs to decisions of it by
-the declared rule: to the last one before the event, to the first one, or to all, within the horizon. Outcomes that name
-the decision take precedence. Among the outcomes of a decision, the one that became known last applies; the others are
-earlier statements, which it corrects.
+An outcome that names a decision belongs to that decision. An outcome that names an entity belongs to decisions about
+this entity by the declared rule: to the last one before the event, to the first one, or to all of them, within the
+horizon. Outcomes that name the decision take precedence. Among the outcomes of a decision, the one that became known
+last applies; the others are earlier statements, which it corrects.
 
-The outcomes are held in memory, as arrays. Decisions are read twice in the same order, batch by batch, in any number:
-the first pass finds for each outcome its decision, the second pass returns the outcome of each decision. Entities are
-found by a hash of the id, and then compared, so that equal hashes never join different entities.
+The outcomes are held in memory, as arrays. Decisions, whose number is not limited, are read twice in the same order,
+batch by batch: the first pass finds for each outcome its decision, the second pass returns the outcome of each
+decision. Entities are found by a hash of the id, and then compared, so that equal hashes never join different entities.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LabelValues(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """What is known of each decision of a batch. Arrays have one entry for each decision.
+    """The known outcomes of a batch of decisions. Arrays have one entry for each decision.
 
     `label`: 1 positive, 0 negative, −1 unknown. `stated` is true if a decision has an outcome, which may be withdrawn
     (then the label is unknown) or have a label that is not a value of the model (`unrecognised`). Times, `weight` and
@@ -66,7 +66,7 @@ class Labelled(NamedTuple):
 
 
 def hash_decision_ids(ids: pa.Array) -> Hashes:
-    """Return 64-bit hashes of decision ids, of which the last digits are random."""
+    """Return 64-bit hashes of decision ids, whose last digits are random."""
     count = len(ids)
     if not count:
         return np.empty(0, np.uint64)
@@ -147,10 +147,10 @@ class AttributionRule:
 
 
 def earliest_needed(rule: Rule, start: float) -> float:
-    """Return the time from which on decisions must be read to attribute outcomes to those from `start` on.
+    """Return the earliest time of the decisions that must be read to attribute outcomes to decisions from `start` on.
 
-    Whether a decision is the first of its entity, all earlier ones show, also those beyond the horizon. By the other
-    rules an outcome never belongs to an earlier decision instead of a later one.
+    To know whether a decision is the first of its entity, all earlier decisions are needed, even beyond the horizon.
+    With the other rules, an outcome never belongs to an earlier decision instead of a later one.
     """
     return -math.inf if rule == "first_before_event" else start
 
@@ -171,8 +171,8 @@ class Attribution:
         as_of: float,
         labels: Mapping[str, LabelValues],
     ) -> None:
-        """Prepare the outcomes, rows of `app.feedback.outcomes.schema`. Those that became known after `as_of` are not
-        seen. `labels` are the label values of each model; a model without them has the generic ones.
+        """Prepare the outcomes, rows of `app.feedback.outcomes.schema`. Outcomes that became known after `as_of` are
+        ignored. `labels` are the label values of each model; a model without label values has the generic ones.
         """
         import pyarrow.compute as pc
 
@@ -264,8 +264,8 @@ class Attribution:
     def _resolve(self) -> _Groups:
         """Return the outcomes of entities by the number of their decision.
 
-        The last decision before an event is that of the event itself or of an earlier one of the entity. The first is
-        the first of them all.
+        The last decision before an event was found for this event or for an earlier event of the entity. The first
+        decision is the first of all that were found for the entity.
         """
         number, at = self._best, self._best_at
         same = np.append([False], self._entity[1:] == self._entity[:-1])
@@ -289,12 +289,12 @@ class Attribution:
         return _Groups(number[source[chosen]], self._by_id[chosen], self._turn)
 
     def skip(self, rows: int) -> None:
-        """Pass over the next rows of the second pass, of which nothing is asked."""
+        """Skip the next rows of the second pass."""
         self._passed += rows
 
     def label(self, batch: pa.RecordBatch) -> Labelled:
-        """Return what is known of the next batch of decisions. The batches are those of the first pass, in the same
-        order; they may have more columns.
+        """Return the known outcomes of the next batch of decisions. Pass the same batches as in the first pass, in the
+        same order; they may have more columns.
         """
         first, self._passed = self._passed, self._passed + batch.num_rows
         rows, outcomes = [], []

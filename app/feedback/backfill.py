@@ -1,4 +1,4 @@
-"""The job that stores decisions which another system has made, so that their outcomes can be compared with them.
+"""The job that stores decisions of another system, so that outcomes can be attributed to them.
 
 All rows are checked before any is stored. The same table may be sent again: decisions that are stored already are
 skipped.
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from app.ingest.rows import Source
 
 KIND_NAME = repository.BACKFILL
-"""The kind of job has the name of the origin of its decisions."""
+"""The kind of the job; it is also the origin of its decisions."""
 DAY_SECONDS = 86_400.0
 SEGMENT_ROWS = 1 << 18
-"""Most rows of a segment: they are sorted by time in memory."""
+"""Maximum number of rows in a segment: they are sorted by time in memory."""
 
 
 class BackfillSpec(TypedDict):
-    """The specification of the job: what its decisions have in common, and how the table is read. `days` is how long
-    decisions are kept.
+    """The specification of the job: what its decisions have in common, and how the table is read. Decisions are kept
+    for `days`.
     """
 
     name: str
@@ -100,7 +100,7 @@ class BackfillResult(Work):
 
 
 def reading_of(spec: BackfillSpec, owner: str, now: float) -> Reading:
-    """Return the part of the payload that says how a table is read."""
+    """Return the part of the payload that describes how a table is read."""
     return {
         "recorded": {
             "owner": owner,
@@ -199,7 +199,7 @@ def count_rows(payload: BackfillPayload) -> int:
 def _in_segments(
     reader: DecisionReader, source: Source, callback: Callback
 ) -> Iterator[list[pa.RecordBatch]]:
-    """Yield the decisions in lists of as many rows as a segment has."""
+    """Yield the decisions in lists, each with the rows of one segment."""
     held: list[pa.RecordBatch] = []
     n_held = 0
     for batch in reader.batches(source):

@@ -1,4 +1,4 @@
-"""Tables of decisions that another system has made: their columns, and their rows as those of a segment."""
+"""Tables of decisions of another system: their columns, and the conversion of their rows to rows of a segment."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _MAX_MERGED = 32
 
 @dataclass(frozen=True)
 class Recorded:
-    """What the decisions have in common: the alias, its model, and the recorded features. `earliest` is the time before
-    which decisions would be deleted at once.
+    """What the decisions have in common: the alias, its model, and the recorded features. Decisions before `earliest`
+    would be deleted at once.
     """
 
     owner: str
@@ -124,7 +124,7 @@ class StoredDecisions:
 
 
 class DecisionReader:
-    """Reads decisions from a table. `skipped` counts those that are stored already, and `rows` all."""
+    """Reads decisions from a table. `skipped` counts the decisions that are already stored, and `rows` counts all."""
 
     def __init__(
         self,
@@ -344,8 +344,8 @@ class DecisionReader:
         return texts
 
     def _complete(self, given: pa.Array | None, ids: pa.Array | None, at: Floats) -> pa.Array:
-        """Return the ids of the decisions. One that the table lacks follows from the entity and the time, so that a
-        table that is sent again has the same.
+        """Return the ids of the decisions. If the table lacks an id, it is derived from entity and time, so that a
+        table that is sent again has the same ids.
         """
         found: list[str | None] = [None] * len(at) if given is None else given.to_pylist()
         entities = [None] * len(at) if ids is None else ids.to_pylist()
@@ -394,7 +394,7 @@ class _Reading:
     missing: MissingTokens
 
     def report(self, name: str, bad: Mask, detail: Any) -> None:
-        """Report the rows of a mask, with the value that they have."""
+        """Report the rows of a mask, with their values."""
         if not bad.any():
             return
         place = self.places[name]

@@ -28,7 +28,7 @@ _ALIAS = re.compile(rf"({NAME})@({NAME})")
 
 @dataclass(frozen=True)
 class BackfillRequest:
-    """What a request says about its table: the alias, and how the table is read."""
+    """The description of a table in its request: the alias, and how the table is read."""
 
     model: str
     dialect: Json

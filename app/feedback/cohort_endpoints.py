@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from core.monitoring.incidence import ArrivalPoint
 
 MAX_DECISIONS = 5_000_000
-"""Most decisions that a request reads: more would take longer than a caller waits."""
+"""Maximum number of decisions that a request reads: more would take longer than a caller waits."""
 MAX_PERIODS = 400
 router = APIRouter(prefix="/v1/models", tags=["feedback"], route_class=GuardedRoute)
 

@@ -50,14 +50,14 @@ class CohortPart(Resource):
 
 
 class Arrival(Resource):
-    """The outcomes that have arrived until a time after the decision, with 95 % confidence limits (Aalen–Johansen)."""
+    """The outcomes that have arrived by a time after the decision, with 95 % confidence limits (Aalen–Johansen)."""
 
     days: float = Field(description="Days since the decision.")
     at_risk: int = Field(
         description="Decisions that still wait for their outcome before this time."
     )
     positive: float | None = Field(
-        description="Probability that an outcome has arrived and is positive. Null if no decision is so old."
+        description="Probability that an outcome has arrived and is positive. Null if no decision is that old."
     )
     positive_low: float | None = Field(description="Lower limit.")
     positive_high: float | None = Field(description="Upper limit.")
@@ -88,7 +88,7 @@ class CohortTable(Resource):
 
     name: str = Field(description="Name of the models.")
     alias: str = Field(description="The alias.")
-    as_of: Timestamp = Field(description="What is shown was known at this time.")
+    as_of: Timestamp = Field(description="The counts use what was known at this time.")
     period: PeriodName = Field(description="Length of the periods.")
     outcome: OutcomeRule = Field(description="Attribution and maturity of outcomes.")
     cohorts: list[Cohort] = Field(description="Periods with decisions, oldest first.")

@@ -1,8 +1,8 @@
-"""Cohorts: decisions by the period in which they were made, and what is known of them by now.
+"""Cohorts: decisions by the period in which they were made, with the outcomes that are known so far.
 
-Decisions are grouped by their own time, never by the arrival of outcomes: outcomes that arrive early may differ from
-those that arrive late. A cohort is mature when its declared horizon has passed. Versions of the model and thresholds
-within a period are separate parts, because a metric of their mixture belongs to none of them.
+Decisions are grouped by their own time, never by the arrival of outcomes: early outcomes may differ from late ones. A
+cohort is mature when its declared horizon has passed. Versions of the model and thresholds within a period are separate
+parts, because a metric of a mixture describes none of them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ Floats = npt.NDArray[np.float64]
 Numbers = npt.NDArray[np.int64]
 
 COLUMNS = ("keep", "threshold", "flag", "explored")
-"""Columns that the cohort table reads besides those of the join."""
+"""Columns that the cohort table reads in addition to the columns of the join."""
 ARRIVAL_POINTS = 12
 """Times at which the arrival of outcomes is estimated: fractions of the horizon."""
 MAX_ARRIVAL_DECISIONS = 2_000_000
-"""Most decisions from which the arrival is estimated; of more, every second, third, … one is taken."""
+"""Maximum number of decisions for estimating the arrival; if there are more, every second, third, … one is used."""
 _MONDAY = 4
 """The day of the first Monday after 1970-01-01."""
 
 
 @dataclass
 class Counts:
-    """Numbers of decisions of a cohort, or of a part of it; `CohortCounts` of the schemas has their meaning."""
+    """Numbers of decisions of a cohort, or of a part of it; `CohortCounts` in the schemas describes them."""
 
     decisions: int = 0
     estimated: float = 0.0
@@ -70,8 +70,8 @@ class Part:
 class Cohort:
     """The decisions of a period, from `start` to before `end`.
 
-    `is_mature`: the horizon of its last moment has passed. `lost` are decisions that were made and not recorded, by the
-    period in which their file begins.
+    `is_mature`: the horizon of its last moment has passed. `lost` counts decisions that were made and not recorded, by
+    the period in which their file begins.
     """
 
     start: float
@@ -114,7 +114,7 @@ def end_of(start: int, period: Period) -> int:
 
 
 def first_start(as_of: float, period: Period, count: int) -> float:
-    """Return the start of the first of `count` periods of which the last contains a time."""
+    """Return the start of the first of `count` consecutive periods, the last of which contains a time."""
     start = int(start_of(np.array([as_of]), period)[0])
     for _ in range(count - 1):
         start = int(start_of(np.array([(start - 1) * DAY_SECONDS]), period)[0])
@@ -229,9 +229,9 @@ def _add_waits(
     as_of: float,
     step: int,
 ) -> None:
-    """Add how long the decisions of a batch have waited for their outcome, and which it is.
+    """Add the delays of the decisions of a batch, and their outcomes.
 
-    Silence is no arrival: a silent decision waits.
+    Silence is not an arrival: a silent decision is pending.
     """
     at = joined.batch.column("at").to_numpy()[::step]
     kind = np.where(joined.silent, np.int8(-1), joined.labelled.label)[::step]

@@ -1,9 +1,9 @@
 """Compaction of decisions: the small segments that a process seals each minute become few large ones.
 
-The decisions of a log are put together when their day (UTC) is over, or earlier when there are many. The result is
-final: it is listed for warehouses, and no other segment replaces it. A decision that a repeated request made again is
-stored once. The large segment covers the numbers of the small ones, which are consecutive, so a file of the log that is
-sealed once more is still recognised.
+The decisions of a log are compacted when their day (UTC) is over, or earlier when there are many. The result is final:
+it is listed for warehouses, and no other segment replaces it. A decision that a repeated request made again is stored
+once. The large segment covers the numbers of the small ones, which are consecutive, so a log file that is sealed again
+is still recognised.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ log = logging.getLogger(__name__)
 Hashes = npt.NDArray[np.uint64]
 
 COMPACTED_ROWS = 1 << 18
-"""Most rows of a compacted segment. So many decisions of a log do not wait for the end of the day."""
+"""Maximum number of rows in a compacted segment. A log with so many does not wait for the end of the day."""
 SEGMENTS_AT_ONCE = 5_000
 _UNREADABLE = (BlobMissing, BlobDamaged, pa.ArrowException, OSError)
 
 
 def compact(files: Files, owner: str) -> int:
-    """Make the owner's segments of past days final, in as few segments as possible; returns the number of those that
+    """Make the owner's segments of past days final, in as few segments as possible; returns the number of segments that
     became final.
     """
     count = 0
@@ -93,7 +93,7 @@ def _next_run(
 
 
 def _compact_next(files: Files, owner: str, log_id: str) -> int:
-    """Make the next segments of a log final; returns the number of those that became so, 0 if there are none."""
+    """Make the next segments of a log final; returns how many became final, 0 if there are none."""
     run, found = files.reading(_next_run, owner, log_id)
     if not run:
         return 0
@@ -131,8 +131,8 @@ def _compact_next(files: Files, owner: str, log_id: str) -> int:
 
 
 def _readable(files: Files, run: Sequence[PendingSegment], found: dict[str, Blob]) -> list[Path]:
-    """Return the files of the first segments, as long as they can be read and have the same columns. One that cannot be
-    read becomes final as it is.
+    """Return the files of the first segments, as long as they can be read and have the same columns. A segment that
+    cannot be read becomes final unchanged.
     """
     paths: list[Path] = []
     schema = None
@@ -152,7 +152,7 @@ def _readable(files: Files, run: Sequence[PendingSegment], found: dict[str, Blob
 def _final_near(
     session: Session, owner: str, run: Sequence[PendingSegment]
 ) -> dict[str, Blob | None]:
-    """Return the blobs of the alias's final segments that may have repetitions of decisions of these segments."""
+    """Return the blobs of the alias's final segments that may repeat decisions of these segments."""
     keys = repository.final_keys(
         session,
         owner,
@@ -168,7 +168,7 @@ def _final_near(
 def _is_first(
     session: Session, owner: str, run: Sequence[PendingSegment], others: Collection[str]
 ) -> bool:
-    """Return False if another dispatcher has made more segments final meanwhile: they may have repetitions."""
+    """Return False if another dispatcher has made more segments final in the meantime: they may contain repetitions."""
     repository.lock_alias(session, owner, run[0].name, run[0].alias)
     return _final_near(session, owner, run).keys() == set(others)
 
@@ -176,7 +176,7 @@ def _is_first(
 def _finish(
     session: Session, owner: str, run: Sequence[PendingSegment], others: Collection[str]
 ) -> bool:
-    """Make a segment final as it is."""
+    """Make a segment final without a change."""
     return _is_first(session, owner, run, others) and repository.finish_segment(
         session, owner, run[0].id
     )
@@ -199,8 +199,8 @@ def _replace(
 def _first_ones(
     files: Files, paths: Sequence[Path], others: Mapping[str, Blob | None]
 ) -> npt.NDArray[np.bool_]:
-    """Return which decisions of the files to keep: not those that occur earlier in them, or in a final segment of
-    another process, because their request was repeated.
+    """Return which decisions of the files to keep. Decisions of a repeated request are dropped if they occur earlier in
+    the files, or in a final segment of another process.
     """
     hashes = _join([_hashes(path) for path in paths])
     kept = np.zeros(len(hashes), bool)

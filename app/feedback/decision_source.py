@@ -1,7 +1,7 @@
 """Datasets from decisions: the recorded features of mature decisions, with the labels that their outcomes give them.
 
-A label that is known only because the row was drawn for review counts for the rows that were not drawn, too: the weight
-of a row is that of its outcome divided by the probability that the decision was recorded and its outcome looked for.
+A row whose label is known only because it was drawn for review also represents rows that were not drawn. So its weight
+is the weight of the outcome, divided by the probability that the decision was recorded and its outcome looked for.
 """
 
 from __future__ import annotations

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS = ("explored", "propensity", "keep", "origin")
-"""Columns that are read besides those of the join and the features."""
+"""Columns that are read in addition to the columns of the join and the features."""
 FILE = "decisions.parquet"
 ENTITY, AT, WEIGHT = "entity", "decision_at", "decision_weight"
-"""Columns of the table besides features and label."""
+"""Columns of the table other than features and label."""
 
 POSITIVE, NEGATIVE = "1", "0"
 """Values of the label if the model has none."""
@@ -254,7 +254,7 @@ def _feature(batch: pa.RecordBatch, name: str, kind: str) -> pa.Array:
 
 
 def _as_type(column: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
-    """Return a column in the type that the alias records now. Raises BadTable if it was recorded in another one."""
+    """Return a column in the type that the alias records now. Raises BadTable if it was recorded with another type."""
     try:
         return column if column.type == kind else column.cast(kind)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:

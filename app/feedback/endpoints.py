@@ -50,9 +50,7 @@ IfMatch = Annotated[
 def read_feedback(
     *, name: str, alias: str, context: ContextDep, caller: CallerDep, response: Response
 ) -> Feedback:
-    """Return what is recorded of the decisions that are made with this alias. Returns 404 `no_feedback` if there are no
-    settings.
-    """
+    """Return which parts of this alias's decisions are recorded. Returns 404 `no_feedback` if there are no settings."""
     found, compute = context.db.reading(_read, caller.owner, name, alias)
     return _show(found, response, context, compute)
 
@@ -79,9 +77,8 @@ def put_feedback(
         ),
     ] = None,
 ) -> Feedback:
-    """Record each decision that is made with this alias, and set what is done with it. An empty body records all
-    features for 400 days. All processes apply the change within a second. Each change is a new revision, which the
-    decisions name.
+    """Record each decision of this alias, and set how decisions are used. An empty body records all features for 400
+    days. All processes apply the change within a second. Each change is a new revision. Decisions contain its number.
 
     Responses of `…/score` and `…/rank` then have a `decision_id` and `review`. Returns 422 for settings that do not
     fit the alias or its model.
@@ -112,7 +109,7 @@ def delete_feedback(
     caller: CallerDep,
     if_match: IfMatch = None,
 ) -> None:
-    """Record no more decisions of this alias. Recorded decisions are kept for the `days` of the settings."""
+    """Stop recording decisions of this alias. Recorded decisions are kept for the `days` of the settings."""
     context.db.writing(
         service.remove,
         caller.owner,
@@ -127,7 +124,7 @@ Compute = Callable[[], Detectable | None] | None
 
 
 def _read(session: Session, owner: str, name: str, alias: str) -> tuple[AliasFeedback, Compute]:
-    """Return the settings, and what computes the smallest detectable fall."""
+    """Return the settings, and a function that computes the smallest detectable fall."""
     found = service.read(session, owner, name, alias)
     return found, find_detectable(session, MonitoredAlias(owner, name, alias), found.settings)
 
@@ -135,7 +132,7 @@ def _read(session: Session, owner: str, name: str, alias: str) -> tuple[AliasFee
 def _replace(
     session: Session, /, owner: str, name: str, alias: str, settings: StoredFeedback, **given: Any
 ) -> tuple[AliasFeedback, bool, Compute]:
-    """Replace the settings; returns what `_read` does, and whether decisions are recorded only now."""
+    """Replace the settings; returns the result of `_read`, and whether this request started recording."""
     found, created = service.replace(session, owner, name, alias, settings, **given)
     of = MonitoredAlias(owner, name, alias)
     return found, created, find_detectable(session, of, found.settings)

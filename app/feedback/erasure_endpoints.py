@@ -1,4 +1,4 @@
-"""/v1/erasures: requests to erase everything that was recorded of an entity."""
+"""/v1/erasures: requests to erase everything that was recorded about an entity."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ router = APIRouter(prefix="/v1/erasures", tags=["feedback"], route_class=Guarded
 @router.post("", status_code=202, response_model=Erasure, summary="Erase an entity")
 @needs("train")
 async def create_erasure(*, body: ErasureRequest, caller: CallerDep, new: CreationDep) -> Response:
-    """Erase all decisions about an entity, and its outcomes, until `due_at`. The request is done when no row is left,
-    and no process can still have one in its log. Then the service forgets the id, too.
+    """Erase all decisions about an entity, and its outcomes, by `due_at`. The request is done when no row is left, and
+    no process can still have one in its log. Then the service deletes the id, too.
 
 
 

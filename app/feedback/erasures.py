@@ -11,7 +11,7 @@ from app.platform.sql import Page, Session
 from app.platform.tables import Erasure
 
 DUE_SECONDS = 7 * 86_400.0
-"""How long after a request it is done at the latest."""
+"""Longest time from a request until it is done."""
 
 
 def create(session: Session, caller: Caller, entity_id: str) -> Erasure:

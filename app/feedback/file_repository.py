@@ -1,4 +1,4 @@
-"""Queries for the files from which jobs read decisions, and for those that they write."""
+"""Queries for the files of decisions that jobs read and write."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.platform.tables import AliasFeedback, DecisionSegment, DecisionUpload
 KIND = "decisions"
 """Kind of the files of decisions in the blob store."""
 BACKFILL = "backfill"
-"""Origin of decisions that another system has made."""
+"""Origin of decisions of another system."""
 
 
 def now(session: Session) -> float:

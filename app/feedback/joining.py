@@ -1,4 +1,4 @@
-"""The decisions of an alias with their outcomes, as of a time: what the cohort table, the monitor and datasets read."""
+"""The decisions of an alias with their outcomes, as of a time. The cohort table, the monitor and datasets read them."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ DAY_SECONDS = 86_400.0
 
 
 class Joined(NamedTuple):
-    """A batch of decisions with what is known of each. `mature`: the horizon has passed. `silent`: there is no outcome,
-    and by the declared rule this means negative; `labelled.label` is 0 then.
+    """A batch of decisions with their known outcomes. `mature`: the horizon has passed. `silent`: there is no outcome,
+    which means negative by the declared rule; then `labelled.label` is 0.
     """
 
     batch: pa.RecordBatch
@@ -47,7 +47,7 @@ class Joined(NamedTuple):
 
 @dataclass(frozen=True)
 class DecisionsOfAlias:
-    """The decisions of an alias between two times: their files at one moment, which never change."""
+    """The decisions of an alias between two times: their files, as of one moment. The files never change."""
 
     segments: Sequence[AliasSegment]
     blobs: Sequence[Blob]
@@ -72,7 +72,7 @@ def find_decisions(
     until: float,
 ) -> DecisionsOfAlias:
     """Return the decisions of an alias from `since` to `until`, with all files that are needed to attribute outcomes by
-    the rule: whether a decision is the first of its entity, all earlier ones show.
+    the rule. (All earlier decisions are needed to know whether a decision is the first of its entity.)
     """
     first = earliest_needed(rule["attribute"], since)
     segments = repository.alias_segments(session, owner, name, alias, since=first, until=until)
@@ -90,10 +90,10 @@ def join(
     rule: OutcomeRule,
     columns: Sequence[str] = (),
 ) -> Iterator[Joined]:
-    """Yield the decisions from `decisions.since` to `decisions.until` with their outcomes as of that time, as
+    """Yield the decisions from `decisions.since` to `decisions.until` with their outcomes as of `decisions.until`, as
     `join_files` does.
 
-    Raises BlobMissing if a file was replaced meanwhile because an entity was erased: then begin again.
+    Raises BlobMissing if a file was replaced in the meantime because an entity was erased. Then start again.
     """
 
     def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -114,7 +114,7 @@ def join_files(
     rule: OutcomeRule,
     columns: Sequence[str] = (),
 ) -> Iterator[Joined]:
-    """Yield the decisions from one time to another with their outcomes as of the latter, in the order of the files. A
+    """Yield the decisions from `since` to `as_of` with their outcomes as of `as_of`, in the order of the files. A
     decision that is recorded twice, because its request was repeated, is yielded once.
 
     `read` returns some columns of the decisions. Batches have `JOIN_COLUMNS` and the other `columns`. The outcomes are

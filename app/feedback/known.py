@@ -1,8 +1,8 @@
-"""What a process knows of the decisions and outcomes of an owner, so that the response to a request of outcomes can say
+"""The index of an owner's decisions and outcomes in a process. With it, the response to a request of outcomes contains
 how many are new, and how many belong to a decision.
 
-It is an index of hashes, brought up to date when a request comes and bounded in size. The responses are information for
-the sender: attribution (`app.feedback.attribution`) does not use them.
+The index contains hashes, is updated when a request arrives, and is bounded in size. The counts inform the sender only;
+attribution (`app.feedback.attribution`) does not use them.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 Hashes = npt.NDArray[np.uint64]
 
 MAX_DECISIONS = 5_000_000
-"""Most decisions of an owner that are indexed, of 16 bytes each."""
+"""Maximum number of indexed decisions of an owner, of 16 bytes each."""
 MAX_OUTCOMES = 1_000_000
-"""Most outcomes of an owner that are indexed."""
+"""Maximum number of indexed outcomes of an owner."""
 MAX_OWNERS = 4
-"""Most owners whose indexes a process keeps; the one that was not used for longest is dropped."""
+"""Maximum number of owners whose indexes a process keeps; the least recently used index is dropped."""
 FRESH_SECONDS = 2.0
 """How long an index is used before new segments are read."""
 REBUILT_SECONDS = 3600.0
-"""Age of an index at which it is built anew, without the rows that were deleted meanwhile."""
+"""Age at which an index is rebuilt, without the rows that have been deleted since."""
 OVERLAP_SECONDS = 10.0
 """How far back new segments are looked for: a transaction may commit later than one that began after it."""
 
 
 class Counts(NamedTuple):
-    """Numbers of outcomes in a request. None: there are too many decisions or outcomes to find out at once."""
+    """Numbers of outcomes in a request. None: there are too many decisions or outcomes to look up."""
 
     matched: int | None
     unmatched: int | None
@@ -58,7 +58,7 @@ class Counts(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """The newest statement about a decision or an event: when it became known, and a hash of what it says."""
+    """The newest statement about a decision or an event: when it became known, and a hash of its content."""
 
     known_at: float
     said: bytes
@@ -112,7 +112,7 @@ class _Index:
                 self.stated = None
 
     def matched(self, owner: str, outcomes: Outcomes) -> int | None:
-        """Return the number of outcomes whose decision or entity has been recorded; None if that is not known."""
+        """Return the number of outcomes whose decision or entity has been recorded; None if unknown."""
         if self.ids is None:
             return None
         import pyarrow as pa
@@ -126,8 +126,8 @@ class _Index:
 
 
 class _Compared(NamedTuple):
-    """Outcomes compared with earlier statements: positions of those that are no duplicates, the number of corrections,
-    and the newest statement of each key that changed.
+    """Outcomes compared with earlier statements: positions of outcomes that are not duplicates, the number of
+    corrections, and the newest statement of each key that changed.
     """
 
     kept: list[int]
@@ -167,10 +167,10 @@ class KnownRows:
         self._stores: Counter[str] = Counter()
 
     def compare(self, owner: str, outcomes: Outcomes, reader: Reader) -> tuple[Counts, list[int]]:
-        """Return the counts of a request, and the positions of its outcomes that are no duplicates.
+        """Return the counts of a request, and the positions of its outcomes that are not duplicates.
 
-        An outcome is a duplicate if it says the same as the newest known one about the same decision or event, and a
-        correction if it is newer and says something else.
+        An outcome is a duplicate if its content equals the newest known outcome of the same decision or event. It is a
+        correction if it is newer and its content differs.
         """
         index = self._index_of(owner)
         with index.lock:
@@ -222,7 +222,7 @@ class KnownRows:
 
 
 def _refresh(owner: str, index: _Index, reader: Reader) -> None:
-    """Add the segments that are new since the last time. After an erasure the index is built anew."""
+    """Add the segments that are new since the last time. After an erasure the index is rebuilt."""
     index.looked = time.monotonic()
     erased = reader.reading(repository.count_erased, owner)
     if erased != index.erased:

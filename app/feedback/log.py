@@ -1,10 +1,10 @@
 """The log of decisions: memory-mapped files of one process, which become segments in the blob store.
 
 Each alias has a stream of numbered decisions, written into a file of the state folder. The page cache has a decision
-before its request is answered, so a killed process loses nothing of what it answered; a power failure may lose what
-the system has not yet written to disk. A file is sealed when it is full or old: its rows become a Parquet file, whose
-row is inserted once (`DecisionSegment` is unique by log and first number), and only then the file is deleted. A process
-holds a lock on its files, so that another process can seal those of one that was killed.
+before its request is answered, so a killed process loses nothing of what it answered; a power failure may lose what the
+system has not yet written to disk. A file is sealed when it is full or old: its rows become a Parquet file, whose row
+is inserted once (`DecisionSegment` is unique by log and first number). Only then is the file deleted. A process holds a
+lock on its files, so that another process can seal the files of a killed process.
 
 The header of a file has the number of the next decision. It is written before the decision, and also if the decision is
 dropped because the log is full. So every loss is counted when the file is sealed.
@@ -45,14 +45,14 @@ FOLDER = "decisions"
 MIN_FILE_BYTES, MAX_FILE_BYTES = 1 << 18, 1 << 22
 """Sizes of a file. The next file of an alias is larger if the one before was full before it was old."""
 MAX_BYTES = 1 << 28
-"""Most bytes of the files of one process. Beyond them, decisions are dropped and counted."""
+"""Maximum size of the files of one process, in bytes. Beyond it, decisions are dropped and counted."""
 SEAL_BYTES = 1 << 20
 SEAL_SECONDS, SEAL_ANYWAY_SECONDS = 10.0, 60.0
-"""A file is sealed when it is this old: one with fewer than `SEAL_BYTES` later, so that segments are not tiny."""
+"""Age at which a file is sealed. A file with fewer than `SEAL_BYTES` is sealed later, so that segments are not tiny."""
 TICK_SECONDS = 1.0
 RECOVER_SECONDS = 30.0
 WAIT_SECONDS = 10.0
-"""Longest that the decisions of a large table wait for space."""
+"""How long the decisions of a large table wait for space, at most."""
 CLOSE_SECONDS = 5.0
 _RETRY_SECONDS = 5.0
 _OLD_SECONDS = 3600.0
@@ -76,7 +76,7 @@ class Writing(Protocol):
 
 
 class _Damaged(Exception):
-    """Raised for a file that is not a log."""
+    """The file is not a log."""
 
 
 class _LogFile:
@@ -176,7 +176,9 @@ class LogContent:
 
 
 def read_log(path: Path) -> LogContent:
-    """Return the content of a file. What follows a damaged record is lost. Raises _Damaged if it is no log."""
+    """Return the content of a file. Everything after a damaged record is lost. Raises _Damaged if the file is not a
+    log.
+    """
     data = path.read_bytes()
     try:
         magic, following, end, first, length = _HEADER.unpack_from(data)
@@ -275,12 +277,12 @@ class DecisionLog:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start to seal files, also those of processes that were killed."""
+        """Start sealing files, including files of killed processes."""
         self._thread = threading.Thread(target=self._run, name="decisions", daemon=True)
         self._thread.start()
 
     def append(self, stream: DecisionStream, piece: Piece, *, wait: bool = False) -> None:
-        """Write decisions. They are dropped, and counted, if the log is full: `wait` waits for space first."""
+        """Write decisions. If the log is full, they are dropped and counted; `wait` waits for space first."""
         deadline = time.monotonic() + WAIT_SECONDS
         with self._lock:
             found = self._streams.get(stream[:3])
@@ -302,7 +304,7 @@ class DecisionLog:
             self._on_lost(piece.rows)
 
     def _file_for(self, found: _Stream, stream: DecisionStream, piece: Piece) -> _LogFile | None:
-        """Return the open file if it has space for the decisions, else a new one; None if there can be none."""
+        """Return the open file if it has space for the decisions, else a new one; None if none can be created."""
         file = found.file
         if file is not None and file.fits(piece) and file.stream.features == stream.features:
             return file
@@ -378,7 +380,7 @@ class DecisionLog:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Seal what can be sealed within some seconds. The next process seals the rest."""
+        """Seal files for at most some seconds. The next process seals the rest."""
         self._stop.set()
         with self._lock:
             self._space.notify_all()
@@ -419,7 +421,7 @@ class DecisionLog:
             self._seal_waiting()
 
     def _detach(self, wanted: Callable[[_LogFile], bool]) -> None:
-        """Close the open files that are wanted to further decisions."""
+        """Close the open files that are `wanted`, so that no more decisions are added to them."""
         with self._lock:
             for found in self._streams.values():
                 file = found.file

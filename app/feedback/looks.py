@@ -1,10 +1,10 @@
 """Looks: the tests of one period by family, from the decisions of the period and the earlier looks of its plan.
 
-Only computes. A look contains all that later looks of its plan need, so the rows of a closed period are never read
-again, and corrections that arrive later do not change it.
+This module only computes. A look contains everything that later looks of its plan need. So the rows of a closed period
+are never read again, and later corrections do not change it.
 
 **Terms.** The looks of a family belong to terms of a year at most, whose periods are numbered from 1; α belongs to a
-term. `core.monitoring.budget` says when another one begins: with another model, or with an alarm that is acknowledged
+term. `core.monitoring.budget` defines when a new term begins: with another model, or with an alarm that is acknowledged
 with "renew". With "keep", windows and bets begin again within the term, after the period `since`.
 """
 
@@ -46,7 +46,7 @@ MAX_VERSIONS = 20
 
 
 class Version(TypedDict):
-    """The decisions of a period by one model at one threshold. Counts are those of recorded decisions."""
+    """The decisions of a period by one model at one threshold. Counts include recorded decisions only."""
 
     model_id: str
     threshold: float | None
@@ -57,22 +57,11 @@ class Version(TypedDict):
     explored: int
 
 
-class StoredMeasurement(TypedDict):
-    """A value with its variance and effective numbers of rows; `first` and `last` are numbers of periods."""
-
-    value: float
-    variance: float
-    positives: float
-    negatives: float
-    first: int
-    last: int
-
-
 class StoredLook(TypedDict):
     """What a look found. `metric` is null if the family has no metric for this alias.
 
-    `rows` and `known` are those of the tested model. `state` is what later looks of the family need, and `details` what
-    else there is to show.
+    `rows` and `known` count decisions of the tested model. `state` contains what later looks of the family need, and
+    `details` contains further results to show.
     """
 
     term_start: float
@@ -101,8 +90,8 @@ class StoredLook(TypedDict):
 
 
 class Acknowledged(TypedDict):
-    """An acknowledged alarm. `number` and `term_start` are those of the last look before the acknowledgement, `next` is
-    the start of the period after it. `names` are the columns that it reported, and `window` the first and the last
+    """An acknowledged alarm. `number` and `term_start` belong to the last look before the acknowledgement, and `next`
+    is the start of the following period. `names` are the columns that it reported, and `window` the first and the last
     period whose AUC it reported.
     """
 
@@ -117,7 +106,7 @@ class Acknowledged(TypedDict):
 
 
 class Series(NamedTuple):
-    """The earlier looks to which a new one is added: those of its term after `since`."""
+    """The earlier looks of a series to which a new look is added: the looks of its term after `since`."""
 
     looks: list[StoredLook]
     term_start: float
@@ -177,7 +166,7 @@ def versions_of(rows: PeriodRows) -> list[Version]:
 
 
 def tested_model(rows: PeriodRows) -> str | None:
-    """Return the model whose rows are tested: that of the last decision. None without decisions."""
+    """Return the model whose rows are tested: the model of the last decision. None without decisions."""
     return rows.models[int(rows.model[np.argmax(rows.at)])] if rows.size else None
 
 
@@ -191,8 +180,8 @@ def rows_of_model(rows: PeriodRows, model_id: str) -> PeriodRows:
 def chances(rows: PeriodRows) -> npt.NDArray[np.float64]:
     """Return the probability with which the outcome of each decision is looked for.
 
-    Where it was not recorded, because nothing is explored, a side of the threshold whose outcomes are nearly all known
-    counts as observed, and any other one as not observed.
+    If it was not recorded, because nothing is explored, a side of the threshold counts as observed if nearly all of its
+    outcomes are known, and otherwise as not observed.
     """
     found = rows.propensity.astype(np.float64)
     for side in (rows.flag == 1, rows.flag != 1):
@@ -213,7 +202,7 @@ class Selected(TypedDict):
 
 
 def select(rows: PeriodRows) -> tuple[Selected, Json]:
-    """Return the decisions whose outcomes were selected independently of themselves, and the metrics of the period."""
+    """Return decisions whose outcomes were selected independently of their values, and the metrics of the period."""
     from core.monitoring import weighted_metrics
 
     chance, known = chances(rows), rows.label != UNKNOWN
@@ -269,7 +258,7 @@ def begin(period: Period, series: Series, model_id: str | None, metric: str) -> 
 
 
 def without_decisions(period: Period, metric: str, before: Sequence[StoredLook]) -> StoredLook:
-    """Return the look at a period without decisions. The series, if any, goes on."""
+    """Return the look at a period without decisions. The series, if any, continues."""
     last = before[-1] if before else None
     model_id = None if last is None else last["model_id"]
     series = series_of(period, model_id, before, None)
@@ -300,8 +289,8 @@ def alpha_of(family: str, settings: MonitorSettings) -> float:
 
 
 def pending_from(series: Series) -> int:
-    """Return the number of the first period of a series whose rows wait for the new look: of those before it that had
-    too few.
+    """Return the number of the first period of a series whose rows wait for the new look, because earlier periods had
+    too few rows.
     """
     first = series.number
     for look in reversed(series.looks):
@@ -319,8 +308,8 @@ def look_at_ranking(
     reference: Measurement | str,
     settings: MonitorSettings,
 ) -> StoredLook:
-    """Test the AUC of the rows, those of all periods that wait, against the reference. A text is the reason why there
-    is no reference.
+    """Test the AUC of the rows of all waiting periods against the reference. If `reference` is a text, it is the reason
+    why there is no reference.
     """
     from core.monitoring import Measurement, monitor_windows
     from core.monitoring.measuring import MIN_POSITIVES, measure_validation
@@ -521,8 +510,8 @@ def look_at_drift(
     acknowledged: Acknowledged | None,
     versions: Sequence[Version],
 ) -> StoredLook:
-    """Return the look at the scores and columns of a period, given their comparison with the model's own rows; None
-    if the model cannot be compared.
+    """Return the look at the scores and columns of a period, given their comparison with the model's validation and
+    training rows; None if the model cannot be compared.
 
     Changes that an acknowledgement has accepted raise no further alarm, as long as the alias serves the same model.
     """

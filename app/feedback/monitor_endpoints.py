@@ -44,8 +44,8 @@ async def read_monitor(
     left, and the smallest fall of the AUC that the monitor can find.
 
     A look is made once, after the end of its period (and after the horizon, if it needs outcomes), and never changes.
-    Decisions of several models or thresholds in a period are counted apart, and only those of the last model are
-    tested.
+    Decisions of several models or thresholds in a period are counted separately, and only the decisions of the last
+    model are tested.
     """
     at = None if as_of is None else as_of.timestamp()
 
@@ -64,9 +64,9 @@ def read_shadow(*, name: str, alias: str, context: ContextDep, caller: CallerDep
     """Return how the shadow model would have ranked the same decisions, period by period, and which decisions it would
     have flagged instead. The limits hold however often you look.
 
-    Outcomes are those that the decisions of the alias have led to. Where they come from reviews of flagged decisions,
-    those that only the shadow model flags have an outcome only if they were explored. To promote the shadow model, move
-    the alias to it.
+    Outcomes result from the decisions of the alias. If they come from reviews of flagged decisions, a decision that
+    only the shadow model flags has an outcome only if it was explored. To promote the shadow model, move the alias to
+    it.
     """
     return shadow_of(context.db.reading(monitoring.read_shadow, caller.owner, name, alias))
 
@@ -114,8 +114,8 @@ def read_alarm(*, alarm_id: str, context: ContextDep, caller: CallerDep) -> Alar
 def acknowledge_alarm(
     *, alarm_id: str, body: AlarmAcknowledgement, context: ContextDep, caller: CallerDep
 ) -> Alarm:
-    """State that you have seen the change, why, and what later looks are compared with. Until then, the same family
-    raises no further alarm. Returns 409 `already_acknowledged` if somebody has done so.
+    """Confirm that you have seen the change, with a reason and the reference of later looks. Until then, the same
+    family raises no further alarm. Returns 409 `already_acknowledged` if the alarm is already acknowledged.
     """
     row = context.db.writing(
         alarms.acknowledge, caller.owner, alarm_id, body.reason, body.reference, caller.name

@@ -50,8 +50,8 @@ def settings_of(
     at: float | None = None,
     lock: bool = False,
 ) -> AliasFeedback | None:
-    """Return the newest revision of the settings of an alias, or the newest at a time; None if there is none. With
-    `lock`, it is locked until the transaction ends.
+    """Return the newest revision of the settings of an alias, by default as of now; None if there is none. With `lock`,
+    it is locked until the transaction ends.
     """
     statement = select(AliasFeedback).where(
         AliasFeedback.readable_by(owner),
@@ -94,7 +94,7 @@ def _decided_by(owner: str, name: str, alias: str) -> tuple[ColumnElement[bool],
 
 
 def count_decisions(session: Session, owner: str, name: str, alias: str) -> tuple[int, int]:
-    """Return the numbers of stored decisions of an alias, and of those that were lost meanwhile."""
+    """Return the number of stored decisions of an alias, and how many were lost in the same time."""
     columns = DecisionSegment.__table__.c
     sums = (func.coalesce(func.sum(each), 0) for each in (columns.rows, columns.lost))
     rows, lost = session.execute(select(*sums).where(*_decided_by(owner, name, alias))).one()
@@ -118,9 +118,10 @@ def segments_between(
 
 
 def unseen_from(session: Session, owner: str, model: Model) -> float:
-    """Return the time from which on no decision can be among the rows that a model was trained on.
+    """Return the time from which on no decision can be in the training data of a model.
 
-    A dataset made from decisions says up to when; another one has no decision that was made after it was created.
+    For a dataset made from decisions, this is its `until`; any other dataset has no decision that was made after the
+    dataset was created.
     """
     statement = select(Dataset).where(Dataset.belongs_to(owner), Dataset.id == model.dataset_id)
     dataset = session.scalars(statement).one_or_none()
@@ -151,7 +152,7 @@ def revisions_of(
 def looks_of(
     session: Session, owner: str, name: str, alias: str, *, at: float | None = None
 ) -> Sequence[MonitorLook]:
-    """Return the looks of an alias in the order of their periods, those that had been made at a time if it is given."""
+    """Return the looks of an alias in the order of their periods; with `at`, only looks made by that time."""
     statement = select(MonitorLook).where(
         MonitorLook.readable_by(owner),
         MonitorLook.name == name,
@@ -170,7 +171,7 @@ def add_look(
     revision: int,
     found: Json,
 ) -> bool:
-    """Insert a look. Returns False if this look has been made already; it is then left as it is."""
+    """Insert a look. Returns False if this look exists already; it is then not changed."""
     start, end = period
     statement = (
         upsert_into(session, MonitorLook)
@@ -209,7 +210,7 @@ def add_alarm(
 def alarms_of(
     session: Session, owner: str, name: str, alias: str, *, at: float | None = None
 ) -> Sequence[Alarm]:
-    """Return the alarms of an alias, newest first, those that had been raised at a time if it is given."""
+    """Return the alarms of an alias, newest first; with `at`, only alarms raised by that time."""
     statement = _alarms(owner, name, alias, None)
     if at is not None:
         statement = statement.where(Alarm.raised_at <= at)

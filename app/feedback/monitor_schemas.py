@@ -76,7 +76,7 @@ class LookEstimate(Resource):
     low: float | None = Field(
         description="Lower confidence limit. Null with fewer than 20 positives among explored decisions."
     )
-    high: float | None = Field(description="Upper confidence limit. Null as `low`.")
+    high: float | None = Field(description="Upper confidence limit. Null if `low` is null.")
     rows: float = Field(description="Effective number of rows.")
 
 
@@ -84,7 +84,7 @@ class LookMetrics(Resource):
     """Metrics of the decisions of a period, weighted by the inverse of the probability of review."""
 
     population: Annotated[str, one_of(_POPULATION)] = Field(
-        description="Decisions that the AUC is of."
+        description="Decisions that the AUC describes."
     )
     decisions: int = Field(description="Number of decisions.")
     reviewed: int = Field(description="Decisions that were to be reviewed and have an outcome.")
@@ -117,11 +117,11 @@ class LookWindow(Resource):
     first: int = Field(description="Number of the first period.")
     last: int = Field(description="Number of the last period.")
     value: float = Field(description="Mean AUC.")
-    drop: float = Field(description="AUC of the reference less that of the window.")
+    drop: float = Field(description="AUC of the reference minus the AUC of the window.")
     drop_low: float = Field(
-        description="Lower limit, which holds for all windows of all looks of the term together."
+        description="Lower limit. The limits hold for all windows of all looks of the term together."
     )
-    drop_high: float = Field(description="Upper limit, as `drop_low`.")
+    drop_high: float = Field(description="Upper limit.")
 
 
 class ShiftedColumn(Resource):
@@ -134,7 +134,7 @@ class ShiftedColumn(Resource):
 
 class Look(Resource):
     """A scheduled test of one family of metrics at the end of a period. It never changes: outcomes that arrive or are
-    corrected later are not in it.
+    corrected later have no effect on it.
     """
 
     family: Family = Field(description="What was tested.")
@@ -151,7 +151,7 @@ class Look(Resource):
         description="Tested metric. Null if the alias has none."
     )
     population: Annotated[str, one_of(_POPULATION)] | None = Field(
-        description="Decisions that the metric is of. Null if outcomes are not needed."
+        description="Decisions that the metric describes. Null if outcomes are not needed."
     )
     rows: int = Field(description="Number of decisions of the model.")
     known: int = Field(description="Number of these whose outcome was known.")
@@ -161,16 +161,18 @@ class Look(Resource):
     )
     low: float | None = Field(description="Lower confidence limit of the value in this period.")
     high: float | None = Field(description="Upper confidence limit of the value in this period.")
-    variance: float | None = Field(description="Sampling variance of the AUC. Null for others.")
+    variance: float | None = Field(
+        description="Sampling variance of the AUC. Null for other metrics."
+    )
     expected: float | None = Field(
         description="AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."
     )
     statistic: float | None = Field(
-        description="Test statistic: of the AUC the greatest standardised fall over windows that end here; of "
-        "calibration and guarantee the e-value. Null without a test."
+        description="Test statistic. AUC: the greatest standardised fall over windows that end here. Calibration and "
+        "guarantee: the e-value. Null without a test."
     )
     critical_value: float | None = Field(
-        description="Value of the statistic from which there is an alarm. Null as `statistic`."
+        description="Value of the statistic that raises an alarm. Null if `statistic` is null."
     )
     alpha_spent: float = Field(
         description="Probability of a false alarm that this series of looks has used so far."
@@ -183,12 +185,12 @@ class Look(Resource):
     planned: int = Field(description="Number of periods of a term.")
     since: int = Field(
         description="Number of the last period before the test began again, because an alarm was acknowledged with "
-        "`keep`, or the bound of the guarantee has changed. 0: it did not."
+        "`keep`, or the bound of the guarantee has changed. 0: it has not begun again."
     )
     from_period: int | None = Field(
         description="Number of the period in which the change probably began. Null if not estimated."
     )
-    window: LookWindow | None = Field(description="Of the AUC. Null without a test.")
+    window: LookWindow | None = Field(description="The window of the AUC. Null without a test.")
     metrics: LookMetrics | None = Field(
         description="All metrics of the period, given with the AUC. Null for other families."
     )
@@ -220,11 +222,11 @@ class FamilyBudget(Resource):
 
     family: TestedFamily = Field(description="What is tested.")
     alpha: float = Field(
-        description="Probability of a false alarm in all looks of a term together. Those of all families sum to the "
+        description="Probability of a false alarm in all looks of a term together. The sum over all families is the "
         "`alpha` of the settings."
     )
-    spent: float = Field(description="What the looks so far have used.")
-    left: float = Field(description="What is left for the later looks.")
+    spent: float = Field(description="The part that the looks so far have used.")
+    left: float = Field(description="The part that remains for later looks.")
 
 
 class DetectableDrop(Resource):
@@ -232,19 +234,19 @@ class DetectableDrop(Resource):
 
     drop: float | None = Field(
         description="Fall that is found with probability `power` within a term. Null until a period with outcomes is "
-        "known, and if no fall is."
+        "known, and if no fall can be found."
     )
     floor: float | None = Field(
-        description="The same with unlimited rows per period: only a larger validation gets below it. Null if no fall "
-        "is found."
+        description="The same with unlimited rows per period: only a larger validation lowers it. Null if no fall can "
+        "be found."
     )
     power: float = Field(description="Probability of an alarm.")
     rows: float | None = Field(
         description="Rows per period that this is computed from. Null if none are known."
     )
     periods_per_look: int | None = Field(
-        description="Number of periods that are tested together, so that there are 50 rows of each class. Null as "
-        "`rows`."
+        description="Number of periods that are tested together, so that there are 50 rows of each class. Null if "
+        "`rows` is null."
     )
     validation_positives: float = Field(description="Effective number of positive validation rows.")
     validation_negatives: float = Field(description="Effective number of negative validation rows.")
@@ -286,21 +288,21 @@ class AlarmAcknowledgement(Body):
     )
     reference: Literal["keep", "renew"] = Field(
         description="`keep`: later looks are compared with the validation as before. `renew`: the change is the new "
-        "normal. The AUC is then compared with that of the periods which raised the alarm, and shifts of the same "
-        "columns raise no further alarm, as long as the alias serves the same model. Either way the test begins again "
-        "after the last look.",
+        "normal. The AUC is then compared with the AUC of the periods that raised the alarm, and shifts of the "
+        "same columns raise no further alarm while the alias serves the same model. In both cases the test begins "
+        "again after the last look.",
         examples=["keep"],
     )
 
 
 class AliasMonitor(Resource):
-    """What the monitor of an alias has found."""
+    """The results of the monitor of an alias."""
 
     name: str = Field(description="Name of the model.")
     alias: str = Field(description="The alias.")
-    as_of: Timestamp = Field(description="What is shown was known at this time.")
+    as_of: Timestamp = Field(description="The results use what was known at this time.")
     revision: int | None = Field(
-        description="Revision of the feedback settings. Null if there never were any."
+        description="Revision of the feedback settings. Null if the alias never had any."
     )
     settings: MonitorSettings | None = Field(
         description="Settings of the monitor. Null if it is off."
@@ -312,7 +314,7 @@ class AliasMonitor(Resource):
         description="Error probabilities in the current term of each family. Empty if the monitor is off."
     )
     detectable: DetectableDrop | None = Field(
-        description="What the monitor can find. Null if it is off, or if the model has no validation curve."
+        description="The fall that the monitor can find. Null if it is off, or if the model has no validation curve."
     )
     recorded: int = Field(description="Number of decisions that are stored.")
     lost: int = Field(description="Number of decisions that were lost while these were recorded.")
@@ -336,18 +338,18 @@ class SwapSet(Resource):
     both: SwapCell = Field(description="Flagged by both.")
     champion_only: SwapCell = Field(description="Flagged by the champion only.")
     challenger_only: SwapCell = Field(
-        description="Flagged by the challenger only. The champion did not flag them, so where outcomes come from "
+        description="Flagged by the challenger only. The champion did not flag them, so if outcomes come from "
         "reviews of flagged decisions, only explored ones have an outcome: compare rates of positives with care."
     )
     neither: SwapCell = Field(description="Flagged by neither.")
 
 
 class ShadowComparison(Resource):
-    """The AUC of the challenger less that of the champion, on the same decisions."""
+    """The AUC of the challenger minus the AUC of the champion, on the same decisions."""
 
     difference: float = Field(description="Difference over all compared decisions.")
     low: float = Field(
-        description="Lower limit. The limits hold at all looks together, with 95 % confidence."
+        description="Lower limit. The limits hold for all looks together, with 95 % confidence."
     )
     high: float = Field(description="Upper limit.")
     winner: Annotated[str, one_of(("challenger", "champion"))] | None = Field(
@@ -357,8 +359,8 @@ class ShadowComparison(Resource):
     rows: int = Field(description="Number of compared decisions with an outcome.")
     positives: int = Field(description="Number of positive outcomes.")
     further_rows: int | None = Field(
-        description="Decisions with outcomes that are still needed until the limits are as near as the tolerance. 0 "
-        "once it is settled. Null if out of reach."
+        description="Decisions with outcomes that are still needed until the half-width of the limits is the "
+        "tolerance. 0 once there is a winner or the models are equivalent. Null if out of reach."
     )
 
 
@@ -370,7 +372,7 @@ class ShadowLook(Resource):
     status: Annotated[str, one_of(STATUSES)] = Field(
         description="`passed`: the models were compared."
     )
-    reason: str | None = Field(description="Why they were not. Null if they were.")
+    reason: str | None = Field(description="Why the models were not compared. Null if they were.")
     words: Words
     rows: int = Field(description="Number of decisions of the champion.")
     known: int = Field(description="Number of these whose outcome was known.")
@@ -397,8 +399,8 @@ class AliasShadow(Resource):
     )
     unseen_from: Timestamp | None = Field(
         description="Only periods that begin at this time or later are compared, because the shadow model may have "
-        "been trained on earlier decisions. It is the end of the decisions in its training dataset, or the time at "
-        "which a dataset that was not made from decisions was created. Null without a shadow model."
+        "been trained on earlier decisions. It is the end of the decisions in its training dataset. If that "
+        "dataset was not made from decisions, it is the time at which it was created. Null without a shadow model."
     )
     champion_id: ModelId | None = Field(
         description="Id of the model that decided. Null before the first look."
@@ -414,7 +416,7 @@ class AliasShadow(Resource):
         description="The newest comparison of these two models. Null until there is one."
     )
     swap: SwapSet | None = Field(
-        description="Sum over the periods. Null without a threshold of the champion."
+        description="Sum over the periods. Null if the champion has no threshold."
     )
     looks: list[ShadowLook] = Field(
         description="Looks of the comparison of these two models, newest first, at most 100."

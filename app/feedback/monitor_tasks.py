@@ -217,7 +217,7 @@ def _as_file(due: DuePeriod) -> DuePeriodFile:
 
 
 def _outcomes(session: Session, owner: str, workdir: Path) -> list[OutcomeFile]:
-    """Return the files of the owner's outcomes. Writes those of small requests."""
+    """Return the files of the owner's outcomes. Writes files for the outcomes of small requests."""
     found: list[OutcomeFile] = []
     for each in outcome_repository.outcome_segments(session, owner):
         if each.key is not None:
@@ -232,7 +232,7 @@ def _outcomes(session: Session, owner: str, workdir: Path) -> list[OutcomeFile]:
 def _models(
     session: Session, of: MonitoredAlias, revisions: Sequence[ModelAliasHistory], start: float
 ) -> list[Model]:
-    """Return the models that the alias has served since `start`, or first if it is younger."""
+    """Return the models that the alias has served since `start`, or since its creation if that is later."""
     ids: list[str] = []
     for i, each in enumerate(revisions):
         ended = revisions[i + 1].at if i + 1 < len(revisions) else None
@@ -325,7 +325,7 @@ def run(payload: MonitorPayload, callback: Callback) -> MonitorResult:
 
 
 class _Maker:
-    """Makes the looks of the due periods one after the other; each look is an earlier one of the next."""
+    """Makes the looks of the due periods in order; each look is input of the next one."""
 
     def __init__(self, payload: MonitorPayload) -> None:
         self._payload, self._settings = payload, payload["settings"]
@@ -394,7 +394,7 @@ class _Maker:
         return self._served[model_id]
 
     def _reference(self, model_id: str) -> Measurement | str:
-        """Return the validation of a model, or why there is none."""
+        """Return the validation of a model, or the reason why there is none."""
         if model_id not in self._references:
             self._references[model_id] = self._measure_reference(model_id)
         return self._references[model_id]
@@ -412,7 +412,7 @@ class _Maker:
         return measure_on_stored_curve(curve, ClassTotals(*model["totals"]))
 
     def _drift(self, period: Period) -> StoredLook:
-        """Compare the scores and the recorded columns of a period with the model's own rows."""
+        """Compare the scores and the recorded columns of a period with the model's validation and training rows."""
         rows = read_period(self._payload["segments"], period, None, 0.0)
         before = self._before.get(UNLABELLED, [])
         counts = {
@@ -605,8 +605,8 @@ class _Maker:
 
 
 def _like_all(rows: PeriodRows) -> Any:
-    """Return rows that represent all decisions equally. Explored decisions are always recorded, so where others are
-    sampled, only the same fraction of them is used.
+    """Return rows that represent all decisions equally. Explored decisions are always recorded; if other decisions are
+    sampled, only the same fraction of the explored ones is used.
     """
     if rows.size == 0 or np.ptp(rows.keep) == 0.0:
         return np.ones(rows.size, np.bool_)
@@ -615,7 +615,7 @@ def _like_all(rows: PeriodRows) -> Any:
 
 
 def _batches(files: Sequence[SegmentFile], period: Period, columns: Sequence[str]) -> Any:
-    """Yield the batches of files with decisions of a period, and which rows these are."""
+    """Yield the batches of files with decisions of a period, and the mask of these rows."""
     for batch in read_files(files, ["at", *columns]):
         inside = within(batch, period)
         if inside.any():
@@ -676,7 +676,7 @@ def publish(blobs: Publisher, claim: Claim, result: MonitorResult) -> Sequence[M
 def complete(
     session: Session, claim: Claim, result: MonitorResult, made: Sequence[MadeLook]
 ) -> None:
-    """Write the looks that nobody has made meanwhile, with their alarms, and end the job."""
+    """Write the looks that do not exist yet, with their alarms, and end the job."""
     of = _alias_of(claim)
     raised = 0
     for each in made:

@@ -1,7 +1,7 @@
 """The monitor of an alias: which looks are due, and their jobs.
 
 A look at columns and scores is due when its period has ended, and looks that need outcomes when the horizon has passed
-since then. Each is made once, whatever happens: the primary key of its row is the alias, the family and the period.
+since then. Each look is made exactly once: the primary key of its row is the alias, the family and the period.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ MONITOR = "monitor"
 SEALED_SECONDS = 3600.0
 """Time after the end of a period until which its last decisions are stored."""
 RETRY_SECONDS = 3600.0
-"""Time after a failed job in which the alias gets no other one."""
+"""Time after a failed job before the alias gets another one."""
 SHADOW_PERIOD: PeriodKind = "week"
 """Length of the periods of a comparison if the alias has no monitor."""
 MAX_PERIODS_OF_JOB = 60
-"""Periods of a job: after a backfill there may be years of them."""
+"""Maximum number of periods of a job: after a backfill there may be years of them."""
 
 
 class DuePeriod(NamedTuple):
-    """A period with the looks that are due: those of columns and scores, those that need outcomes, and the comparison
-    with the shadow model.
+    """A period with its due looks: looks at columns and scores, looks that need outcomes, and the comparison with the
+    shadow model.
     """
 
     period: Period
@@ -69,7 +69,7 @@ class Due(NamedTuple):
 
 
 def schedule(session: Session, settings: Settings, of: MonitoredAlias) -> Job | None:
-    """Queue the job for the due looks of an alias. Returns None if there are none, or if a job works on them.
+    """Queue the job for the due looks of an alias. Returns None if there are none, or if a job for them is unfinished.
 
     Raises TooMany or Unavailable if the owner may not queue another job now.
     """
@@ -143,8 +143,8 @@ def _due(
 def _compared_from(
     session: Session, of: MonitoredAlias, settings: StoredFeedback, looks: Sequence[MonitorLook]
 ) -> float | None:
-    """Return the time from which on periods are compared with the shadow model: after the last one that was, and
-    without decisions that the model may have been trained on. None without a shadow model.
+    """Return the time from which periods are compared with the shadow model: after the last compared period, and after
+    the decisions that the model may have been trained on. None without a shadow model.
     """
     if settings["shadow"] is None:
         return None
@@ -154,7 +154,7 @@ def _compared_from(
 
 
 def _unseen_from(session: Session, owner: str, shadow: str | None) -> float | None:
-    """Return the time from which on the shadow model was trained on no decision; None if there is no such model."""
+    """Return the time from which on no decision is in the shadow model's training data; None without such a model."""
     if shadow is None:
         return None
     try:
@@ -170,7 +170,7 @@ def _is_of(look: MonitorLook, kind: PeriodKind) -> bool:
 
 
 MAX_SHOWN = 100
-"""Periods, and alarms, of a response."""
+"""Maximum number of periods, and of alarms, in a response."""
 POWER = 0.8
 """Probability with which the smallest detectable fall is found."""
 _UNLIMITED = 1e9
@@ -178,7 +178,7 @@ _UNLIMITED = 1e9
 
 @dataclass(frozen=True)
 class Budget:
-    """The error probability of a family in the current plan, and what its looks have used."""
+    """The error probability of a family in the current plan, and the part that its looks have used."""
 
     family: str
     alpha: float
@@ -215,7 +215,7 @@ class PeriodOfLooks:
 
 @dataclass(frozen=True)
 class Monitor:
-    """What the monitor of an alias had found at a time."""
+    """The results of the monitor of an alias as of a time."""
 
     name: str
     alias: str
@@ -234,8 +234,8 @@ class Monitor:
 def read(
     session: Session, owner: str, name: str, alias: str, as_of: float | None
 ) -> Callable[[], Monitor]:
-    """Read what the monitor of an alias had found at a time, by default now; returns a function that computes the rest
-    without the database. Raises NotFound if there is no such alias.
+    """Read the results of the monitor of an alias as of a time, by default now; returns a function that computes the
+    rest without the database. Raises NotFound if there is no such alias.
     """
     check_name("alias", alias)
     of = MonitoredAlias(owner, name, alias)
@@ -272,8 +272,8 @@ def read(
 
 
 def _budget(monitor: MonitorSettings, looks: Sequence[MonitorLook]) -> list[Budget]:
-    """Return what each family has used in its newest term. A look's α is that of its series, to which those of
-    earlier series of the term are added.
+    """Return the α that each family has used in its newest term. The α of a look belongs to its series; the α of
+    earlier series of the term is added.
     """
     found = []
     for family in TESTED:

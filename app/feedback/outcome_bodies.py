@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SHAPE = 'the body must be {"rows": [{…}, …]} or {"columns": […], "data": [[…], …]}, with no other members'
 
 CheckLabels = Callable[[Sequence[str | None], Report], None]
-"""Reports the labels of a batch that no model knows."""
+"""Reports the labels of a batch that are not label values of any model."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +169,8 @@ def _pointer_of_list(names: Sequence[str]) -> Callable[[int, str | None], str]:
 
 
 def _columns_of_objects(rows: list[Any]) -> dict[str, list[Any]]:
-    """Return the values of JSON objects by column. Raises Invalid for rows that are no objects, and unknown or absent
-    members.
+    """Return the values of JSON objects by column. Raises Invalid for rows that are not objects, and for unknown or
+    absent members.
     """
     check_count(len(rows), MAX_ROWS)
     errors: list[dict[str, Any]] = []
@@ -222,7 +222,7 @@ def _unknown(name: object) -> str:
 
 
 def _check_columns(names: Sequence[str], pointer: str | None = None) -> None:
-    """Raise Invalid for columns that outcomes do not have, that occur twice, or that are absent."""
+    """Raise Invalid for unknown, repeated or absent columns."""
     errors: list[dict[str, Any]] = []
 
     def add(column: str, detail: str) -> None:
@@ -245,7 +245,7 @@ def _check_columns(names: Sequence[str], pointer: str | None = None) -> None:
 
 
 def _source_of(body: bytes, table: Format, dialect: Dialect, bounds: Bounds) -> Source:
-    """Return the source of a table in memory. Raises BadTable for one that is, or claims to be, too large."""
+    """Return the source of a table in memory. Raises BadTable for a table that is, or claims to be, too large."""
     from app.ingest.arrow import ArrowTable, read_claims, stream_of
     from app.ingest.readers import streamed_source
     from app.ingest.stream import TableBytes, plain_bytes, too_long
@@ -268,7 +268,7 @@ def _source_of(body: bytes, table: Format, dialect: Dialect, bounds: Bounds) -> 
 
 
 def _check_types(names: Sequence[str], schema: pa.Schema) -> None:
-    """Raise BadTable for a typed column that no outcome can have."""
+    """Raise BadTable for a column whose type outcomes cannot have."""
     from app.ingest.columns import check_type
 
     for name, kind in zip(names, schema.types, strict=True):

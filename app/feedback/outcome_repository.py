@@ -164,7 +164,7 @@ def replace_decisions(session: Session, owner: str, old: Segment, new: Blob, row
 
 
 def longest_days(session: Session, owner: str) -> float | None:
-    """Return the most days for which decisions of any alias of the owner are, or were, kept; None without settings."""
+    """Return the largest `days` of all feedback settings of the owner, past ones included; None without settings."""
     statement = select(AliasFeedback.settings).where(
         AliasFeedback.readable_by(owner), AliasFeedback.settings.is_not(None)
     )
@@ -173,7 +173,7 @@ def longest_days(session: Session, owner: str) -> float | None:
 
 
 def delete_known_before(session: Session, owner: str, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` segments of which every outcome became known longer ago than this; returns their number."""
+    """Delete up to `limit` segments whose outcomes all became known before this time; returns their number."""
     old = OutcomeSegment.last_known_at < db_now() - age_seconds
     return delete_some(session, OutcomeSegment, OutcomeSegment.readable_by(owner), old, limit=limit)
 
@@ -202,7 +202,7 @@ def list_erasures(session: Session, owner: str, *, limit: int, after: str | None
 
 
 class OpenErasure(NamedTuple):
-    """A request that is not done. `is_last`: no decision from before it can still arrive."""
+    """A request that is not done. `is_last`: no decision from before the request can still arrive."""
 
     id: str
     entity_id: str
@@ -213,8 +213,8 @@ class OpenErasure(NamedTuple):
 def open_erasures(
     session: Session, owner: str, settle_seconds: float, limit: int
 ) -> list[OpenErasure]:
-    """Return up to `limit` requests of the owner for which there is something to do: that nobody began, or that are
-    older than `settle_seconds`.
+    """Return up to `limit` requests of the owner that need a pass: requests without any pass, and requests older than
+    `settle_seconds`.
     """
     settled = Erasure.requested_at < db_now() - settle_seconds
     statement = (
@@ -236,8 +236,8 @@ def open_erasures(
 
 
 def datasets_from_decisions(session: Session, owner: str) -> list[tuple[str, str, str]]:
-    """Return id, key of the table and group column of the datasets that were made from decisions, also those in the
-    trash.
+    """Return id, key of the table and group column of the datasets that were made from decisions, including datasets in
+    the trash.
     """
     statement = select(Dataset.id, Dataset.upload_key, Dataset.group).where(
         Dataset.belongs_to(owner),
@@ -301,7 +301,7 @@ def alias_segments(
 def values_of_models(
     session: Session, owner: str, name: str
 ) -> dict[str, tuple[str | None, str | None]]:
-    """Return the positive and the negative label value of each model of a name, also of those in the trash."""
+    """Return the positive and the negative label value of each model of a name, including models in the trash."""
     statement = select(Model.id, Model.positive, Model.negative).where(
         Model.belongs_to(owner), Model.name == name
     )

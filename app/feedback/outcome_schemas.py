@@ -63,7 +63,7 @@ OUTCOMES_BODY: dict[str, Any] = {
 
 
 class OutcomesReceived(Resource):
-    """What a request of outcomes contained."""
+    """The counts of a request of outcomes."""
 
     rows: int = Field(description="Number of outcomes.")
     matched: int | None = Field(
@@ -77,5 +77,5 @@ class OutcomesReceived(Resource):
         description="Number of outcomes that replace an earlier one. Null if there are too many outcomes to look up."
     )
     duplicates: int | None = Field(
-        description="Number of outcomes that say the same as the newest known one. They are not stored again."
+        description="Number of outcomes with the same content as the newest known one. They are not stored again."
     )

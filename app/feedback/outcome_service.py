@@ -38,8 +38,8 @@ _SMALL_AT_ONCE = 1_000
 def check_labels(
     reading: Reading, owner: str, labels: Sequence[str | None], report: Report
 ) -> None:
-    """Report the labels that no model of the owner with recorded decisions knows. An unknown label is more often a
-    misspelt one than a value to come.
+    """Report labels that are not label values of any model of the owner with recorded decisions. An unknown label is
+    more likely misspelt than a future value.
     """
     foreign = [
         (row, label)
@@ -61,7 +61,7 @@ def check_labels(
 
 
 def write(blobs: BlobStore, owner: str, outcomes: Outcomes, now: float) -> Blob:
-    """Write outcomes to a file, which no row names yet."""
+    """Write outcomes to a file that no row refers to yet."""
     table = as_table(owner, [(outcomes, now)])
     return write_segment(blobs, table.to_batches(), table.schema, KIND)
 
@@ -94,8 +94,8 @@ def store(
 def tables(
     blobs: BlobStore, owner: str, segments: Iterable[Segment], found: Mapping[str, Blob]
 ) -> Iterator[pa.Table]:
-    """Yield the rows of segments in their order. `found` has the blobs by key. Small requests that follow each other
-    are one table.
+    """Yield the rows of segments in their order. `found` has the blobs by key. Consecutive small requests are combined
+    into one table.
     """
     small: list[tuple[Outcomes, float]] = []
     for segment in segments:

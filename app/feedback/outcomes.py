@@ -1,7 +1,7 @@
-"""Outcomes: what happened to the entities that were scored. The columns of a request are checked here, and written to
-and read from segments.
+"""Outcomes: what happened to the entities that were scored. This module checks the columns of a request, and writes and
+reads segments.
 
-An outcome names a decision or an entity. Which decisions an entity's outcome belongs to is decided when it is read
+An outcome names a decision or an entity. Outcomes of entities are attributed to decisions when they are read
 (`attribution`), because a decision may be recorded after the outcome has arrived.
 """
 
@@ -37,15 +37,15 @@ COLUMNS = (
 """The columns of a request."""
 TIMES = ("event_at", "known_at")
 MAX_ROWS = 100_000
-"""Most outcomes of a request."""
+"""Maximum number of outcomes in a request."""
 INLINE_ROWS = 200
-"""Most rows of a request that is stored in its row of the database, instead of a file."""
+"""Maximum number of rows of a request that is stored in a row of the database instead of a file."""
 MAX_TEXT = 255
 MAX_SOURCE = 64
 CLOCK_SKEW_SECONDS = 300.0
 """How far `known_at` may be ahead of the service's clock."""
 YES, NO = frozenset({"true", "1"}), frozenset({"false", "0"})
-"""Labels that mean positive and negative, unless the model's own label values say otherwise."""
+"""Labels that mean positive and negative, unless they are label values of the model with another meaning."""
 KIND = "outcomes"
 """Kind of the segments in the blob store."""
 
@@ -54,7 +54,7 @@ def label_means(label: str | None, positive: str | None, negative: str | None) -
     """Return True if a label is positive for a model with these label values, False if it is negative, and None if it
     is neither.
 
-    The model's own values come first: of a model whose positive value is `0`, the label `0` is positive.
+    The model's own values take precedence: for a model whose positive value is `0`, the label `0` is positive.
 
     >>> [label_means(label, "churned", "stayed") for label in ("churned", "stayed", "true", "0", "maybe")]
     [True, False, True, False, None]
@@ -70,7 +70,7 @@ def label_means(label: str | None, positive: str | None, negative: str | None) -
 
 Report = Callable[[int, str | None, str], bool]
 """Reports an error: the row from 0, the column or None for the whole row, and the rule that is broken. Returns False if
-there are too many errors to go on.
+there are too many errors to continue.
 """
 
 
@@ -119,7 +119,7 @@ def check(
     notation: Notation = USUAL,
     in_seconds: Collection[str] = (),
 ) -> Outcomes:
-    """Return checked outcomes. Values are those of JSON, or text; times of the columns in `in_seconds` are seconds.
+    """Return checked outcomes. Values are JSON values or text; times of the columns in `in_seconds` are seconds.
 
     `now` is the default of `known_at`. Every broken rule goes to `report`; the result is valid only if there is none.
     """

@@ -39,12 +39,12 @@ COLUMNS = (
     "keep",
 )
 UNKNOWN = -1
-"""A label, or a flag, that there is not."""
+"""A missing label or flag."""
 
 
 class SegmentFile(TypedDict):
-    """A segment of decisions in a local file, the times of its first and its last decision, and the number of those
-    that were lost.
+    """A segment of decisions in a local file, the times of its first and its last decision, and the number of lost
+    decisions.
     """
 
     path: str
@@ -58,8 +58,8 @@ class PeriodRows:
     """The decisions of a period, without repeated ones, as arrays of equal length.
 
     `model` is the position in `models`. `label` and `flag` are 1, 0 or `UNKNOWN`. `propensity` and `probability` are
-    NaN where they are not known, `weight` is that of the outcome, or 1. `kept` are the positions of these rows among
-    all rows of the period in the order of the files.
+    NaN where they are not known. `weight` is the weight of the outcome, or 1. `kept` are the positions of these rows
+    among all rows of the period in the order of the files.
     """
 
     models: Sequence[str]
@@ -109,7 +109,7 @@ def overlapping(files: Sequence[SegmentFile], start: float, end: float) -> list[
 
 
 def read_files(files: Sequence[SegmentFile], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files in order, in batches with exactly these columns; one that a file lacks is null."""
+    """Yield the rows of files in order, in batches with exactly these columns; a column that a file lacks is null."""
     for each in files:
         yield from read_file(Path(each["path"]), columns)
 
@@ -134,7 +134,7 @@ def recorded_features(files: Sequence[SegmentFile], model_id: str) -> set[str]:
 
 
 def within(batch: pa.RecordBatch, period: Period) -> npt.NDArray[np.bool_]:
-    """Return which decisions of a batch are of the period."""
+    """Return which decisions of a batch belong to the period."""
     at = batch.column("at").to_numpy()
     inside: npt.NDArray[np.bool_] = (at >= period.start) & (at < period.end)
     return inside
@@ -143,10 +143,10 @@ def within(batch: pa.RecordBatch, period: Period) -> npt.NDArray[np.bool_]:
 def read_period(
     files: Sequence[SegmentFile], period: Period, outcomes: Outcomes | None, as_of: float
 ) -> PeriodRows:
-    """Return the decisions of a period, with what was known of their outcomes at `as_of`; unknown without outcomes.
+    """Return the decisions of a period with their outcomes as of `as_of`; without `outcomes`, all are unknown.
 
-    The decisions that an outcome may belong to instead are read, too: those up to the horizon after the period, and if
-    outcomes belong to the first decision of an entity, all earlier ones.
+    Other decisions to which an outcome may belong are also read: decisions up to the horizon after the period, and all
+    earlier decisions if outcomes belong to the first decision of an entity.
     """
     own = overlapping(files, period.start, period.end)
     join = None

@@ -46,7 +46,7 @@ def period_at(at: float, kind: PeriodKind) -> Period:
 
 
 def periods_between(start: float, kind: PeriodKind, until: float) -> Iterator[Period]:
-    """Yield the periods from that of `start` on which have ended by `until`."""
+    """Yield the periods that have ended by `until`, from the period of `start` on."""
     period = period_at(start, kind)
     while period.end <= until:
         yield period

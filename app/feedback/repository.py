@@ -87,12 +87,12 @@ def list_segments(
     limit: int,
     after: str | None,
 ) -> Page[DecisionSegment]:
-    """Return a page of the final segments of decisions, oldest first. It has a cursor also if there are no more, so
-    that the caller can continue there later.
+    """Return a page of the final segments of decisions, oldest first. The page has a cursor even if there are no more
+    segments, so that the caller can continue there later.
 
-    Segments that are not final are not listed: a caller who has seen some of them would see their decisions again in
-    the segment that replaces them. A segment is in the list some seconds after it became final: a transaction that
-    began earlier may end later, and its segment would be missed.
+    Segments that are not final are not listed: a caller who has read them would read their decisions again in the
+    segment that replaces them. A segment is listed some seconds after it became final: a transaction that began earlier
+    may end later, and the caller would miss its segment.
     """
     statement = select(DecisionSegment).where(
         DecisionSegment.readable_by(owner), DecisionSegment.final_at < db_now() - SETTLED_SECONDS
@@ -113,7 +113,7 @@ def list_segments(
 def prune_segments(session: Session, owner: str, name: str, alias: str, limit: int) -> int:
     """Delete up to `limit` segments of decisions that are older than the days of their alias; returns their number.
 
-    The newest settings apply; of an alias whose decisions are no longer recorded, or that was deleted, the last ones.
+    The newest settings apply, also if decisions of the alias are no longer recorded, or the alias was deleted.
     """
     statement = _revisions(owner, name, alias).where(AliasFeedback.settings.is_not(None)).limit(1)
     newest = session.scalar(statement)
@@ -155,7 +155,7 @@ def segments_at(
 
 
 class PendingSegment(NamedTuple):
-    """A segment that is not final yet. `key` is that of its blob."""
+    """A segment that is not final yet. `key` is the key of its blob."""
 
     id: str
     name: str
@@ -173,8 +173,8 @@ class PendingSegment(NamedTuple):
 
 
 def pending_logs(session: Session, owner: str, before: float, rows: int) -> Sequence[str]:
-    """Return the logs of an owner with segments to make final: some that begin or were sealed before a time, or so many
-    rows.
+    """Return the logs of an owner with segments to make final: logs with a segment that begins or was sealed before a
+    time, or with enough rows.
     """
     statement = (
         select(DecisionSegment.log_id)
@@ -225,13 +225,13 @@ def final_keys(
 
 
 def lock_alias(session: Session, owner: str, name: str, alias: str) -> None:
-    """Let no other transaction make segments of the alias final until this one has ended."""
+    """Prevent other transactions from making segments of the alias final until this one has ended."""
     statement = _revisions(owner, name, alias).with_only_columns(AliasFeedback.revision)
     session.execute(statement.limit(1).with_for_update())
 
 
 def finish_segment(session: Session, owner: str, segment_id: str) -> bool:
-    """Make a segment final as it is. Return False if it is gone."""
+    """Make a segment final without a change. Return False if it is gone."""
     statement = (
         update(DecisionSegment)
         .where(DecisionSegment.readable_by(owner), DecisionSegment.id == segment_id)

@@ -39,7 +39,7 @@ class OutcomeRuleRequest(Body):
     )
     silence: Literal["negative"] | None = Field(
         default=None,
-        description="What a decision without an outcome is at the horizon. Null: unknown.",
+        description="How a decision without an outcome counts at the horizon. Null: unknown.",
     )
     attribute: Literal["last_before_event", "first_before_event", "all_before_event"] = Field(
         default="last_before_event",
@@ -55,7 +55,7 @@ class MonitorRequest(Body):
     )
     alpha: Annotated[float, Field(gt=0, lt=0.5)] = Field(
         default=0.05,
-        description="Probability of a false alarm within a year, of all families together.",
+        description="Probability of a false alarm within a year, over all families together.",
     )
     tolerance: Annotated[
         dict[Literal["auc", "calibration"], Annotated[float, Field(ge=0, le=1)]],
@@ -69,7 +69,7 @@ class MonitorRequest(Body):
 
 
 class FeedbackRequest(Body):
-    """What to record of the decisions that are made with an alias. Every member has a default."""
+    """Which parts of the decisions of an alias to record. Every member has a default."""
 
     keep: _Fraction = Field(
         default=1.0,
@@ -93,7 +93,7 @@ class FeedbackRequest(Body):
     )
     shadow: Text | None = Field(
         default=None,
-        description="Model whose scores of the same rows are compared. It can read only recorded features. Null: none.",
+        description="Model to compare on the same rows. It can read only recorded features. Null: none.",
         examples=["churn:7"],
     )
     monitor: MonitorRequest | None = Field(default=None, description="Scheduled tests. Null: none.")
@@ -116,13 +116,11 @@ class Feedback(Resource):
     days: int = Field(description="Days after which decisions are deleted.")
     explore: Exploration | None = Field(description="Rows to review at random. Null: none.")
     outcome: OutcomeRule = Field(description="Attribution and maturity of outcomes.")
-    shadow: str | None = Field(
-        description="Model whose scores of the same rows are compared. Null: none."
-    )
+    shadow: str | None = Field(description="Model to compare on the same rows. Null: none.")
     monitor: MonitorSettings | None = Field(description="Scheduled tests. Null: none.")
     detectable: DetectableDrop | None = Field(
         description="The smallest fall of the AUC that the monitor can find. Null without a monitor or a validation "
-        "curve, and if the service is busy: `…/monitor` has it, too."
+        "curve, and if the service is busy: `…/monitor` also returns it."
     )
     author: str | None = Field(description="Name of the key that made this revision.")
     at: Timestamp = Field(description="Time of this revision.")
@@ -132,7 +130,7 @@ class Decision(Resource):
     """A recorded decision: one scoring of one entity by an alias."""
 
     decision_id: str = Field(description="Id of the decision.")
-    id: str | None = Field(description="Id of the entity, as it was sent. Null if none was.")
+    id: str | None = Field(description="Id of the entity, as it was sent. Null if none was sent.")
     at: Timestamp = Field(description="Time of the decision.")
     name: str = Field(description="Name of the models.")
     alias: str = Field(description="The alias.")
@@ -152,7 +150,7 @@ class Decision(Resource):
         description="Probability that the outcome is looked for. Null if it is unknown, because nothing is explored."
     )
     keep: float = Field(description="Probability with which the decision was recorded.")
-    caller: str | None = Field(description="Id of the key that asked.")
+    caller: str | None = Field(description="Id of the key of the request.")
     origin: Literal["score", "batch", "backfill"] = Field(description="How the row was scored.")
     request_id: str | None = Field(description="Id of the request.")
     features: dict[str, float | bool | str | None] = Field(

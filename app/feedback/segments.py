@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 MAX_ROWS_AT_ONCE = 1 << 16
-"""Most rows of a row group, and of a batch that a reader holds in memory."""
+"""Maximum number of rows in a row group, and in a batch that a reader holds in memory."""
 _BLOCKS_AT_ONCE = 1 << 14
 """Encoded blocks of a log that become one row group."""
 
@@ -59,9 +59,9 @@ class WrittenSegment(NamedTuple):
 def segment_of(
     blobs: BlobStore, stream: DecisionStream, contents: Sequence[bytes], default_at: float
 ) -> WrittenSegment:
-    """Store encoded decisions as one file. A decision that a repeated request made again is stored once.
+    """Store encoded decisions as one file. A decision of a repeated request is stored once.
 
-    `default_at` is the time of a segment without rows, all of whose decisions are lost.
+    `default_at` is the time of a segment without rows, whose decisions are all lost.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

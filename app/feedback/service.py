@@ -1,4 +1,4 @@
-"""The feedback settings of an alias: what is recorded of its decisions, and what is done with it."""
+"""The feedback settings of an alias: which parts of its decisions are recorded, and how they are used."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from app.platform.tables import AliasFeedback, DecisionSegment, Model
 from app.scoring.decisions import REPEAT_SECONDS
 
 SLACK_SECONDS = 60.0
-"""How far the time in an id may be from the time of the decision: the request took so long, or a clock was set."""
+"""How far the time in an id may be from the time of the decision, because the request took long or a clock was set."""
 
 
 def read(session: Session, owner: str, name: str, alias: str) -> AliasFeedback:
@@ -82,7 +82,7 @@ def remove(
     author: str | None,
     if_revision: int | None,
 ) -> None:
-    """Stop to record the decisions of an alias. Those that are recorded are kept for the days of their settings."""
+    """Stop recording the decisions of an alias. Recorded decisions are kept for the days of their settings."""
     current = read(session, owner, name, alias)
     allow_over_quota(session)
     check_revision(

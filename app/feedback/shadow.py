@@ -1,8 +1,8 @@
 """The challenger in shadow: it scores the recorded features of a period, and is compared with the model that decided.
 
-The comparison is a confidence sequence over all periods in which the same two models were compared. Outcomes are those
-that the decisions of the alias have led to: of rows that only the challenger would flag, some are known only if rows
-that are not flagged are explored.
+The comparison is a confidence sequence over all periods in which the same two models were compared. Outcomes result
+from the decisions of the alias: if they come from reviews of flagged rows, outcomes of rows that only the challenger
+would flag are known only if unflagged rows are explored.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def begin_comparison(
 
 
 def without_comparison(period: Period, before: Sequence[StoredLook], reason: str) -> StoredLook:
-    """Return the look at a period in which nothing can be compared. The comparison, if any, goes on."""
+    """Return the look at a period in which nothing can be compared. The comparison, if any, continues."""
     start, number = (
         (before[-1]["term_start"], before[-1]["number"] + 1) if before else (period.start, 1)
     )
@@ -60,7 +60,7 @@ def without_comparison(period: Period, before: Sequence[StoredLook], reason: str
 
 
 def waiting_from(series: Sequence[StoredLook]) -> float | None:
-    """Return the start of the first period that waits for more rows; None if none does."""
+    """Return the start of the first period that waits for more rows; None if there is none."""
     start = None
     for look in reversed(series):
         if look["status"] != "waiting" or look["model_id"] is None:
@@ -76,8 +76,8 @@ def compare(
     scores: Floats,
     swap: Json | None,
 ) -> StoredLook:
-    """Compare the champion with the challenger, whose scores of the rows are given. The rows are those of all periods
-    that wait; `swap` is the swap set of the last one.
+    """Compare the champion with the challenger, whose scores of the rows are given. Pass the rows of all waiting
+    periods; `swap` is the swap set of the last one.
     """
     from core.monitoring import PairedMeasurement, compare_measurements, measure_pair
     from core.monitoring.measuring import MIN_POSITIVES

@@ -32,24 +32,24 @@ Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 SMALL_ROWS = 50_000
 """A segment of outcomes with fewer rows is compacted with others."""
 MAX_INLINE, MAX_SMALL_FILES = 1_000, 50
-"""Small segments of an owner, in rows of the database and in files, from which on they are compacted into one."""
+"""Numbers of small segments of an owner, in rows of the database and in files, from which they are compacted."""
 SEGMENTS_AT_ONCE = 5_000
 COMPACTED_ROWS = 1_000_000
-"""Most rows of a compacted segment."""
+"""Maximum number of rows in a compacted segment."""
 KEPT_DAYS = 400.0
 """Days for which outcomes are kept if no alias of the owner has feedback settings."""
 DAY_SECONDS = 86_400.0
 BATCH = 500
 ERASURES_AT_ONCE = 1_000
 MAX_PASSES = 10
-"""Most passes of a round: new rows of an entity may arrive while it is erased."""
+"""Maximum number of passes of a round: new rows of an entity may arrive while it is erased."""
 SETTLE_SECONDS = DAY_SECONDS
 """How long after a request to erase an entity its decisions may still arrive from the log of a process."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """What upkeep works with: transactions, the blob store, and a function that deletes blobs to which no row refers.
+    """The dependencies of upkeep: transactions, the blob store, and a function that deletes blobs without a row.
 
     `stop` returns true if the process is ending.
     """
@@ -90,7 +90,7 @@ def _small(session: Session, owner: str) -> tuple[list[Segment], dict[str, Blob]
 
 def _replace(files: Files, owner: str, old: Sequence[Segment], parts: Iterator[pa.Table]) -> bool:
     """Put one segment with the rows of `parts` in place of others; without rows, none. Return False if the others have
-    changed meanwhile.
+    changed in the meantime.
     """
     rows = 0
     known: list[float] = []
@@ -131,7 +131,7 @@ def _replace(files: Files, owner: str, old: Sequence[Segment], parts: Iterator[p
 
 def _exchange(files: Files, swap: Callable[[Session], bool], old: Collection[str]) -> bool:
     """Make a row name a file that is written, in a transaction, and delete the old files. Return False if the row has
-    changed meanwhile.
+    changed in the meantime.
     """
     done = name_new_file(files, swap)
     if done:
@@ -150,7 +150,7 @@ def name_new_file(files: Files, swap: Callable[..., bool], *args: object) -> boo
 def retain(files: Files, owner: str) -> int:
     """Delete the segments whose outcomes are all older than any decision that is kept; returns their number.
 
-    Such an outcome belongs to no decision: no event is before its decision, and none is known before it happens.
+    Such an outcome belongs to no decision: an event is never before its decision, and never known before it happens.
     """
     days = files.reading(repository.longest_days, owner)
     age = (KEPT_DAYS if days is None else days) * DAY_SECONDS
@@ -166,8 +166,8 @@ def retain(files: Files, owner: str) -> int:
 def erase(files: Files, owner: str) -> int:
     """Erase the entities that the owner's open requests name; returns the number of rows.
 
-    Each request has two passes: one at once, and one after a day, when no process can still have decisions from before
-    the request in its log. Then the request forgets the id.
+    Each request has two passes: one immediately, and one after a day, when no process can still have decisions from
+    before the request in its log. Then the id is deleted from the request.
     """
     requests = files.reading(repository.open_erasures, owner, SETTLE_SECONDS, ERASURES_AT_ONCE)
     if not requests:
@@ -202,8 +202,8 @@ def _erased(
 def _datasets_with(files: Files, owner: str, ids: Sequence[str]) -> dict[str, list[str]]:
     """Return for each entity the datasets made from decisions that have rows of it.
 
-    They are not rewritten, because the bytes of a dataset never change: models name it as what they were trained
-    on. Their owner deletes them, and makes them again without the entity.
+    They are not rewritten, because the bytes of a dataset never change: models refer to it as their training data.
+    Their owner deletes them, and creates them again without the entity.
     """
     datasets = files.reading(repository.datasets_from_decisions, owner)
     blobs = files.reading(catalogue.find_all, [key for _, key, _ in datasets])
@@ -227,7 +227,7 @@ def _erase_once(
 ) -> tuple[Counter[tuple[str, str]], bool]:
     """Delete the rows of these entities; returns their numbers by kind and entity, and True if there was none.
 
-    Outcomes come first: some name only a decision, and the decisions say whose they are.
+    Outcomes come first: some name only a decision, and the decisions contain the entity.
     """
     segments, found = files.reading(_decisions, owner)
     entity_of: dict[str, str] = {}
@@ -312,7 +312,7 @@ def _erase_decisions(
 
 
 def _without_unused(rows: Rows) -> Rows:
-    """Return rows whose dictionaries have only values that occur in them: a file would keep those of erased rows."""
+    """Return rows whose dictionaries have only values that occur; else a file would keep values of erased rows."""
     columns = [
         pc.dictionary_encode(column.cast(field.type.value_type)).cast(field.type)
         if pa.types.is_dictionary(field.type)

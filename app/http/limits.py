@@ -143,8 +143,7 @@ class FairSemaphore:
     owners can have all of three permits. Waiting owners take turns.
 
     `what` is the name of the limited resource, and `whose` the name of those who share it, for messages. `full` is the
-    class of the error when all permits are in use. `show` is called with the number of permits in use whenever it
-    changes.
+    class of the error when all permits are in use.
     """
 
     def __init__(
@@ -152,13 +151,11 @@ class FairSemaphore:
         most: int,
         what: str,
         full: type[ServiceError],
-        show: Callable[[int], object] = lambda taken: None,
         *,
         whose: str = "an owner",
     ) -> None:
         self._most = most
         self._whose = whose
-        self._show = show
         self._what = what
         self._full = full
         self._permits: defaultdict[str, set[Permit]] = defaultdict(set)
@@ -166,6 +163,11 @@ class FairSemaphore:
             str, deque[asyncio.Future[Permit]]
         ] = {}  # owners in the order of their turns
         self.taken = 0
+        self.refused = 0
+
+    def usage(self) -> tuple[int, int]:
+        """Return the number of permits in use, and how many were ever refused. May be called from any thread."""
+        return self.taken, self.refused
 
     def refusal(self, owner: str) -> ServiceError | None:
         """Return the error that a request for one more permit gets; None if the owner may have one."""
@@ -233,18 +235,17 @@ class FairSemaphore:
     def acquire(self, owner: str) -> Permit:
         """Return a permit, which must be given back by `release`. Raises the error of `refusal`."""
         if (refusal := self.refusal(owner)) is not None:
+            self.refused += 1
             raise refusal
         permit = Permit()
         self._permits[owner].add(permit)
         self.taken += 1
-        self._show(self.taken)
         return permit
 
     def release(self, owner: str, permit: Permit) -> None:
         """Give a permit back."""
         self._permits[owner].remove(permit)
         self.taken -= 1
-        self._show(self.taken)
         if not self._permits[owner]:
             del self._permits[owner]
         self._serve_next()

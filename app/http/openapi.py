@@ -395,7 +395,7 @@ def _name_algorithms(schemas: dict[str, Any], algorithms: Sequence[Mapping[str, 
     for algorithm in algorithms:
         schema = deepcopy(algorithm["parameters"])
         title = f"{algorithm['name'].title().replace('_', '')}Algorithm"
-        schema["title"] = algorithm["name"]
+        schema["title"] = title
         schema["description"] = algorithm["summary"]
         schema["required"] = ["name"]
         schema["properties"] = {

@@ -198,6 +198,7 @@ class RequestMiddleware:
         self._strangers = FairSemaphore(
             settings.max_requests, "requests", Unavailable, whose="an address without a key"
         )
+        metrics.watch_permits("anonymous_requests", self._strangers.usage)
         largest = max(settings.max_body_bytes, settings.max_score_bytes)
         show = metrics.body_bytes.inc
         self._budget = MemoryBudget(BUDGET_BODIES * largest, show)

@@ -29,10 +29,11 @@ class Published(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """The payload of a job with the keys of blobs, and the entries of these blobs by key."""
+    """The payload of a job with the keys of blobs, the entries of these blobs by key, and the job's work folder."""
 
     payload: Json
     blobs: Mapping[str, Blob]
+    workdir: Path
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> Prepared:
@@ -41,14 +42,17 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     """
     payload = kind_of(claim.kind).prepare(session, settings, claim, workdir)
     found = catalogue.find_all(session, list(_keys_in(payload)))
-    return Prepared({**payload, "kind": claim.kind, "traceparent": claim.traceparent}, found)
+    return Prepared(
+        {**payload, "kind": claim.kind, "traceparent": claim.traceparent}, found, workdir
+    )
 
 
 def fetch(blobs: BlobStore, prepared: Prepared) -> Json:
     """Return the payload of the fit process, in which each `BlobKey` is replaced by the path of a local file, because
-    the fit process has no network. Raises BlobMissing and BlobDamaged.
+    the fit process has no network. The files exist at least as long as the work folder. Raises BlobMissing and
+    BlobDamaged.
     """
-    paths = {key: str(blobs.fetch(blob)) for key, blob in prepared.blobs.items()}
+    paths = {key: str(blobs.pin(blob, prepared.workdir)) for key, blob in prepared.blobs.items()}
     return cast(Json, _with_paths(prepared.payload, paths))
 
 

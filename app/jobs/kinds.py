@@ -89,7 +89,8 @@ class Claim:
     `keep_requested` is True if the owner asked this or an earlier attempt to end early with the best model so far.
     `checkpoint_key` names the checkpoint from which the attempt may resume. `request_id` names the request that
     submitted the job, and `traceparent` is the trace context of its caller. `improvements` are in the job's progress
-    before this attempt.
+    before this attempt. `waited_seconds` is the time from when the job was due until this claim; None for a later
+    attempt and for a child job, which is as old as its parent.
     """
 
     job_id: str
@@ -110,6 +111,7 @@ class Claim:
     request_id: str | None = None
     traceparent: str | None = None
     improvements: Sequence[Json] = ()
+    waited_seconds: float | None = None
 
 
 def shown_state(job: Job) -> str:

@@ -67,7 +67,16 @@ def claim(
         request_id=job.request_id,
         traceparent=job.traceparent,
         improvements=job.progress.get("improvements") or (),
+        waited_seconds=_waited(job, settings.lease_seconds),
     )
+
+
+def _waited(job: Job, lease_seconds: float) -> float | None:
+    """Return the seconds that a job just claimed has waited; None for a later attempt or a child job."""
+    if job.attempt > 1 or job.parent_id is not None or job.lease_expires_at is None:
+        return None
+    claimed_at = job.lease_expires_at - lease_seconds  # by the database's clock
+    return max(0.0, claimed_at - max(job.created_at, job.not_before))
 
 
 def _spec_of(session: Session, job: Job) -> Json:

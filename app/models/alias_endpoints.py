@@ -64,7 +64,7 @@ _STORED_PAGE = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; sandbox"
 )
 """Content security policy of a stored report: an earlier version of this software may have written its style sheet."""
-Revision = Annotated[int, Path(ge=1, lt=2**31, description="Revision of the alias.")]
+Revision = Annotated[int, Path(ge=1, le=2**31 - 1, description="Revision of the alias.")]
 
 
 @router.delete("/{name}/aliases/{alias}", status_code=204, summary="Delete an alias")

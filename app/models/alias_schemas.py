@@ -172,7 +172,7 @@ class AliasProposal(Body):
         description="The guarantee from then on. Null removes it. If absent, the alias keeps its guarantee.",
     )
     revision: int | None = Field(
-        default=None, ge=1, lt=2**31, description="The revision that would be restored."
+        default=None, ge=1, le=2**31 - 1, description="The revision that would be restored."
     )
 
     @model_validator(mode="after")
@@ -202,7 +202,7 @@ class AliasRestoration(Body):
 
     revision: int = Field(
         ge=1,
-        lt=2**31,
+        le=2**31 - 1,
         description="A revision in which the alias existed. Its model, guarantee, cutoff and memo apply again.",
         examples=[3],
     )

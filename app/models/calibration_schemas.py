@@ -99,7 +99,7 @@ class CalibrationRequest(Body):
 class CalibrationRestoration(Body):
     """The version of a calibration to restore."""
 
-    version: int = Field(ge=1, lt=2**31, description="An earlier version.", examples=[1])
+    version: int = Field(ge=1, le=2**31 - 1, description="An earlier version.", examples=[1])
     reason: ReasonText | None = Field(
         default=None,
         description="Reason for the change. Required if a protected alias points to the model, except to undo the last "

@@ -25,7 +25,7 @@ def read_reason_codes(
     caller: CallerDep,
     response: Response,
     revision: Annotated[
-        int | None, Query(ge=1, lt=2**31, description="Revision to read. Default: the latest.")
+        int | None, Query(ge=1, le=2**31 - 1, description="Revision to read. Default: the latest.")
     ] = None,
 ) -> ReasonCodes:
     """Return the reason codes used for all versions of this name. Returns 404 if it has none; reasons then have generic

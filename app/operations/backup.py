@@ -1,9 +1,9 @@
-"""Backup of the embedded state while the service runs, and restore into an empty folder.
+"""Backup of database and blobs while the service runs, and restore into an empty state folder or database.
 
 A backup has the database as it was at one moment, every blob to which that database refers, and a manifest with their
-hashes. A blob never changes after its publication, so it suffices to copy blobs after the database, and to prevent the
-sweeper from deleting any meanwhile. The broker needs no backup: the queue is in the database, and interrupted jobs are
-requeued when their leases end.
+hashes. SQLite is copied as a file, PostgreSQL table by table (`postgres_copy`). A blob never changes after its
+publication, so it suffices to copy blobs after the database, and to prevent the sweeper from deleting any meanwhile.
+The broker needs no backup: the queue is in the database, and interrupted jobs are requeued when their leases end.
 """
 
 from __future__ import annotations
@@ -25,18 +25,22 @@ from pathlib import Path
 from typing import IO, Any
 
 from app import __version__
-from app.operations import housekeeping
+from app.operations import housekeeping, repository
 from app.platform import catalogue, migrate
-from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, FolderStore
+from app.platform.blobs import Blob, BlobDamaged, BlobMissing, BlobStore, compare
 from app.platform.database import Database
+from app.platform.errors import Unavailable
 from app.platform.schema import REVISION, describe, describe_unknown
 from app.platform.settings import Settings
+from app.platform.stores import open_store
+from app.platform.tables import Upkeep
 
 FORMAT = 1
 MANIFEST, DATABASE, KEY, BLOBS = "manifest.json", "rankwright.db", "api-key", "blobs/"
 CHUNK = 1 << 20
 # Keys of release 0.3.0 end in a SHA-256, later ones in 32 random digits.
 _BLOB = re.compile(r"blobs/([a-z-]+)/([0-9a-f]{2})/(\2(?:[0-9a-f]{30}|[0-9a-f]{62}))")
+_TABLE = re.compile(r"database/[a-z_]+\.copy")
 _PARTIAL = ".partial"
 
 
@@ -155,27 +159,26 @@ class Backup:
 
 
 def back_up(settings: Settings, target: Path) -> Backup:
-    """Write a backup to a new folder or tar file, and read it back. Raises BackupError or OSError."""
+    """Write a backup to a new folder or tar file, and read it back. Raises BackupError, OSError and Unavailable."""
     source = settings.database_file
-    if source is None:
-        raise BackupError("a backup copies an SQLite database; for PostgreSQL see docs/deploy.md")
-    if not source.is_file() or not settings.blob_dir.is_dir():
+    is_missing = source is not None and not source.is_file()
+    if is_missing or (settings.bucket_url is None and not settings.blob_dir.is_dir()):
         raise BackupError(f"there is no state at {settings.state_dir.absolute()}")
     target = target.absolute()
     if not target.parent.is_dir():
         raise BackupError(f"there is no folder {target.parent} to write {target.name} to")
     revision = migrate.current(settings.sqlalchemy_url)
+    if revision is None and source is None:
+        raise BackupError("the database is empty: `rankwright migrate` creates its tables")
     if revision is not None and revision != REVISION:
         raise BackupError(f"{describe(revision)}, or back up with the version that ran last")
-    blobs = FolderStore(settings.blob_dir)
     with (
         tempfile.TemporaryDirectory(prefix=".rankwright-", dir=target.parent) as folder,
         _hold(settings),  # before the copy
         write(target) as add,
     ):
-        database = Path(folder) / DATABASE
-        _copy_database(source, database)
-        made = _write(add, settings, database, blobs)
+        copied = _copy_database(settings, Path(folder))
+        made = _write(add, settings, copied, open_store(settings))
     try:
         with _opened(target) as open_file:
             _check(open_file, made)
@@ -183,36 +186,113 @@ def back_up(settings: Settings, target: Path) -> Backup:
         remove(target)
         raise
     os.sync()  # names as well as bytes: the backup outlives a power cut
+    if not made.missing:
+        _note_success(settings, target)
     return made
 
 
-def restore(source: Path, state_dir: Path) -> Backup:
-    """Restore a backup into an empty or new folder. Raises BackupError or OSError."""
-    state_dir = state_dir.absolute()
-    if state_dir.exists() and (not state_dir.is_dir() or any(state_dir.iterdir())):
-        raise BackupError(
-            f"a backup can be restored only into an empty folder; {state_dir} is not empty"
-        )
+NAME = "rankwright-%Y-%m-%dT%H%M%SZ.tar"
+_NAMED = re.compile(r"rankwright-\d{4}-\d\d-\d\dT\d{6}Z\.tar")
+
+
+def back_up_and_prune(settings: Settings, folder: Path, keep: int) -> tuple[Path, Backup]:
+    """Write a backup to a tar file in a folder, named after the time, and delete all but the `keep` newest of such
+    files. None is deleted if the new backup lacks a blob. Raises as `back_up` does.
+    """
+    target = folder / datetime.now(UTC).strftime(NAME)
+    made = back_up(settings, target)
+    if not made.missing:
+        named = sorted(path for path in folder.iterdir() if _NAMED.fullmatch(path.name))
+        for path in named[:-keep]:
+            remove(path)
+    return target, made
+
+
+def restore(source: Path, settings: Settings) -> Backup:
+    """Restore a backup of SQLite into an empty or new state folder, or one of PostgreSQL into the empty database of the
+    settings. The blobs go to the bucket of the settings, if there is one. Raises BackupError, OSError and Unavailable.
+    """
+    into_server = settings.database_file is None
     with _opened(source) as open_file:
         made = _manifest(open_file, source)
         if not migrate.is_known(made.revision):
             raise BackupError(
                 f"{source} was created by {made.made_by}: {describe_unknown(made.revision)}"
             )
-        state_dir.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{state_dir.name}-", dir=state_dir.parent))
-        try:
-            for name, expected in made.files.items():
-                _restore_file(open_file, name, expected, fresh / name)
-            (fresh / BLOBS).mkdir(exist_ok=True)
-            with suppress(FileNotFoundError):
-                state_dir.rmdir()
-            fresh.rename(state_dir)
-        except BaseException:
-            shutil.rmtree(fresh)
-            raise
+        if into_server == (DATABASE in made.files):
+            kinds = ("SQLite", "PostgreSQL")[:: 1 if into_server else -1]
+            raise BackupError(f"{source} is a backup of {kinds[0]}, but the database is {kinds[1]}")
+        if into_server:
+            _restore_server(open_file, made, settings)
+        else:
+            _restore_folder(open_file, made, settings)
     os.sync()
     return made
+
+
+def _restore_folder(open_file: Open, made: Backup, settings: Settings) -> None:
+    """Restore a state folder, which appears when it is complete."""
+    state_dir = settings.state_dir.absolute()
+    if state_dir.exists() and (not state_dir.is_dir() or any(state_dir.iterdir())):
+        raise BackupError(
+            f"a backup can be restored only into an empty folder; {state_dir} is not empty"
+        )
+    state_dir.parent.mkdir(parents=True, exist_ok=True)
+    fresh = Path(tempfile.mkdtemp(prefix=f".{state_dir.name}-", dir=state_dir.parent))
+    try:
+        names = list(made.files)
+        if settings.bucket_url is not None:
+            moved = settings.model_copy(update={"blob_cache_dir": fresh / ".moving"})
+            _restore_blobs(open_file, made, open_store(moved))
+            shutil.rmtree(fresh / ".moving")
+            names = [name for name in names if not name.startswith(BLOBS)]
+        for name in names:
+            _restore_file(open_file, name, made.files[name], fresh / name)
+        (fresh / BLOBS).mkdir(exist_ok=True)
+        with suppress(FileNotFoundError):
+            state_dir.rmdir()
+        fresh.rename(state_dir)
+    except BaseException:
+        shutil.rmtree(fresh)
+        raise
+
+
+def _restore_server(open_file: Open, made: Backup, settings: Settings) -> None:
+    """Store the blobs, and then fill the database: no row refers to a blob that is not there."""
+    from app.operations import postgres_copy
+
+    if migrate.current(settings.sqlalchemy_url) is not None:
+        raise BackupError(
+            "a backup can be restored only into an empty database, but this one has tables"
+        )
+    blobs = open_store(settings)
+    blobs.check_writable()
+    _restore_blobs(open_file, made, blobs)
+    folder = blobs.staging_dir()
+    try:
+        files = {}
+        for name in made.files:
+            if name.startswith(postgres_copy.PREFIX):
+                table = name.removeprefix(postgres_copy.PREFIX).removesuffix(postgres_copy.SUFFIX)
+                files[table] = folder / table
+                _restore_file(open_file, name, made.files[name], files[table])
+        postgres_copy.load(settings.sqlalchemy_url, made.revision, files)
+    except ValueError as error:
+        raise BackupError(str(error)) from error
+    finally:
+        shutil.rmtree(folder)
+
+
+def _restore_blobs(open_file: Open, made: Backup, blobs: BlobStore) -> None:
+    """Store all blobs of a backup under their keys."""
+    folder = blobs.staging_dir()
+    try:
+        for name, expected in made.files.items():
+            if name.startswith(BLOBS):
+                _restore_file(open_file, name, expected, folder / "blob")
+                blobs.move_in(folder / "blob", name.removeprefix(BLOBS))
+    finally:
+        shutil.rmtree(folder)
 
 
 @contextmanager
@@ -226,14 +306,52 @@ def _hold(settings: Settings) -> Iterator[None]:
         db.close()
 
 
-def _copy_database(source: Path, target: Path) -> None:
-    """Copy the database as it is now into one file, without blocking its writers."""
+def _note_success(settings: Settings, target: Path) -> None:
+    """Record in the database that a complete backup exists, for the metric of its age."""
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    try:
+        db.writing(repository.note_success, Upkeep.BACKUP)
+    except Unavailable as error:
+        raise BackupError(
+            f"{target} is complete and verified, but its time could not be recorded: {error.detail}"
+        ) from error
+    finally:
+        db.close()
+
+
+@dataclass(frozen=True)
+class _Copied:
+    """A copy of the database: its files by their names in the archive, and the blobs to which it refers, each with a
+    row that does.
+    """
+
+    revision: str
+    files: dict[str, Path]
+    blobs: list[tuple[str, str, Blob | None]]
+
+
+def _copy_database(settings: Settings, folder: Path) -> _Copied:
+    """Copy the database as it is now into a folder, without blocking its writers."""
+    source = settings.database_file
+    if source is None:
+        from app.operations import postgres_copy
+
+        found = postgres_copy.dump(settings.sqlalchemy_url, folder)
+        files = {postgres_copy.PREFIX + each.path.name: each.path for each in found.tables}
+        return _Copied(found.revision, files, [(b.key, "blob", b) for b in found.blobs])
+    target = folder / DATABASE
     with closing(sqlite3.connect(source)) as live, closing(sqlite3.connect(target)) as copy:
         live.backup(copy)
+    with closing(Database(f"sqlite:///{target}", pool_size=1)) as db:
+        db.writing(catalogue.release_all)
+        blobs = [(key, row, blob) for key, row, blob in housekeeping.named_blobs(db)]
+    revision = migrate.current(f"sqlite:///{target}")
+    _finish(target)
+    return _Copied(revision or "", {DATABASE: target}, blobs)
 
 
-def _write(add_file: Add, settings: Settings, database: Path, blobs: BlobStore) -> Backup:
-    """Add the database and the blobs that it refers to; returns the description of the backup."""
+def _write(add_file: Add, settings: Settings, copied: _Copied, blobs: BlobStore) -> Backup:
+    """Add the blobs and the database that refers to them; returns the description of the backup."""
     files: dict[str, dict[str, Any]] = {}
     missing: list[str] = []
 
@@ -245,29 +363,28 @@ def _write(add_file: Add, settings: Settings, database: Path, blobs: BlobStore) 
             digest = sha256 or hashlib.file_digest(file, "sha256").hexdigest()
         files[name] = {"bytes": size, "sha256": digest}
 
-    copy = Database(f"sqlite:///{database}", pool_size=1)
-    try:
-        copy.writing(catalogue.release_all)
-        for key, row, blob in housekeeping.named_blobs(copy):
-            if BLOBS + key in files:
-                continue
-            try:
-                if blob is None:
-                    raise BlobMissing(key)
-                blobs.verify(blob)
-            except (BlobMissing, BlobDamaged):
-                missing.append(f"{row} ({key})")
-            else:
-                add(BLOBS + key, blobs.fetch(blob), blob.sha256)
-    finally:
-        copy.close()
-    revision = migrate.current(f"sqlite:///{database}")
-    _finish(database)
-    add(DATABASE, database)
-    if (key_file := settings.state_dir.absolute() / KEY).exists():
-        add(KEY, key_file)
+    for key, row, blob in copied.blobs:
+        if BLOBS + key in files:
+            continue
+        try:
+            if blob is None:
+                raise BlobMissing(key)
+            path = blobs.fetch(blob)
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+                compare(blob, file.tell(), digest)
+        except (BlobMissing, BlobDamaged):
+            missing.append(f"{row} ({key})")
+        else:
+            add(BLOBS + key, path, blob.sha256)
+    for name, path in copied.files.items():
+        add(name, path)
+    if settings.database_file is not None:
+        key_file = settings.state_dir.absolute() / KEY
+        if key_file.exists():
+            add(KEY, key_file)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    made = Backup(now, f"rankwright {__version__}", revision or "", files, missing)
+    made = Backup(now, f"rankwright {__version__}", copied.revision, files, missing)
     manifest = json.dumps({"format": FORMAT, **vars(made)}, indent=1).encode()
     add_file(MANIFEST, io.BytesIO(manifest), len(manifest))  # last: it marks a whole backup
     return made
@@ -327,7 +444,7 @@ def _manifest(open_file: Open, source: Path) -> Backup:
             raise BackupError(f"{source} does not have the format {FORMAT} that this version reads")
         made = Backup(**read_back)
         sound = all(
-            (name in (DATABASE, KEY) or _BLOB.fullmatch(name))
+            (name in (DATABASE, KEY) or _BLOB.fullmatch(name) or _TABLE.fullmatch(name))
             and isinstance(file["bytes"], int)
             and isinstance(file["sha256"], str)
             for name, file in made.files.items()
@@ -336,6 +453,7 @@ def _manifest(open_file: Open, source: Path) -> Backup:
         raise BackupError(f"{source} is not a backup: it has no {MANIFEST}") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise BackupError(f"{source} has a {MANIFEST} that cannot be read: {error!r}") from error
-    if not sound or DATABASE not in made.files:
+    n_tables = sum(_TABLE.fullmatch(name) is not None for name in made.files)
+    if not sound or (DATABASE in made.files) == (n_tables > 0):
         raise BackupError(f"{source} has a {MANIFEST} with invalid file names")
     return made

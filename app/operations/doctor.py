@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
+from typing import TYPE_CHECKING, cast
 
 from alembic.util import CommandError
 from rich.filesize import decimal as size
@@ -25,7 +26,7 @@ from app.jobs import repository as worker_rows
 from app.operations import housekeeping, repository
 from app.operations.self_check import MISSED_ROUNDS
 from app.platform import failpoints, migrate, resources
-from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, FolderStore, ListedBlob
+from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, BlobStoreAway, ListedBlob
 from app.platform.broker import BrokerAway, Producer
 from app.platform.callers import Credential
 from app.platform.database import Database, change_nothing
@@ -34,8 +35,12 @@ from app.platform.installation import Incomplete, check_files
 from app.platform.schema import REVISION, describe_unknown, is_older, way_back
 from app.platform.settings import Settings
 from app.platform.sql import DBAPIError
+from app.platform.stores import REQUEST_PATIENCE, open_store
 from app.platform.tables import JobState
 from core.kernels import folders as kernel_folders
+
+if TYPE_CHECKING:
+    from app.platform.object_store import ObjectStore
 
 
 class Level(StrEnum):
@@ -302,17 +307,17 @@ _OVERDUE = 1.25
 
 
 def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Finding]:
-    """Check the blob folder, the blobs that rows name, and the blobs that no row names. `deep` reads every byte."""
-    root = settings.blob_dir
+    """Check the blob store, the blobs that rows name, and the blobs that no row names. `deep` reads every byte."""
     advice = "check its owner and its disk"
-    if not os.path.isdir(root):
+    root = settings.blob_dir
+    if settings.bucket_url is None and not os.path.isdir(root):
         detail = f"there is no folder {root}"
         yield fail(
             "blobs", detail, "mount it, or restore it from a backup: models cannot be loaded"
         )
         return
     try:
-        blobs = FolderStore(root)
+        blobs = open_store(settings, REQUEST_PATIENCE)
     except OSError as error:
         yield fail("blobs", error.strerror or str(error), advice)
         return
@@ -321,16 +326,59 @@ def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Fin
     except OSError as error:
         yield fail("blobs", f"{root} cannot be written: {error.strerror}", advice)
     try:
+        if settings.bucket_url is not None:
+            yield from _check_bucket(cast("ObjectStore", blobs), settings)
         yield _named(db, blobs, deep=deep)
         yield _unnamed(db, blobs, settings)
+    except BlobStoreAway as error:
+        yield fail("blobs", str(error), _BUCKET_ADVICE)
     except OSError as error:
-        yield fail("blobs", f"{error.filename} cannot be read: {error.strerror}", advice)
+        yield fail("blobs", f"{error.filename or error} cannot be read: {error.strerror}", advice)
+
+
+_BUCKET_ADVICE = (
+    "check RANKWRIGHT_BLOB_URL, _BLOB_ENDPOINT and _BLOB_CREDENTIALS_FILE, and the network"
+)
+
+
+def _check_bucket(blobs: ObjectStore, settings: Settings) -> Iterator[Finding]:
+    """Check that the bucket can be written, and what it keeps of deleted objects. Raises BlobStoreAway."""
+    try:
+        blobs.check_writable()
+    except OSError as error:
+        yield fail("bucket", str(error), _BUCKET_ADVICE)
+        return
+    keeps_versions = blobs.keeps_versions()
+    yield ok(
+        "bucket",
+        f"{settings.bucket_url} can be read and written. Set a lifecycle rule that deletes incomplete multipart "
+        "uploads: an interrupted upload leaves one, and this command cannot see it",
+    )
+    if keeps_versions:
+        yield warn(
+            "bucket",
+            f"{settings.bucket_url} keeps versions of deleted objects, so deleted data remains readable there",
+            "set a lifecycle rule that deletes noncurrent versions after the time that your retention allows",
+        )
+    used, limit = blobs.cached_bytes, settings.blob_cache_bytes
+    free = resources.free_bytes(settings.blob_dir)
+    detail = f"{size(used)} of {size(limit)} in {settings.blob_dir}"
+    if used + free - settings.min_free_bytes < limit:
+        yield warn(
+            "blob cache",
+            f"{detail}, whose disk has only {size(free)} free",
+            "reduce RANKWRIGHT_BLOB_CACHE_BYTES, or give the cache a larger disk",
+        )
+    else:
+        yield ok("blob cache", detail)
 
 
 def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
     """Check that every blob to which a row refers exists; with `deep`, that it is undamaged."""
     count, missing, broken = 0, [], []
     good: set[str] = set()
+    # One listing is faster than a request for each blob of a bucket.
+    listed = {} if deep else {found.key: found.bytes for found in blobs.list()}
     for key, row, blob in housekeeping.named_blobs(db):
         count += 1
         if key in good:
@@ -338,7 +386,10 @@ def _named(db: Database, blobs: BlobStore, *, deep: bool) -> Finding:
         try:
             if blob is None:
                 raise BlobMissing(key)
-            (blobs.verify if deep else blobs.fetch)(blob)
+            if deep:
+                blobs.verify(blob)
+            elif key not in listed or blob.bytes not in (None, listed[key]):
+                blobs.check(blob)
             good.add(key)
         except BlobMissing:
             if housekeeping.is_named(db, key):  # otherwise it was deleted meanwhile

@@ -140,4 +140,5 @@ def metrics(context: ContextDep) -> Response:
     The requests are those of all API processes that share this port. The scope `admin` is sufficient while only one
     owner has ever had a key.
     """
+    context.metrics.update()
     return PlainTextResponse(generate_latest(context.metrics.registry), media_type=PROMETHEUS)

@@ -1,28 +1,24 @@
-"""Health of the components that the service needs, and Prometheus metrics computed from the database."""
+"""Health of the components that the service needs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-
-from app.access import repository as quota_rows
 from app.jobs import repository as worker_rows
 from app.operations import repository
 from app.platform import resources
 from app.platform.background import BackgroundTasks
-from app.platform.blobs import BlobStore
+from app.platform.blobs import BlobStore, BlobStoreAway
 from app.platform.broker import BrokerAway, Producer
 from app.platform.database import Database
-from app.platform.errors import ServiceError, Unavailable
+from app.platform.errors import ServiceError
 from app.platform.schema import OtherTables, SchemaCheck
 from app.platform.settings import Settings
-from app.platform.tables import JobState, Worker
+from app.platform.tables import Worker
 
 
 @dataclass(frozen=True)
@@ -147,12 +143,15 @@ def _schema(schema: SchemaCheck) -> str:
 
 
 def _blob_store(blobs: BlobStore) -> str:
-    """Check that the blob folder can be read and written; returns a sentence."""
+    """Check the blob store; returns a sentence. A bucket that does not respond is no reason to send requests elsewhere:
+    models that are loaded or cached can be scored with.
+    """
     try:
-        blobs.check_writable()
+        return blobs.probe()
+    except BlobStoreAway:
+        return "does not respond: cached models are served, and new data is rejected"
     except OSError as error:
         raise _Unhealthy("the blob folder cannot be read and written") from error
-    return "can be read and written"
 
 
 def _disk(settings: Settings) -> str:
@@ -190,92 +189,3 @@ def _dispatcher(db: Database) -> str:
 def _note(worker: Worker) -> str | None:
     """Return the note of a worker that finds its jobs by polling because no messages come; else None."""
     return f"{worker.host}: {worker.note}" if worker.note else None
-
-
-class MetricsCollector(Collector):
-    """Metrics of all owners: jobs, workers, age of the queue, quotas and free space."""
-
-    def __init__(self, db: Database, settings: Settings) -> None:
-        self._db = db
-        self._settings = settings
-
-    def describe(self) -> Iterator[Metric]:
-        """Yield nothing: the database is not queried at registration."""
-        return iter(())
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield all metrics; while the database is unavailable, only `rankwright_database_up`."""
-        up = GaugeMetricFamily("rankwright_database_up", "1 if the database responds, else 0.")
-        try:
-            metrics = [*self._metrics()]
-        except Unavailable:
-            metrics = []
-        up.add_metric([], float(bool(metrics)))
-        yield up
-        yield from metrics
-
-    def _metrics(self) -> Iterator[Metric]:
-        """Yield the metrics that are computed from the database."""
-        settings = self._settings
-        limits = {
-            "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),
-            "running_jobs": (JobState.RUNNING, settings.quota_running_jobs),
-        }
-        with self._db.read() as session:
-            counts = repository.job_counts(session)
-            ended = repository.ended_counts(session)
-            oldest = repository.oldest_due(session)
-            alive = worker_rows.alive(
-                session, worker_rows.MISSED_BEATS * settings.heartbeat_seconds
-            )
-            dispatchers = worker_rows.dispatchers(session)
-            at_limit = {
-                quota: quota_rows.owners_at_limit(session, state, limit)
-                for quota, (state, limit) in limits.items()
-                if limit is not None
-            }
-        jobs = GaugeMetricFamily(
-            "rankwright_jobs", "Jobs by kind and state.", labels=["kind", "state"]
-        )
-        for labels, count in sorted(counts.items()):
-            jobs.add_metric(labels, count)
-        yield jobs
-        outcomes = CounterMetricFamily(
-            "rankwright_jobs_ended",
-            "All jobs that ended, by kind and outcome, without parts of jobs. Every API process reports the same "
-            "number.",
-            labels=["kind", "outcome"],
-        )
-        for labels, count in sorted(ended.items()):
-            outcomes.add_metric(labels, count)
-        yield outcomes
-        yield GaugeMetricFamily(
-            "rankwright_queue_oldest_seconds",
-            "Seconds that the oldest startable job has waited for a worker.",
-            oldest or 0.0,
-        )
-        yield GaugeMetricFamily(
-            "rankwright_workers", "Workers that sent a heartbeat recently.", float(len(alive))
-        )
-        yield GaugeMetricFamily(
-            "rankwright_dispatchers",
-            "Dispatchers that sent a heartbeat recently; without one, jobs of dead workers stay running.",
-            float(len(dispatchers)),
-        )
-        if at_limit:
-            owners = GaugeMetricFamily(
-                "rankwright_owners_at_quota",
-                "Owners whose quota of running jobs is exhausted.",
-                labels=["quota"],
-            )
-            for quota, count in at_limit.items():
-                owners.add_metric([quota], count)
-            yield owners
-        free = GaugeMetricFamily(
-            "rankwright_disk_free_bytes",
-            "Free bytes on the disks where this process writes.",
-            labels=["disk"],
-        )
-        for disk, path in zip(("blobs", "database"), resources.folders(settings), strict=False):
-            free.add_metric([disk], resources.free_bytes(path))
-        yield free

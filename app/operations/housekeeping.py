@@ -33,6 +33,7 @@ from app.platform.database import Database
 from app.platform.errors import Conflict, NotFound, OutOfSpace, TooMany, Unavailable
 from app.platform.settings import Settings
 from app.platform.sql import Session
+from app.platform.tables import Upkeep
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +123,8 @@ class Housekeeper:
         removed.update(self._keep_up_feedback())
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
         self._move_samples()
+        if not self._stop.is_set():  # else parts of the round may have ended early
+            self._db.writing(repository.note_success, Upkeep.HOUSEKEEPING)
         removed = +removed
         if removed:
             log.info("removed %s", ", ".join(f"{count} {what}" for what, count in removed.items()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -22,7 +22,6 @@ from sqlalchemy import (
     text,
     tuple_,
     union,
-    union_all,
 )
 from sqlalchemy.orm import Session, aliased
 
@@ -42,11 +41,13 @@ from app.platform.tables import (
     Job,
     JobEvent,
     JobState,
+    LastSuccess,
     Model,
     ModelAlias,
     ModelAliasHistory,
     OutcomeSegment,
     PrunedJobs,
+    Upkeep,
     Upload,
     UploadRow,
     output_tables,
@@ -81,6 +82,62 @@ def oldest_due(session: Session) -> float | None:
     due = select(since).where(Job.state == JobState.QUEUED, Job.not_before <= db_now())
     waited: float | None = session.scalar(select(db_now() - due.scalar_subquery()))
     return None if waited is None else max(0.0, waited)
+
+
+class Lane(NamedTuple):
+    """A kind of job, and whether its priority is `high` (above 0), `normal` (0) or `low`."""
+
+    kind: str
+    priority: str
+
+
+def queue_ages(session: Session) -> dict[Lane, float]:
+    """Return for how many seconds the oldest queued job of each lane has been due. Parts of jobs are left out: they
+    are as old as the whole job.
+    """
+    priority = case((Job.priority > 0, "high"), (Job.priority < 0, "low"), else_="normal")
+    since = func.min(case((Job.not_before > Job.created_at, Job.not_before), else_=Job.created_at))
+    statement = select(Job.kind, priority, db_now() - since).where(
+        Job.state == JobState.QUEUED, Job.not_before <= db_now(), Job.parent_id.is_(None)
+    )
+    found = session.execute(statement.group_by(Job.kind, priority))
+    return {Lane(kind, of): max(0.0, age) for kind, of, age in found}
+
+
+def note_success(session: Session, what: Upkeep) -> None:
+    """Record that this upkeep succeeded now."""
+    statement = upsert_into(session, LastSuccess).values(what=what, at=db_now())
+    session.execute(
+        statement.on_conflict_do_update(index_elements=["what"], set_={"at": statement.excluded.at})
+    )
+
+
+def last_successes(session: Session) -> dict[str, float]:
+    """Return when each kind of upkeep last succeeded, in seconds since 1970, without those that never did."""
+    return dict(session.execute(select(LastSuccess.what, LastSuccess.at)).all())
+
+
+def database_bytes(session: Session) -> int:
+    """Return the size of the database in bytes: PostgreSQL's tables and indexes, or SQLite's file without its log."""
+    size = (
+        "SELECT pg_database_size(current_database())"
+        if session.get_bind().dialect.name == "postgresql"
+        else "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"
+    )
+    return int(session.execute(text(size)).scalar_one())
+
+
+def server_connections(session: Session) -> tuple[int, int] | None:
+    """Return how many clients are connected to the PostgreSQL server, and how many it allows; None for SQLite."""
+    if session.get_bind().dialect.name != "postgresql":
+        return None
+    in_use, most = session.execute(
+        text(
+            "SELECT count(*), current_setting('max_connections')::int FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend'"
+        )
+    ).one()
+    return in_use, most
 
 
 def job_counts(session: Session) -> dict[tuple[str, str], int]:
@@ -203,19 +260,27 @@ def prune_jobs(session: Session, job_ids: Sequence[str]) -> int:
     return removed.total()
 
 
-def ended_counts(session: Session) -> dict[tuple[str, str], int]:
-    """Return the number of jobs that ever ended, by kind and state, deleted jobs included and child jobs excluded."""
-    there = select(Job.kind, Job.state, func.count().label("jobs")).where(
-        Job.state.in_(FINAL_STATES), Job.parent_id.is_(None)
+def ended_counts(
+    session: Session, counts: Mapping[tuple[str, str], int] | None = None
+) -> dict[tuple[str, str], int]:
+    """Return the number of jobs that ever ended, by kind and state, deleted jobs included and child jobs excluded.
+    `counts` is the result of `job_counts` in the same transaction.
+    """
+    # An index has kind and state of all jobs, but not their parents. Child jobs are few: housekeeping deletes them.
+    of_parts = select(Job.kind, Job.state, func.count()).where(
+        Job.parent_id.is_not(None), Job.state.in_(FINAL_STATES)
     )
-    all_ = union_all(
-        there.group_by(Job.kind, Job.state),
-        select(PrunedJobs.kind, PrunedJobs.state, PrunedJobs.jobs),
-    ).subquery()
-    total = select(all_.c.kind, all_.c.state, func.sum(all_.c.jobs)).group_by(
-        all_.c.kind, all_.c.state
-    )
-    return {(kind, state): int(jobs) for kind, state, jobs in session.execute(total)}
+    found: Counter[tuple[str, str]] = Counter()
+    for (kind, state), jobs in (job_counts(session) if counts is None else counts).items():
+        if state in FINAL_STATES:
+            found[kind, state] += jobs
+    for kind, state, jobs in session.execute(of_parts.group_by(Job.kind, Job.state)):
+        found[kind, state] -= jobs
+    for kind, state, jobs in session.execute(
+        select(PrunedJobs.kind, PrunedJobs.state, PrunedJobs.jobs)
+    ):
+        found[kind, state] += jobs
+    return dict(+found)
 
 
 def _unneeded() -> ColumnElement[bool]:

@@ -1,7 +1,7 @@
 """The blob store: uploads, tables and artifacts as immutable files, each of which becomes visible atomically.
 
-`BlobStore` is the interface, and `FolderStore` stores the files in a folder. The catalogue (`app.platform.catalogue`)
-has the list of blobs, with their sizes and hashes.
+`BlobStore` is the interface. `FolderStore` stores the files in a folder, `app.platform.object_store` in a bucket. The
+catalogue (`app.platform.catalogue`) has the list of blobs, with their sizes and hashes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Writeback:
 
 _STAGING = "staging"
 _CHUNK = 1 << 20
-_KEY = re.compile(r"[a-z-]+/([0-9a-f]{2})/\1[0-9a-f]*")
+KEY_PATTERN = re.compile(r"[a-z-]+/([0-9a-f]{2})/\1[0-9a-f]*")
 MIN_THREADED_BYTES = 1 << 16  # a smaller chunk is hashed faster here than in another thread
 MAX_CACHED = 1 << 28  # bytes of a new blob that a worker will find in memory
 
@@ -117,6 +117,16 @@ class BlobDamaged(Unavailable):
         )
 
 
+class BlobStoreAway(Unavailable):
+    """The bucket with the blobs does not respond, or rejects the service. Stored blobs are not lost."""
+
+    code, title = "blob_store_unavailable", "The blob store is unavailable"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("the blob store of this service does not respond", retry_after=5)
+        self.args = (f"{self.detail}: {reason}",)  # for the log; callers learn no host
+
+
 class BlobStore(ABC):
     """Immutable files by key. A blob is durable before its key is used, and no key is used twice.
 
@@ -130,6 +140,12 @@ class BlobStore(ABC):
     def check_writable(self) -> None:
         """Raise OSError if this process may not write. Called at the start of a process, so that the first upload does
         not fail. A full disk is not an error, because stored blobs can be read.
+        """
+
+    @abstractmethod
+    def probe(self) -> str:
+        """Return a sentence about the state of the store, for health checks. Raises OSError if blobs cannot be read and
+        written, and BlobStoreAway.
         """
 
     def writer(self, kind: str) -> BlobWriter:
@@ -174,16 +190,21 @@ class BlobStore(ABC):
     def delete(self, key: str) -> bool:
         """Delete a blob; return False if there is none."""
 
+    def check(self, blob: Blob) -> None:
+        """Raise BlobMissing, or BlobDamaged if the size is not the one in the catalogue. Reads no bytes."""
+        self.fetch(blob)
+
+    def pin(self, blob: Blob, folder: Path) -> Path:
+        """Return a local file with the bytes of a blob that stays at least as long as a staging folder. Raises as
+        `fetch` does.
+        """
+        return self.fetch(blob)
+
     def verify(self, blob: Blob) -> None:
         """Read a whole blob. Raises BlobMissing, and BlobDamaged if size or SHA-256 is not that of the catalogue."""
         with self.fetch(blob).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-            size = file.tell()
-        if found != blob.sha256:
-            expected = (
-                f"{size if blob.bytes is None else blob.bytes} bytes with SHA-256 {blob.sha256}"
-            )
-            raise BlobDamaged(blob.key, blob.kind, expected, f"{size} bytes with SHA-256 {found}")
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            compare(blob, file.tell(), sha256)
 
     def staging_dir(self) -> Path:
         """Create a private folder for files that may be published later."""
@@ -237,6 +258,11 @@ class FolderStore(BlobStore):
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
 
+    def probe(self) -> str:
+        """Check the folder as at the start; returns a sentence."""
+        self.check_writable()
+        return "can be read and written"
+
     @staticmethod
     def _refuse(folder: Path) -> NoReturn:
         raise PermissionError(f"the blob folder {folder} is not writable by this user")
@@ -284,7 +310,7 @@ class FolderStore(BlobStore):
         now = time.time()
         for path in _files(self.path(prefix)):
             key = path.relative_to(self.root).as_posix()
-            if _KEY.fullmatch(key) is None:
+            if KEY_PATTERN.fullmatch(key) is None:
                 continue
             with contextlib.suppress(FileNotFoundError):
                 found = path.stat()
@@ -388,6 +414,13 @@ class Publisher:
         """Move a finished file of the work folder into the store, as a new blob."""
         self.stored.append(self._blobs.publish(file, kind, sha256))
         return self.stored[-1]
+
+
+def compare(blob: Blob, size: int, sha256: str) -> None:
+    """Raise BlobDamaged unless these are the size and SHA-256 of a blob's bytes."""
+    if sha256 != blob.sha256 or blob.bytes not in (None, size):
+        expected = f"{size if blob.bytes is None else blob.bytes} bytes with SHA-256 {blob.sha256}"
+        raise BlobDamaged(blob.key, blob.kind, expected, f"{size} bytes with SHA-256 {sha256}")
 
 
 def new_key(kind: str) -> str:

@@ -244,6 +244,11 @@ class Database:
         other._log = self._log
         return other
 
+    def connections_in_use(self) -> int:
+        """Return the number of connections that transactions of this process are using. Never waits."""
+        pool: Any = self.engine.pool  # one that counts, as `_engine` sets sizes
+        return int(pool.checkedout())
+
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
 
@@ -34,6 +35,8 @@ UNROUTED = "unrouted"  # the route of requests that no route takes
 MAX_SERIES = 512
 FIT_SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 4 * 3600.0, 24 * 3600.0)
 
+WAIT_SECONDS = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 600.0, 3600.0, 4 * 3600.0)
+
 # The creation times would be a second, useless series for each metric.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
@@ -48,7 +51,7 @@ class _Build(Collector):
         """Yield the metric."""
         info = GaugeMetricFamily(
             "rankwright_build_info",
-            "1, with the version and the build of the process's code.",
+            "1, with the version and the build of the code.",
             labels=["version", "build"],
         )
         info.add_metric([__version__, self._build], 1)
@@ -63,7 +66,7 @@ def describe_process(registry: CollectorRegistry, build: str) -> None:
 
 _FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the library's name
 # A series of requests has at most 16 values of 384 bytes: routes are shorter than 150 characters.
-_FILE_BYTES = {"histogram": MAX_SERIES * 16 * 384, "gauge_sum": 4096, "counter": 4096}
+_FILE_BYTES = {"histogram": MAX_SERIES * 16 * 384, "gauge_sum": 8192, "counter": 16384}
 SHARED_BYTES = sum(_FILE_BYTES.values())  # bytes of each process's file
 shared: tuple[Path, int] | None = None  # the folder, and the number of this process
 
@@ -166,9 +169,28 @@ def _stored(folder: Path, number: int) -> set[tuple[str, str, int]]:
     return found
 
 
+UPDATE_SECONDS = 1.0
+"""How often a process that shares a folder with others writes its sampled metrics there."""
+
+
+class _Total:
+    """A counter that follows a total kept elsewhere."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._counted = 0
+
+    def follow(self, total: int) -> None:
+        """Count what the total has grown by."""
+        self._counter.inc(total - self._counted)
+        self._counted = total
+
+
 class ApiMetrics:
-    """Metrics of one API process, or of all processes that share a folder: durations of requests, open uploads, and
-    responses during an outage of the database.
+    """Metrics of one API process, or of all processes that share a folder.
+
+    Permits, look-ups of models and connections are sampled by `update`, before a scrape and once a second where
+    processes share a folder: writing a file there takes longer than much of what a request does.
     """
 
     def __init__(self, build: str) -> None:
@@ -184,7 +206,7 @@ class ApiMetrics:
             MultiProcessCollector(self.registry, str(folder))  # type: ignore[no-untyped-call]
         self.requests = Histogram(
             "rankwright_http_request_seconds",
-            "Duration of a request in seconds.",
+            "Duration of a request, by method, route and status.",
             ["method", "route", "status"],
             buckets=SECONDS,
             registry=own,
@@ -192,45 +214,98 @@ class ApiMetrics:
         self._series = {
             key: self.requests.labels(*key) for key in ([] if shared is None else _stored(*shared))
         }
-        self.uploads = Gauge(
-            "rankwright_uploads",
-            "Uploads that are being received.",
+        self._in_use = Gauge(
+            "rankwright_permits_in_use",
+            "Permits in use, by limit: requests, anonymous_requests, uploads, waiters, computations, tables.",
+            ["limit"],
             multiprocess_mode="sum",
             registry=own,
         )
-        self.uploads.set(0)  # a predecessor may have been killed during open uploads
+        self._refused = Counter(
+            "rankwright_permits_refused",
+            "Permits that were refused because the limit was reached, by limit.",
+            ["limit"],
+            registry=own,
+        )
+        self._lookups = Counter(
+            "rankwright_model_cache_lookups",
+            "Look-ups of models to score with, by result: hit (in memory) or miss (loaded from the blob store).",
+            ["result"],
+            registry=own,
+        )
+        self._pool = Gauge(
+            "rankwright_database_pool_in_use",
+            "Database connections that transactions of the API are using.",
+            multiprocess_mode="sum",
+            registry=own,
+        )
+        self._updates: list[Callable[[], object]] = []
+        self._lock = threading.Lock()
         self.body_bytes = Gauge(
             "rankwright_body_bytes",
-            "Bytes of request bodies and of responses that wait for their readers, held in memory.",
+            "Bytes in memory of request bodies, and of responses that wait for their readers.",
             multiprocess_mode="sum",
             registry=own,
         )
         self.body_bytes.set(0)
         self._cut_off = Counter(
             "rankwright_answers_cut_off",
-            "Answers whose connection was ended before they were sent: the caller read too slowly, or what waited for "
-            "the caller did not fit the memory budget or the limit of requests.",
+            "Responses whose connection was closed before they were sent, by reason: too_slow (slow reader), "
+            "too_many_bytes (memory budget), too_many_requests.",
             ["reason"],
             registry=own,
         )
         self.without_database = Counter(
             "rankwright_answers_without_database",
-            "Answers that were given from memory while the database was away.",
+            "Scores from memory while the database was down.",
             registry=own,
         )
 
         self.decisions_bytes = Gauge(
             "rankwright_decisions_log_bytes",
-            "Bytes of the files with decisions that are not stored yet.",
+            "Bytes of the files of decisions that wait to be stored.",
             multiprocess_mode="sum",
             registry=own,
         )
         self.decisions_bytes.set(0)
         self.decisions_lost = Counter(
             "rankwright_decisions_lost",
-            "Decisions that were not recorded, because the log of the process was full or could not be written.",
+            "Decisions that were not recorded, because the log was full or not writable.",
             registry=own,
         )
+
+    def watch_permits(self, limit: str, usage: Callable[[], tuple[int, int]]) -> None:
+        """Show the permits of a limit: `usage` returns the number in use, and how many were ever refused."""
+        in_use, refused = self._in_use.labels(limit), _Total(self._refused.labels(limit))
+
+        def update() -> None:
+            n_taken, n_refused = usage()
+            in_use.set(n_taken)
+            refused.follow(n_refused)
+
+        self._updates.append(update)
+        update()  # a predecessor may have been killed with permits in use
+
+    def watch_models(self, lookups: Callable[[], tuple[int, int]]) -> None:
+        """Show the look-ups of models: `lookups` returns how many there were in all that hit, and that missed."""
+        hits, misses = (_Total(self._lookups.labels(result)) for result in ("hit", "miss"))
+
+        def update() -> None:
+            n_hits, n_misses = lookups()
+            hits.follow(n_hits)
+            misses.follow(n_misses)
+
+        self._updates.append(update)
+
+    def watch_pool(self, in_use: Callable[[], int]) -> None:
+        """Show the database connections in use, which `in_use` returns."""
+        self._updates.append(lambda: self._pool.set(in_use()))
+
+    def update(self) -> None:
+        """Sample what is watched."""
+        with self._lock:
+            for update in self._updates:
+                update()
 
     def note_cut_off(self, reason: str) -> None:
         """Count a response whose connection was closed before it was sent completely."""
@@ -257,25 +332,32 @@ class ApiMetrics:
 
 
 class WorkerMetrics:
-    """Metrics of a worker: the time to claim a job, the time of an attempt, and its outcome."""
+    """Metrics of a worker: how long jobs waited, the time to claim one, the time of an attempt, and its outcome."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.claims = Histogram(
             "rankwright_claim_seconds",
-            "Duration of a claim of a job from the queue, in seconds.",
+            "Duration of the transaction that claims a job.",
             buckets=SECONDS,
+            registry=registry,
+        )
+        self.waits = Histogram(
+            "rankwright_queue_wait_seconds",
+            "Time from when a job was due until a worker claimed it, by kind; first attempts, without parts of jobs.",
+            ["kind"],
+            buckets=WAIT_SECONDS,
             registry=registry,
         )
         self.fits = Histogram(
             "rankwright_fit_seconds",
-            "Duration of an attempt at a job, from its claim to its end in the database, in seconds.",
+            "Duration of an attempt at a job, from its claim to its end in the database, by kind.",
             ["kind"],
             buckets=FIT_SECONDS,
             registry=registry,
         )
         self.attempts = Counter(
             "rankwright_attempts",
-            "Attempts at jobs since the start of this process, by the state of the job afterwards.",
+            "Attempts at jobs since the start of the worker, by kind and by the state of the job afterwards.",
             ["kind", "outcome"],
             registry=registry,
         )

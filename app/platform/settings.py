@@ -23,7 +23,7 @@ MIB = 1024**2
 _SCHEMES = {
     "database_url": ("sqlite", "postgresql", "postgresql+psycopg", "postgres"),
     "broker_url": ("redis", "rediss", "redis+socket"),
-    "blob_url": ("file",),
+    "blob_url": ("file", "s3", "gs", "az"),
 }
 
 
@@ -55,6 +55,41 @@ def checked_scheduler(given: str) -> str:
     if not (is_whole and is_named):
         raise ValueError(f"must be an address such as tls://host:8786, got {given[:100]!r}")
     return given
+
+
+def _check_blob_url(given: str) -> None:
+    """Raise ValueError for the URL of a folder or bucket that cannot be used."""
+    parts = urlsplit(given)
+    if parts.scheme == "file":
+        if parts.netloc or not parts.path:
+            raise ValueError("must be a file:///… URL with a path and without a host")
+        return
+    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,220}", parts.netloc):
+        raise ValueError(
+            f"must name a bucket, as in {parts.scheme}://bucket/prefix: lowercase letters, digits and ._-, without "
+            "user or port"
+        )
+    if parts.query or parts.fragment or not re.fullmatch(r"(/[A-Za-z0-9._-]+)*/?", parts.path):
+        raise ValueError(
+            "must have a prefix of letters, digits and ._- between single slashes, and no query or fragment"
+        )
+    if {".", ".."} & set(parts.path.split("/")):
+        raise ValueError("must have a prefix without the steps . and ..")
+
+
+def _check_endpoint(given: str, scheme: str) -> None:
+    """Raise ValueError for the URL of a bucket's server that cannot be used."""
+    if scheme == "gs":
+        raise ValueError("must not be set for gs://, whose server is always Google's")
+    try:
+        parts = urlsplit(given)
+        is_whole = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        is_whole = False
+    if not is_whole or parts.scheme not in ("http", "https"):
+        raise ValueError("must be an http:// or https:// URL of a server")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise ValueError("must be a URL without user, password, query or fragment")
 
 
 MAX_ROOT_PATH = 200
@@ -125,8 +160,37 @@ class Settings(BaseSettings):
     )
     blob_url: str | None = Field(
         default=None,
-        description="file:// URL of the folder for uploads, tables and artifacts, shared by API and workers. Default: "
-        "`blobs` in the state folder.",
+        description="Where uploads, tables and artifacts are stored: the file:// URL of a folder that API and workers "
+        "share, or a bucket, as s3://bucket/prefix, gs://bucket/prefix or az://container/prefix. Default: `blobs` in "
+        "the state folder.",
+    )
+    blob_endpoint: str | None = Field(
+        default=None,
+        description="URL of the server of the bucket (`s3`, `az`), if it is not the cloud provider's own.",
+    )
+    blob_credentials_file: Path | None = Field(
+        default=None,
+        description="File with the credentials of the bucket. `s3`: an AWS credentials file with the section "
+        "`[default]`; `gs`: the JSON key of a service account; `az`: a connection string. A changed file is used "
+        "without a restart. Default: the identity of the machine or pod.",
+    )
+    blob_ca_file: Path | None = Field(
+        default=None,
+        description="PEM file with certificate authorities to trust for the bucket, besides those of the system.",
+    )
+    blob_cache_dir: Path | None = Field(
+        default=None,
+        description="Folder on this machine for the files of a bucket: those being written, and a cache. It may be "
+        "empty at each start. Default: `blob-cache` in the state folder.",
+    )
+    blob_cache_bytes: Bytes = Field(
+        default=10 * 1024 * MIB,
+        description="Bytes that the cache of a bucket may have on this machine. Files in use are not deleted, and do "
+        "not count while a job runs.",
+    )
+    blob_upload_bytes: Bytes = Field(
+        default=160 * MIB,
+        description="Memory of a process for uploads to a bucket, each of which needs up to 20 MiB. Others wait.",
     )
 
     build: str = Field(
@@ -428,7 +492,6 @@ class Settings(BaseSettings):
         "blob_credentials_file",
         "blob_ca_file",
         mode="before",
-        check_fields=False,
     )
     @classmethod
     def _unset_if_empty(cls, value: object) -> object:
@@ -516,8 +579,8 @@ class Settings(BaseSettings):
         if not separator or scheme not in schemes:
             got = f"{scheme}://" if separator else "no URL"
             raise ValueError(f"must be a URL of {', '.join(schemes)}, got {got}")
-        if info.field_name == "blob_url" and (urlsplit(text).netloc or not urlsplit(text).path):
-            raise ValueError("must be a file:///… URL with a path and without a host")
+        if info.field_name == "blob_url":
+            _check_blob_url(text)
         if info.field_name == "broker_url":
             checked = parse_qs(urlsplit(text).query, keep_blank_values=True).get(
                 "ssl_cert_reqs", ["required"]
@@ -526,6 +589,29 @@ class Settings(BaseSettings):
                 raise ValueError(
                     f"ssl_cert_reqs must be required or none, got {checked[-1][:20]!r}"
                 )
+        return value
+
+    @field_validator("blob_endpoint", "blob_credentials_file", "blob_ca_file")
+    @classmethod
+    def _of_a_bucket(cls, value: Path | str | None, info: ValidationInfo) -> Path | str | None:
+        """Raise ValueError for a setting of a bucket that cannot be used. A message never contains a secret."""
+        url: str | None = info.data.get("blob_url")
+        if value is None or "blob_url" not in info.data:  # its own error is enough
+            return value
+        scheme = "file" if url is None else urlsplit(url).scheme
+        if scheme == "file":
+            raise ValueError("must not be set unless blob_url is the URL of a bucket")
+        if info.field_name == "blob_endpoint":
+            _check_endpoint(str(value), scheme)
+        elif info.field_name == "blob_credentials_file":
+            from app.platform.bucket_credentials import BadCredentials, options_of
+
+            try:
+                options_of(scheme, Path(value))
+            except BadCredentials as error:
+                raise ValueError(str(error)) from None
+        elif "-----BEGIN CERTIFICATE-----" not in _read(Path(value)):
+            raise ValueError(f"must be a PEM file with certificates, got {value}")
         return value
 
     @field_validator("database_url", "broker_url")
@@ -574,8 +660,15 @@ class Settings(BaseSettings):
         return f"redis+socket://{self.state_dir.absolute() / 'broker.sock'}"
 
     @property
+    def bucket_url(self) -> str | None:
+        """The URL of the bucket with the blobs; None if a folder has them."""
+        return None if (self.blob_url or "file:").startswith("file:") else self.blob_url
+
+    @property
     def blob_dir(self) -> Path:
-        """The folder of `blob_url`. Only file:// is supported in this version."""
+        """The folder of this machine to which blobs are written: of the blob store, or of the cache of a bucket."""
+        if self.bucket_url is not None:
+            return self.blob_cache_dir or self.state_dir.absolute() / "blob-cache"
         if self.blob_url is None:
             return self.state_dir.absolute() / "blobs"
         return Path(unquote(urlsplit(self.blob_url).path))

@@ -132,6 +132,13 @@ class BlobState(StrEnum):
     DELETED = "deleted"
 
 
+class Upkeep(StrEnum):
+    """Upkeep of the whole service whose last success is recorded: a backup, a round of housekeeping."""
+
+    BACKUP = "backup"
+    HOUSEKEEPING = "housekeeping"
+
+
 class BlobEntry(Base):
     """The catalogue entry of a blob in the store (`app.platform.catalogue`).
 
@@ -156,6 +163,15 @@ class BlobHold(Base):
 
     id: Mapped[str] = mapped_column(primary_key=True)
     since: Mapped[float]
+
+
+class LastSuccess(Base):
+    """When upkeep of the whole service last succeeded: one row for each kind, `Upkeep`."""
+
+    __tablename__ = "last_successes"
+
+    what: Mapped[str] = mapped_column(primary_key=True)
+    at: Mapped[float]
 
 
 def file_bytes(table: Table) -> ColumnElement[int]:

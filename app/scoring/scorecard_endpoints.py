@@ -37,6 +37,8 @@ MAX_PREVIEWED = 100
 """Rows of a preview of letters."""
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
+scoring_router = APIRouter(prefix="/v1/models", tags=["scoring"], route_class=GuardedRoute)
+"""Routes that take rows. An operation has one tag: generators write an operation with two tags twice."""
 
 ReasonsInLetter = Annotated[
     int, Query(alias="reasons", ge=1, le=MAX_REASONS, description="Maximum number of reasons.")
@@ -177,12 +179,11 @@ async def read_rounding(
     return await context.compute(caller.owner, work)
 
 
-@router.post(
+@scoring_router.post(
     "/{ref}/points",
     response_model=PointsAnswer,
     summary="Compute the points of rows",
     openapi_extra=ROWS_BODY,
-    tags=["scoring"],
 )
 @needs("score")
 async def score_points(
@@ -224,12 +225,11 @@ async def score_points(
     return Response(content, media_type="application/json", headers=headers)
 
 
-@router.post(
+@scoring_router.post(
     "/{ref}/letters",
     response_model=LettersAnswer,
     summary="Write the letters of rows",
     openapi_extra=ROWS_BODY,
-    tags=["scoring"],
 )
 @needs("score")
 async def write_letters(
@@ -265,10 +265,9 @@ async def write_letters(
     return Response(content, media_type="application/json", headers=headers)
 
 
-@router.post(
+@scoring_router.post(
     "/{ref}/letters/preview",
     summary="Preview the letters of rows",
-    tags=["scoring"],
 )
 @needs("score")
 async def preview_letters(

@@ -239,6 +239,12 @@ class ModelCache:
         self._loading: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._recorders: dict[tuple[str, str], tuple[AliasFeedback, str, Recorder]] = {}
+        self._quick_hits = 0  # counted in the event loop alone; the others under the lock
+        self._hits = self._misses = 0
+
+    def lookups(self) -> tuple[int, int]:
+        """Return how many look-ups of requests found the model in memory, and how many loaded it."""
+        return self._quick_hits + self._hits, self._misses
 
     def turn(self, owner: str) -> asyncio.Lock:
         """Return the lock under which a request loads a model of this owner; waiting for it occupies no thread."""
@@ -246,11 +252,14 @@ class ModelCache:
 
     def cached(self, owner: str, ref: str) -> Served | None:
         """Return the model with this id if it was read from the database within the last second, else None. Never
-        waits.
+        waits. Call it in the event loop only.
 
         Names and aliases are always looked up in the database: they may have changed just now.
         """
-        return self.recent.get((owner, ref))
+        served = self.recent.get((owner, ref))
+        if served is not None:
+            self._quick_hits += 1
+        return served
 
     def find(self, owner: str, ref: str) -> Served:
         """Return the model with any reference, as it is in the database now; loads it if necessary. Raises NotFound."""
@@ -262,7 +271,7 @@ class ModelCache:
         """Return the same as `find` if the model is already loaded, else None."""
         return self._find(owner, ref, load=False)
 
-    def _find(self, owner: str, ref: str, *, load: bool) -> Served | None:
+    def _find(self, owner: str, ref: str, *, load: bool, for_request: bool = True) -> Served | None:
         """Return the model with any reference; with `load`, load it if necessary, else return None."""
         read_at = time.monotonic()
         read: list[_ModelRead] = []
@@ -276,8 +285,10 @@ class ModelCache:
         if not read:
             served = self._loaded(owner, model_id)
             read_at = time.monotonic()  # the next request need not wait for the database, too
+            self._count_hit(for_request)
         elif (loaded := read[0].served) is not None:
             served = loaded
+            self._count_hit(for_request)
         elif load:
             served = self._load(read[0])
         else:
@@ -291,6 +302,11 @@ class ModelCache:
             flag_threshold=operating_points.flag_threshold(cutoff),
             recorder=self._recorder(owner, ref, feedback, served),
         )
+
+    def _count_hit(self, for_request: bool = True) -> None:
+        if for_request:
+            with self._lock:
+                self._hits += 1
 
     def _recorder(
         self, owner: str, ref: str, feedback: AliasFeedback | None, served: Served
@@ -324,7 +340,11 @@ class ModelCache:
         """Return the loaded form of a model that was just read from the database. Only if it must be loaded, it is read
         again.
         """
-        return self._get(model) or self.find(model.owner, model.id)
+        served = self._get(model)
+        if served is None:
+            return self.find(model.owner, model.id)
+        self._count_hit()
+        return served
 
     def forget(self, owner: str, model_id: str) -> None:
         """Drop a model that was deleted by this process."""
@@ -335,7 +355,7 @@ class ModelCache:
     def refresh(self, owner: str, model_id: str) -> None:
         """Look the model up again, and drop it if it no longer exists."""
         try:
-            self.find(owner, model_id)
+            self._find(owner, model_id, load=True, for_request=False)
         except NotFound:  # deleted by another process
             self.forget(owner, model_id)
 
@@ -369,6 +389,7 @@ class ModelCache:
         with loading:  # one model of an owner at a time: a request that has waited finds it loaded
             served = self._get(model)
             if served is not None:
+                self._count_hit()
                 return served
             with self._lock:
                 before = self._served.get((model.owner, model.id))
@@ -382,6 +403,10 @@ class ModelCache:
             with self._lock:
                 self._served[model.owner, model.id] = served
                 self._make_room()
+                if before is None:
+                    self._misses += 1
+                else:
+                    self._hits += 1
             return served
 
     def _make_room(self) -> None:

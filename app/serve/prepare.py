@@ -60,17 +60,17 @@ def main(arguments: list[str]) -> None:
     """Migrate, create the first key and, with `--link`, a sign-in link; print the result as JSON."""
     from alembic.util import CommandError
 
-    from app.platform.blobs import FolderStore
     from app.platform.database import Database
     from app.platform.installation import Incomplete, check_files
     from app.platform.migrate import describe_failure, upgrade
     from app.platform.sql import DBAPIError
+    from app.platform.stores import open_store
 
     settings = Settings()
     configure_logging(settings)
     try:
         check_files()
-        FolderStore(settings.blob_dir).check_writable()
+        open_store(settings).check_writable()
         if settings.dask_address is not None and settings.dask_secret_file is None:
             make_cluster_secret(settings.dask_secret)
         upgrade(settings.sqlalchemy_url)

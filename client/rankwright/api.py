@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", "renew"] | str) -> ApiRequest[types.Alarm]:
     """Acknowledge an alarm.
 
-    State that you have seen the change, why, and what later looks are compared with. Until then, the same family
-    raises no further alarm. Returns 409 `already_acknowledged` if somebody has done so.
+    Confirm that you have seen the change, with a reason and the reference of later looks. Until then, the same
+    family raises no further alarm. Returns 409 `already_acknowledged` if the alarm is already acknowledged.
 
     Scope: `train`.
 
@@ -47,8 +47,8 @@ def acknowledge_alarm(alarm_id: str, /, reason: str, reference: Literal["keep", 
         Reason, of up to 2,000 characters.
     reference : Literal["keep", "renew"] | str
         `keep`: later looks are compared with the validation as before. `renew`: the change is the new
-        normal. The AUC is then compared with that of the periods which raised the alarm, and shifts of
-        the same columns raise no further alarm, as long as the alias serves the same model. Either way
+        normal. The AUC is then compared with the AUC of the periods that raised the alarm, and shifts
+        of the same columns raise no further alarm while the alias serves the same model. In both cases
         the test begins again after the last look.
     """
     return ApiRequest.of("POST", f"/v1/alarms/{segment(alarm_id)}/acknowledge", record_of(types.Alarm), {"reason": reason, "reference": reference}, body=["reason", "reference"])
@@ -403,8 +403,8 @@ class CreateErasure(TypedDict, total=False):
 def create_erasure(id: str, **fields: Unpack[CreateErasure]) -> ApiRequest[types.Erasure]:
     """Erase an entity.
 
-    Erase all decisions about an entity, and its outcomes, until `due_at`. The request is done when no row is left,
-    and no process can still have one in its log. Then the service forgets the id, too.
+    Erase all decisions about an entity, and its outcomes, by `due_at`. The request is done when no row is left, and
+    no process can still have one in its log. Then the service deletes the id, too.
 
 
 
@@ -764,7 +764,7 @@ class DeleteFeedback(TypedDict, total=False):
 def delete_feedback(name: str, alias: str, /, **fields: Unpack[DeleteFeedback]) -> ApiRequest[None]:
     """Delete the feedback settings.
 
-    Record no more decisions of this alias. Recorded decisions are kept for the `days` of the settings.
+    Stop recording decisions of this alias. Recorded decisions are kept for the `days` of the settings.
 
     Scope: `train`.
 
@@ -1953,7 +1953,7 @@ class PutFeedback(TypedDict, total=False):
     days: Annotated[int | None, 'Days after which decisions are deleted. Default: `400`.']
     explore: Annotated[Mapping[str, Any] | None, 'Rows to review at random. Needs an alias with a guarantee. Null: none.']
     outcome: Annotated[Mapping[str, Any] | None, 'Attribution and maturity of outcomes. Default: `{"horizon_days": 90.0, "attribute": "last_before_event"}`.']
-    shadow: Annotated[str | None, 'Model whose scores of the same rows are compared. It can read only recorded features. Null: none.']
+    shadow: Annotated[str | None, 'Model to compare on the same rows. It can read only recorded features. Null: none.']
     monitor: Annotated[Mapping[str, Any] | None, 'Scheduled tests. Null: none.']
 
 
@@ -1961,9 +1961,8 @@ class PutFeedback(TypedDict, total=False):
 def put_feedback(name: str, alias: str, /, **fields: Unpack[PutFeedback]) -> ApiRequest[types.Feedback]:
     """Replace the feedback settings.
 
-    Record each decision that is made with this alias, and set what is done with it. An empty body records all
-    features for 400 days. All processes apply the change within a second. Each change is a new revision, which the
-    decisions name.
+    Record each decision of this alias, and set how decisions are used. An empty body records all features for 400
+    days. All processes apply the change within a second. Each change is a new revision. Decisions contain its number.
 
     Responses of `…/score` and `…/rank` then have a `decision_id` and `review`. Returns 422 for settings that do not
     fit the alias or its model.
@@ -1993,8 +1992,7 @@ def put_feedback(name: str, alias: str, /, **fields: Unpack[PutFeedback]) -> Api
         Attribution and maturity of outcomes. Default: `{"horizon_days": 90.0, "attribute":
         "last_before_event"}`.
     shadow : str, optional
-        Model whose scores of the same rows are compared. It can read only recorded features. Null:
-        none.
+        Model to compare on the same rows. It can read only recorded features. Null: none.
     monitor : Mapping[str, Any], optional
         Scheduled tests. Null: none.
     """
@@ -2793,8 +2791,7 @@ def read_events(job_id: str, /, **fields: Unpack[ReadEvents]) -> ApiRequest[Page
 def read_feedback(name: str, alias: str, /) -> ApiRequest[types.Feedback]:
     """Read the feedback settings.
 
-    Return what is recorded of the decisions that are made with this alias. Returns 404 `no_feedback` if there are no
-    settings.
+    Return which parts of this alias's decisions are recorded. Returns 404 `no_feedback` if there are no settings.
 
     Scope: `read`.
 
@@ -3198,8 +3195,8 @@ def read_monitor(name: str, alias: str, /, **fields: Unpack[ReadMonitor]) -> Api
     left, and the smallest fall of the AUC that the monitor can find.
 
     A look is made once, after the end of its period (and after the horizon, if it needs outcomes), and never changes.
-    Decisions of several models or thresholds in a period are counted apart, and only those of the last model are
-    tested.
+    Decisions of several models or thresholds in a period are counted separately, and only the decisions of the last
+    model are tested.
 
     Scope: `read`.
 
@@ -3669,9 +3666,9 @@ def read_shadow(name: str, alias: str, /) -> ApiRequest[types.AliasShadow]:
     Return how the shadow model would have ranked the same decisions, period by period, and which decisions it would
     have flagged instead. The limits hold however often you look.
 
-    Outcomes are those that the decisions of the alias have led to. Where they come from reviews of flagged decisions,
-    those that only the shadow model flags have an outcome only if they were explored. To promote the shadow model, move
-    the alias to it.
+    Outcomes result from the decisions of the alias. If they come from reviews of flagged decisions, a decision that
+    only the shadow model flags has an outcome only if it was explored. To promote the shadow model, move the alias to
+    it.
 
     Scope: `read`.
 

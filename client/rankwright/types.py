@@ -120,16 +120,16 @@ class AliasCutoff(Record):
     """True positive rate on the validation rows."""
 
 class AliasMonitor(Record):
-    """What the monitor of an alias has found."""
+    """The results of the monitor of an alias."""
 
     name: str
     """Name of the model."""
     alias: str
     """The alias."""
     as_of: str
-    """What is shown was known at this time."""
+    """The results use what was known at this time."""
     revision: int | None
-    """Revision of the feedback settings. Null if there never were any."""
+    """Revision of the feedback settings. Null if the alias never had any."""
     settings: MonitorSettings | None
     """Settings of the monitor. Null if it is off."""
     outcome: OutcomeRule | None
@@ -137,7 +137,7 @@ class AliasMonitor(Record):
     budget: list[FamilyBudget]
     """Error probabilities in the current term of each family. Empty if the monitor is off."""
     detectable: DetectableDrop | None
-    """What the monitor can find. Null if it is off, or if the model has no validation curve."""
+    """The fall that the monitor can find. Null if it is off, or if the model has no validation curve."""
     recorded: int
     """Number of decisions that are stored."""
     lost: int
@@ -180,8 +180,9 @@ class AliasShadow(Record):
     """Shadow model of the feedback settings. Null if there is none."""
     unseen_from: str | None
     """Only periods that begin at this time or later are compared, because the shadow model may have been
-    trained on earlier decisions. It is the end of the decisions in its training dataset, or the time at
-    which a dataset that was not made from decisions was created. Null without a shadow model.
+    trained on earlier decisions. It is the end of the decisions in its training dataset. If that
+    dataset was not made from decisions, it is the time at which it was created. Null without a shadow
+    model.
     """
     champion_id: str | None
     """Id of the model that decided. Null before the first look."""
@@ -194,7 +195,7 @@ class AliasShadow(Record):
     comparison: ShadowComparison | None
     """The newest comparison of these two models. Null until there is one."""
     swap: SwapSet | None
-    """Sum over the periods. Null without a threshold of the champion."""
+    """Sum over the periods. Null if the champion has no threshold."""
     looks: list[ShadowLook]
     """Looks of the comparison of these two models, newest first, at most 100."""
 
@@ -319,7 +320,7 @@ class AreaDrift(Record):
     """The result in one sentence."""
 
 class Arrival(Record):
-    """The outcomes that have arrived until a time after the decision, with 95 % confidence limits
+    """The outcomes that have arrived by a time after the decision, with 95 % confidence limits
     (Aalen–Johansen).
     """
 
@@ -328,7 +329,7 @@ class Arrival(Record):
     at_risk: int
     """Decisions that still wait for their outcome before this time."""
     positive: float | None
-    """Probability that an outcome has arrived and is positive. Null if no decision is so old."""
+    """Probability that an outcome has arrived and is positive. Null if no decision is that old."""
     positive_low: float | None
     """Lower limit."""
     positive_high: float | None
@@ -882,7 +883,7 @@ class CohortTable(Record):
     alias: str
     """The alias."""
     as_of: str
-    """What is shown was known at this time."""
+    """The counts use what was known at this time."""
     period: Literal['day', 'week', 'month']
     """Length of the periods."""
     outcome: OutcomeRule
@@ -1544,7 +1545,7 @@ class Decision(Record):
     decision_id: str
     """Id of the decision."""
     id: str | None
-    """Id of the entity, as it was sent. Null if none was."""
+    """Id of the entity, as it was sent. Null if none was sent."""
     at: str
     """Time of the decision."""
     name: str
@@ -1572,7 +1573,7 @@ class Decision(Record):
     keep: float
     """Probability with which the decision was recorded."""
     caller: str | None
-    """Id of the key that asked."""
+    """Id of the key of the request."""
     origin: Literal['score', 'batch', 'backfill']
     """How the row was scored."""
     request_id: str | None
@@ -1679,10 +1680,10 @@ class DetectableDrop(Record):
 
     drop: float | None
     """Fall that is found with probability `power` within a term. Null until a period with outcomes is
-    known, and if no fall is.
+    known, and if no fall can be found.
     """
     floor: float | None
-    """The same with unlimited rows per period: only a larger validation gets below it. Null if no fall is
+    """The same with unlimited rows per period: only a larger validation lowers it. Null if no fall can be
     found.
     """
     power: float
@@ -1690,7 +1691,9 @@ class DetectableDrop(Record):
     rows: float | None
     """Rows per period that this is computed from. Null if none are known."""
     periods_per_look: int | None
-    """Number of periods that are tested together, so that there are 50 rows of each class. Null as `rows`."""
+    """Number of periods that are tested together, so that there are 50 rows of each class. Null if `rows`
+    is null.
+    """
     validation_positives: float
     """Effective number of positive validation rows."""
     validation_negatives: float
@@ -2401,13 +2404,13 @@ class FamilyBudget(Record):
     family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee']
     """What is tested."""
     alpha: float
-    """Probability of a false alarm in all looks of a term together. Those of all families sum to the
+    """Probability of a false alarm in all looks of a term together. The sum over all families is the
     `alpha` of the settings.
     """
     spent: float
-    """What the looks so far have used."""
+    """The part that the looks so far have used."""
     left: float
-    """What is left for the later looks."""
+    """The part that remains for later looks."""
 
 class FeatureBin(Record):
     """A bin of a feature's values, and the fractions of the rows in it."""
@@ -2516,12 +2519,12 @@ class Feedback(Record):
     outcome: OutcomeRule
     """Attribution and maturity of outcomes."""
     shadow: str | None
-    """Model whose scores of the same rows are compared. Null: none."""
+    """Model to compare on the same rows. Null: none."""
     monitor: MonitorSettings | None
     """Scheduled tests. Null: none."""
     detectable: DetectableDrop | None
     """The smallest fall of the AUC that the monitor can find. Null without a monitor or a validation
-    curve, and if the service is busy: `…/monitor` has it, too.
+    curve, and if the service is busy: `…/monitor` also returns it.
     """
     author: str | None
     """Name of the key that made this revision."""
@@ -3389,7 +3392,7 @@ class LiveAlias(Record):
 
 class Look(Record):
     """A scheduled test of one family of metrics at the end of a period. It never changes: outcomes that
-    arrive or are corrected later are not in it.
+    arrive or are corrected later have no effect on it.
     """
 
     family: Literal['unlabelled', 'ranking', 'calibration', 'guarantee', 'shadow']
@@ -3411,7 +3414,7 @@ class Look(Record):
     metric: Literal['psi', 'auc', 'calibration', 'fpr', 'fnr', 'flagged', 'rate'] | None
     """Tested metric. Null if the alias has none."""
     population: Literal['all', 'flagged', 'unflagged', 'none'] | None
-    """Decisions that the metric is of. Null if outcomes are not needed."""
+    """Decisions that the metric describes. Null if outcomes are not needed."""
     rows: int
     """Number of decisions of the model."""
     known: int
@@ -3425,15 +3428,15 @@ class Look(Record):
     high: float | None
     """Upper confidence limit of the value in this period."""
     variance: float | None
-    """Sampling variance of the AUC. Null for others."""
+    """Sampling variance of the AUC. Null for other metrics."""
     expected: float | None
     """AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."""
     statistic: float | None
-    """Test statistic: of the AUC the greatest standardised fall over windows that end here; of calibration
-    and guarantee the e-value. Null without a test.
+    """Test statistic. AUC: the greatest standardised fall over windows that end here. Calibration and
+    guarantee: the e-value. Null without a test.
     """
     critical_value: float | None
-    """Value of the statistic from which there is an alarm. Null as `statistic`."""
+    """Value of the statistic that raises an alarm. Null if `statistic` is null."""
     alpha_spent: float
     """Probability of a false alarm that this series of looks has used so far."""
     term_start: str
@@ -3446,12 +3449,12 @@ class Look(Record):
     """Number of periods of a term."""
     since: int
     """Number of the last period before the test began again, because an alarm was acknowledged with
-    `keep`, or the bound of the guarantee has changed. 0: it did not.
+    `keep`, or the bound of the guarantee has changed. 0: it has not begun again.
     """
     from_period: int | None
     """Number of the period in which the change probably began. Null if not estimated."""
     window: LookWindow | None
-    """Of the AUC. Null without a test."""
+    """The window of the AUC. Null without a test."""
     metrics: LookMetrics | None
     """All metrics of the period, given with the AUC. Null for other families."""
     shifted: list[ShiftedColumn] | None
@@ -3467,7 +3470,7 @@ class LookEstimate(Record):
     low: float | None
     """Lower confidence limit. Null with fewer than 20 positives among explored decisions."""
     high: float | None
-    """Upper confidence limit. Null as `low`."""
+    """Upper confidence limit. Null if `low` is null."""
     rows: float
     """Effective number of rows."""
 
@@ -3475,7 +3478,7 @@ class LookMetrics(Record):
     """Metrics of the decisions of a period, weighted by the inverse of the probability of review."""
 
     population: Literal['all', 'flagged', 'unflagged', 'none']
-    """Decisions that the AUC is of."""
+    """Decisions that the AUC describes."""
     decisions: int
     """Number of decisions."""
     reviewed: int
@@ -3531,11 +3534,11 @@ class LookWindow(Record):
     value: float
     """Mean AUC."""
     drop: float
-    """AUC of the reference less that of the window."""
+    """AUC of the reference minus the AUC of the window."""
     drop_low: float
-    """Lower limit, which holds for all windows of all looks of the term together."""
+    """Lower limit. The limits hold for all windows of all looks of the term together."""
     drop_high: float
-    """Upper limit, as `drop_low`."""
+    """Upper limit."""
 
 class MarginRound(Record):
     """One round of boosting, under the pair weights of that round."""
@@ -4287,7 +4290,7 @@ class OutcomeRule(Record):
     """Decisions of an entity that an outcome without a decision id belongs to."""
 
 class OutcomesReceived(Record):
-    """What a request of outcomes contained."""
+    """The counts of a request of outcomes."""
 
     rows: int
     """Number of outcomes."""
@@ -4300,7 +4303,7 @@ class OutcomesReceived(Record):
     corrected: int | None
     """Number of outcomes that replace an earlier one. Null if there are too many outcomes to look up."""
     duplicates: int | None
-    """Number of outcomes that say the same as the newest known one. They are not stored again."""
+    """Number of outcomes with the same content as the newest known one. They are not stored again."""
 
 class OutdatedAlias(Record):
     """An alias that points to a model although there is a newer version."""
@@ -5511,12 +5514,12 @@ class SearchTrial(Record):
     """Why the candidate failed or was not tried. Null otherwise."""
 
 class ShadowComparison(Record):
-    """The AUC of the challenger less that of the champion, on the same decisions."""
+    """The AUC of the challenger minus the AUC of the champion, on the same decisions."""
 
     difference: float
     """Difference over all compared decisions."""
     low: float
-    """Lower limit. The limits hold at all looks together, with 95 % confidence."""
+    """Lower limit. The limits hold for all looks together, with 95 % confidence."""
     high: float
     """Upper limit."""
     winner: Literal['challenger', 'champion'] | None
@@ -5528,8 +5531,8 @@ class ShadowComparison(Record):
     positives: int
     """Number of positive outcomes."""
     further_rows: int | None
-    """Decisions with outcomes that are still needed until the limits are as near as the tolerance. 0 once
-    it is settled. Null if out of reach.
+    """Decisions with outcomes that are still needed until the half-width of the limits is the tolerance. 0
+    once there is a winner or the models are equivalent. Null if out of reach.
     """
 
 class ShadowLook(Record):
@@ -5542,7 +5545,7 @@ class ShadowLook(Record):
     status: Literal['passed', 'alarm', 'waiting', 'not_tested']
     """`passed`: the models were compared."""
     reason: str | None
-    """Why they were not. Null if they were."""
+    """Why the models were not compared. Null if they were."""
     words: str
     """The result in one sentence."""
     rows: int
@@ -5656,8 +5659,8 @@ class SwapSet(Record):
     champion_only: SwapCell
     """Flagged by the champion only."""
     challenger_only: SwapCell
-    """Flagged by the challenger only. The champion did not flag them, so where outcomes come from reviews
-    of flagged decisions, only explored ones have an outcome: compare rates of positives with care.
+    """Flagged by the challenger only. The champion did not flag them, so if outcomes come from reviews of
+    flagged decisions, only explored ones have an outcome: compare rates of positives with care.
     """
     neither: SwapCell
     """Flagged by neither."""

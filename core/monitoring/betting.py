@@ -1,18 +1,18 @@
 """Tests by betting: a guaranteed rate and the calibration, at any number of looks, without approximations.
 
 An *e-process* is the capital of a gambler who bets against H₀ and on average gains nothing if it holds. The probability
-that it ever reaches 1 / α is then at most α (Ville), whenever one looks and however few rows there are.
+that it ever reaches 1 / α is then at most α (Ville), at any number of looks and with any number of rows.
 
 **Rate.** H₀: in no period is the rate of events above a bound β. The bet on the rate q > β multiplies the capital by
 q / β at an event and by (1 − q) / (1 − β) otherwise (Waudby-Smith & Ramdas 2024, for Bernoulli variables). On average
-that is at most 1 at every rate up to β. The capital is divided among several q. Events are, for instance, the flagged
-ones among the negatives, whose rate a guarantee bounds; or the negatives among the flagged rows.
+that is at most 1 at every rate up to β. The capital is divided among several q. Events are, for example, the flagged
+rows among the negatives (a guarantee bounds their rate), or the negatives among the flagged rows.
 
-**Calibration.** H₀: the log odds of each outcome differ from those of its forecast p by at most the tolerance, so that
-its probability is in [p₋, p₊]. A bet on another forecast p' multiplies the capital by the likelihood ratio of p' and
-the nearest value of [p₋, p₊], on average at most 1 for every probability in there. Without a tolerance these are the
-e-values of Henzi & Ziegel (2022) for two forecasts with the logarithmic score. The p' are p with shifted, steeper and
-flatter log odds, and mixtures of p and the mean forecast.
+**Calibration.** H₀: the log odds of each outcome differ from the log odds of its forecast p by at most the tolerance,
+so its probability is in [p₋, p₊]. A bet on another forecast p' multiplies the capital by the likelihood ratio of p' and
+the nearest value of [p₋, p₊], on average at most 1 for every probability in this interval. Without a tolerance these
+are the e-values of Henzi & Ziegel (2022) for two forecasts with the logarithmic score. The p' are p with shifted,
+steeper and flatter log odds, and mixtures of p and the mean forecast.
 
 **Start.** A bettor who begins in the first period has lost nearly everything by the time of a late change. So the
 capital is divided among bettors who begin in each of the planned periods (Shin, Ramdas & Rinaldo 2024, with weights
@@ -67,15 +67,15 @@ class BettingLook:
     Attributes
     ----------
     period : int
-        The period at whose end the look is, from 1.
+        The look is made at the end of this period, from 1.
     e_value : float
-        The capital; by H₀ it ever reaches 1 / α with a probability of at most α.
+        The capital. Under H₀, the probability that it ever reaches 1 / α is at most α.
     alarm : bool
         Whether it has reached 1 / α at this look or an earlier one.
     first : int
-        The period since which the most successful bettor bets: when the change probably began.
+        First period of the most successful bettor: the change probably began then.
     observed, expected : float or None
-        Rate of events from `first` to `period`, and the rate by H₀ (the bound, or the mean forecast); None without
+        Rate of events from `first` to `period`, and the rate under H₀ (the bound, or the mean forecast); None without
         rows.
 
     Examples
@@ -129,17 +129,17 @@ def monitor_rate(
     Parameters
     ----------
     events : array_like of int, shape (n_periods,)
-        Events in each period from the first of the plan on, such as flagged negatives.
+        Events in each period, from the first period of the plan, such as flagged negatives.
     trials : array_like of int, shape (n_periods,)
         Rows in each period, such as negatives; 0 is allowed.
     bound : float in (0, 1)
-        Largest rate by H₀.
+        Largest rate under H₀.
     planned : int
         Number of periods of the plan, at most 400.
     alpha : float in (0, 1)
         Probability of any false alarm.
     since : int
-        Bets begin after this period, with the part of `alpha` that belongs to later ones. 0: none.
+        Bets begin after this period, with the part of `alpha` that belongs to later periods. 0: from the first period.
 
     Returns
     -------
@@ -199,7 +199,8 @@ def monitor_calibration(
 ) -> BettingMonitor:
     """Test whether outcomes still have the probabilities that a calibrated model predicted.
 
-    An alarm need not mean that the ranking is worse: a change of the prevalence raises one as well, rightly.
+    An alarm does not always mean that the ranking is worse: a change of the prevalence raises an alarm as well,
+    correctly.
 
     Parameters
     ----------
@@ -216,7 +217,7 @@ def monitor_calibration(
     tolerance : float >= 0
         Difference of log-odds up to which nothing is wrong; .1 is about a tenth of a small probability.
     since : int
-        Bets begin after this period, with the part of `alpha` that belongs to later ones. 0: none.
+        Bets begin after this period, with the part of `alpha` that belongs to later periods. 0: from the first period.
 
     Returns
     -------
@@ -226,7 +227,7 @@ def monitor_calibration(
     Raises
     ------
     InvalidData
-        Lengths differ, or a value is not finite or no probability.
+        Lengths differ, or a value is not finite or not a probability.
     InvalidParameter
         A parameter is out of range.
 
@@ -260,7 +261,7 @@ def monitor_calibration(
 
 @dataclass(frozen=True)
 class CalibrationBets:
-    """What the bets against the calibration gain in one period, to be stored instead of its rows.
+    """The gains of the bets against the calibration in one period. Store them instead of the rows.
 
     Attributes
     ----------
@@ -306,7 +307,7 @@ def bet_on_calibration(
     Raises
     ------
     InvalidData
-        Lengths differ, or a value is not finite or no probability.
+        Lengths differ, or a value is not finite or not a probability.
     InvalidParameter
         `tolerance` is negative.
 
@@ -357,7 +358,7 @@ def monitor_calibration_bets(
     Parameters
     ----------
     bets : sequence of CalibrationBets, length n_periods
-        The gains in each period from the first of the plan on.
+        The gains in each period, from the first period of the plan.
     planned : int
         Number of periods of the plan, at most 400.
     alpha : float in (0, 1)
@@ -411,7 +412,7 @@ def _bet(
     gains : ndarray of shape (n_periods, n_bets), float64
         Logarithm of the factor by which each bet multiplies its capital in each period.
     events, trials, expected : ndarray of shape (n_periods,), float64
-        Numbers of events, of rows, and of events by H₀.
+        Numbers of events, of rows, and of events under H₀.
     """
     check_alpha(alpha)
     left = planned - since

@@ -13,18 +13,19 @@ With α = .05 for a year, the probability that any test of the alias raises a fa
 Shares scale with the declared α. A family that is not tested leaves its share to the others in proportion, if that is
 declared before the first look. Several tests of a family divide its share equally.
 
-**Terms.** α belongs to a *term*: one version, one reference, at most one year. What ends a term, or part of it:
+**Terms.** α belongs to a *term*: one version, one reference, at most one year. These events end a term, or a part of
+it:
 
-| event | new term with the full α | windows and bets begin anew | reference |
+| event | new term with the full α | windows and bets restart | reference |
 |---|---|---|---|
-| a year has passed | yes | yes | stays |
-| the alias points at another version | yes | yes | that version's validation |
+| a year has passed | yes | yes | unchanged |
+| the alias points at another version | yes | yes | the validation of that version |
 | an alarm is acknowledged with "renew" | yes | yes | the periods since the change |
-| an alarm is acknowledged with "keep" | no | yes, with the part of α that belongs to later periods | stays |
+| an alarm is acknowledged with "keep" | no | yes, with the part of α that belongs to later periods | unchanged |
 
-So a false alarm has at most probability α in each term. Who renews k times within a year has up to k + 1 times α false
-alarms in it; who keeps the reference, α plus at most α² from the rest of the term. An alarm of one family leaves the
-terms of the others as they are.
+So a false alarm has at most probability α in each term. With k renewals in a year, the expected number of false alarms
+in that year is up to (k + 1) α. If the reference is kept, it is α plus at most α² from the rest of the term. An alarm
+of one family does not change the terms of the others.
 
 References
 ----------
@@ -66,7 +67,7 @@ def allot(alpha: float, tests: Mapping[Family, int] | None = None) -> dict[Famil
     Returns
     -------
     dict of str to float
-        α of each single test, by family. Times the numbers of tests they sum to `alpha`.
+        α of each test, by family. Multiplied by the numbers of tests, they sum to `alpha`.
 
     Raises
     ------
@@ -99,20 +100,20 @@ def allot(alpha: float, tests: Mapping[Family, int] | None = None) -> dict[Famil
 
 @dataclass(frozen=True)
 class Renewal:
-    """What an event does to the term of a family of tests.
+    """The effect of an event on the term of a family of tests.
 
     Attributes
     ----------
     new_term : bool
         Whether a new term begins after the period of the event, with the full α and all planned periods. If not, the
-        term goes on.
+        term continues.
     since : int
         `since` of the monitors: in a new term 0, otherwise the period of the event.
     alpha : float
         Probability of a false alarm from here to the end of the term.
     reference : {"validation", "version", "periods"}
-        What later periods are compared with: the validation as before, that of the new version, or the periods that
-        raised the alarm.
+        Reference of later periods: the same validation as before, the validation of the new version, or the periods
+        that raised the alarm.
 
     Examples
     --------

@@ -1,18 +1,18 @@
 """How outcomes arrive: the incidence of positive and of negative outcomes over the time since the decision.
 
-At any moment some decisions still wait for their outcome, and they were made recently. The fraction of outcomes that
-have arrived after 30 days is therefore not that of the decisions whose outcome is known. A decision that waits has no
-class yet, so that Kaplan–Meier curves by class are not defined: positive and negative outcomes are competing events.
-Their cumulative incidences are estimated by Aalen & Johansen (1978). With d_k events of class k among the n decisions
-that still wait at time t, and S(t) = Π (1 − d / n) over earlier times,
+At any moment some decisions, mostly recent ones, still wait for their outcome. So the decisions with a known outcome do
+not show which fraction of all outcomes arrives within 30 days. A pending decision has no class yet, so Kaplan–Meier
+curves by class are not defined: positive and negative outcomes are competing events. Their cumulative incidences are
+estimated by Aalen & Johansen (1978). With d_k events of class k among the n decisions that still wait at time t, and
+S(t) = Π (1 − d / n) over earlier times,
 
     I_k(t) = Σ S(u−) d_k(u) / n(u)   over the times u ≤ t.
 
-The variance is that of Marubini & Valsecchi (1995, §10.2.3), by the delta method with multinomial increments. Without
+The variance follows Marubini & Valsecchi (1995, §10.2.3), by the delta method with multinomial increments. Without
 waiting decisions I_k is a fraction of n, and its variance I (1 − I) / n exactly.
 
-**Assumption.** When a decision was made says nothing about its delay (censoring is independent): if outcomes now arrive
-later than they did, recent decisions count too little, and incidences at long delays are those of older decisions.
+**Assumption.** The delay does not depend on the time of the decision (independent censoring). If outcomes now arrive
+later than before, recent decisions count too little, and incidences at long delays describe older decisions.
 
 References
 ----------
@@ -37,7 +37,7 @@ from core.monitoring.measuring import column
 
 @dataclass(frozen=True)
 class ArrivalPoint:
-    """The outcomes that have arrived until a time after the decision.
+    """The outcomes that have arrived by a time after the decision.
 
     Attributes
     ----------
@@ -46,10 +46,10 @@ class ArrivalPoint:
     at_risk : int
         Decisions that still wait for their outcome just before this time.
     positive, positive_low, positive_high : float or None
-        Probability that an outcome arrives until then and is positive, with confidence limits. None if no decision has
-        been observed for so long.
+        Probability that an outcome arrives by then and is positive, with confidence limits. None if no decision has
+        been observed for that long.
     negative, negative_low, negative_high : float or None
-        The same of negative outcomes.
+        The same for negative outcomes.
     pending : float or None
         Probability that there is no outcome by then.
 
@@ -168,7 +168,7 @@ class _Steps:
 
     @property
     def none_left(self) -> bool:
-        """Whether the decision with the longest delay has its outcome, so that later incidences are known."""
+        """Whether the decision with the longest delay has an outcome, so that later incidences are known."""
         return bool(self.time.size) and bool(self.at_risk[-1] == self.events[-1])
 
     def variance(self, k: int, n: int) -> float:
@@ -205,9 +205,10 @@ def _point(
 
 
 def _limits(value: float, variance: float, n: int, level: float) -> tuple[float, float, float]:
-    """Return an incidence with limits: Wilson's for the trials of a proportion with its variance.
+    """Return an incidence with Wilson's limits, for the number of trials at which a proportion has this variance.
 
-    An incidence of 0 or 1 shows no variance; it has the n decisions whose outcome would have been seen.
+    The estimated variance of an incidence of 0 or 1 is 0. Its trials are the n decisions whose outcome would have been
+    seen.
     """
     of_one = value * (1.0 - value)
     trials = of_one / variance if variance > 0.0 and of_one > 0.0 else float(n)

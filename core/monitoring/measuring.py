@@ -1,8 +1,8 @@
-"""The value of a metric in each period with its variance: what the monitors compare.
+"""The value of a metric in each period, with its variance: the input of the monitors.
 
 A *period* (a week) is a cohort: the rows that were scored in it, once their outcomes are known. Periods are numbered
 from 1 in the order of the plan. A period with few positives has no reliable variance, so consecutive periods are merged
-until they have `MIN_POSITIVES` together; the last ones wait if they have fewer.
+until they have `MIN_POSITIVES` in total; the last ones wait if they have fewer.
 
 The variance is DeLong's (or that of a partial area). Near 1 it depends on a few rows and varies with the value: it is
 too small where the value is too great. In a validation that would raise false alarms, so its variance is mixed with the
@@ -37,15 +37,15 @@ from core.metrics.groups import (
 from core.metrics.measuring import estimate_metrics
 
 MIN_POSITIVES = 50
-"""Positives of a look, and negatives: with fewer, the estimated variance of an area is too uncertain for a test."""
+"""Minimum number of positives, and of negatives, in a look: with fewer, the variance of an area is too uncertain."""
 
 MAX_PERIODS = 400
-"""Periods of a plan: a year of days. The time of a monitor grows with their square."""
+"""Maximum number of periods in a plan: a year of days. The run time of a monitor grows with its square."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The value of a metric on the rows of some consecutive periods, or on those of the validation.
+    """The value of a metric on the rows of consecutive periods, or on the validation rows.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Measurement:
     positives, negatives : float > 0
         Effective numbers of rows of each class (numbers of rows, if they are unweighted).
     first, last : int
-        The periods that the rows are of, from 1; 0 for the validation.
+        First and last period of the rows, from 1; 0 for the validation.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def measure_validation(
     InvalidData
         Lengths differ, a value is not finite, or a class is empty.
     InvalidParameter
-        The metric is no area.
+        The metric is neither an AUC nor a partial AUC.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def measure_on_stored_curve(
     Raises
     ------
     InvalidParameter
-        The metric is no area.
+        The metric is neither an AUC nor a partial AUC.
 
     Examples
     --------
@@ -206,12 +206,12 @@ def merge_periods(
 ) -> list[tuple[int, int]]:
     """Merge consecutive periods until each look has enough rows of both classes.
 
-    A period that was merged stays so when later ones are added: periods at the end that have too few rows wait.
+    Later periods never change which periods were merged: periods at the end with too few rows wait.
 
     Parameters
     ----------
     positives, negatives : sequence of int, length n_periods
-        Rows of each class in each period whose outcomes are known, the first period of the plan first.
+        Rows with a known outcome, by class and period, from the first period of the plan.
     min_rows : int
         Rows of each class that a look needs.
 
@@ -256,7 +256,7 @@ def measure_periods(
 ) -> list[Measurement]:
     """Measure the AUC or partial AUC of each period, merging periods with too few rows of a class.
 
-    Pass periods up to the last one that has matured. Rows whose outcome is unknown are left out by the caller.
+    Pass periods up to the last one that has matured. The caller leaves out rows without a known outcome.
 
     Parameters
     ----------
@@ -285,7 +285,7 @@ def measure_periods(
     InvalidData
         Lengths differ, or a value is not finite.
     InvalidParameter
-        The metric is no area, or a period is not in 1 to 400.
+        The metric is neither an AUC nor a partial AUC, or a period is not in 1 to 400.
 
     Examples
     --------
@@ -391,7 +391,7 @@ def labels_and_periods(
 
 
 def column(name: str, values: ArrayLike, like: str, length: int) -> FloatArray:
-    """Return a vector as float64; InvalidData if it is not finite, or has not one value for each one of `like`."""
+    """Return a vector as float64; InvalidData if it is not finite, or has another length than `like`."""
     vector = finite_vector(name, values)
     if vector.size != length:
         raise InvalidData(

@@ -1,4 +1,4 @@
-"""Challenger in shadow: two models on the same rows, compared after every period without an inflated error.
+"""Challenger in shadow: two models on the same rows, compared after every period without inflating the error rate.
 
 In each period both models score the same rows. With D_i the difference of a metric in look i (challenger less
 champion), V_i its variance from the paired influences (errors that both have in common cancel), and the weights w_i the
@@ -11,13 +11,13 @@ and with probability 1 − α for all looks at once, as the rows per look grow, 
     √((Q + ρ²) log((Q + ρ²) / (α² ρ²))) / W
 
 of the mean difference so far: Robbins's normal mixture, as an asymptotic confidence sequence (Waudby-Smith, Arbour,
-Sinha, Kennedy & Ramdas 2024, theorem 2.2). One may look at any time and stop as soon as a model is better, or as both
-are equally good up to the tolerance. ρ sets where the sequence is narrowest: where its half-width is the tolerance, by
+Sinha, Kennedy & Ramdas 2024, theorem 2.2). You may look at any time, and stop as soon as one model is better or both
+are equivalent up to the tolerance. ρ sets where the sequence is narrowest: where its half-width is the tolerance, by
 the variance of the first look.
 
-**Assumptions.** Rows of different looks are independent. The difference is that of the rows with outcomes: if outcomes
-are reviewed where the champion flags, rows that only the challenger flags have some only if they were explored; pass
-the weights 1 / propensity then.
+**Assumptions.** Rows of different looks are independent. The difference describes the rows with outcomes. If only rows
+that the champion flags are reviewed, rows that only the challenger flags have outcomes only if they were explored; then
+pass the weights 1 / propensity.
 
 References
 ----------
@@ -58,15 +58,14 @@ class PairedLook:
     rows, positives : int
         Rows so far, and positives among them.
     difference, low, high : float
-        The metric of the challenger less that of the champion, over all rows so far, with limits that hold for all
-        looks at once.
+        The challenger's metric minus the champion's, over all rows so far, with limits that hold for all looks at once.
     winner : {"challenger", "champion"} or None
         The better model, once the limits exclude 0 at this look or an earlier one.
     equivalent : bool
         Whether the limits are within the tolerance, at this look or an earlier one.
     further_rows : int or None
-        Rows with outcomes that are still needed until the limits are as near as the tolerance; 0 once there is a winner
-        or the models are equivalent. None if they are out of reach.
+        Rows with outcomes that are still needed until the half-width of the limits is the tolerance; 0 once there is a
+        winner or the models are equivalent. None if that is out of reach.
 
     Examples
     --------
@@ -100,7 +99,7 @@ def compare_by_period(
     sample_weight: ArrayLike | None = None,
     group: ArrayLike | None = None,
 ) -> list[PairedLook]:
-    """Compare two models on the same rows after each period; the limits hold however often one looks.
+    """Compare two models on the same rows after each period; the limits hold at any number of looks.
 
     Periods with fewer than 50 positives or negatives are merged with the next.
 
@@ -163,14 +162,14 @@ def compare_by_period(
 
 @dataclass(frozen=True)
 class PairedMeasurement:
-    """The difference of two models on the rows of one look, to be stored instead of its rows.
+    """The difference of two models on the rows of one look. Store it instead of the rows.
 
     Attributes
     ----------
     last : int
         Last period of the look.
     difference : float
-        The metric of the challenger less that of the champion.
+        The challenger's metric minus the champion's.
     variance : float >= 0
         Sampling variance of the difference.
     trials : float > 0
@@ -242,7 +241,7 @@ def measure_pair(
 
 
 def _measured(rows: EvaluatedRows, chosen: Metric, last: int) -> PairedMeasurement:
-    """Return the difference of the challenger, which is the second of the scores."""
+    """Return the second scorer's metric (the challenger's) minus the first one's."""
     estimates, (masses, _) = estimate_metrics(rows, [chosen])
     difference = float(estimates.values[1, 0] - estimates.values[0, 0])
     trials = chosen.trials(masses)
@@ -330,12 +329,12 @@ class _Sequence:
         self.spread += trials**2 * variance
 
     def half_width(self, factor: float = 1.0) -> float:
-        """Return the half-width, now or with so many times as many rows of the same kind."""
+        """Return the half-width, now or with `factor` times as many rows of the same kind."""
         q = self.spread * factor + self.rho2
         return math.sqrt(q * math.log(q / (self.alpha**2 * self.rho2))) / (self.weight * factor)
 
     def factor_needed(self) -> float | None:
-        """Return how many times as many rows make the half-width the tolerance; None if out of reach."""
+        """Return the factor of rows at which the half-width is the tolerance; None if out of reach."""
         low = high = 0.0  # logarithms
         while self.half_width(math.exp(high)) > self.tolerance:
             low, high = high, high + 1.0
@@ -427,7 +426,7 @@ def swap_set(
     champion_flag, challenger_flag : array_like of bool, shape (n_samples,)
         Whether each model flags the row.
     positive : array_like of bool, shape (n_samples,)
-        Whether the outcome is positive; anything where it is not known.
+        Whether the outcome is positive; any value where it is not known.
     known : array_like of bool, shape (n_samples,)
         Whether the outcome is known.
 

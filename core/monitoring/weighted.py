@@ -2,12 +2,12 @@
 
 Reviewers see the rows that a model flags; lenders see outcomes of the rows that it does not flag. Metrics of the rows
 with outcomes are then metrics of a selection that the model made, and wrong for all rows: the AUC of flagged rows is
-far below that of all. If a random sample of the other side is reviewed, too (*explored*), each row with an outcome
-counts for 1 / (propensity · keep) decisions, where the propensity is the probability that it was to be reviewed, and
-keep that it was recorded (Hájek 1971).
+far below the AUC of all rows. If a random sample of the other side is reviewed, too (*explored*), each row with an
+outcome counts for 1 / (propensity · keep) decisions, where the propensity is the probability that it was to be
+reviewed, and keep that it was recorded (Hájek 1971).
 
-* Rows that were neither always reviewed nor explored are left out even if their outcome is known: how it came to be
-  known (a complaint) depends on the outcome.
+* Rows that were neither always reviewed nor explored are left out even if their outcome is known, because whether it
+  becomes known (by a complaint) depends on the outcome.
 * Within each side, flagged and not, weights are scaled so that they sum to the decisions of the side, which are known
   (post-stratification; Särndal, Swensson & Wretman 1992, §7.6). So rows of a side whose outcome is missing are assumed
   to be like the others of that side.
@@ -18,8 +18,7 @@ The AUC and the recall depend on the positives among the explored rows, each of 
 `MIN_EXPLORED_POSITIVES` their intervals are too narrow, and there are none. The precision of flagged rows and the rate
 of positives among explored ones have Wilson's interval for effective rows at any number.
 
-Without exploration the outcomes are those of one side only. Metrics are then of that population, and there is no
-recall.
+Without exploration only one side has outcomes. Metrics then describe that side, and there is no recall.
 
 References
 ----------
@@ -45,10 +44,10 @@ from core.metrics.window import check_level
 from core.monitoring.measuring import check_booleans, column
 
 MIN_EXPLORED_POSITIVES = 20
-"""Positives among explored rows from which the AUC and the recall have an interval."""
+"""Minimum number of explored positives for an interval of the AUC and the recall."""
 
 Population = Literal["all", "flagged", "unflagged", "none"]
-"""The decisions that outcomes represent: all, those on one side of the threshold, or none."""
+"""The decisions that outcomes represent: all, one side of the threshold, or none."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +78,12 @@ class WeightedEstimate:
 
 @dataclass(frozen=True)
 class WeightedMetrics:
-    """Metrics of decisions by their outcomes, with the population that they are of.
+    """Metrics of decisions by their outcomes, with the population that they describe.
 
     Attributes
     ----------
     population : {"all", "flagged", "unflagged", "none"}
-        The decisions that the AUC is of.
+        The decisions that the AUC describes.
     decisions : int
         All decisions.
     reviewed : int
@@ -151,7 +150,7 @@ def weighted_metrics(
     score : array_like of float, shape (n_decisions,)
         Finite scores; higher means more likely positive.
     positive : array_like of bool, shape (n_decisions,)
-        Whether the outcome is positive; anything where it is not known.
+        Whether the outcome is positive; any value where it is not known.
     known : array_like of bool, shape (n_decisions,)
         Whether the outcome is known.
     flag : array_like of bool, shape (n_decisions,), optional
@@ -160,7 +159,7 @@ def weighted_metrics(
         Whether the decision was chosen at random for review.
     propensity : array_like of float in [0, 1], shape (n_decisions,)
         Probability that the decision was to be reviewed: 1 on the side that always is, the rate of exploration on the
-        other, 0 if that is not explored. 1 everywhere, if outcomes become known without reviews.
+        other side, 0 if that side is not explored. 1 everywhere, if outcomes become known without reviews.
     keep : array_like of float in (0, 1], shape (n_decisions,), optional
         Probability that the decision was recorded. Default: 1.
     level : float in (0, 1)

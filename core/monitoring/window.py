@@ -1,16 +1,16 @@
 """Closed-end window monitor: has the AUC or partial AUC fallen since the validation, at any of the planned looks?
 
-Looks are planned, one at the end of each period (52 weeks). With Â the value of the validation and Â_i those of the
-periods, of sampling variances V and V_i, the statistic of look t is the maximum over the windows that end there,
+Looks are planned, one at the end of each period (52 weeks). Let Â be the value of the validation with the sampling
+variance V, and Â_i the values of the periods with the variances V_i. The statistic of look t is the maximum over the
+windows that end there,
 
     T_t = max_j (Â − tolerance − Â_jt) / √(V + V_jt),   Â_jt = Σ w_i Â_i / Σ w_i,   V_jt = Σ w_i² V_i / (Σ w_i)²,
 
 over i = j … t, at most `MAX_WINDOW` looks, the weight w_i being the rows of the scarcer class. Windows find a fall that
 begins late, which a mean since the beginning dilutes (Chu, Stinchcombe & White 1996; Aue & Kirch 2024).
 
-There is an alarm if T_t exceeds a
-critical value c_t. These are chosen so that the probability of any alarm, if no period is worse than the validation
-by more than the tolerance, is at most α in all planned looks together:
+There is an alarm if T_t exceeds a critical value c_t. The critical values are chosen so that the probability of any
+alarm, if no period is worse than the validation by more than the tolerance, is at most α in all planned looks together:
 
 * all T_t are functions of jointly normal values: one shared draw for the validation and one for each period. They are
   simulated with the variances of the data, `N_PATHS` times, with fixed seeds;
@@ -18,11 +18,11 @@ by more than the tolerance, is at most α in all planned looks together:
   passed since the last look (Lan & DeMets 1983, for group-sequential trials). So c_t depends on the past only: later
   periods, or periods with other numbers of rows, do not change an earlier answer. With equal periods c_t hardly varies.
 
-Since the simulated maxima are those of values minus their means, the limits Â − Â_jt ± c_t √(V + V_jt) hold for all
-windows of all looks at once, with probability 1 − 2 α at least, and the lower one with 1 − α; so they also hold for the
-window that raised the alarm, though it was chosen.
+Since the maxima are simulated for values minus their means, the limits Â − Â_jt ± c_t √(V + V_jt) hold for all windows
+of all looks at once, with probability 1 − 2 α at least, and the lower one with 1 − α; so they also hold for the window
+that raised the alarm, though it was chosen.
 
-The V_i are those of the looks, but at least what the look's effective trials have at the value by H₀, as in Wilson's
+V_i is the variance of the look, but at least the variance of its effective trials at the value under H₀, as in Wilson's
 interval. Where partial areas are below .5, low values come with small variances: without this, looks at 55 positives
 over [0, .05] had 16 % of false alarms at α = .05.
 
@@ -55,13 +55,13 @@ from core.metrics.window import check_prevalence, check_rate
 from core.monitoring.measuring import MIN_POSITIVES, Measurement, check_alpha, check_plan
 
 N_PATHS = 1 << 16
-"""Simulated paths. The probability of a false alarm that they give is α up to 3.5 % of it (α = .02: .0007)."""
+"""Simulated paths. With so many, the probability of a false alarm is α ± 3.5 % of α (α = .02: ± .0007)."""
 
 PLANNING_PATHS = 1 << 13
-"""The same for what a plan can find, which needs no more than two digits."""
+"""The same for the smallest detectable fall, which needs only two digits."""
 
 MAX_WINDOW = 100
-"""Looks of the longest window. The mean of so many is about exact beside the validation, and memory is bounded."""
+"""Maximum number of looks in a window. Their mean is nearly exact compared with the validation; memory is bounded."""
 
 RANKING_ALPHA = 0.02
 """The share of the ranking in a budget of .05; see `budget`."""
@@ -91,8 +91,8 @@ class Look:
     window_value : float
         Mean of the metric over this window.
     drop, drop_low, drop_high : float
-        Value of the validation less that of the window, with limits that hold for all windows of all looks at once,
-        with probability 1 − 2 α. A negative drop is a rise.
+        Value of the validation minus the value of the window, with limits that hold for all windows of all looks at
+        once, with probability 1 − 2 α. A negative drop is a rise.
     alpha_spent : float
         Probability of a false alarm up to and including this look.
 
@@ -168,8 +168,8 @@ def monitor_windows(
     tolerance : float in [0, 1]
         Fall of the metric up to which nothing is wrong.
     since : int
-        Windows begin after this period, and the part of `alpha` that belongs to earlier ones is not spent. 0: none. See
-        `renewal`.
+        Windows begin after this period, and the part of `alpha` that belongs to earlier periods is not spent. 0: from
+        the first period. See `renewal`.
 
     Returns
     -------
@@ -245,9 +245,9 @@ class DetectableDrop:
     Attributes
     ----------
     drop : float
-        Fall that is found with probability `power`; above 1: none is.
+        Fall that is found with probability `power`; above 1: no fall is found.
     floor : float
-        The same with unlimited rows per period: only a larger validation gets below it.
+        The same with unlimited rows per period: only a larger validation lowers it.
     power : float
         Probability of an alarm.
     within : int
@@ -284,7 +284,7 @@ def smallest_detectable_drop(
 ) -> DetectableDrop:
     """Compute the smallest fall that a monitor finds, to show when it is switched on.
 
-    The fall is there from the first period on and lasts. The variance of a period is that of the validation, scaled by
+    The fall begins in the first period and lasts. The variance of a period is the variance of the validation, scaled by
     1 / positives + 1 / negatives.
 
     Parameters
@@ -355,7 +355,7 @@ def detection_probability(
     validation : Measurement
         The reference.
     drop : float
-        The fall, there from the first period on.
+        The fall, from the first period on.
     rows : float > 0
         Rows per period whose outcomes become known.
     prevalence : float in (0, 1)
@@ -447,7 +447,7 @@ def _check_looks(periods: Sequence[Measurement], planned: int, since: int) -> li
 def _variance_at(value: float, look: Measurement) -> float:
     """Return the variance that a look would have with a metric of `value`, or its own if that is greater.
 
-    It is that of a proportion with the look's effective number of trials, as in Wilson's interval.
+    This is the variance of a proportion with the look's effective number of trials, as in Wilson's interval.
     """
     own, value = look.value * (1.0 - look.value), min(1.0, max(0.0, value))
     return look.variance * max(1.0, value * (1.0 - value) / own) if own > 0.0 else look.variance
@@ -538,9 +538,9 @@ def _least_drops(
 
 
 class _Paths:
-    """Simulated deviations of the validation and of the looks, drawn as far as they are asked for.
+    """Simulated deviations of the validation and of the looks, drawn on demand.
 
-    The draws of a look depend on its number alone, so that more looks leave those of the earlier ones as they are.
+    The draws of a look depend on its number alone, so more looks do not change the draws of earlier ones.
     """
 
     def __init__(

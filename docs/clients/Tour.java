@@ -59,7 +59,7 @@ public class Tour {
         Dataset later = upload(datasets, "next_year.csv", "next_year");
 
         RankboostAlgorithm algorithm = new RankboostAlgorithm().name(RankboostAlgorithm.NameEnum.RANKBOOST).nRounds(20);
-        JobRequest request = new JobRequest().datasetId(data.getId()).name("churn").controls(false)
+        JobRequest request = new JobRequest().datasetId(data.getId()).name("churn").baselines(false)
             .algorithm(new JobRequestAlgorithm(algorithm));
         Job job = jobs.submitJob(request, "java-tour", WAIT);
         while (job.getState() == Job.StateEnum.QUEUED || job.getState() == Job.StateEnum.RUNNING) {
@@ -71,9 +71,9 @@ public class Tour {
         List<String> lines = Files.readAllLines(Path.of("customers.csv"));
         RowsAsLists rows = new RowsAsLists().columns(List.of(lines.get(0).split(",")));
         for (String line : lines.subList(1, lines.size())) {
-            List<DataInnerInner> row = new ArrayList<>();
+            List<RowsInnerValue> row = new ArrayList<>();
             for (String value : line.split(",", -1)) {
-                row.add(value.isEmpty() ? null : new DataInnerInner(new BigDecimal(value)));
+                row.add(value.isEmpty() ? null : new RowsInnerValue(new BigDecimal(value)));
             }
             rows.addDataItem(row);
         }

@@ -21,7 +21,7 @@ const data = await upload("churn");
 const later = await upload("next_year");
 
 const jobRequest: JobRequest = {
-  datasetId: data.id, name: "churn", algorithm: { name: "rankboost", nRounds: 20 }, controls: false,
+  datasetId: data.id, name: "churn", algorithm: { name: "rankboost", nRounds: 20 }, baselines: false,
 };
 let job = await jobs.submitJob({ jobRequest, prefer });
 while (job.state === "queued" || job.state === "running") job = await jobs.readJob({ jobId: job.id, prefer });

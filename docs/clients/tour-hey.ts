@@ -1,11 +1,12 @@
 // The tour by the client that @hey-api/openapi-ts has made: upload, train, wait, score, evaluate. `make clients` makes the
-// client and runs this against a service. It reads churn.csv and next_year.csv.
+// client and runs this against a service. It reads churn.csv and next_year.csv. uploadDataset writes every body as JSON: a
+// table is sent by `client.post`.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { client } from "./client/client.gen";
-import { createEvaluation, readJob, scoreRows, submitJob, uploadDataset } from "./client";
-import type { Dataset, JobRequest } from "./client";
+import { createEvaluation, readJob, scoreRows, submitJob } from "./client";
+import type { Dataset, JobRequest, UploadDatasetResponses } from "./client";
 
 const { RANKWRIGHT_URL, RANKWRIGHT_API_KEY } = process.env;
 client.setConfig({ baseUrl: RANKWRIGHT_URL ?? "", auth: () => RANKWRIGHT_API_KEY, throwOnError: true });
@@ -14,7 +15,10 @@ const headers = { prefer: "wait=60" };
 async function upload(name: string): Promise<Dataset> {
   const body = new Blob([readFileSync(`${name}.csv`)]);
   const query = { name, label: "churned", positive: "1" };
-  const { data } = await uploadDataset({ body, query, headers, throwOnError: true });
+  const { data } = await client.post<UploadDatasetResponses, unknown, true>({
+    url: "/v1/datasets", security: [{ scheme: "bearer", type: "http" }], query, body, bodySerializer: null,
+    headers: { ...headers, "Content-Type": "text/csv" }, throwOnError: true,
+  });
   assert.equal(data.status, "ready");
   return data;
 }
@@ -22,7 +26,7 @@ const data = await upload("churn");
 const later = await upload("next_year");
 
 const request: JobRequest = {
-  dataset_id: data.id, name: "churn", algorithm: { name: "rankboost", n_rounds: 20 }, controls: false,
+  dataset_id: data.id, name: "churn", algorithm: { name: "rankboost", n_rounds: 20 }, baselines: false,
 };
 let { data: job } = await submitJob({ body: request, headers, throwOnError: true });
 while (job.state === "queued" || job.state === "running") {

@@ -26,7 +26,7 @@ const data = await upload("churn");
 const later = await upload("next_year");
 
 const request: JobRequest = {
-  dataset_id: data.id, name: "churn", algorithm: { name: "rankboost", n_rounds: 20 }, controls: false,
+  dataset_id: data.id, name: "churn", algorithm: { name: "rankboost", n_rounds: 20 }, baselines: false,
 };
 const submitted = await submitJob(request, { headers });
 assert(submitted.status === 201 || submitted.status === 202);

@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
 	"slices"
 	"strconv"
@@ -28,17 +29,31 @@ func check(holds bool, what string) {
 	}
 }
 
-func main() {
+// asCSV sends every body as CSV. The generated client sets JSON for every route that also takes JSON.
+type asCSV struct{}
+
+func (asCSV) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set("Content-Type", "text/csv")
+	return http.DefaultTransport.RoundTrip(request)
+}
+
+func connect(transport http.RoundTripper) *rankwright.APIClient {
 	configuration := rankwright.NewConfiguration()
 	configuration.Servers = rankwright.ServerConfigurations{{URL: os.Getenv("RANKWRIGHT_URL")}}
-	client := rankwright.NewAPIClient(configuration)
+	configuration.HTTPClient = &http.Client{Transport: transport}
+	return rankwright.NewAPIClient(configuration)
+}
+
+func main() {
+	client, tables := connect(http.DefaultTransport), connect(asCSV{})
 	ctx := context.WithValue(context.Background(), rankwright.ContextAccessToken, os.Getenv("RANKWRIGHT_API_KEY"))
 
 	upload := func(path, name string) *rankwright.Dataset {
 		file, err := os.Open(path)
 		expect(err)
 		defer file.Close()
-		found, _, err := client.DatasetsAPI.UploadDataset(ctx).Body(file).Name(name).Label("churned").Positive("1").
+		found, _, err := tables.DatasetsAPI.UploadDataset(ctx).Body(file).Name(name).Label("churned").Positive("1").
 			Prefer(wait).Execute()
 		expect(err)
 		check(found.Status == "ready", "the dataset is ready")
@@ -50,7 +65,7 @@ func main() {
 	algorithm.SetNRounds(20)
 	request := rankwright.NewJobRequest(data.Id, rankwright.RankboostAlgorithmAsJobRequestAlgorithm(algorithm))
 	request.SetName("churn")
-	request.SetControls(false)
+	request.SetBaselines(false)
 	job, _, err := client.JobsAPI.SubmitJob(ctx).JobRequest(*request).Prefer(wait).Execute()
 	expect(err)
 	for job.State == "queued" || job.State == "running" {
@@ -68,7 +83,7 @@ func main() {
 		if slices.Contains(line, "") {
 			continue // a missing value is null, which this client cannot write
 		}
-		row := make([]rankwright.DataInnerInner, len(line))
+		row := make([]rankwright.RowsInnerValue, len(line))
 		for i, text := range line {
 			value, err := strconv.ParseFloat(text, 32)
 			expect(err)

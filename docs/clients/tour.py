@@ -42,7 +42,7 @@ from client.models import (
     Metrics,
     PartialAuc,
     Problem,
-    Rankboost,
+    RankboostAlgorithm,
     Ranking,
     RowsAsLists,
     RowsAsObjects,
@@ -108,10 +108,10 @@ job = expect(
         body=JobRequest(
             dataset_id=data.id,
             name="churn",
-            algorithm=Rankboost(name="rankboost", n_rounds=20),
+            algorithm=RankboostAlgorithm(name="rankboost", n_rounds=20),
             objective=PartialAuc(metric="pauc", fpr_max=0.2),
             validation=Holdout(method="holdout", fraction=0.3),
-            controls=False,
+            baselines=False,
             tags=JobRequestTags.from_dict({"team": "risk"}),
         ),
         prefer=WAIT,
@@ -184,7 +184,7 @@ assert judged.status is EvaluationStatus.READY, judged.error
 assert judged.metrics.auc.value > 0.6
 assert [each.id for each in list_jobs.sync(client=client, tag=["team"]).data] == [job.id]
 assert [each.name for each in list_datasets.sync(client=client, search="CHURN").data] == ["churn"]
-wrong = JobRequest(dataset_id=data.id, algorithm=Rankboost(name="rankboost", n_rounds=0))
+wrong = JobRequest(dataset_id=data.id, algorithm=RankboostAlgorithm(name="rankboost", n_rounds=0))
 refused = submit_job.sync(client=client, body=wrong)
 assert isinstance(refused, Problem)
 assert refused.status == 422

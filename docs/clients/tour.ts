@@ -59,7 +59,7 @@ const request: Schemas["JobRequest"] = {
   algorithm: { name: "rankboost", n_rounds: 20 },
   objective: { metric: "pauc", fpr_max: 0.2 },
   validation: { method: "holdout", fraction: 0.3 },
-  controls: false,
+  baselines: false,
   tags: { team: "risk" },
 };
 const submitted = expect(await client.POST("/v1/jobs", { params: { header: { prefer: WAIT } }, body: request }));

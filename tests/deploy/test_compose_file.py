@@ -175,7 +175,11 @@ def test_every_service_is_limited_and_every_lasting_one_is_watched(
 
 def test_only_pages_are_reachable_and_only_from_this_host(document: compose_file.Document) -> None:
     published = {name: s["ports"] for name, s in document["services"].items() if "ports" in s}
-    assert published == {"api": ["127.0.0.1:8000:8000"], "grafana": ["127.0.0.1:3000:3000"]}
+    assert published == {
+        "api": ["127.0.0.1:8000:8000"],
+        "prometheus": ["127.0.0.1:9090:9090"],
+        "grafana": ["127.0.0.1:3000:3000"],
+    }
 
 
 def test_what_must_last_lies_in_volumes(document: compose_file.Document) -> None:
@@ -187,6 +191,7 @@ def test_what_must_last_lies_in_volumes(document: compose_file.Document) -> None
     state = dockerfile.read(ROOT / "Dockerfile").environment["RANKWRIGHT_STATE_DIR"]
     assert all(mounts[name] == {"state": state} for name in OURS)
     assert mounts["dask"] == {}
+    assert mounts["prometheus"] == {"prometheus": "/prometheus"}
     assert mounts["shards"] == {"shards": state}
     assert mounts["postgres"] == {"postgres": "/var/lib/postgresql"}
     assert mounts["redis"] == {"redis": "/data"}
@@ -207,10 +212,7 @@ def test_the_files_of_the_checkout_that_are_mounted_are_there(
         if mount[0] == "."
     ]
     assert all(mode == "ro" for _, _, mode in mounted)
-    assert {path for path, _, _ in mounted if not (ROOT / path).is_file()} <= NOT_YET
-
-
-NOT_YET = {f"./deploy/monitoring/{name}" for name in ("alerts.yml", "dashboard.json", "prometheus.yml")}  # fmt: skip
+    assert [path for path, _, _ in mounted if not (ROOT / path).exists()] == []
 
 
 def test_the_bucket_of_the_profile_is_the_one_of_the_example(
@@ -240,23 +242,6 @@ def test_the_bucket_of_the_profile_is_the_one_of_the_example(
     credentials = configparser.ConfigParser()
     credentials.read(file)
     assert told == list(credentials["default"].values())
-
-
-def test_the_metrics_that_prometheus_reads_are_served(document: compose_file.Document) -> None:
-    given = dict(re.findall(r"^#(WORKER_METRICS_PORT)=(.+)$", EXAMPLE.read_text(), re.MULTILINE))
-    worker = compose_file.load(FILE, given)["services"]["worker"]["environment"]
-    port = Settings.model_validate(
-        {"worker_metrics_port": worker["RANKWRIGHT_WORKER_METRICS_PORT"]}
-    )
-    assert port.worker_metrics_port == int(given["WORKER_METRICS_PORT"])
-    unset = document["services"]["worker"]["environment"]["RANKWRIGHT_WORKER_METRICS_PORT"]
-    assert Settings.model_validate({"worker_metrics_port": unset}).worker_metrics_port is None
-    rules = ROOT / "deploy" / "monitoring" / "prometheus.yml"
-    if rules.exists():
-        scraped = yaml.safe_load(rules.read_text())["scrape_configs"]
-        assert [one["port"] for job in scraped for one in job.get("dns_sd_configs", [])] == [
-            int(given["WORKER_METRICS_PORT"])
-        ]
 
 
 def test_grafana_shows_the_dashboard_of_the_checkout(document: compose_file.Document) -> None:
@@ -314,3 +299,37 @@ def test_the_cluster_is_a_profile_whose_parts_find_each_other(
     found = re.search(r"`(tls://\S+)`", EXAMPLE.read_text())
     assert found is not None
     assert Settings.model_validate({"dask_address": found[1]}).dask_address == address
+
+
+def test_prometheus_finds_its_configuration_the_api_and_the_workers(
+    document: compose_file.Document,
+) -> None:
+    service = document["services"]["prometheus"]
+    mounts = [mount.split(":") for mount in service["volumes"]]
+    ((folder, place, mode),) = [mount for mount in mounts if mount[0].startswith("./")]
+    assert mode == "ro"
+    (option,) = [word for word in service["command"] if word.startswith("--config.file=")]
+    name = option.removeprefix(f"--config.file={place}/")
+    configuration = yaml.safe_load((ROOT / folder / name).read_text())
+    (rules,) = configuration["rule_files"]
+    assert (ROOT / folder / rules).is_file()
+    api, workers = configuration["scrape_configs"]
+    secret = api["authorization"]["credentials_file"]
+    assert secret.removeprefix("/run/secrets/") in service["secrets"]
+    command = compose_file.service(document, "api").command
+    port = command[command.index("--port") + 1]
+    assert api["static_configs"] == [{"targets": [f"api:{port}"]}]
+    (found,) = workers["dns_sd_configs"]
+    assert found["names"] == ["worker"]
+    given = compose_file.load(FILE, {"WORKER_METRICS_PORT": str(found["port"])})
+    for of, port in ((given, found["port"]), (document, None)):
+        environment = compose_file.service(of, "worker").environment
+        settings = Settings.model_validate(
+            {
+                name: environment[f"RANKWRIGHT_{name.upper()}"]
+                for name in ("worker_metrics_port", "worker_metrics_host")
+            }
+        )
+        assert settings.worker_metrics_port == port
+        assert settings.worker_metrics_host == "0.0.0.0"
+    assert str(found["port"]) in EXAMPLE.read_text()

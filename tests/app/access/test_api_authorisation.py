@@ -18,11 +18,10 @@ from starlette.routing import Route
 
 from app.access import service as keys
 from app.access.authentication import scope_of
-from app.feedback.monitor_repository import MonitoredAlias, add_alarm
 from app.jobs import endpoints as jobs
 from app.platform.callers import Credential
-from app.platform.sql import Session
 from app.platform.tables import ApiKey, DecisionSegment
+from tests.app.feedback.recording import raise_alarm
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import everything, refused
 from tests.long_form import rest
@@ -182,12 +181,6 @@ def file_of(service: Service) -> str:
         return session.scalars(select(DecisionSegment.id)).one()
 
 
-def raised(session: Session, owner: str) -> str:
-    """Raise an alarm about the alias; returns its id."""
-    found = {"model_id": None, "status": "not_tested", "reason": "there are no decisions"}
-    return add_alarm(session, MonitoredAlias(owner, "churn", "champion"), "ranking", 0.0, found).id
-
-
 class World:
     """A service in which OWNER has one of everything."""
 
@@ -239,7 +232,7 @@ class World:
         self.ids["number"] = "1"
         self.ids["decision_id"] = decided["decision_id"]
         self.ids["file_id"] = file_of(service)
-        self.ids["alarm_id"] = service.context.db.writing(raised, OWNER)
+        self.ids["alarm_id"] = raise_alarm(service, "champion")
         self.ids["list"] = "models"
         owner.put("/v1/views/models/churn", json={"query": "sort=auc"})
         scored = owner.post("/v1/batch-scores", **evaluation).json()["id"]

@@ -16,10 +16,10 @@ from sqlalchemy import event, func, select
 
 from app.access import repository, usage
 from app.access import service as service_of_access
-from app.feedback.monitor_repository import MonitoredAlias, add_alarm
 from app.platform.database import Database
 from app.platform.errors import Unavailable
 from app.platform.sql import Base, Session
+from tests.app.feedback.recording import raise_alarm
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.app.refusals import refused
 
@@ -41,12 +41,6 @@ NOTHING_MORE = {
     "507": ({"min_free_bytes": 1 << 62}, 507, "out_of_space"),
     "429": ({"quota_bytes": 1}, 429, "quota_exceeded"),
 }
-
-
-def raised(session: Session, owner: str) -> str:
-    """Raise an alarm; returns its id."""
-    found = {"model_id": None, "status": "not_tested", "reason": "there are no decisions"}
-    return add_alarm(session, MonitoredAlias(owner, "churn", "kept"), "ranking", 0.0, found).id
 
 
 class World:
@@ -95,7 +89,7 @@ class World:
             "alias": "live",
             "kept": "kept",
             "evaluation_id": evaluated.json()["id"],
-            "alarm_id": service.context.db.writing(raised, OWNER),
+            "alarm_id": raise_alarm(service, "kept"),
             "list": "models",
         }
         on = {"dataset_id": later}

@@ -446,7 +446,7 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
         eventually(lambda: counted() == len(health))  # whichever of them is asked
         started = metrics("process_start_time_seconds", "process")
         assert set(started) == {"1", "2"}
-        assert metrics("rankwright_uploads", "") == {"": 0}
+        assert metrics("rankwright_permits_in_use", "limit")["uploads"] == 0
 
         if LONG_FORM:  # a third process: how `serve` restarts one is in tests/app/serve
             os.kill(min(first), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""An alias whose decisions are recorded, and what a test reads of them."""
+"""Helpers of tests: an alias whose decisions are recorded, its decisions, and alarms about an alias."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import select
 
+from app.feedback.monitor_repository import MonitoredAlias, add_alarm
 from app.platform.tables import DecisionSegment
-from tests.app.live_service import Service
+from tests.app.live_service import OWNER, Service
 
 ALIAS = "/v1/models/churn/aliases/live"
 FEEDBACK = f"{ALIAS}/feedback"
@@ -52,3 +53,11 @@ def recorded(service: Service, after: int = 0, alias: str = "live") -> list[dict
         assert table.num_rows == segment.rows
         found += table.to_pylist()
     return found
+
+
+def raise_alarm(service: Service, alias: str) -> str:
+    """Insert an alarm of OWNER about an alias of churn, in a transaction that is not repeated; return its id."""
+    found = {"model_id": None, "status": "not_tested", "reason": "there are no decisions"}
+    of = MonitoredAlias(OWNER, "churn", alias)
+    with service.context.db.write() as session:
+        return add_alarm(session, of, "ranking", 0.0, found).id

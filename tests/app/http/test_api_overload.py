@@ -83,7 +83,8 @@ def test_every_door_to_the_queue_keeps_the_quota(tight: Service, client: httpx.C
     assert everything(tight) == before
     metrics = client.get("/metrics").text.splitlines()
     assert 'rankwright_owners_at_quota{quota="queued_jobs"} 1.0' in metrics
-    oldest = next(line for line in metrics if line.startswith("rankwright_queue_oldest_seconds"))
+    lane = 'rankwright_queue_oldest_seconds{kind="ingest",priority="normal"}'
+    oldest = next(line for line in metrics if line.startswith(lane))
     assert float(oldest.split()[1]) > 0
     replay = upload(client, key="one")
     assert (replay.status_code, replay.headers["Idempotent-Replayed"]) == (202, "true")

@@ -11,12 +11,12 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from app.feedback.monitor_repository import MonitoredAlias, add_alarm
 from app.operations.housekeeping import named_blobs
 from app.platform import database
 from app.platform.database import Database
 from app.platform.errors import Deadlock
 from app.platform.sql import Base, Session
+from tests.app.feedback.recording import raise_alarm
 from tests.app.live_service import OWNER, Service, table
 
 CSV = {"Content-Type": "text/csv"}
@@ -64,14 +64,6 @@ def count_rows(service: Service) -> dict[str, int]:
             name: session.execute(select(func.count()).select_from(table)).scalar_one()
             for name, table in Base.metadata.tables.items()
         }
-
-
-def raised(service: Service) -> str:
-    """Raise an alarm; returns its id."""
-    found = {"model_id": None, "status": "not_tested", "reason": "there are no decisions"}
-    of = MonitoredAlias(OWNER, "churn", "champion")
-    with service.context.db.write() as session:
-        return add_alarm(session, of, "ranking", 0.0, found).id
 
 
 def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
@@ -153,7 +145,7 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     ask("POST /v1/erasures", 202, json={"id": "c1"})
     tag = {"If-Match": '"1"'}
     ask(f"DELETE {recorded}", 204, headers=tag, name="churn", alias="champion")
-    alarm = raised(service)
+    alarm = raise_alarm(service, "champion")
     answered = {"reason": "seen", "reference": "keep"}
     ask("POST /v1/alarms/{id}/acknowledge", 200, json=answered, id=alarm)
     said = ask("POST /v1/models/{ref}/comments", 201, json={"text": "good"}, ref=model)["id"]

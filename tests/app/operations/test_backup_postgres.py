@@ -1,67 +1,183 @@
-"""docs/deploy.md's backup of PostgreSQL: the database first, the blobs after it, while nothing sweeps."""
+"""A backup of PostgreSQL, with blobs in a folder or a bucket, taken under load and restored."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
+import json
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import select
 
-from app.access import service as keys
-from app.datasets import service as datasets
+from app.operations import backup
+from app.operations.backup import BackupError, back_up, back_up_and_prune, restore
 from app.operations.doctor import Level, examine
-from app.platform.blobs import BlobStore, FolderStore
+from app.operations.metrics import DatabaseCollector
+from app.platform import migrate
 from app.platform.database import Database
 from app.platform.settings import Settings
-from tests.app.queue_steps import OWNER, add_dataset
-from tests.app.uploads import put
-from tests.sentences import Sentences
+from app.platform.sql import Base
+from app.platform.stores import open_store
+from tests.app.live_service import NAMES, Service, running
 from tests.servers import PostgresServer
+
+ROWS = {"rows": [dict.fromkeys(NAMES, 0.5), dict.fromkeys(NAMES, -1.0)]}
+Place = Callable[[str], dict[str, Any]]
 
 
 @pytest.fixture
-def restored(postgres: PostgresServer) -> Iterator[str]:
-    """The URL of a database to restore into."""
-    yield postgres.create("restored")
-    postgres.drop("restored")
+def create(postgres: PostgresServer) -> Iterator[Callable[[str], SecretStr]]:
+    """Creates databases, by name."""
+    created: list[str] = []
+
+    def create(name: str) -> SecretStr:
+        created.append(name)
+        return SecretStr(postgres.create(name))
+
+    yield create
+    for name in created:
+        postgres.drop(name)
 
 
-def upload(db: Database, blobs: BlobStore, content: bytes) -> str:
-    blob = put(blobs, "uploads", content, db)
-    return add_dataset(db, upload_key=blob.key, sha256=blob.sha256, status="ready").id
+@pytest.fixture(params=["folder", "bucket"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Settings of a blob store of a name."""
+    if request.param == "folder":
+        return lambda name: {"blob_url": f"file://{tmp_path}/{name}-blobs"}
+    server = request.getfixturevalue("bucket_server")
+    server.clear()
+    return lambda name: server.settings | {"blob_url": f"s3://blobs/{name}"}
 
 
-def test_the_order_matters(
-    postgres: PostgresServer, postgres_url: str, restored: str, tmp_path: Path, sentences: Sentences
+@contextmanager
+def at_work(service: Service) -> Iterator[None]:
+    """Uploads, trainings and deletions go on during a block."""
+    stop, faults = threading.Event(), list[BaseException]()
+
+    def work() -> None:
+        client = service.client(service.key())
+        while not stop.is_set():
+            try:
+                other = service.upload(client, name="other")
+                service.train(client, other, name="other")
+                client.delete(f"/v1/datasets/{other}").raise_for_status()
+            except BaseException as error:
+                faults.append(error)
+                return
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert not faults
+
+
+def rows(url: SecretStr) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of a database, by table."""
+    with closing(Database(url.get_secret_value(), pool_size=1)) as db, db.read() as session:
+        return {
+            table.name: sorted(map(tuple, session.execute(select(table))), key=repr)
+            for table in Base.metadata.sorted_tables
+        }
+
+
+def failures(settings: Settings) -> dict[str, str]:
+    """What the doctor finds wrong, except the missing broker and workers."""
+    found = examine(settings, {}, broker_url="redis+socket:///none", runs=False, deep=True)
+    return {each.part: each.detail for each in found if each.level == Level.FAIL}
+
+
+def test_a_backup_under_load_is_restored(
+    create: Callable[[str], SecretStr], place: Place, tmp_path: Path
 ) -> None:
-    db, blobs = Database(postgres_url), FolderStore(tmp_path / "blobs")
-    db.writing(keys.create, OWNER, "key", keys.SCOPES)
-    kept, deleted = upload(db, blobs, b"kept"), upload(db, blobs, b"deleted meanwhile")
-    shutil.copytree(blobs.root, tmp_path / "too-early")
-    made_meanwhile = upload(db, blobs, b"made between the early copy and the dump")
-    postgres.dump("migrated", tmp_path / "dump")
-    db.writing(datasets.delete, OWNER, deleted)
-    after = upload(db, blobs, b"made after the dump")
-    shutil.copytree(blobs.root, tmp_path / "copy")
-    db.close()
-    postgres.load(tmp_path / "dump", "restored")
+    source = create("backed_up")
+    migrate.upgrade(source.get_secret_value())
+    settings = Settings(state_dir=tmp_path / "state", database_url=source, **place("source"))
+    target = tmp_path / "backup.tar"
+    with running(settings) as service:
+        secret = service.key()
+        client = service.client(secret)
+        model = service.train(client, service.upload(client))["output"]["id"]
+        scores = client.post(f"/v1/models/{model}/score", json=ROWS).json()
+        with at_work(service):
+            made = back_up(settings, target)
+        assert made.missing == []
+        quiet = back_up(settings, tmp_path / "quiet")
+        at_rest = rows(source)
+    elsewhere = Settings(
+        state_dir=tmp_path / "elsewhere", database_url=create("restored"), **place("restored")
+    )
+    assert restore(target, elsewhere).files == made.files
+    assert failures(elsewhere) == {}
+    with running(elsewhere) as service:
+        assert service.client(secret).post(f"/v1/models/{model}/score", json=ROWS).json() == scores
+        again = service.client(secret)
+        assert service.train(again, service.upload(again))["state"] == "succeeded"
+    # A backup at rest is restored row by row.
+    third = Settings(state_dir=tmp_path / "third", database_url=create("third"), **place("third"))
+    restore(tmp_path / "quiet", third)
+    found = rows(third.database_url or source)
+    for table in at_rest.keys() - {"blob_holds", "last_successes"}:
+        assert found[table] == at_rest[table], table
+    assert found["blob_holds"] == []
+    stored = {each.key for each in open_store(third).list()}
+    assert stored == {name.removeprefix(backup.BLOBS) for name in quiet.files if "blobs/" in name}
 
-    copy = Database(restored)
-    page = copy.reading(datasets.list_page, OWNER, limit=10, after=None)
-    assert {dataset.id for dataset in page.data} == {kept, deleted, made_meanwhile}
-    assert after not in {dataset.id for dataset in page.data}
-    copy.close()
-    assert trouble(restored, tmp_path / "copy") == {}
-    early = trouble(restored, tmp_path / "too-early")
-    assert set(early) == {"blobs"}
-    assert made_meanwhile in early["blobs"]
-    sentences(early["blobs"])
+
+def test_what_cannot_be_restored(create: Callable[[str], SecretStr], tmp_path: Path) -> None:
+    source = create("refused")
+    empty = Settings(state_dir=tmp_path / "state", database_url=source)
+    (tmp_path / "state" / "blobs").mkdir(parents=True)
+    with pytest.raises(BackupError, match="empty"):
+        back_up(empty, tmp_path / "nothing.tar")
+    migrate.upgrade(source.get_secret_value())
+    made = tmp_path / "made.tar"
+    back_up(empty, made)
+    with pytest.raises(BackupError, match="has tables"):
+        restore(made, empty)
+    with pytest.raises(BackupError, match="SQLite"):
+        restore(made, Settings(state_dir=tmp_path / "sqlite"))
+    other = create("damaged")
+    damaged = tmp_path / "damaged"
+    with tarfile.open(made) as tar:
+        tar.extractall(damaged, filter="data")
+    manifest = json.loads((damaged / "manifest.json").read_text())
+    table = next(name for name in manifest["files"] if name.startswith("database/"))
+    (damaged / table).write_bytes(b"x" * manifest["files"][table]["bytes"])
+    into = Settings(state_dir=tmp_path / "state2", database_url=other)
+    with pytest.raises(BackupError, match=table):
+        restore(damaged, into)
+    assert migrate.current(other.get_secret_value()) is None
+    del manifest["files"][table]
+    (damaged / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(BackupError, match="differ"):
+        restore(damaged, into)
 
 
-def trouble(url: str, blobs: Path) -> dict[str, str]:
-    """Return what the doctor finds wrong, except the missing broker and workers."""
-    settings = Settings(database_url=SecretStr(url), blob_url=f"file://{blobs}")
-    found = examine(settings, {}, broker_url=f"redis+socket://{blobs}/none", runs=False, deep=True)
-    return {finding.part: finding.detail for finding in found if finding.level == Level.FAIL}
+def test_old_backups_are_deleted_and_the_age_of_the_newest_is_a_metric(
+    postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(state_dir=tmp_path / "state", database_url=SecretStr(postgres_url))
+    (tmp_path / "state" / "blobs").mkdir(parents=True)
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    (folder / "other.tar").touch()
+    for n in range(4):
+        monkeypatch.setattr(backup, "NAME", f"rankwright-2026-11-2{n}T000000Z.tar")
+        back_up_and_prune(settings, folder, keep=2)
+    assert {path.name for path in folder.iterdir()} == {
+        "other.tar",
+        "rankwright-2026-11-22T000000Z.tar",
+        "rankwright-2026-11-23T000000Z.tar",
+    }
+    with closing(Database(postgres_url, pool_size=1)) as db:
+        families = {each.name for each in DatabaseCollector(db, settings).collect()}
+    assert any("backup" in name for name in families)

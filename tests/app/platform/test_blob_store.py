@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,13 +13,19 @@ from app.platform.blobs import Blob, BlobDamaged, BlobMissing, BlobStore, Folder
 from tests.app.queue_steps import at_once
 from tests.sentences import Sentences
 
-STORES: list[Callable[[Path], BlobStore]] = [FolderStore]
+if TYPE_CHECKING:
+    from tests.buckets import BucketServer
+
+STORES = ("folder", "bucket")
 
 
-@pytest.fixture(params=STORES, ids=lambda store: store.__name__)
+@pytest.fixture(params=STORES)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> BlobStore:
-    made: BlobStore = request.param(tmp_path / "blobs")
-    return made
+    if request.param == "folder":
+        return FolderStore(tmp_path / "blobs")
+    server: BucketServer = request.getfixturevalue("bucket_server")
+    server.clear()
+    return server.store(tmp_path / "blobs")
 
 
 def put(store: BlobStore, content: bytes, kind: str = "uploads") -> Blob:
@@ -115,6 +121,14 @@ def test_an_interrupted_writer_leaves_nothing(store: BlobStore) -> None:
         interrupted()
     assert keys(store) == set()
     assert store.clear_staging(-60.0) == 0
+
+
+def test_a_blob_can_be_pinned_and_checked(store: BlobStore) -> None:
+    blob = put(store, b"whole")
+    assert store.pin(blob, store.staging_dir()).read_bytes() == b"whole"
+    store.check(blob)
+    with pytest.raises(BlobDamaged):
+        store.check(blob._replace(bytes=4))
 
 
 def test_a_writer_commits_once(store: BlobStore) -> None:

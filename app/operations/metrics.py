@@ -1,0 +1,248 @@
+"""Prometheus metrics that are computed from the database, for all owners together."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Generic, NamedTuple, TypeVar
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from app.access import repository as quota_rows
+from app.jobs import queue_repository as queue_rows
+from app.jobs import repository as worker_rows
+from app.operations import repository
+from app.platform import resources
+from app.platform.database import Database
+from app.platform.errors import Unavailable
+from app.platform.settings import Settings
+from app.platform.sql import Session
+from app.platform.tables import JobState, Upkeep
+
+MAX_OWNERS = 20
+"""Owners whose bytes are shown; those of the others are shown together."""
+KNOWN_FACTOR = 50.0
+"""How long a slow measurement is used, in multiples of the time that it took."""
+COUNTS_SECONDS = 1.0
+BYTES_SECONDS = 10.0
+
+Value = TypeVar("Value")
+Counts = Mapping[tuple[str, str], int]
+
+
+class _Measurement(Generic[Value]):
+    """A measurement that takes time in proportion to the rows. It is made at most once in `seconds`, and takes at most
+    a fiftieth of the time.
+    """
+
+    def __init__(self, measure: Callable[[], Value], seconds: float) -> None:
+        self._measure = measure
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._valid_until = 0.0
+        self._value: Value | None = None
+
+    def get(self) -> Value | None:
+        """Return the value, measured now or recently; None if it could not be measured."""
+        with self._lock:
+            begun = time.monotonic()
+            if begun >= self._valid_until:
+                self._value = None
+                try:
+                    with suppress(Unavailable):  # `Database` logs it
+                        self._value = self._measure()
+                finally:
+                    now = time.monotonic()
+                    self._valid_until = now + max(self._seconds, KNOWN_FACTOR * (now - begun))
+            return self._value
+
+
+class _Now(NamedTuple):
+    """What is read for each scrape: few rows, by indexes."""
+
+    ages: dict[repository.Lane, float]
+    workers: int
+    dispatchers: int
+    leases: int
+    successes: dict[str, float]
+    at_quota: dict[str, int]
+    connections: tuple[int, int] | None
+
+
+class _Bytes(NamedTuple):
+    """Bytes of the database, of the owners with the most files, and of all other owners' files."""
+
+    database: int
+    owners: dict[str, int]
+    others: int
+
+
+class DatabaseCollector(Collector):
+    """Metrics of all owners: jobs, workers, age of the queue, quotas, upkeep, bytes and free space."""
+
+    def __init__(self, db: Database, settings: Settings) -> None:
+        self._db = db
+        self._settings = settings
+        self._counts = _Measurement(lambda: db.reading(_counts), COUNTS_SECONDS)
+        self._bytes = _Measurement(lambda: db.reading(_bytes), BYTES_SECONDS)
+
+    def describe(self) -> Iterator[Metric]:
+        """Yield nothing: the database is not queried at registration."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield all metrics; while the database is unavailable, only `rankwright_database_up`."""
+        up = GaugeMetricFamily("rankwright_database_up", "1 if the database responds, else 0.")
+        try:
+            now = self._db.reading(_now, self._settings)
+        except Unavailable:
+            now = None
+        up.add_metric([], float(now is not None))
+        yield up
+        if now is None:
+            return
+        yield from _of_queue(now)
+        yield from _of_upkeep(now)
+        if (counts := self._counts.get()) is not None:
+            yield from _of_jobs(*counts)
+        if (found := self._bytes.get()) is not None:
+            yield from _of_bytes(found)
+        yield self._free()
+
+    def _free(self) -> Metric:
+        free = GaugeMetricFamily(
+            "rankwright_disk_free_bytes",
+            "Free bytes on the disks where this process writes, by disk: blobs, database (SQLite).",
+            labels=["disk"],
+        )
+        folders = resources.folders(self._settings)
+        for disk, path in zip(("blobs", "database"), folders, strict=False):
+            free.add_metric([disk], resources.free_bytes(path))
+        return free
+
+
+def _now(session: Session, settings: Settings) -> _Now:
+    limits = {
+        "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),
+        "running_jobs": (JobState.RUNNING, settings.quota_running_jobs),
+    }
+    within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
+    return _Now(
+        ages=repository.queue_ages(session),
+        workers=len(worker_rows.alive(session, within)),
+        dispatchers=len(worker_rows.dispatchers(session)),
+        leases=queue_rows.leases(session, settings.lease_seconds, 0.0),
+        successes=repository.last_successes(session),
+        at_quota={
+            quota: quota_rows.owners_at_limit(session, state, limit)
+            for quota, (state, limit) in limits.items()
+            if limit is not None
+        },
+        connections=repository.server_connections(session),
+    )
+
+
+def _counts(session: Session) -> tuple[Counts, Counts]:
+    counts = repository.job_counts(session)
+    return counts, repository.ended_counts(session, counts)
+
+
+def _bytes(session: Session) -> _Bytes:
+    owners, others = quota_rows.stored_bytes_by_owner(session, MAX_OWNERS)
+    return _Bytes(repository.database_bytes(session), owners, others)
+
+
+def _of_queue(now: _Now) -> Iterator[Metric]:
+    oldest = GaugeMetricFamily(
+        "rankwright_queue_oldest_seconds",
+        "Time since the oldest queued job was due, by kind and priority: high (above 0), normal (0), low. Absent if "
+        "none waits; without parts of jobs.",
+        labels=["kind", "priority"],
+    )
+    for lane, age in sorted(now.ages.items()):
+        oldest.add_metric(lane, age)
+    yield oldest
+    yield GaugeMetricFamily(
+        "rankwright_workers", "Workers with a recent heartbeat.", float(now.workers)
+    )
+    yield GaugeMetricFamily(
+        "rankwright_dispatchers", "Dispatchers with a recent heartbeat.", float(now.dispatchers)
+    )
+    yield GaugeMetricFamily(
+        "rankwright_leases_expired",
+        "Running jobs whose lease has expired. A dispatcher queues them again.",
+        float(now.leases),
+    )
+    if now.at_quota:
+        owners = GaugeMetricFamily(
+            "rankwright_owners_at_quota",
+            "Owners that have reached a quota of jobs, by quota. Present only if such a quota is set.",
+            labels=["quota"],
+        )
+        for quota, count in now.at_quota.items():
+            owners.add_metric([quota], count)
+        yield owners
+    if now.connections is not None:
+        in_use, most = now.connections
+        yield GaugeMetricFamily(
+            "rankwright_database_connections",
+            "Clients connected to the PostgreSQL server, ours and others. Absent with SQLite.",
+            float(in_use),
+        )
+        yield GaugeMetricFamily(
+            "rankwright_database_connections_max",
+            "Clients that the PostgreSQL server allows. Absent with SQLite.",
+            float(most),
+        )
+
+
+def _of_upkeep(now: _Now) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "rankwright_housekeeping_success_timestamp_seconds",
+        "Time of the last complete round of housekeeping, which removes old rows and files. 0 if there was none.",
+        now.successes.get(Upkeep.HOUSEKEEPING, 0.0),
+    )
+    yield GaugeMetricFamily(
+        "rankwright_backup_success_timestamp_seconds",
+        "Time of the last complete backup. 0 if there was none.",
+        now.successes.get(Upkeep.BACKUP, 0.0),
+    )
+
+
+def _of_jobs(counts: Counts, ended: Counts) -> Iterator[Metric]:
+    jobs = GaugeMetricFamily("rankwright_jobs", "Jobs by kind and state.", labels=["kind", "state"])
+    for labels, count in sorted(counts.items()):
+        jobs.add_metric(labels, count)
+    yield jobs
+    outcomes = CounterMetricFamily(
+        "rankwright_jobs_ended",
+        "All jobs that ever ended, by kind and outcome, without parts of jobs. Removed jobs still count.",
+        labels=["kind", "outcome"],
+    )
+    for labels, count in sorted(ended.items()):
+        outcomes.add_metric(labels, count)
+    yield outcomes
+
+
+def _of_bytes(found: _Bytes) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "rankwright_database_size_bytes",
+        "Size of the database: tables and indexes of PostgreSQL, or SQLite's file without its log.",
+        float(found.database),
+    )
+    owners = GaugeMetricFamily(
+        "rankwright_owner_stored_bytes",
+        f"Bytes of an owner's files (uploads, tables, models, scores), of the {MAX_OWNERS} owners with the most.",
+        labels=["owner"],
+    )
+    for owner, size in found.owners.items():
+        owners.add_metric([owner], size)
+    yield owners
+    yield GaugeMetricFamily(
+        "rankwright_other_owners_stored_bytes",
+        "Bytes of the files of all other owners together.",
+        float(found.others),
+    )

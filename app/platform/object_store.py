@@ -1,0 +1,473 @@
+"""The blob store in a bucket: S3 and servers with its API, Google Cloud Storage, Azure Blob Storage (through obstore).
+
+A folder of this machine has what is being written, and a bounded cache of blobs that were read or written here. Readers
+get files of that cache, because a fit process has no network and libraries map files into memory. Every download is
+compared with the SHA-256 in the catalogue before it enters the cache.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+import os
+import random
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from urllib.parse import urlsplit
+
+from app.platform import failpoints
+from app.platform.blobs import (
+    KEY_PATTERN,
+    Blob,
+    BlobDamaged,
+    BlobMissing,
+    BlobStore,
+    BlobStoreAway,
+    ListedBlob,
+    compare,
+)
+from app.platform.bucket_credentials import BadCredentials, options_of
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, RetryConfig, S3Config
+
+log = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+PART_BYTES = 5 << 20
+"""Size of the parts of an upload: the smallest that S3 allows."""
+MAX_PARTS = 10_000
+"""The largest number of parts that S3 allows. Above 49 GiB the parts become larger."""
+PARTS_AT_ONCE = 4
+RANGE_BYTES = 8 << 20
+"""Bytes that one request of a download asks for, so that a lost connection costs no more than these."""
+REQUEST_SECONDS = 60
+"""Time for one request, in which one part of an upload or one range of a download is sent."""
+IN_USE_SECONDS = 60.0
+"""A cached file that was handed out less than this time ago is not evicted: its reader may not have opened it yet."""
+TOUCH_SECONDS = 15.0
+"""A cached file's time of use is written at most this often."""
+FIRST_DELAY, LONGEST_DELAY = 0.2, 5.0
+"""Seconds between two attempts while the bucket is away: from, and up to."""
+CREDENTIALS_SECONDS = 5.0
+"""The file with the credentials is looked at this often: a changed one is used without a restart."""
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Where a bucket is, and how to get in."""
+
+    url: str
+    """s3://bucket/prefix, gs://bucket/prefix, or az://container/prefix."""
+    endpoint: str | None = None
+    """URL of a server other than the provider's own."""
+    credentials_file: Path | None = None
+    """See `bucket_credentials.options_of`. Without it, the environment's identity is used (instance profile, workload
+    identity, AWS_* variables)."""
+    ca_file: Path | None = None
+    """PEM file with certificates of private authorities."""
+
+
+class _Connection(NamedTuple):
+    """A client of obstore, and the stamp of the credentials that it was opened with."""
+
+    store: Any
+    stamp: tuple[int, int, int] | None
+
+
+@dataclass
+class _Looked:
+    """When the credentials' file was last looked at, by the monotonic clock."""
+
+    at: float = float("-inf")
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class ObjectStore(BlobStore):
+    """The objects of a bucket below a prefix, with a cache of `cache_bytes` in a folder of this machine.
+
+    An operation is attempted again for up to `patience` seconds while the bucket is away; then it raises BlobStoreAway.
+    `upload_bytes` bounds the memory of all uploads of this process together.
+
+    A process that has used a store must not be forked: the child would hang in its first request.
+    """
+
+    def __init__(
+        self, bucket: Bucket, folder: Path, *, cache_bytes: int, upload_bytes: int, patience: float
+    ) -> None:
+        """Create the folder if it does not exist. Raises OSError; sends no request."""
+        super().__init__(folder / "staging")
+        self._cache = folder / "cache"
+        for each in (self._staging, self._cache):
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.bucket = bucket
+        self._cache_bytes = cache_bytes
+        self._patience = patience
+        self._uploads = threading.BoundedSemaphore(
+            max(1, upload_bytes // (PART_BYTES * PARTS_AT_ONCE))
+        )
+        self._connection: _Connection | None = None
+        self._looked = _Looked()
+        self._downloads: dict[str, threading.Lock] = {}
+        self._downloads_lock = threading.Lock()
+        self._unchecked = cache_bytes  # bytes written since the cache was measured: at first, all
+
+    def check_writable(self) -> None:
+        """Write a small object and delete it. Raises PermissionError if the bucket rejects that. A bucket that does not
+        respond is no error: it may be back before the first request that needs it.
+        """
+        probe = f"staging/{uuid.uuid4().hex}"
+        try:
+            self._attempt(lambda store: _obstore().put(store, probe, b"probe"), patience=0.0)
+            self._attempt(lambda store: _obstore().delete(store, probe), patience=0.0)
+        except BlobStoreAway as error:
+            if isinstance(error.__cause__, _refusals()):
+                raise PermissionError(
+                    f"the blob store {self.bucket.url} rejects this service: {_reason(error.__cause__)}"
+                ) from error
+            log.warning("%s", error)
+        except BlobMissing:
+            raise PermissionError(f"there is no bucket {self.bucket.url}") from None
+
+    def probe(self) -> str:
+        """Ask for an object that does not exist: unlike a written one, it leaves no version. Raises BlobStoreAway."""
+        with contextlib.suppress(BlobMissing):
+            self._attempt(
+                lambda store: _obstore().head(store, f"staging/{uuid.uuid4().hex}"), patience=0.0
+            )
+        return "responds"
+
+    def move_in(self, file: Path, key: str) -> None:
+        """Upload a staged file to a new key; it is durable and visible when this returns. The file moves to the cache.
+
+        Waits while other uploads of this process use the memory for uploads.
+        """
+        failpoints.reach("adopt")
+        self.upload(file, key)
+        self._enter_cache(file, self._cached(key), file.stat().st_size)
+        failpoints.reach("adopted")
+
+    def upload(self, file: Path, key: str) -> None:
+        """Upload a file of any folder, which stays where it is, to a key. The object is durable when this returns."""
+        part = max(PART_BYTES, -(-file.stat().st_size // MAX_PARTS))
+        with self._uploads:
+            self._attempt(
+                lambda store: _obstore().put(
+                    store, key, file, chunk_size=part, max_concurrency=PARTS_AT_ONCE
+                )
+            )
+
+    def fetch(self, blob: Blob) -> Path:
+        """Return the blob's file in the cache, which is downloaded if it is not there. It stays there for at least
+        `IN_USE_SECONDS`; `pin` keeps it for longer. Raises BlobMissing, BlobDamaged and BlobStoreAway.
+        """
+        path = self._cached(blob.key)
+        if self._is_cached(path, blob):
+            return path
+        with self._downloading(blob.key):
+            if not self._is_cached(path, blob):
+                self._download(blob, path)
+        return path
+
+    def pin(self, blob: Blob, folder: Path) -> Path:
+        """Return a hard link to the cached file in a staging folder: the bytes stay as long as the folder exists."""
+        link = folder / blob.key.replace("/", "-")
+        for _ in range(3):
+            path = self.fetch(blob)
+            with contextlib.suppress(FileNotFoundError):  # another process has evicted it
+                link.unlink(missing_ok=True)
+                os.link(path, link)
+                return link
+        raise BlobStoreAway("the cache is too small for what is read at the same time")
+
+    def read_range(self, blob: Blob, start: int, length: int) -> bytes:
+        """Return up to `length` bytes from position `start`, with one request, or from the cache. Raises as `fetch`."""
+        if self._is_cached(path := self._cached(blob.key), blob):
+            with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+                file.seek(start)
+                return file.read(length)
+        self.check(blob)
+        size = blob.bytes if blob.bytes is not None else self._size(blob.key)
+        end = min(start + length, size)
+        return self._range(blob.key, start, end) if start < end else b""
+
+    def check(self, blob: Blob) -> None:
+        """Raise BlobMissing, or BlobDamaged if the size is not the one in the catalogue. Downloads nothing."""
+        size = self._size(blob.key)
+        if blob.bytes is not None and size != blob.bytes:
+            raise BlobDamaged(blob.key, blob.kind, f"{blob.bytes} bytes", f"{size} bytes")
+
+    def verify(self, blob: Blob) -> None:
+        """Download a blob without storing it, and compare its size and SHA-256 with the catalogue. Raises as `fetch`
+        does.
+        """
+        size, sha256 = self._copy(blob, lambda chunk: None)
+        compare(blob, size, sha256)
+
+    def list(self, prefix: str = "") -> Iterator[ListedBlob]:
+        """Yield the blobs below a prefix of whole segments, a page of the bucket's listing after the other. Raises
+        BlobStoreAway.
+        """
+        listing: Any = None
+        last: str | None = None
+
+        def page(store: Any) -> Any:
+            nonlocal listing
+            if listing is None:
+                listing = _obstore().list(store, prefix=prefix or None, offset=last)
+            try:
+                return next(listing, None)
+            except BaseException:
+                listing = None  # after an error it would seem to have ended
+                raise
+
+        while (found := self._attempt(page)) is not None:
+            now = datetime.now(UTC)
+            for each in found:
+                last = each["path"]
+                if KEY_PATTERN.fullmatch(last):
+                    age = (now - each["last_modified"]).total_seconds()
+                    yield ListedBlob(last, each["size"], max(0.0, age))
+
+    def delete(self, key: str) -> bool:
+        """Delete a blob from bucket and cache; return False if there is none. Raises BlobStoreAway."""
+        self._cached(key).unlink(missing_ok=True)
+        try:
+            self._size(key)
+        except BlobMissing:
+            return False
+        with contextlib.suppress(BlobMissing):
+            self._attempt(lambda store: _obstore().delete(store, key), key)
+        return True
+
+    def keeps_versions(self) -> bool:
+        """Return True if the bucket keeps the bytes of deleted objects as versions. Raises BlobStoreAway."""
+        probe = f"staging/{uuid.uuid4().hex}"
+        made = self._attempt(lambda store: _obstore().put(store, probe, b"probe"))
+        self._attempt(lambda store: _obstore().delete(store, probe))
+        return made["version"] is not None
+
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes in the cache now."""
+        return sum(found.size for found in _scan(self._cache))
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def _attempt(
+        self, work: Callable[[Any], Result], key: str | None = None, patience: float | None = None
+    ) -> Result:
+        """Run a request, and again until the time is up. Raises BlobMissing, or BlobStoreAway, whose cause is the last
+        error.
+        """
+        until = time.monotonic() + (self._patience if patience is None else patience)
+        delay = FIRST_DELAY
+        while True:
+            try:
+                return work(self._connect())
+            except FileNotFoundError as error:
+                raise BlobMissing(key or self.bucket.url) from error
+            except _errors() as error:
+                if time.monotonic() + delay > until:
+                    raise BlobStoreAway(_reason(error)) from error
+                log.warning(
+                    "the blob store is away, next attempt in %.1f s: %s", delay, _reason(error)
+                )
+            time.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
+            delay = min(2 * delay, LONGEST_DELAY)
+
+    def _connect(self) -> Any:
+        """Return the client, which is opened again if the credentials' file has changed. Raises BadCredentials."""
+        with self._looked.lock:
+            now = time.monotonic()
+            if self._connection is not None and now < self._looked.at + CREDENTIALS_SECONDS:
+                return self._connection.store
+            stamp = _stamp(self.bucket.credentials_file)
+            if self._connection is None or self._connection.stamp != stamp:
+                self._connection = _Connection(open_bucket(self.bucket), stamp)
+            self._looked.at = now
+            return self._connection.store
+
+    def _size(self, key: str) -> int:
+        size: int = self._attempt(lambda store: _obstore().head(store, key)["size"], key)
+        return size
+
+    def _range(self, key: str, start: int, end: int) -> bytes:
+        found = self._attempt(
+            lambda store: _obstore().get_range(store, key, start=start, end=end), key
+        )
+        return bytes(found)
+
+    def _copy(self, blob: Blob, write: Callable[[bytes], object]) -> tuple[int, str]:
+        """Pass all bytes of a blob to `write`; returns their number and SHA-256."""
+        self.check(blob)
+        size = blob.bytes if blob.bytes is not None else self._size(blob.key)
+        digest = hashlib.sha256()
+        for start in range(0, size, RANGE_BYTES):
+            chunk = self._range(blob.key, start, min(start + RANGE_BYTES, size))
+            digest.update(chunk)
+            write(chunk)
+        return size, digest.hexdigest()
+
+    # --- cache ------------------------------------------------------------------------------------
+
+    def _cached(self, key: str) -> Path:
+        """Return the place of a blob in the cache. Raises ValueError for a key that leads out of it, which would be a
+        bug, because keys come from database rows.
+        """
+        path = self._cache / key
+        if ".." in path.parts or Path(key).is_absolute():
+            raise ValueError(f"blob key must stay inside the store, got {key!r}")
+        return path
+
+    def _is_cached(self, path: Path, blob: Blob) -> bool:
+        """Return True if the cache has the blob, and record the use."""
+        try:
+            found = path.stat()
+            if blob.bytes is not None and found.st_size != blob.bytes:
+                return False
+            now = time.time()
+            if not 0 <= now - found.st_atime < TOUCH_SECONDS:
+                os.utime(path, (now, found.st_mtime))
+        except FileNotFoundError:
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def _downloading(self, key: str) -> Iterator[None]:
+        """Let one thread at a time download a blob."""
+        with self._downloads_lock:
+            lock = self._downloads.setdefault(key, threading.Lock())
+        with lock:
+            yield
+        with self._downloads_lock:
+            if not lock.locked():
+                self._downloads.pop(key, None)
+
+    def _download(self, blob: Blob, path: Path) -> None:
+        """Download a blob into the cache. Raises BlobDamaged if the bytes are not those of the catalogue."""
+        fresh = self._staging / uuid.uuid4().hex
+        try:
+            with fresh.open("xb") as file:
+                size, sha256 = self._copy(blob, file.write)
+                file.flush()
+                os.fsync(file.fileno())  # a power cut must not leave a file of the right size
+            compare(blob, size, sha256)
+            self._enter_cache(fresh, path, size)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+    def _enter_cache(self, file: Path, path: Path, size: int) -> None:
+        """Move a finished file to its place in the cache, and evict others if there are too many bytes."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        now = time.time()
+        os.utime(file, (now, now))
+        os.replace(file, path)
+        self._unchecked += size
+        if self._unchecked >= self._cache_bytes // 16:
+            self._unchecked = 0
+            self._evict()
+
+    def _evict(self) -> None:
+        """Delete the files that were not used for longest, until the cache has at most `cache_bytes`. Files in use
+        stay.
+        """
+        files = sorted(_scan(self._cache))
+        too_many = sum(found.size for found in files) - self._cache_bytes
+        newest = time.time() - IN_USE_SECONDS
+        for found in files:
+            if too_many <= 0 or found.used_at > newest:
+                break
+            found.path.unlink(missing_ok=True)
+            too_many -= found.size
+
+
+class _CachedFile(NamedTuple):
+    """A file of the cache. Files sort by their last use."""
+
+    used_at: float
+    size: int
+    path: Path
+
+
+def _scan(folder: Path) -> Iterator[_CachedFile]:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            path = Path(parent) / name
+            with contextlib.suppress(FileNotFoundError):
+                found = path.stat()
+                yield _CachedFile(found.st_atime, found.st_size, path)
+
+
+# --- obstore, which is imported by the first request: a service with a folder never loads it -----------
+
+
+def _obstore() -> Any:
+    import obstore
+
+    return obstore
+
+
+def open_bucket(bucket: Bucket) -> Any:
+    """Return obstore's client of a bucket. Raises BadCredentials, and ValueError for an unusable URL."""
+    from obstore import exceptions
+    from obstore.store import from_url
+
+    scheme = urlsplit(bucket.url).scheme
+    options = options_of(scheme, bucket.credentials_file)
+    if bucket.endpoint is not None:
+        options["endpoint"] = bucket.endpoint
+    if scheme == "s3":
+        options.setdefault("region", os.environ.get("AWS_REGION", "us-east-1"))
+    client: ClientConfig = {
+        "connect_timeout": timedelta(seconds=5),
+        "timeout": timedelta(seconds=REQUEST_SECONDS),
+        "allow_http": urlsplit(bucket.endpoint or "").scheme == "http",
+    }
+    if bucket.ca_file is not None:
+        client["root_certificate"] = bucket.ca_file.read_bytes()
+    retry: RetryConfig = {  # of one request; `_attempt` has the patience
+        "max_retries": 2,
+        "backoff": {"init_backoff": timedelta(milliseconds=100)},
+        "retry_timeout": timedelta(seconds=REQUEST_SECONDS),
+    }
+    config = cast("S3Config", options)  # or another, as the scheme asks
+    try:
+        return from_url(bucket.url, config=config, client_options=client, retry_config=retry)
+    except exceptions.BaseError as error:
+        raise ValueError(f"cannot be opened: {_reason(error)}") from error
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    from obstore import exceptions
+
+    return (exceptions.BaseError, OSError, BadCredentials)
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    from obstore import exceptions
+
+    return (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, BadCredentials)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the first line of an error of obstore: the following ones repeat it as Rust prints it."""
+    return str(error).strip().partition("\n")[0][:500]
+
+
+def _stamp(file: Path | None) -> tuple[int, int, int] | None:
+    """Return what differs if a file was replaced or changed; None if there is none."""
+    if file is None:
+        return None
+    try:
+        found = os.stat(file)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns

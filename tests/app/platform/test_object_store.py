@@ -1,0 +1,275 @@
+"""A bucket as the blob store: cache, faults, outages, memory. What every store does is in test_blob_store.py."""
+
+from __future__ import annotations
+
+import io
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.platform import object_store
+from app.platform.blobs import Blob, BlobDamaged, BlobMissing, BlobStoreAway, new_key
+from app.platform.object_store import ObjectStore
+from app.platform.settings import MIB
+from tests import buckets
+from tests.app.queue_steps import at_once
+from tests.buckets import BucketServer
+
+FAULTS = {
+    "500": lambda: buckets.status(500, 2),
+    "503": lambda: buckets.status(503, 6),
+    "dropped": lambda: buckets.dropped(4),
+    "slow": lambda: buckets.slow(0.2),
+}
+
+
+@pytest.fixture
+def server(bucket_server: BucketServer) -> BucketServer:
+    bucket_server.clear()
+    return bucket_server
+
+
+def put(store: ObjectStore, content: bytes, kind: str = "uploads") -> Blob:
+    return store.put(kind, io.BytesIO(content))
+
+
+def elsewhere(server: BucketServer, folder: Path, **given: object) -> ObjectStore:
+    """The same bucket, from a machine with an empty cache."""
+    return server.store(folder / "elsewhere", **given)
+
+
+@pytest.fixture(params=FAULTS)
+def fault(request: pytest.FixtureRequest, server: BucketServer) -> Iterator[None]:
+    with server.failing(FAULTS[request.param]()):
+        yield
+
+
+def test_a_fault_of_the_server_delays_and_loses_nothing(
+    server: BucketServer, fault: None, tmp_path: Path
+) -> None:
+    content = os.urandom(12 * MIB)
+    store = server.store(tmp_path)
+    blob = put(store, content)
+    other = elsewhere(server, tmp_path)
+    assert other.fetch(blob).read_bytes() == content
+    assert other.read_range(blob, 5, 7) == content[5:12]
+    assert [found.key for found in store.list()] == [blob.key]
+    assert store.delete(blob.key)
+    server.fault = None
+    assert server.objects() == {}
+
+
+def test_reads_that_fail_midway_go_on(server: BucketServer, tmp_path: Path) -> None:
+    content = os.urandom(20 * MIB)
+    blob = put(server.store(tmp_path), content)
+    count = iter(range(100))
+
+    def every_second(environ, start):  # type: ignore[no-untyped-def]
+        if next(count) % 2:
+            raise buckets.Dropped
+
+    with server.failing(every_second):
+        assert elsewhere(server, tmp_path).fetch(blob).read_bytes() == content
+
+
+def test_a_listing_that_fails_midway_goes_on(server: BucketServer, tmp_path: Path) -> None:
+    store = server.store(tmp_path)
+    keys = sorted(new_key("uploads") for _ in range(1010))  # two pages
+    for key in keys:
+        server.add(f"some/prefix/{key}")
+    count = iter(range(100))
+
+    def third(environ, start):  # type: ignore[no-untyped-def]
+        if "list-type" in environ["QUERY_STRING"] and 0 < next(count) < 5:
+            raise buckets.Dropped
+
+    with server.failing(third):
+        assert [found.key for found in store.list()] == keys
+
+
+def test_an_outage_is_waited_for(server: BucketServer, tmp_path: Path) -> None:
+    store = server.store(tmp_path, patience=60.0)
+    blob = put(store, b"before")
+    other = elsewhere(server, tmp_path, patience=60.0)
+
+    def outage() -> None:
+        with server.away():
+            time.sleep(2.0)
+
+    def later(work: Callable[[], Any]) -> Any:
+        time.sleep(0.5)
+        return work()
+
+    made = at_once(
+        outage,
+        lambda: later(lambda: put(store, b"meanwhile")),
+        lambda: later(lambda: other.fetch(blob).read_bytes()),
+    )
+    assert made[2] == b"before"
+    assert server.objects().keys() == {f"some/prefix/{each.key}" for each in (blob, made[1])}
+
+
+def test_a_long_outage_is_an_error_and_cached_blobs_can_be_read(
+    server: BucketServer, tmp_path: Path
+) -> None:
+    store = server.store(tmp_path, patience=0.5)
+    blob = put(store, b"cached")
+    other = elsewhere(server, tmp_path, patience=0.5)
+    with server.away():
+        assert store.fetch(blob).read_bytes() == b"cached"
+        assert store.read_range(blob, 2, 2) == b"ch"
+        store.check_writable()  # logs a warning: the bucket may come back
+        for work in (
+            lambda: put(store, b"x"),
+            lambda: other.fetch(blob),
+            lambda: list(store.list()),
+            lambda: store.delete(blob.key),
+            lambda: other.verify(blob),
+        ):
+            with pytest.raises(BlobStoreAway) as error:
+                work()
+            assert error.value.status == 503
+            assert "127.0.0.1" not in error.value.detail
+    assert other.fetch(blob).read_bytes() == b"cached"
+
+
+def test_damaged_bytes_do_not_enter_the_cache(server: BucketServer, tmp_path: Path) -> None:
+    store = server.store(tmp_path)
+    good, other = put(store, b"these"), put(store, b"those")
+    blob = Blob(other.key, good.sha256, 5)
+    fresh = elsewhere(server, tmp_path)
+    for _ in range(2):
+        with pytest.raises(BlobDamaged):
+            fresh.fetch(blob)
+    assert fresh.cached_bytes == 0
+
+
+def test_a_truncated_file_of_the_cache_is_downloaded_again(
+    server: BucketServer, tmp_path: Path
+) -> None:
+    store = server.store(tmp_path)
+    blob = put(store, b"whole")
+    store.fetch(blob).write_bytes(b"who")
+    assert store.fetch(blob).read_bytes() == b"whole"
+
+
+def test_the_cache_is_bounded_and_keeps_what_was_used_last(
+    server: BucketServer, tmp_path: Path
+) -> None:
+    store = server.store(tmp_path, cache_bytes=10 * MIB)
+    first = [put(store, bytes(MIB)) for _ in range(8)]
+    for place, blob in enumerate(first):  # an hour ago, one after the other
+        at = time.time() - 3600.0 + place
+        os.utime(store.fetch(blob), (at, at))
+    store.fetch(first[0])  # is used now
+    for _ in range(6):
+        put(store, bytes(MIB))
+    assert store.cached_bytes <= 10 * MIB
+    server.requests.clear()
+    assert store.fetch(first[0]).stat().st_size == MIB
+    assert server.requests == []
+    assert store.fetch(first[1]).stat().st_size == MIB
+    assert server.requests != []
+
+
+def test_a_pinned_file_outlives_its_eviction(server: BucketServer, tmp_path: Path) -> None:
+    store = server.store(tmp_path, cache_bytes=2 * MIB)
+    blob = put(store, b"p" * MIB)
+    folder = store.staging_dir()
+    pinned = store.pin(blob, folder)
+    at = time.time() - 3600.0
+    os.utime(pinned, (at, at))
+    for _ in range(4):
+        put(store, bytes(MIB))
+    assert not (tmp_path / "cache" / blob.key).exists()
+    assert pinned.read_bytes() == b"p" * MIB
+    assert store.pin(blob, folder).read_bytes() == b"p" * MIB
+
+
+def test_threads_that_want_the_same_blob_download_it_once(
+    server: BucketServer, tmp_path: Path
+) -> None:
+    blob = put(server.store(tmp_path), bytes(3 * MIB))
+    other = elsewhere(server, tmp_path)
+    server.requests.clear()
+    paths = at_once(*[lambda: other.fetch(blob)] * 8)
+    assert len(set(paths)) == 1
+    assert [method for method, _ in server.requests].count("GET") == 1
+
+
+def test_an_empty_disk_at_the_start_is_filled_from_the_bucket(
+    server: BucketServer, tmp_path: Path
+) -> None:
+    kept = [put(server.store(tmp_path), bytes([n]) * n) for n in range(5)]
+    other = elsewhere(server, tmp_path)
+    assert [other.fetch(blob).read_bytes() for blob in kept] == [bytes([n]) * n for n in range(5)]
+    for blob in kept:
+        other.verify(blob)
+
+
+def test_a_bucket_that_rejects_the_service_or_does_not_exist_is_named_at_the_start(
+    server: BucketServer, tmp_path: Path
+) -> None:
+    with (
+        server.failing(buckets.status(403, 100)),
+        pytest.raises(PermissionError, match="s3://blobs/some/prefix"),
+    ):
+        server.store(tmp_path).check_writable()
+    missing = ObjectStore(
+        server.bucket("missing"), tmp_path, cache_bytes=MIB, upload_bytes=MIB, patience=0.5
+    )
+    with pytest.raises(PermissionError, match="s3://missing"):
+        missing.check_writable()
+    server.store(tmp_path).check_writable()
+    assert server.objects() == {}
+
+
+def test_a_changed_file_of_credentials_is_used_without_a_restart(
+    server: BucketServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "CREDENTIALS_SECONDS", 0.0)
+    seen: list[str] = []
+
+    def note(environ, start):  # type: ignore[no-untyped-def]
+        seen.append(environ["HTTP_AUTHORIZATION"].partition("Credential=")[2].partition("/")[0])
+
+    store = server.store(tmp_path, patience=0.3)
+    before = server.credentials.read_text()
+    try:
+        with server.failing(note):
+            put(store, b"x")
+            server.credentials.write_text(before.replace("tests", "rotated"))
+            put(store, b"x")
+            server.credentials.write_text("nonsense")
+            with pytest.raises(BlobStoreAway):
+                put(store, b"x")
+    finally:
+        server.credentials.write_text(before)
+    put(store, b"x")
+    assert set(seen) == {"tests", "rotated"}
+
+
+def test_a_key_of_the_database_does_not_lead_out_of_the_cache(
+    server: BucketServer, tmp_path: Path
+) -> None:
+    store = server.store(tmp_path)
+    for work in (store.fetch, store.check, lambda blob: store.delete(blob.key)):
+        with pytest.raises((ValueError, BlobMissing)):
+            work(Blob("../../etc/passwd", "", 1))
+
+
+def test_versions_of_a_bucket_are_noticed(server: BucketServer, tmp_path: Path) -> None:
+    store = server.store(tmp_path)
+    assert not store.keeps_versions()
+    on, off = (
+        f"<VersioningConfiguration><Status>{each}</Status></VersioningConfiguration>"
+        for each in ("Enabled", "Suspended")
+    )
+    with server.client() as client:
+        client.put("/blobs?versioning", content=on).raise_for_status()
+        assert store.keeps_versions()
+        client.put("/blobs?versioning", content=off).raise_for_status()
