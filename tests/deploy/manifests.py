@@ -172,11 +172,12 @@ _IN_COMPOSE = {
     "rankwright-valkey": "redis",
     "/run/secrets/rankwright/database-password": "/run/secrets/postgres_password",
     "/run/secrets/rankwright/broker-password": "/run/secrets/redis_password",
+    "/run/secrets/rankwright/blob-credentials": "/run/secrets/blob_credentials",
 }
 
 
 def as_compose(rendering: Sequence[Manifest]) -> compose_file.Document:
-    """The pods of `single-node` as services of compose, each init container as a service of its own: `api-wait`, ….
+    """The pods as services of compose, each init container as a service of its own: `api-wait`, ….
 
     The names of hosts and secrets are those of docker-compose.yml.
     """
