@@ -54,11 +54,12 @@ kernels: $(VENV)/.dev
 pythons: $(VENV)/bin/pip  ## Train, save, load, score and serve on each other supported Python of this machine, each in its own environment.
 	$(BIN)/python -m tools.pythons $(PYTHONS)
 
-browser:  ## Install headless Chromium, nginx and Prometheus from Debian for the tests; asks for root if needed.
+browser:  ## Install headless Chromium, nginx, Prometheus and kubectl from Debian for the tests; asks for root if needed.
 	@missing=; command -v chromium-headless-shell chromium chromium-browser google-chrome > /dev/null || missing=chromium-headless-shell; \
 	PATH="$$PATH:/usr/sbin" command -v nginx > /dev/null || missing="$$missing nginx-light"; \
 	command -v openssl > /dev/null || missing="$$missing openssl"; \
 	command -v promtool > /dev/null || missing="$$missing prometheus"; \
+	command -v kubectl > /dev/null || missing="$$missing kubernetes-client"; \
 	test -z "$$missing" || { \
 	    root=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \
 	    $$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends $$missing > /dev/null; }
@@ -122,7 +123,7 @@ upgrade: $(VENV)/.dev  ## Test a rolling upgrade from older code under load; a m
 containers: $(VENV)/.dev  ## Build the image and test docker-compose.yml with Docker or podman; some minutes.
 	@docker compose version > /dev/null 2>&1 || test -x $(BIN)/podman-compose \
 	    || $(BIN)/pip install --quiet --disable-pip-version-check "podman-compose>=1.6"
-	CONTAINERS=1 $(BIN)/python -m pytest -x -s --timeout 0 tests/deploy/test_containers.py $(PYTEST_ARGS)
+	CONTAINERS=1 $(BIN)/python -m pytest -x -s --timeout 0 tests/deploy/test_containers.py tests/deploy/test_one_container.py $(PYTEST_ARGS)
 
 release: $(VENV)/.dev docs  ## Build wheels, source archives, SBOM and notes into dist/ and check them; TAG checks the tag, IMAGE=NAME also builds the image.
 	$(BIN)/python deploy/release.py $(if $(TAG),--tag $(TAG)) $(if $(IMAGE),--image $(IMAGE))

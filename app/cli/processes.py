@@ -301,8 +301,20 @@ def run_until_signalled(work: Callable[[threading.Event], None], signals: Signal
         raise typer.Exit(1)
 
 
-def migrate() -> None:
+def migrate(
+    wait: Annotated[
+        bool,
+        typer.Option(
+            "--wait",
+            help="Change nothing, but wait until another process has migrated the tables to this version. Exits "
+            "with 1 if they belong to a later version.",
+        ),
+    ] = False,
+) -> None:
     """Migrate the tables of the database to this version."""
+    if wait:
+        _wait_for_migration()
+        return
     from alembic.util import CommandError
 
     from app.platform.errors import ServiceError
@@ -319,6 +331,21 @@ def migrate() -> None:
         upgrade(settings.sqlalchemy_url)
     except (Incomplete, ServiceError, OSError, DBAPIError, CommandError) as error:
         fail(describe_failure(error))
+
+
+def _wait_for_migration() -> None:
+    """Wait until the tables are at the revision of this version. Exits with 1 if they are later, or after a signal."""
+    from app.platform.schema import CannotBegin, SchemaCheck
+
+    with (
+        SignalWaiter([signal.SIGINT, signal.SIGTERM]) as signals,
+        database() as db,
+    ):
+        try:
+            if not SchemaCheck(db).wait(lambda s: bool(signals.wait(s)), migrated=True):
+                fail("stopped before the tables were migrated")
+        except CannotBegin as error:
+            fail(str(error))
 
 
 @key_commands.command("create")

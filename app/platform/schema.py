@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
-from contextlib import suppress
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
@@ -11,6 +11,8 @@ from sqlalchemy.orm import Session
 from app import __version__
 from app.platform.database import Database, change_nothing
 from app.platform.errors import Refused, Unavailable
+
+log = logging.getLogger(__name__)
 
 REVISION = "0118"
 """Revision of the newest migration. It is stated here because most processes need not import Alembic."""
@@ -24,7 +26,13 @@ class CannotBegin(Exception):
 
 
 class OtherTables(CannotBegin):
-    """The tables belong to another version; the message names their revision."""
+    """The tables belong to another version; the message names their revision. `older`: this version can migrate
+    them.
+    """
+
+    def __init__(self, revision: str) -> None:
+        super().__init__(describe(revision))
+        self.older = is_older(revision)
 
 
 class SchemaCheck:
@@ -45,7 +53,7 @@ class SchemaCheck:
         if self._revision is None:
             revision = self._db.reading(_revision)
             if revision != REVISION:
-                raise OtherTables(describe(revision))
+                raise OtherTables(revision)
             self._db.writing(change_nothing)
             self._revision = revision
         return self._revision
@@ -59,14 +67,24 @@ class SchemaCheck:
         except Refused as error:
             raise CannotBegin(str(error)) from error
 
-    def wait(self, pause: Callable[[float], bool]) -> bool:
+    def wait(self, pause: Callable[[float], bool], *, migrated: bool = False) -> bool:
         """Wait until the database responds with the right revision; returns True, or False if `pause` (called with
-        seconds) returns True first. Raises CannotBegin.
+        seconds) returns True first. With `migrated`, also wait for another process to migrate older tables. Raises
+        CannotBegin.
         """
+        told = False
         while True:
-            with suppress(Unavailable):  # `Database` logs it
+            try:
                 self.begin()
                 return True
+            except Unavailable:  # `Database` logs it
+                pass
+            except OtherTables as error:
+                if not (migrated and error.older):
+                    raise
+                if not told:
+                    log.info("waiting for the migration: %s", error)
+                told = True
             if pause(RETRY_SECONDS):
                 return False
 

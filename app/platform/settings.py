@@ -486,7 +486,14 @@ class Settings(BaseSettings):
         description="Maximum memory for these models, in bytes, roughly counted. One model is always kept.",
     )
 
-    @field_validator("job_memory_bytes", "worker_metrics_port", mode="before")
+    @field_validator(
+        "job_memory_bytes",
+        "worker_metrics_port",
+        "blob_endpoint",
+        "blob_credentials_file",
+        "blob_ca_file",
+        mode="before",
+    )
     @classmethod
     def _unset_if_empty(cls, value: object) -> object:
         """Return None for an empty text: compose.yml can pass a variable on, but cannot leave it out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import json
 import os
 import re
@@ -26,8 +27,12 @@ EXAMPLE = ROOT / ".env.example"
 OURS = ("migrate", "api", "worker", "dispatcher")
 CLUSTER = ("dask", "shards")
 """The services of the profile `cluster`: they know no database and no broker."""
-MONITORING = ("prometheus",)
-"""The service of the profile `monitoring`."""
+MONITORING = ("prometheus", "grafana")
+PROFILES = {"cluster": CLUSTER, "s3": ("bucket", "s3"), "monitoring": MONITORING}
+ENDING = ("migrate", "bucket")
+"""Services that end when they are done."""
+BY_HAND = {"metrics_key"}
+"""Secrets that `make secrets` cannot make: a key of the API."""
 VALIDATOR = Draft202012Validator(
     json.loads((Path(__file__).parent / "compose-spec.json").read_text())
 )
@@ -60,15 +65,18 @@ def test_no_password_stands_in_the_file_its_example_or_the_environment(
 
 def test_the_passwords_are_files_for_whoever_needs_them(document: compose_file.Document) -> None:
     asked = {name: set(service["secrets"]) for name, service in document["services"].items()}
-    both, cluster = {"postgres_password", "redis_password"}, {"dask_secret"}
-    assert asked == dict.fromkeys(OURS, both) | dict.fromkeys(CLUSTER, cluster) | {
-        "worker": both | cluster,
+    ours, cluster = {"postgres_password", "redis_password", "blob_credentials"}, {"dask_secret"}
+    assert asked == dict.fromkeys(OURS, ours) | dict.fromkeys(CLUSTER, cluster) | {
+        "worker": ours | cluster,
         "postgres": {"postgres_password"},
         "redis": {"redis_password"},
+        "bucket": set(),
+        "s3": {"blob_credentials"},
         "prometheus": {"metrics_key"},
+        "grafana": {"grafana_password"},
     }
     # Only a file can be a secret of a container that is read-only.
-    files = {name: f"./secrets/{name}" for name in both | cluster | {"metrics_key"}}
+    files = {name: f"./secrets/{name}" for name in set().union(*asked.values())}
     assert {name: secret["file"] for name, secret in document["secrets"].items()} == files
 
 
@@ -91,13 +99,16 @@ def test_the_passwords_are_made_once_and_stay(
     tmp_path: Path, document: compose_file.Document
 ) -> None:
     made = make_secrets(tmp_path)
-    random = [name for name in document["secrets"] if name != "metrics_key"]  # the service makes it
-    assert made.pop("said").splitlines() == [f"made secrets/{name}" for name in random]
-    assert set(made) == set(random)
+    names = set(document["secrets"]) - BY_HAND
+    assert {*made.pop("said").splitlines()} == {f"made secrets/{name}" for name in names}
+    assert set(made) == names
     assert len(set(made.values())) == len(made)
     passwords = [text for name, text in made.items() if name.endswith("_password")]
     assert all(re.fullmatch(r"[0-9a-f]{48}\n", password) for password in passwords)
     read_security(tmp_path / "secrets" / "dask_secret")
+    credentials = configparser.ConfigParser()
+    credentials.read(tmp_path / "secrets" / "blob_credentials")
+    assert all(map(credentials["default"].get, ("aws_access_key_id", "aws_secret_access_key")))
     # The containers' users read the files; nobody else on the host gets to them.
     assert (tmp_path / "secrets").stat().st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()} == {0o644}
@@ -157,23 +168,23 @@ def test_every_service_is_limited_and_every_lasting_one_is_watched(
     for name, service in document["services"].items():
         assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory", "pids"}, name
         assert service["logging"]["options"]["max-size"], name
-        if name != "migrate":
+        if name not in ENDING:
             assert service["restart"] == "unless-stopped", name
             assert service["healthcheck"]["test"], name
 
 
-def test_only_api_and_prometheus_are_reachable_and_only_from_this_host(
-    document: compose_file.Document,
-) -> None:
+def test_only_pages_are_reachable_and_only_from_this_host(document: compose_file.Document) -> None:
     published = {name: s["ports"] for name, s in document["services"].items() if "ports" in s}
-    assert published == {"api": ["127.0.0.1:8000:8000"], "prometheus": ["127.0.0.1:9090:9090"]}
+    assert published == {
+        "api": ["127.0.0.1:8000:8000"],
+        "prometheus": ["127.0.0.1:9090:9090"],
+        "grafana": ["127.0.0.1:3000:3000"],
+    }
 
 
 def test_what_must_last_lies_in_volumes(document: compose_file.Document) -> None:
     mounts = {
-        name: dict(
-            mount.split(":") for mount in service["volumes"] if not mount.startswith("./deploy/")
-        )
+        name: dict(mount.split(":") for mount in service["volumes"] if mount[0] != ".")
         for name, service in document["services"].items()
     }
     assert set(document["volumes"]) == {volume for one in mounts.values() for volume in one}
@@ -184,6 +195,62 @@ def test_what_must_last_lies_in_volumes(document: compose_file.Document) -> None
     assert mounts["shards"] == {"shards": state}
     assert mounts["postgres"] == {"postgres": "/var/lib/postgresql"}
     assert mounts["redis"] == {"redis": "/data"}
+    # Our image's folder gives the volume its owner, the user of the server.
+    assert mounts["bucket"] == {"s3": state}
+    assert mounts["s3"] == {"s3": "/data"}
+    assert mounts["prometheus"] == {"prometheus": "/prometheus"}
+    assert mounts["grafana"] == {"grafana": "/var/lib/grafana"}
+
+
+def test_the_files_of_the_checkout_that_are_mounted_are_there(
+    document: compose_file.Document,
+) -> None:
+    mounted = [
+        mount.split(":")
+        for service in document["services"].values()
+        for mount in service["volumes"]
+        if mount[0] == "."
+    ]
+    assert all(mode == "ro" for _, _, mode in mounted)
+    assert [path for path, _, _ in mounted if not (ROOT / path).exists()] == []
+
+
+def test_the_bucket_of_the_profile_is_the_one_of_the_example(
+    document: compose_file.Document, tmp_path: Path
+) -> None:
+    given = dict(re.findall(r"^#(BLOB_\w+)=(.+)$", EXAMPLE.read_text(), flags=re.MULTILINE))
+    said = compose_file.load(FILE, given)["services"]
+    for name in OURS:
+        for variable, value in given.items():
+            assert said[name]["environment"][f"RANKWRIGHT_{variable}"] == value
+            if variable != "BLOB_URL":  # otherwise they are empty, which is as if they were not set
+                assert document["services"][name]["environment"][f"RANKWRIGHT_{variable}"] == ""
+    bucket = given["BLOB_URL"].removeprefix("s3://").partition("/")[0]
+    (mount,) = said["bucket"]["volumes"]
+    assert said["bucket"]["command"][-1] == f"{mount.partition(':')[2]}/{bucket}"
+    assert said["bucket"]["user"] == said["s3"]["user"]
+    host, _, port = given["BLOB_ENDPOINT"].removeprefix("http://").partition(":")
+    assert f"--port :{port} " in said[host]["command"][0]
+    assert given["BLOB_CREDENTIALS_FILE"].removeprefix("/run/secrets/") in said[host]["secrets"]
+    # The server gets the credentials that our processes read.
+    make_secrets(tmp_path)
+    file = tmp_path / "secrets" / "blob_credentials"
+    script = said[host]["command"][0].replace(given["BLOB_CREDENTIALS_FILE"], str(file))
+    script = re.sub(r"exec versitygw.*", 'echo "$ROOT_ACCESS_KEY $ROOT_SECRET_KEY"', script)
+    command = [*said[host]["entrypoint"][0:2], script]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    credentials = configparser.ConfigParser()
+    credentials.read(file)
+    assert told == list(credentials["default"].values())
+
+
+def test_grafana_shows_the_dashboard_of_the_checkout(document: compose_file.Document) -> None:
+    mounts = dict(m.split(":")[:2] for m in document["services"]["grafana"]["volumes"])
+    folder = ROOT / "deploy" / "monitoring" / "grafana"
+    (source,) = yaml.safe_load((folder / "datasources.yml").read_text())["datasources"]
+    assert source["url"].removeprefix("http://").partition(":")[0] in document["services"]
+    (provider,) = yaml.safe_load((folder / "dashboards.yml").read_text())["providers"]
+    assert mounts["./deploy/monitoring/dashboard.json"].startswith(provider["options"]["path"])
 
 
 def test_our_processes_share_one_database_broker_and_blob_store(
@@ -222,8 +289,8 @@ def test_only_workers_reach_the_cluster(document: compose_file.Document) -> None
 def test_the_cluster_is_a_profile_whose_parts_find_each_other(
     document: compose_file.Document,
 ) -> None:
-    profiled = {name for name, given in document["services"].items() if "profiles" in given}
-    assert profiled == {*CLUSTER, *MONITORING}
+    profiled = {name: s["profiles"] for name, s in document["services"].items() if "profiles" in s}
+    assert profiled == {name: [profile] for profile, own in PROFILES.items() for name in own}
     assert compose_file.service(document, "worker").environment["RANKWRIGHT_DASK_ADDRESS"] == ""
     join = compose_file.service(document, "shards").command
     address = join[join.index("--join") + 1]

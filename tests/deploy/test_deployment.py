@@ -18,7 +18,8 @@ import redis
 from app.serve.prepare import make_cluster_secret
 from core.kernels import SUFFIX
 from core.kernels.folders import CPU, FOLDERS
-from tests.deploy import compose_file, dockerfile
+from tests.buckets import CREDENTIALS, BucketServer
+from tests.deploy import compose_file, dockerfile, manifests
 from tests.deploy.backing import Postgres
 from tests.deploy.containers import Container, DeploymentFailed, Host
 from tests.deploy.stack import Caller, Stack, deploy, table
@@ -165,6 +166,72 @@ def changed(document: compose_file.Document, service: str, path: str, value: Any
         assert place[last] != value
         place[last] = value
     return document
+
+
+# The external servers of the test: a bucket, and the pods of the other overlay.
+EXTERNAL = """
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: ["{kubernetes}/overlays/external"]
+replicas:
+  - {name: rankwright-api, count: 1}
+  - {name: rankwright-worker, count: 1}
+configMapGenerator:
+  - name: rankwright-connections
+    namespace: rankwright
+    behavior: merge
+    literals:
+      - RANKWRIGHT_DATABASE_URL=postgresql+psycopg://rankwright@rankwright-postgres:5432/rankwright
+      - RANKWRIGHT_BROKER_URL=redis://rankwright-valkey:6379/0
+      - RANKWRIGHT_BLOB_URL=s3://blobs/kubernetes
+      - RANKWRIGHT_BLOB_ENDPOINT=BUCKET
+"""
+
+
+def check_pods(host: Host, document: compose_file.Document, folder: Path) -> None:
+    """Each waits for the migration, and works. After that of a later version, a restarted one does not begin."""
+    with deploy(host, document, folder) as running:
+        with Caller(running["api"][0]) as caller:
+            job = caller.train(caller.upload(), 20, wait=60)
+            assert job["state"] == "succeeded", job
+            names, values = (line.split(",") for line in table().decode().splitlines()[:2])
+            row = dict(zip(names[:-1], values[:-1], strict=True))
+            score = caller.ask("GET", f"/v1/models/{job['output']['id']}/score", params=row)
+            assert score["model_id"] == job["output"]["id"]
+            caller.ask("GET", "/health/staffed")
+        (postgres,) = running["postgres"]
+        assert isinstance(postgres, Postgres)
+        with postgres.connect() as connection:
+            connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        for name in ("api", "worker", "dispatcher"):
+            (waits,) = running[f"{name}-wait"]
+            with pytest.raises(DeploymentFailed, match=r"exited with code 1(?s:.*)9999"), waits:
+                waits.wait_done()
+
+
+@long_form
+def test_the_pods_of_one_node_work(host: Host) -> None:
+    rendering = manifests.render(manifests.FOLDER / "overlays" / "single-node")
+    check_pods(host, manifests.as_compose(rendering), host.folder.parent / "one-node")
+
+
+def test_the_pods_work_with_a_bucket_and_disks_of_their_own(
+    host: Host, bucket_server: BucketServer, tmp_path: Path
+) -> None:
+    text = EXTERNAL.replace("BUCKET", bucket_server.url)
+    servers = manifests.render(manifests.FOLDER / "overlays" / "single-node")
+    others = [pod.workload for pod in manifests.pods(servers) if not pod.is_ours]
+    document = manifests.as_compose([*manifests.render_text(text, tmp_path), *others])
+    host.path("/run/secrets/blob_credentials").write_text(CREDENTIALS)
+    for name, service in document["services"].items():
+        if name in ("api", "worker", "dispatcher"):
+            service["environment"]["RANKWRIGHT_BLOB_CACHE_DIR"] = f"/var/lib/rankwright/{name}"
+    check_pods(host, document, host.folder.parent / "external")
+    kinds = {
+        path.split("/")[1] for path in bucket_server.objects() if path.startswith("kubernetes/")
+    }
+    assert {"uploads", "tables", "artifacts"} <= kinds
+    bucket_server.clear()
 
 
 HEALTH, OTHER_PATH = (

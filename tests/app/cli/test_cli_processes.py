@@ -143,6 +143,43 @@ def test_a_database_of_a_later_version_is_left_alone(sqlite_url: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("before", [None, "0116"])
+def test_migrate_can_wait_for_another_process(before: str | None, postgres: PostgresServer) -> None:
+    url = postgres.create("awaited")
+    try:
+        if before is not None:
+            migrate.upgrade(url, before)
+        with running("migrate", "--wait", database_url=url) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline()  # it waits, and says so
+            assert migrate.current(url) == before
+            migrate.upgrade(url)
+            assert process.wait(60) == 0
+        assert run("migrate", "--wait", database_url=url).returncode == 0
+    finally:
+        postgres.drop("awaited")
+
+
+def test_migrate_does_not_wait_for_what_cannot_come(sqlite_url: str) -> None:
+    db = Database(sqlite_url)
+    for revision in ("9999", "0033"):
+        with db.write() as session:
+            session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
+        done = run("migrate", "--wait", database_url=sqlite_url)
+        assert done.returncode == 1
+        assert f" revision {revision}, " in done.stderr
+    db.close()
+
+
+def test_migrate_stops_waiting_when_told(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'fresh.db'}"
+    with running("migrate", "--wait", database_url=url) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 1
+
+
 def begin(command: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """Start a process of the service that is to end by itself."""
     if command == "worker":  # in the place of the command's own process
@@ -194,7 +231,7 @@ def test_no_process_waits_for_a_login_that_is_refused(
         ("9999", "serve"),
         ("9999", "api"),
         ("9999", "dispatcher"),
-        pytest.param("9999", "worker", marks=long_form),  # a process of its own
+        ("9999", "worker"),
     ],
 )
 @pytest.mark.usefixtures("idle_services")
