@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.access import repository as quotas
+from app.jobs import service as jobs
 from app.operations import repository
 from app.operations.backup import BackupError, back_up
 from app.operations.housekeeping import Housekeeper
@@ -24,7 +25,7 @@ from app.platform.tables import Dataset
 from tests.app.child_job_steps import divided
 from tests.app.live_service import OWNER as OURS
 from tests.app.live_service import STRANGER, Service, running
-from tests.app.queue_steps import add_dataset, change, claimed, hear_nothing, submit
+from tests.app.queue_steps import OWNER, add_dataset, change, claimed, hear_nothing, submit
 from tests.servers import eventually
 
 Samples = dict[tuple[str, ...], float]
@@ -72,10 +73,14 @@ def test_the_oldest_job_counts_by_kind_and_priority(db: Database) -> None:
 
 
 def test_parts_are_no_jobs_of_their_own(db: Database) -> None:
-    divided(db, n=3)  # its parts are queued
+    job = divided(db, n=3)  # its parts are queued
     found = collected(db)
     assert "rankwright_queue_oldest_seconds" not in found
     assert found["rankwright_jobs"] == {("train", "waiting"): 1, ("train_part", "queued"): 3}
+    db.writing(jobs.cancel, OWNER, job.id)
+    found = collected(db)
+    assert found["rankwright_jobs"][("train_part", "cancelled")] == 3
+    assert found["rankwright_jobs_ended_total"] == {("train", "cancelled"): 1}
 
 
 def test_jobs_without_a_lease_are_counted(db: Database) -> None:
