@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from typing import Generic, NamedTuple, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -22,10 +22,14 @@ from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import JobState, Upkeep
 
+log = logging.getLogger(__name__)
+
 MAX_OWNERS = 20
 """Owners whose bytes are shown; those of the others are shown together."""
 KNOWN_FACTOR = 50.0
 """How long a slow measurement is used, in multiples of the time that it took."""
+WAIT_SECONDS = 1.0
+"""How long a scrape waits for a measurement."""
 COUNTS_SECONDS = 1.0
 BYTES_SECONDS = 10.0
 
@@ -42,22 +46,39 @@ class _Measurement(Generic[Value]):
         self._measure = measure
         self._seconds = seconds
         self._lock = threading.Lock()
+        self._ends: threading.Event | None = None
         self._valid_until = 0.0
         self._value: Value | None = None
 
     def get(self) -> Value | None:
-        """Return the value, measured now or recently; None if it could not be measured."""
+        """Return the value, measured now or recently: the previous one if that takes longer than `WAIT_SECONDS`. None if
+        there is none yet, or if it could not be measured.
+        """
         with self._lock:
-            begun = time.monotonic()
-            if begun >= self._valid_until:
-                self._value = None
-                try:
-                    with suppress(Unavailable):  # `Database` logs it
-                        self._value = self._measure()
-                finally:
-                    now = time.monotonic()
-                    self._valid_until = now + max(self._seconds, KNOWN_FACTOR * (now - begun))
-            return self._value
+            if self._ends is None and time.monotonic() >= self._valid_until:
+                self._ends = threading.Event()
+                # A thread: it may take longer than Prometheus waits for a scrape.
+                threading.Thread(target=self._run, name="metrics", daemon=True).start()
+            ends = self._ends
+        if ends is not None:
+            ends.wait(WAIT_SECONDS)
+        return self._value
+
+    def _run(self) -> None:
+        begun, value = time.monotonic(), None
+        try:
+            value = self._measure()
+        except Unavailable:
+            pass  # `Database` logs it
+        except Exception:
+            log.exception("a metric could not be measured")
+        with self._lock:
+            now = time.monotonic()
+            self._valid_until = now + max(self._seconds, KNOWN_FACTOR * (now - begun))
+            self._value = value
+            ends, self._ends = self._ends, None
+        if ends is not None:
+            ends.set()
 
 
 class _Now(NamedTuple):

@@ -36,6 +36,7 @@ def test_claims_and_fits_are_counted(
             "rankwright_claim_seconds_count 1.0",
             'rankwright_attempts_total{kind="ingest",outcome="succeeded"} 1.0',
             'rankwright_fit_seconds_count{kind="ingest"} 1.0',
+            'rankwright_queue_wait_seconds_count{kind="ingest"} 1.0',
         }
         with httpx.Client(verify=False) as client:
             address = f"http://127.0.0.1:{port}/metrics"

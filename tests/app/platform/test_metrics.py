@@ -96,6 +96,34 @@ def test_a_process_makes_a_folder_again_that_was_removed(folder: Path) -> None:
     assert sum(path.stat().st_size for path in folder.iterdir()) == metrics.SHARED_BYTES
 
 
+def test_what_processes_sample_is_added_up_and_outlives_them(folder: Path) -> None:
+    metrics.prepare_shared(folder, 2)
+
+    def start(number: int, usage: tuple[int, int]) -> ApiMetrics:
+        metrics.share(folder, number)
+        started = ApiMetrics("")
+        started.watch_permits("uploads", lambda: usage)
+        started.watch_models(lambda: (usage[0] * 10, usage[1]))
+        started.watch_pool(lambda: usage[0])
+        started.update()
+        started.update()
+        return started
+
+    start(1, (3, 2))
+    both = start(2, (4, 1))
+    in_use, refused = "rankwright_permits_in_use{", "rankwright_permits_refused_total{"
+    assert total(shown(both, in_use)) == total(shown(both, "rankwright_database_pool_in_use")) == 7
+    assert total(shown(both, refused)) == 3
+    assert total(shown(both, "rankwright_model_cache_lookups_total{")) == 73
+    again = start(1, (0, 5))  # the first was killed, with permits in use
+    assert (
+        total(shown(again, in_use)) == total(shown(again, "rankwright_database_pool_in_use")) == 4
+    )
+    assert total(shown(again, refused)) == 8
+    sizes = {path.stat().st_size for path in folder.glob("*_1.db")}
+    assert sum(sizes) == metrics.SHARED_BYTES
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="figures of processes are from /proc")
 def test_only_processes_of_ours_are_described(folder: Path) -> None:
     metrics.prepare_shared(folder, 4)
