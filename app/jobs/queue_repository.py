@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     Float,
     ScalarSelect,
@@ -33,7 +34,16 @@ from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.platform.sql import Json, db_now, delete_some, machine_now
-from app.platform.tables import FINAL_STATES, ApiKey, Job, JobEvent, JobState, Role, Worker
+from app.platform.tables import (
+    FINAL_STATES,
+    ApiKey,
+    Job,
+    JobEvent,
+    JobState,
+    OwnerQuota,
+    Role,
+    Worker,
+)
 
 _AS_IT_IS = {"synchronize_session": False}  # nothing of these rows is in the session yet
 _OPEN = (JobState.QUEUED, JobState.RUNNING)
@@ -310,6 +320,10 @@ def slot_share(session: Session, heard_within_seconds: float) -> int | None:
     return slots - 1 if slots > 1 and owners > 1 else None
 
 
+_MOST_RUNNING = func.coalesce(OwnerQuota.running_jobs, bindparam("most_running", type_=BigInteger))
+"""The maximum number of running jobs of an owner: its own limit, or that of all others."""
+_HAS_RUNNING_QUOTA = select(exists().where(OwnerQuota.running_jobs.is_not(None)))
+
 _SHARE_SECONDS = 3600.0
 """How far back the seconds count that decide which owner is next."""
 
@@ -353,7 +367,8 @@ def _next_id() -> ScalarSelect[str]:
         select(job.id)
         .outerjoin(use, use.c.owner == job.owner)
         .where(job.state == JobState.QUEUED, job.not_before <= db_now(), _is_known(job.kind))
-        .where(running < bindparam("most_running"))
+        .outerjoin(OwnerQuota, OwnerQuota.owner == job.owner)
+        .where(running < _MOST_RUNNING)
         .order_by(running, seconds, job.priority.desc(), job.created_at, job.id)
         .limit(1)
         .with_for_update(skip_locked=True, of=job)
@@ -390,7 +405,8 @@ def _has_work() -> Select[tuple[bool]]:
     busy = counts.where(running.state == JobState.RUNNING).group_by(running.owner).subquery()
     due = select(Job.id).outerjoin(busy, busy.c.owner == Job.owner)
     due = due.where(Job.state == JobState.QUEUED, Job.not_before <= db_now(), _is_known(Job.kind))
-    return select(due.where(func.coalesce(busy.c.jobs, 0) < bindparam("most_running")).exists())
+    due = due.outerjoin(OwnerQuota, OwnerQuota.owner == Job.owner)
+    return select(due.where(func.coalesce(busy.c.jobs, 0) < _MOST_RUNNING).exists())
 
 
 _HAS_WORK = _has_work()
@@ -461,11 +477,13 @@ def claim(
     """Claim the next eligible job of these kinds for a worker, with a lease and a new token; None if there is none.
 
     Returns the job, and the seconds until its deadline (only a job with child jobs has one). Owners with `most_running`
-    running jobs are skipped.
+    running jobs, or as many as their own quota, are skipped.
     """
     values = {"claimed_by": worker_id, "lease": lease_seconds}
     values |= _known_kinds(kinds) | _at_most(most_running)
-    if most_running is not None and session.get_bind().dialect.name == "postgresql":
+    if session.get_bind().dialect.name == "postgresql" and (
+        most_running is not None or session.scalar(_HAS_RUNNING_QUOTA)
+    ):
         session.execute(_CLAIM_TURN)
     row = session.execute(_CLAIM, values, execution_options=_AS_IT_IS).one_or_none()
     return None if row is None else (row[0], row[1])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -22,7 +23,7 @@ from app.platform.database import Database
 from app.platform.errors import ServiceError, Unavailable
 from app.platform.schema import OtherTables, SchemaCheck
 from app.platform.settings import Settings
-from app.platform.tables import JobState, Worker
+from app.platform.tables import Worker
 
 
 @dataclass(frozen=True)
@@ -217,9 +218,9 @@ class MetricsCollector(Collector):
     def _metrics(self) -> Iterator[Metric]:
         """Yield the metrics that are computed from the database."""
         settings = self._settings
-        limits = {
-            "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),
-            "running_jobs": (JobState.RUNNING, settings.quota_running_jobs),
+        limits: dict[Literal["queued_jobs", "running_jobs"], int | None] = {
+            "queued_jobs": settings.quota_queued_jobs,
+            "running_jobs": settings.quota_running_jobs,
         }
         with self._db.read() as session:
             counts = repository.job_counts(session)
@@ -230,9 +231,9 @@ class MetricsCollector(Collector):
             )
             dispatchers = worker_rows.dispatchers(session)
             at_limit = {
-                quota: quota_rows.owners_at_limit(session, state, limit)
-                for quota, (state, limit) in limits.items()
-                if limit is not None
+                quota: count
+                for quota, limit in limits.items()
+                if (count := quota_rows.owners_at_limit(session, quota, limit)) is not None
             }
         jobs = GaugeMetricFamily(
             "rankwright_jobs", "Jobs by kind and state.", labels=["kind", "state"]

@@ -1097,6 +1097,25 @@ class SavedView(Owned):
     saved_at: Mapped[float]
 
 
+class OwnerQuota(Owned):
+    """The limits of one owner that differ from the settings of the service. Null: the setting, or no limit.
+
+    What counts against each limit is defined in `app.access.quotas`.
+    """
+
+    __tablename__ = "quotas"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    bytes: Mapped[int | None]
+    dataset_rows: Mapped[int | None]
+    models: Mapped[int | None]
+    aliases: Mapped[int | None]
+    keys: Mapped[int | None]
+    queued_jobs: Mapped[int | None]
+    running_jobs: Mapped[int | None]
+    updated_at: Mapped[float]
+
+
 class AliasFeedback(Owned):
     """A revision of the feedback settings of an alias; `revision` is its ETag. The newest applies.
 
