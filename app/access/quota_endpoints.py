@@ -12,7 +12,7 @@ from app.access.authentication import AuthenticatorDep, GuardedRoute, needs
 from app.access.quotas import Limits
 from app.access.schemas import OwnerQuotaPage, QuotaLimits, Used
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
-from app.platform.errors import NAME_PATTERN
+from app.platform.errors import NAME_PATTERN, Forbidden
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import OwnerQuota
@@ -49,14 +49,22 @@ def read_quota(owner: OwnerPath, context: ContextDep) -> schemas.OwnerQuota:
 
 @router.put("/{owner}", summary="Set the quotas of an owner")
 @needs("operator")
-def put_quota(owner: OwnerPath, body: QuotaLimits, context: ContextDep) -> schemas.OwnerQuota:
+def put_quota(
+    owner: OwnerPath, body: QuotaLimits, context: ContextDep, caller: CallerDep
+) -> schemas.OwnerQuota:
     """Replace all limits of an owner. Without any limit, the settings of the service apply again.
 
 
 
     A limit below what the owner has deletes nothing: it only blocks what is new. API processes use a new limit within
-    one second. The owner need not have a key yet.
+    one second. The owner need not have a key yet. The key must also have the scope `admin`, so that a key that only
+    reads metrics cannot set quotas.
     """
+    if "admin" not in caller.scopes:
+        has = ", ".join(sorted(caller.scopes))
+        raise Forbidden(
+            f"quotas can be set only by a key that also has the scope 'admin'; the key has {has}"
+        )
     limits = Limits(**body.model_dump())
     return _shown(owner, context.db.writing(quotas.replace, owner, limits))
 

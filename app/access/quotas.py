@@ -235,7 +235,7 @@ _WORDS: dict[Counted, tuple[str, str, str]] = {
     "models": (
         "model",
         "models",
-        "delete models, and then empty the trash, which also counts, as unfinished training jobs do",
+        "delete models, and then empty the trash, which also counts; so do unfinished training jobs",
     ),
     "aliases": ("alias", "aliases", "delete an alias"),
     "keys": ("valid key", "valid keys", "revoke a key"),

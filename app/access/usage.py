@@ -45,7 +45,7 @@ class UsageCache:
         self._settings = settings
         self._lock = threading.Lock()
         self._known: dict[str, _Measurement] = {}
-        self._limits: dict[str, tuple[int | None, float]] = {}
+        self._own_limits: dict[str, tuple[int | None, float]] = {}
         self._pending: dict[str, Future[Usage]] = {}
 
     def get(self, owner: str) -> Usage:
@@ -95,17 +95,16 @@ class UsageCache:
         return partial(quotas.check_usage, self._settings, limit, usage)
 
     def _limit(self, owner: str) -> int | None:
-        """Return the owner's limit of bytes, as read at most `LIMIT_KNOWN_SECONDS` ago."""
+        """Return the owner's limit of bytes: its own, as read at most `LIMIT_KNOWN_SECONDS` ago, or the setting."""
         with self._lock:
-            limit, valid_until = self._limits.get(owner, (None, -math.inf))
-        if time.monotonic() < valid_until:
-            return limit
-        limit = self._reading(quotas.limits_of, self._settings, owner).bytes
-        with self._lock:
-            if len(self._limits) >= MAX_OWNERS_KNOWN:
-                self._limits.clear()
-            self._limits[owner] = limit, time.monotonic() + LIMIT_KNOWN_SECONDS
-        return limit
+            own, valid_until = self._own_limits.get(owner, (None, -math.inf))
+        if time.monotonic() >= valid_until:
+            own = self._reading(quotas.set_by_operator, owner).bytes
+            with self._lock:
+                if len(self._own_limits) >= MAX_OWNERS_KNOWN:
+                    self._own_limits.clear()
+                self._own_limits[owner] = own, time.monotonic() + LIMIT_KNOWN_SECONDS
+        return self._settings.quota_bytes if own is None else own
 
 
 def measure(session: Session, owner: str) -> Usage:
