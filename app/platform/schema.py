@@ -12,7 +12,7 @@ from app import __version__
 from app.platform.database import Database, change_nothing
 from app.platform.errors import Refused, Unavailable
 
-REVISION = "0118"
+REVISION = "0119"
 """Revision of the newest migration. It is stated here because most processes need not import Alembic."""
 FIRST_REVISION = "0100"
 """Oldest revision that can be migrated. Revisions below it were made by versions that were never released."""
