@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from app import __version__
-from app.operations import housekeeping, repository
+from app.operations import housekeeping, postgres_copy, repository
 from app.platform import catalogue, migrate
 from app.platform.blobs import Blob, BlobDamaged, BlobMissing, BlobStore, compare
 from app.platform.database import Database
@@ -259,8 +259,6 @@ def _restore_folder(open_file: Open, made: Backup, settings: Settings) -> None:
 
 def _restore_server(open_file: Open, made: Backup, settings: Settings) -> None:
     """Store the blobs, and then fill the database: no row refers to a blob that is not there."""
-    from app.operations import postgres_copy
-
     if migrate.current(settings.sqlalchemy_url) is not None:
         raise BackupError(
             "a backup can be restored only into an empty database, but this one has tables"
@@ -334,8 +332,6 @@ def _copy_database(settings: Settings, folder: Path) -> _Copied:
     """Copy the database as it is now into a folder, without blocking its writers."""
     source = settings.database_file
     if source is None:
-        from app.operations import postgres_copy
-
         found = postgres_copy.dump(settings.sqlalchemy_url, folder)
         files = {postgres_copy.PREFIX + each.path.name: each.path for each in found.tables}
         return _Copied(found.revision, files, [(b.key, "blob", b) for b in found.blobs])

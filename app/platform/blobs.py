@@ -166,9 +166,15 @@ class BlobStore(ABC):
         self.move_in(file, blob.key)
         return blob
 
-    @abstractmethod
     def move_in(self, file: Path, key: str) -> None:
         """Move a staged file, whose bytes are on disk, to a new key. It is durable and visible when this returns."""
+        failpoints.reach("adopt")
+        self._move_in(file, key)
+        failpoints.reach("adopted")
+
+    @abstractmethod
+    def _move_in(self, file: Path, key: str) -> None:
+        """Do what `move_in` says."""
 
     @abstractmethod
     def fetch(self, blob: Blob) -> Path:
@@ -276,17 +282,13 @@ class FolderStore(BlobStore):
             raise ValueError(f"blob key must stay inside the store, got {key!r}")
         return path
 
-    def move_in(self, file: Path, key: str) -> None:
-        """Move a staged file, whose bytes are on disk, to a new key. It is durable and visible when this returns."""
+    def _move_in(self, file: Path, key: str) -> None:
         target = self.path(key)
         target.parent.mkdir(parents=True, exist_ok=True)
-        failpoints.reach("adopt")
-        os.utime(
-            file
-        )  # the grace period of a blob that is not in the catalogue counts from its publication
+        # The grace period of a blob that is not in the catalogue counts from its publication.
+        os.utime(file)
         os.replace(file, target)
         _fsync(target.parent)
-        failpoints.reach("adopted")
 
     def fetch(self, blob: Blob) -> Path:
         """Return the path of the file itself. Raises BlobMissing, and BlobDamaged for a wrong size."""

@@ -3,6 +3,8 @@
 A folder of this machine has what is being written, and a bounded cache of blobs that were read or written here. Readers
 get files of that cache, because a fit process has no network and libraries map files into memory. Every download is
 compared with the SHA-256 in the catalogue before it enters the cache.
+
+Only `app.platform.stores` imports this module, and only for a bucket: a service with a folder never loads obstore.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from urllib.parse import urlsplit
 
-from app.platform import failpoints
+import obstore
+from obstore import exceptions
+from obstore.store import from_url
+
 from app.platform.blobs import (
     KEY_PATTERN,
     Blob,
@@ -154,10 +159,10 @@ class ObjectStore(BlobStore):
         """
         probe = f"staging/{uuid.uuid4().hex}"
         try:
-            self._attempt(lambda store: _obstore().put(store, probe, b"probe"), patience=0.0)
-            self._attempt(lambda store: _obstore().delete(store, probe), patience=0.0)
+            self._attempt(lambda store: obstore.put(store, probe, b"probe"), patience=0.0)
+            self._attempt(lambda store: obstore.delete(store, probe), patience=0.0)
         except BlobStoreAway as error:
-            if isinstance(error.__cause__, _refusals()):
+            if isinstance(error.__cause__, _REFUSALS):
                 raise PermissionError(
                     f"the blob store {self.bucket.url} rejects this service: {_reason(error.__cause__)}"
                 ) from error
@@ -169,19 +174,14 @@ class ObjectStore(BlobStore):
         """Ask for an object that does not exist: unlike a written one, it leaves no version. Raises BlobStoreAway."""
         with contextlib.suppress(BlobMissing):
             self._attempt(
-                lambda store: _obstore().head(store, f"staging/{uuid.uuid4().hex}"), patience=0.0
+                lambda store: obstore.head(store, f"staging/{uuid.uuid4().hex}"), patience=0.0
             )
         return "responds"
 
-    def move_in(self, file: Path, key: str) -> None:
-        """Upload a staged file to a new key; it is durable and visible when this returns. The file moves to the cache.
-
-        Waits while other uploads of this process use the memory for uploads.
-        """
-        failpoints.reach("adopt")
+    def _move_in(self, file: Path, key: str) -> None:
+        """Upload the file, and move it to the cache."""
         self.upload(file, key)
         self._enter_cache(file, self._cached(key), file.stat().st_size)
-        failpoints.reach("adopted")
 
     def upload(self, file: Path, key: str) -> None:
         """Upload a file of any folder, which stays where it is, to a key. The object is durable when this returns."""
@@ -191,7 +191,7 @@ class ObjectStore(BlobStore):
         part = max(PART_BYTES, -(-file.stat().st_size // MAX_PARTS))
         with self._uploads.taken(part * PARTS_AT_ONCE):
             self._attempt(
-                lambda store: _obstore().put(
+                lambda store: obstore.put(
                     store, key, file, chunk_size=part, max_concurrency=PARTS_AT_ONCE
                 )
             )
@@ -253,7 +253,7 @@ class ObjectStore(BlobStore):
         def page(store: Any) -> Any:
             nonlocal listing
             if listing is None:
-                listing = _obstore().list(store, prefix=prefix or None, offset=last)
+                listing = obstore.list(store, prefix=prefix or None, offset=last)
             try:
                 return next(listing, None)
             except BaseException:
@@ -276,14 +276,14 @@ class ObjectStore(BlobStore):
         except BlobMissing:
             return False
         with contextlib.suppress(BlobMissing):
-            self._attempt(lambda store: _obstore().delete(store, key), key)
+            self._attempt(lambda store: obstore.delete(store, key), key)
         return True
 
     def keeps_versions(self) -> bool:
         """Return True if the bucket keeps the bytes of deleted objects as versions. Raises BlobStoreAway."""
         probe = f"staging/{uuid.uuid4().hex}"
-        made = self._attempt(lambda store: _obstore().put(store, probe, b"probe"))
-        self._attempt(lambda store: _obstore().delete(store, probe))
+        made = self._attempt(lambda store: obstore.put(store, probe, b"probe"))
+        self._attempt(lambda store: obstore.delete(store, probe))
         return made["version"] is not None
 
     @property
@@ -306,7 +306,7 @@ class ObjectStore(BlobStore):
                 return work(self._connect())
             except FileNotFoundError as error:
                 raise BlobMissing(key or self.bucket.url) from error
-            except _errors() as error:
+            except _ERRORS as error:
                 if time.monotonic() + delay > until:
                     raise BlobStoreAway(_reason(error)) from error
                 log.warning(
@@ -328,12 +328,12 @@ class ObjectStore(BlobStore):
             return self._connection.store
 
     def _size(self, key: str) -> int:
-        size: int = self._attempt(lambda store: _obstore().head(store, key)["size"], key)
+        size: int = self._attempt(lambda store: obstore.head(store, key)["size"], key)
         return size
 
     def _range(self, key: str, start: int, end: int) -> bytes:
         found = self._attempt(
-            lambda store: _obstore().get_range(store, key, start=start, end=end), key
+            lambda store: obstore.get_range(store, key, start=start, end=end), key
         )
         return bytes(found)
 
@@ -438,20 +438,8 @@ def _scan(folder: Path) -> Iterator[_CachedFile]:
                 yield _CachedFile(found.st_atime, found.st_size, path)
 
 
-# --- obstore, which is imported by the first request: a service with a folder never loads it -----------
-
-
-def _obstore() -> Any:
-    import obstore
-
-    return obstore
-
-
 def open_bucket(bucket: Bucket) -> Any:
     """Return obstore's client of a bucket. Raises BadCredentials, and ValueError for an unusable URL."""
-    from obstore import exceptions
-    from obstore.store import from_url
-
     scheme = urlsplit(bucket.url).scheme
     options = options_of(scheme, bucket.credentials_file)
     if bucket.endpoint is not None:
@@ -477,16 +465,8 @@ def open_bucket(bucket: Bucket) -> Any:
         raise ValueError(f"cannot be opened: {_reason(error)}") from error
 
 
-def _errors() -> tuple[type[Exception], ...]:
-    from obstore import exceptions
-
-    return (exceptions.BaseError, OSError, BadCredentials)
-
-
-def _refusals() -> tuple[type[Exception], ...]:
-    from obstore import exceptions
-
-    return (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, BadCredentials)
+_REFUSALS = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, BadCredentials)
+_ERRORS = (exceptions.BaseError, OSError, BadCredentials)
 
 
 def _reason(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""`python -m tests.chaos`: attack both deployments; exit with 1 if anything was found, for a mutant if nothing was."""
+"""`python -m tests.chaos`: attack all deployments; exit with 1 if anything was found, for a mutant if nothing was."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--deployment",
-        choices=[*DEPLOYMENTS, "both"],
-        help=f"by default both; {Split.name} for a mutant, where more than one worker may have a job",
+        choices=[*DEPLOYMENTS, "all"],
+        help=f"by default all; {Split.name} for a mutant, where more than one worker may have a job",
     )
     parser.add_argument("--leases", choices=["short", "production"], default="short")
     parser.add_argument(
@@ -90,8 +90,8 @@ def main() -> int:
     """Print the tables; return 1 if a run found something, or for a mutant if it found nothing."""
     given = arguments()
     may_mount = leave_mounts_behind()
-    chosen = given.deployment or (Split.name if given.mutant else "both")
-    names = list(DEPLOYMENTS) if chosen == "both" else [chosen]
+    chosen = given.deployment or (Split.name if given.mutant else "all")
+    names = list(DEPLOYMENTS) if chosen == "all" else [chosen]
     reports = [
         attack(name, given.kills // len(names), given, may_mount=may_mount) for name in names
     ]

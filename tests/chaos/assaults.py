@@ -19,7 +19,7 @@ import redis
 
 from app.platform.broker import QUEUE
 from tests.chaos import inside, processes
-from tests.chaos.deployments import Deployment, Embedded, Split
+from tests.chaos.deployments import Deployment, Embedded, InBucket, Split
 from tests.chaos.disk import Disk
 
 STORM_SECONDS = (1.0, 12.0)
@@ -45,7 +45,10 @@ _OFTEN = [f"kill {role}" for role in _ROLES]
 _OFTEN_EMBEDDED = [f"kill {role}" for role in _ROLES if role != "dispatcher"]
 ASSAULTS = {
     Embedded.name: [*_OFTEN_EMBEDDED * 2, "kill serve", "kill broker", "hold SQLite's lock"],
-    Split.name: [*_OFTEN * 2, "kill broker", "kill database", "kill database backend"],
+    **{
+        name: [*_OFTEN * 2, "kill broker", "kill database", "kill database backend"]
+        for name in (Split.name, InBucket.name)
+    },
 }
 for _names in ASSAULTS.values():
     _names += [STOP] * 2
@@ -53,6 +56,7 @@ for _names in ASSAULTS.values():
 TOUCHES = {
     "broker": {"kill broker", "wipe the broker", "hang the broker", "forge messages", "kill serve"},
     "database": {"kill database", "kill database backend"},
+    "bucket": set(),
 }
 """What would end an outage of a server, or has nothing to strike meanwhile."""
 

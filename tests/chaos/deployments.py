@@ -1,4 +1,6 @@
-"""The two deployments that are attacked: `rankwright serve` as a user starts it, and every process by itself."""
+"""The deployments that are attacked: `rankwright serve` as a user starts it, and every process by itself, with the
+blobs in a common folder or in a bucket.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,7 @@ from app.platform.migrate import upgrade
 from app.platform.processes import die_with_parent
 from app.platform.settings import Settings
 from app.serve.broker import socket_path
+from tests.buckets import BucketServer
 from tests.chaos import inside, processes
 from tests.chaos.disk import Disk
 from tests.chaos.processes import Found
@@ -36,6 +39,7 @@ START_SECONDS = 900.0
 RESTART_SECONDS = 0.2
 BROKER_AWAY_SECONDS = 150.0
 DATABASE_AWAY_SECONDS = 120.0
+BUCKET_AWAY_SECONDS = 120.0
 
 SHORT_LEASES = {
     "lease_seconds": 3.0,
@@ -126,6 +130,10 @@ class Deployment(ABC):
         mutants = [*self.changes, *([mutant] if mutant else [])]
         return kept | ours | dict(inside.environment(self.folder, mutants))
 
+    def _own(self, name: str) -> dict[str, str]:
+        """Return the environment of one process."""
+        return {}
+
     def start(self) -> None:
         """Start everything, and wait until it is ready."""
         for name in self._commands():
@@ -137,7 +145,7 @@ class Deployment(ABC):
         with (self.logs / f"{self._starts:05d}-{name}.log").open("wb") as log:
             self._processes[name] = subprocess.Popen(
                 [sys.executable, "-m", *self._commands()[name]],
-                env=self.environment,
+                env=self.environment | self._own(name),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -296,7 +304,36 @@ class Split(Deployment):
         self.postgres.close()
 
 
-DEPLOYMENTS = {deployment.name: deployment for deployment in (Embedded, Split)}
+class InBucket(Split):
+    """As `Split`, but the processes share no disk: blobs are in a bucket, and each process has a cache of its own."""
+
+    name = "bucket"
+    state = "caches"
+
+    def _start_servers(self) -> None:
+        super()._start_servers()
+        self.folder.mkdir(exist_ok=True)
+        self.bucket = BucketServer(self.folder)
+
+    def _places(self) -> Mapping[str, object]:
+        caches = self.folder / self.state
+        return {**super()._places(), **self.bucket.settings, "blob_cache_dir": caches / "audit"}
+
+    def _own(self, name: str) -> dict[str, str]:
+        return {"RANKWRIGHT_BLOB_CACHE_DIR": str(self.folder / self.state / name)}
+
+    def outages(self) -> list[Outage]:
+        """Return the bucket, too."""
+        away = Outage("bucket", BUCKET_AWAY_SECONDS, self.bucket.close, self.bucket.open)
+        return [*super().outages(), away]
+
+    def close(self) -> None:
+        """End everything in good order, the servers last."""
+        super().close()
+        self.bucket.close()
+
+
+DEPLOYMENTS = {deployment.name: deployment for deployment in (Embedded, Split, InBucket)}
 
 
 def _door(socket: Path) -> redis.Redis:

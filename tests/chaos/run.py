@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from app.operations.sweeping import sweep
-from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.errors import Unavailable
+from app.platform.stores import open_store
 from tests.chaos.aims import Aim
 from tests.chaos.assaults import Assaults
 from tests.chaos.audit import Counts, audit, count_jobs, owners_of_jobs
@@ -253,7 +253,7 @@ class Run:
         settings = self._deployment.settings.model_copy(
             update={"blob_grace_seconds": SWEEP_SECONDS}
         )
-        blobs = FolderStore(settings.blob_dir)
+        blobs = open_store(settings)
         time.sleep(2 * SWEEP_SECONDS)
         sweep(self._db, blobs, settings)
         return audit(self._db, blobs, self._ledger)
