@@ -509,6 +509,19 @@ def test_the_rules_of_the_operator_are_those_of_prometheus() -> None:
     assert manifests.RULE.read_text() == manifests.prometheus_rule(manifests.ALERTS.read_text())
 
 
+def test_the_operator_scrapes_as_prometheus_does(renderings: dict[str, Rendering]) -> None:
+    scraped = yaml.safe_load(manifests.ALERTS.with_name("prometheus.yml").read_text())
+    rendering = renderings["external, monitored"]
+    monitors = of_kind(rendering, "ServiceMonitor")
+    names = [rule["replacement"] for rules in each(monitors, "relabelings") for rule in rules]
+    assert names == [job["job_name"] for job in scraped["scrape_configs"]]
+    (worker,) = [pod for pod in pods(rendering) if pod.component == "worker"]
+    (port,) = worker.main["ports"]
+    assert [one["port"] for one in next(each(scraped, "dns_sd_configs"))] == [port["containerPort"]]
+    variable = worker.environment(worker.main)["RANKWRIGHT_WORKER_METRICS_PORT"]
+    assert variable == str(port["containerPort"])
+
+
 def test_the_examples_of_the_docs_are_valid(renderings: dict[str, Rendering]) -> None:
     pushed = re.findall(r"registry\.example\.org/rankwright:(\S+)", DOCS.read_text())
     assert set(pushed) == {__version__}
