@@ -14,6 +14,7 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.access import endpoints as access
+from app.access import quota_endpoints
 from app.access.authentication import Authenticator, scope_of
 from app.console import pages, session, start
 from app.console import uploads as console_uploads
@@ -192,6 +193,8 @@ def create_app(settings: Settings) -> Service:
         trash.router,
         views.router,
         access.router,
+        quota_endpoints.router,
+        quota_endpoints.usage_router,
         access.audit_router,
         overview.router,
         operations.router,

@@ -120,8 +120,11 @@ class SwiftServer:
 
     def _start(self, *words: str) -> None:
         self._processes.append(
-            subprocess.Popen(  
-                words, stdout=self._log, stderr=self._log, preexec_fn=_leash()
+            subprocess.Popen(
+                words,
+                stdout=self._log,
+                stderr=self._log,
+                preexec_fn=_leash(),  # noqa: PLW1509 - one system call, no lock of ours
             )
         )
 

@@ -86,6 +86,7 @@ class Attempt:
         self._improvements = list(claim.improvements)
         self._started = started - (claim.timeout_seconds - claim.seconds_left)
         self._end_early_sent = claim.keep_requested
+        self._give_way_sent = False
         self._is_loading = False
         self._working = WorkClock(time.monotonic)
         self._checkpoint_key = claim.checkpoint_key
@@ -187,6 +188,9 @@ class Attempt:
             case "checkpoint":
                 self._keep_checkpoint(message)
                 return None
+            case "stopped" if self._give_way_sent:
+                self._keeps_codes = True
+                return partial(self._db.writing, queue.give_way, self._claim)
             case "result":
                 return partial(self._complete, message["result"])
             case "memory" if self._memory_bytes is not None:
@@ -226,7 +230,7 @@ class Attempt:
 
     def _reason_to_stop(self) -> Ending | None:
         """Return the ending if the fit must stop (a request to cancel, the memory limit, the time limit), else None.
-        Also passes on a request to end early.
+        Also passes on a request to end early or to give way.
         """
         now = time.monotonic()
         if now >= self._next_requests:
@@ -237,6 +241,9 @@ class Attempt:
             if asked.keep and not self._end_early_sent:
                 self._process.end_early()
                 self._end_early_sent = True
+            if asked.give_way and not self._give_way_sent:
+                self._process.give_way()
+                self._give_way_sent = True
         limit = self._memory_bytes
         if limit is not None and not self._is_loading and self._process.job_memory_bytes() > limit:
             self._process.kill()  # a request would give it a second to take more
@@ -339,7 +346,7 @@ class Attempt:
         try:
             return self._db.reading(queue.poll_requests, self._claim)
         except Unavailable:
-            return Requests(cancel=False, keep=False)  # asked again soon
+            return Requests(cancel=False, keep=False, give_way=False)  # asked again soon
 
     def _keep_lease(self) -> None:
         """Send a heartbeat when it is due, with the fit's progress at most once a second."""

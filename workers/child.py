@@ -3,8 +3,8 @@
 It accesses neither database nor broker. Messages are small JSON objects:
 
 - to the child: `{"type": "job", "payload": …, "memory_bytes": …}`, `{"type": "stop", "keep": …}`, where `keep` requests
-  a checkpoint, and `{"type": "end_early"}`, which requests the best result so far; the child ends when the pipe is
-  closed;
+  a checkpoint, `{"type": "end_early"}`, which requests the best result so far, and `{"type": "give_way"}`, which stops
+  the job as soon as it has made a checkpoint; the child ends when the pipe is closed;
 - to the parent: `ready` once, then for each job any number of `progress`, `checkpoint`, `loading` and `loaded`, and
   exactly one of `result`, `stopped`, `memory` and `error`.
 
@@ -76,19 +76,20 @@ class Stopped(BaseException):
 
 
 class Orders:
-    """The parent's requests about the current job: to stop, with or without a checkpoint, or to end early with the best
-    model so far.
+    """The parent's requests about the current job: to stop, with or without a checkpoint, to end early with the best
+    model so far, or to stop as soon as a checkpoint is made.
     """
 
     def __init__(self) -> None:
         self.stop = threading.Event()
         self.keep = False
         self.end_early = False
+        self.give_way = False
 
     def clear(self) -> None:
         """Discard requests that arrived after the previous job's end: they were for that job."""
         self.stop.clear()
-        self.keep = self.end_early = False
+        self.keep = self.end_early = self.give_way = False
 
 
 class Inbox:
@@ -125,6 +126,8 @@ class Inbox:
                 self.orders.stop.set()
             elif message["type"] == "end_early":
                 self.orders.end_early = True
+            elif message["type"] == "give_way":
+                self.orders.give_way = True
             else:
                 self.orders.clear()
                 self._jobs.put(message)
@@ -206,6 +209,7 @@ class Progress:
         self._sent_at = -math.inf
         self._under_way: tuple[Any, ...] = ()
         self._expensive: set[str] = set()
+        self._was_asked = False  # to give way
 
     def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
         """Report that `step` of `of` steps is done; `of` is 0 for work without steps. `info` has values such as the
@@ -225,8 +229,10 @@ class Progress:
         now = time.monotonic()
         if of > 0:
             failpoints.reach("fit")
-            if self._writer.due(now):
-                self._keep()
+            if self._gives_way() or self._writer.due(now):
+                is_kept = self._keep()
+                if is_kept and self._orders.give_way:
+                    raise Stopped
         under_way = tuple(job.get(name) for name in ("phase", "trial", "algorithm", "fold"))
         is_new = under_way != self._under_way
         if now < self._sent_at + PROGRESS_SECONDS and step < of and not is_new:
@@ -251,10 +257,21 @@ class Progress:
             if time.monotonic() - started > EXPENSIVE_SHARE * (started - self._sent_at):
                 self._expensive.add(name)
 
-    def _keep(self) -> None:
+    def _gives_way(self) -> bool:
+        """Return True for the first step after a request to give way: it makes a checkpoint at once. If that fails, the
+        job continues until the next one.
+        """
+        if not self._orders.give_way or self._was_asked:
+            return False
+        self._was_asked = True
+        return True
+
+    def _keep(self) -> bool:
+        """Make a checkpoint; returns False if the fit supports none, or if it failed."""
         made = self._writer.make()
         if made is not None:
             self._send({"type": "checkpoint"} | made)
+        return made is not None
 
 
 def limit_memory(more_bytes: int | None) -> None:

@@ -90,6 +90,12 @@ class FitProcess:
         """Request that the running job ends with its best result so far. A job that is already ending ignores this."""
         self._send({"type": "end_early"})
 
+    def give_way(self) -> None:
+        """Request that the running job stops as soon as it has made a checkpoint. It then sends `stopped`, as for
+        `stop_job`. A job that can make none continues.
+        """
+        self._send({"type": "give_way"})
+
     def stop_job(self, *, keep: bool = False, seconds: float = STOP_SECONDS) -> list[Message]:
         """Stop the running job: request it, wait `seconds` for the answer, then kill the process. Check `alive`
         afterwards.

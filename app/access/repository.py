@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import (
     JSON,
@@ -30,23 +30,28 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.platform.callers import Caller, Credential
-from app.platform.sql import Base, Page, db_now, fetch_page, stored_size
+from app.platform.sql import Base, Page, db_now, fetch_page, stored_size, upsert_into
 from app.platform.tables import (
+    FINAL_STATES,
     Alarm,
     AliasFeedback,
     ApiKey,
     AuditEntry,
     BrowserSession,
+    Dataset,
     Delivery,
     Erasure,
     Idempotency,
     Job,
     JobEvent,
     JobState,
+    Model,
+    ModelAlias,
     ModelAliasHistory,
     MonitorLook,
     OutboxEvent,
     Owned,
+    OwnerQuota,
     Upload,
     UploadPart,
     file_bytes,
@@ -217,6 +222,7 @@ _NOT_DELETABLE = frozenset(
         ModelAliasHistory,
         MonitorLook,
         OutboxEvent,
+        OwnerQuota,
     )
 )
 """Tables whose rows an owner cannot delete: they do not count, or an owner over the quota could not get below it."""
@@ -356,13 +362,87 @@ def queued_in_all(session: Session, most: int) -> int:
     return session.execute(_QUEUED_IN_ALL, {"most": most}).scalar_one()
 
 
-def owners_at_limit(session: Session, state: JobState, limit: int) -> int:
-    """Return the number of owners who have reached the limit of jobs in this state. Child jobs count while they run."""
-    jobs = select(Job.owner).where(Job.state == state)
-    if state == JobState.QUEUED:
-        jobs = jobs.where(Job.parent_id.is_(None))
-    owners = jobs.group_by(Job.owner).having(func.count() >= limit).subquery()
-    return session.execute(select(func.count()).select_from(owners)).scalar_one()
+def running_jobs(session: Session, owner: str) -> int:
+    """Return the number of the owner's running jobs, with child jobs."""
+    statement = select(func.count()).where(Job.belongs_to(owner), Job.state == JobState.RUNNING)
+    return session.scalar(statement) or 0
+
+
+_MAKES_A_MODEL = "train"
+"""The kind of the jobs that make a model."""
+
+
+def models(session: Session, owner: str) -> int:
+    """Return the number of the owner's models, with those in the trash, and of the unfinished jobs that make one."""
+    made = select(func.count()).select_from(Model).where(Model.belongs_to(owner))
+    to_make = select(func.count()).where(
+        Job.belongs_to(owner), Job.kind == _MAKES_A_MODEL, Job.state.not_in(FINAL_STATES)
+    )
+    return session.scalar(select(made.scalar_subquery() + to_make.scalar_subquery())) or 0
+
+
+def dataset_rows(session: Session, owner: str) -> int:
+    """Return the number of rows in the owner's datasets that have been read, with those in the trash."""
+    total = select(func.coalesce(func.sum(Dataset.rows), 0)).where(Dataset.belongs_to(owner))
+    return int(session.scalar(total) or 0)
+
+
+def aliases(session: Session, owner: str) -> int:
+    """Return the number of the owner's aliases."""
+    statement = select(func.count()).select_from(ModelAlias).where(ModelAlias.belongs_to(owner))
+    return session.scalar(statement) or 0
+
+
+def usable_keys(session: Session, owner: str) -> int:
+    """Return the number of the owner's keys that are neither revoked nor expired."""
+    statement = select(func.count()).select_from(ApiKey).where(ApiKey.belongs_to(owner), *_usable())
+    return session.scalar(statement) or 0
+
+
+def find_quota(session: Session, owner: str) -> OwnerQuota | None:
+    """Return the limits of an owner as the database has them now; None without limits of its own."""
+    statement = select(OwnerQuota).where(OwnerQuota.readable_by(owner))
+    return session.scalar(statement.execution_options(populate_existing=True))
+
+
+def list_quotas(session: Session, *, limit: int, after: str | None) -> Page[OwnerQuota]:
+    """Return a page of the limits of all owners, the last changed first."""
+    times, owners = OwnerQuota.updated_at, OwnerQuota.owner
+    return fetch_page(session, select(OwnerQuota), times, owners, limit=limit, after=after)
+
+
+def put_quota(session: Session, owner: str, limits: dict[str, int | None] | None) -> None:
+    """Insert or replace the limits of an owner; None deletes them."""
+    if limits is None:
+        session.execute(delete(OwnerQuota).where(OwnerQuota.readable_by(owner)))
+        return
+    values: dict[str, Any] = {**limits, "updated_at": db_now()}
+    statement = upsert_into(session, OwnerQuota).values(owner=owner, **values)
+    session.execute(statement.on_conflict_do_update(index_elements=["owner"], set_=values))
+
+
+def owners_at_limit(
+    session: Session, quota: Literal["queued_jobs", "running_jobs"], default: int | None
+) -> int | None:
+    """Return the number of owners who have reached their limit of jobs; None if there is no such limit. `default` is
+    the limit of owners without their own. Child jobs count while they run.
+    """
+    own = OwnerQuota.queued_jobs if quota == "queued_jobs" else OwnerQuota.running_jobs
+    if default is None and not session.scalar(select(exists().where(own.is_not(None)))):
+        return None
+    jobs = select(Job.owner, func.count().label("jobs")).group_by(Job.owner)
+    if quota == "queued_jobs":
+        jobs = jobs.where(Job.state == JobState.QUEUED, Job.parent_id.is_(None))
+    else:
+        jobs = jobs.where(Job.state == JobState.RUNNING)
+    counts = jobs.subquery()
+    at_limit = (
+        select(func.count())
+        .select_from(counts)
+        .outerjoin(OwnerQuota, OwnerQuota.owner == counts.c.owner)
+        .where(counts.c.jobs >= func.coalesce(own, default))
+    )
+    return session.execute(at_limit).scalar_one()
 
 
 def stored_bytes(session: Session, owner: str) -> int:

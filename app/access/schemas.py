@@ -1,4 +1,4 @@
-"""Request and response bodies of /v1/keys and /v1/audit."""
+"""Request and response bodies of /v1/keys, /v1/quotas, /v1/usage and /v1/audit."""
 
 from __future__ import annotations
 
@@ -69,6 +69,75 @@ class KeyWithSecret(Key):
         description="The secret. It is shown only once; null in a replayed response.",
         examples=["rw_Q3J5cHRvZ3JhcGhpY2FsbHktcmFuZG9tLXNlY3JldA"],
     )
+
+
+Limit = Annotated[int, Field(ge=0, le=2**53)] | None
+
+
+class QuotaLimits(Body):
+    """The limits of an owner. Null or absent: the setting of the service applies, otherwise no limit."""
+
+    bytes: Limit = Field(
+        default=None,
+        description="Bytes in files and in database rows that the owner can delete, with the trash.",
+    )
+    dataset_rows: Limit = Field(
+        default=None, description="Rows of all versions of all datasets, with the trash."
+    )
+    models: Limit = Field(
+        default=None, description="Models, with the trash and with unfinished training jobs."
+    )
+    aliases: Limit = Field(default=None, description="Aliases of models.")
+    keys: Limit = Field(default=None, description="Keys that are neither revoked nor expired.")
+    queued_jobs: Limit = Field(default=None, description="Queued jobs, without parts of jobs.")
+    running_jobs: Annotated[int, Field(ge=1, le=2**53)] | None = Field(
+        default=None, description="Running jobs and parts of jobs. Further jobs wait."
+    )
+
+
+class OwnerQuota(Resource):
+    """The limits of an owner. Null: the setting of the service applies, otherwise no limit."""
+
+    owner: str = Field(description="The owner.")
+    bytes: int | None = Field(description="Bytes in files and deletable database rows.")
+    dataset_rows: int | None = Field(description="Rows of all datasets.")
+    models: int | None = Field(description="Models and unfinished training jobs.")
+    aliases: int | None = Field(description="Aliases of models.")
+    keys: int | None = Field(description="Valid keys.")
+    queued_jobs: int | None = Field(description="Queued jobs.")
+    running_jobs: int | None = Field(description="Running jobs and parts of jobs.")
+    updated_at: Timestamp | None = Field(
+        description="Time of the last change. Null: the owner has no limits of its own."
+    )
+
+
+class OwnerQuotaPage(PageOf[OwnerQuota]):
+    """One page of the owners with limits of their own."""
+
+
+class Used(Resource):
+    """What counts against a limit, and the limit."""
+
+    used: int = Field(description="What counts against the limit.")
+    limit: int | None = Field(
+        description="The limit that applies. Null: no limit; for jobs, the owner's fair share of the service."
+    )
+
+
+class Usage(Resource):
+    """What an owner uses, and the limits that apply to it."""
+
+    owner: str = Field(description="The owner.")
+    bytes: Used = Field(
+        description="Bytes in files and in database rows that the owner can delete, with the trash. Measured at "
+        "intervals."
+    )
+    dataset_rows: Used = Field(description="Rows of all versions of all datasets, with the trash.")
+    models: Used = Field(description="Models, with the trash and with unfinished training jobs.")
+    aliases: Used = Field(description="Aliases of models.")
+    keys: Used = Field(description="Keys that are neither revoked nor expired.")
+    queued_jobs: Used = Field(description="Queued jobs, without parts of jobs.")
+    running_jobs: Used = Field(description="Running jobs and parts of jobs.")
 
 
 class AuditEntry(Resource):

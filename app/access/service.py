@@ -1,4 +1,4 @@
-"""Creation, rotation and revocation of API keys, and the checks of owners' quotas. Of a key only the hash is stored."""
+"""Creation, rotation and revocation of API keys. Of a key only the hash is stored."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import math
 import secrets
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 
-from app.access import repository
-from app.platform import resources
+from app.access import quotas, repository
 from app.platform.audit import allow_over_quota
 from app.platform.callers import Actor, Caller, Credential, acting_as
 from app.platform.errors import (
@@ -18,15 +16,11 @@ from app.platform.errors import (
     Forbidden,
     Invalid,
     NotFound,
-    TooMany,
-    Unavailable,
     check_name,
-    counted,
     is_plain,
     shown,
 )
 from app.platform.ids import new_id
-from app.platform.settings import Settings
 from app.platform.sql import Page, Session
 from app.platform.tables import ApiKey, Principal
 
@@ -50,8 +44,8 @@ def create(
 ) -> tuple[ApiKey, str]:
     """Create a key; returns it and its secret, of which only the SHA-256 is stored.
 
-    `by` is the caller; None on the server's command line. The key is a new principal unless `principal_id` names the
-    one whose earlier key it replaces.
+    `by` is the caller; None on the server's command line, which works over the quota of keys, as rotation does. The key
+    is a new principal unless `principal_id` names the one whose earlier key it replaces. Raises TooMany for the quota.
     """
     chosen = sorted(set(scopes), key=lambda scope: (*SCOPES, scope).index(scope))
     unknown = [scope for scope in chosen if scope not in SCOPES]
@@ -70,6 +64,8 @@ def create(
         raise Invalid(
             f"name must have 1 to 255 characters and no control characters, got {shown(name)}"
         )
+    if by is not None and principal_id is None:
+        quotas.admit_one(session, owner, "keys")
     secret = _PREFIX + secrets.token_urlsafe(32)
     now = repository.now(session)
     key_id = new_id("key")
@@ -175,117 +171,6 @@ def revoke(session: Session, owner: str, key_id: str) -> None:
     """Revoke the key. Processes that have cached it refuse it within a second."""
     if not repository.revoke(session, owner, key_id):
         raise NotFound(f"there is no key {key_id!r}")
-
-
-FREE_ROW_BYTES = 2**20
-"""An owner's rows count against the quota of bytes only as far as they take more than this."""
-QUEUE_RETRY_SECONDS = 10
-BYTES_RETRY_SECONDS = 60
-
-
-def admit(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
-    """Check that the owner may queue another job whose upload has `adds_bytes` bytes.
-
-    The counts cannot change before the transaction ends: other transactions of the owner wait. Raises TooMany,
-    Unavailable or OutOfSpace.
-    """
-    repository.take_turn(session, owner)
-    check(session, settings, owner, adds_bytes)
-
-
-def admit_bytes(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
-    """Check that the owner may store `adds_bytes` more, which no job reads yet; as `admit` does."""
-    repository.take_turn(session, owner)
-    resources.check(settings)
-    check_bytes(session, settings, owner, adds_bytes)
-
-
-def check(session: Session, settings: Settings, owner: str, adds_bytes: int = 0) -> None:
-    """Make the checks of `admit` without a lock. The result may refuse an upload before it is sent, but not
-    accept one.
-    """
-    resources.check(settings)
-    most = settings.max_queued_jobs
-    in_all = repository.queued_in_all(session, most)
-    queued = repository.queued_jobs(session, owner)
-    limit = settings.quota_queued_jobs
-    if limit is None:  # no more than are left free, so that no owner fills the queue for the others
-        limit = max(1, math.ceil((most - (in_all - queued)) / 2))
-    if queued >= limit:
-        what = counted(limit, "queued job", "queued jobs")
-        raise _exceeded("queued_jobs", what, limit, queued, retry_after=QUEUE_RETRY_SECONDS)
-    check_bytes(session, settings, owner, adds_bytes)
-    if in_all >= most:
-        raise Unavailable(
-            f"the service queues at most {counted(most, 'job', 'jobs')}, and the queue is full: try again later",
-            code="queue_full",
-            retry_after=QUEUE_RETRY_SECONDS,
-        )
-
-
-def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: int) -> None:
-    """Raise TooMany if the owner may not store `adds_bytes` more in files. Rows are not measured here: `check_quota`
-    checks them before the transaction commits.
-    """
-    if settings.quota_bytes is not None:
-        files = repository.stored_bytes(session, owner)
-        _check_bytes(settings.quota_bytes, files, f"{files} in files", adds_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What an owner stores, in bytes: its files, and the database rows that it can delete."""
-
-    files: int
-    rows: int
-
-    @property
-    def counted(self) -> int:
-        """The number of bytes that count against the owner's quota."""
-        return self.files + max(0, self.rows - FREE_ROW_BYTES)
-
-
-def check_quota(settings: Settings, usage: Usage) -> None:
-    """Check that an owner with this usage may store anything more. Raises TooMany or OutOfSpace."""
-    resources.check(settings)
-    if settings.quota_bytes is not None:
-        has = (
-            f"{usage.files} in files and {usage.rows} in rows ({FREE_ROW_BYTES} of these are free)"
-        )
-        _check_bytes(settings.quota_bytes, usage.counted, has)
-
-
-def _check_bytes(limit: int, stored: int, has: str, adds_bytes: int = 0) -> None:
-    """Raise TooMany if the stored bytes and `adds_bytes` exceed the limit. `has` describes the stored bytes in the
-    message.
-    """
-    if stored + adds_bytes > limit:
-        more = f" and needs {adds_bytes} more" if adds_bytes else ""
-        advice = (
-            "delete datasets, uploads, models, aliases, evaluations, comparisons or batch scores, and "
-            "then empty the trash, which also counts"
-        )
-        raise _exceeded(
-            "bytes",
-            f"{limit} stored bytes",
-            limit,
-            stored,
-            f"{has}{more}: {advice}",
-            retry_after=BYTES_RETRY_SECONDS,
-        )
-
-
-def _exceeded(
-    quota: str, what: str, limit: int, value: int, has: str | None = None, *, retry_after: int
-) -> TooMany:
-    """Return the error for an exceeded quota: `what` is the limit in words, `has` the current value in words."""
-    detail = f"an owner can have at most {what}; this one has {has or value}"
-    return TooMany(
-        detail,
-        code="quota_exceeded",
-        errors=[{"quota": quota, "limit": limit, "value": value, "detail": detail}],
-        retry_after=retry_after,
-    )
 
 
 def by_command(owner: str, command: str) -> AbstractContextManager[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -9,8 +10,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 
-from app.access import repository, service
-from app.access.service import Usage
+from app.access import quotas, repository
+from app.access.quotas import Usage
 from app.platform import resources
 from app.platform.settings import Settings
 from app.platform.sql import Reading, Session
@@ -19,6 +20,8 @@ ROWS_KNOWN_SECONDS = 1.0
 """How long a measurement of an owner's usage is used, at least."""
 ROWS_KNOWN_FACTOR = 50.0
 """How long a measurement is used, in multiples of the time that it took."""
+LIMIT_KNOWN_SECONDS = 1.0
+"""How long a limit of an owner is used after it was read."""
 MAX_OWNERS_KNOWN = 10_000
 
 
@@ -42,6 +45,7 @@ class UsageCache:
         self._settings = settings
         self._lock = threading.Lock()
         self._known: dict[str, _Measurement] = {}
+        self._own_limits: dict[str, tuple[int | None, float]] = {}
         self._pending: dict[str, Future[Usage]] = {}
 
     def get(self, owner: str) -> Usage:
@@ -73,7 +77,7 @@ class UsageCache:
     def _measure(self, owner: str) -> _Measurement:
         """Measure what the owner stores. The slower the measurement, the longer the result is valid."""
         begun = time.monotonic()
-        usage = self._reading(_usage, owner)
+        usage = self._reading(measure, owner)
         ended = time.monotonic()
         lasts = max(ROWS_KNOWN_SECONDS, ROWS_KNOWN_FACTOR * (ended - begun))
         return _Measurement(usage, ended + lasts)
@@ -82,14 +86,27 @@ class UsageCache:
         """Return a function that raises if the owner may not store more; measures the owner's usage now, if there is a
         quota.
         """
-        limit = self._settings.quota_bytes
+        limit = self._limit(owner)
         if limit is None:
             return partial(resources.check, self._settings)
         usage = self.get(owner)
         if usage.counted > limit:  # what has just been deleted must not count any more
             usage = replace(usage, files=self._reading(repository.stored_bytes, owner))
-        return partial(service.check_quota, self._settings, usage)
+        return partial(quotas.check_usage, self._settings, limit, usage)
+
+    def _limit(self, owner: str) -> int | None:
+        """Return the owner's limit of bytes: its own, as read at most `LIMIT_KNOWN_SECONDS` ago, or the setting."""
+        with self._lock:
+            own, valid_until = self._own_limits.get(owner, (None, -math.inf))
+        if time.monotonic() >= valid_until:
+            own = self._reading(quotas.set_by_operator, owner).bytes
+            with self._lock:
+                if len(self._own_limits) >= MAX_OWNERS_KNOWN:
+                    self._own_limits.clear()
+                self._own_limits[owner] = own, time.monotonic() + LIMIT_KNOWN_SECONDS
+        return self._settings.quota_bytes if own is None else own
 
 
-def _usage(session: Session, owner: str) -> Usage:
+def measure(session: Session, owner: str) -> Usage:
+    """Return what the owner stores, in bytes. It takes time in proportion to the owner's rows."""
     return Usage(repository.stored_bytes(session, owner), repository.row_bytes(session, owner))

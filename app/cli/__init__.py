@@ -58,3 +58,4 @@ def add_commands(app: typer.Typer) -> None:
         for member in members:
             app.command(rich_help_panel=panel, help=help_of(member))(member)
     app.add_typer(processes.key_commands, name="keys", rich_help_panel=manage)
+    app.add_typer(operations.quota_commands, name="quotas", rich_help_panel=manage)

@@ -1,4 +1,6 @@
-"""`rankwright backup | restore | doctor`: back up and restore the embedded state, and examine any state."""
+"""`rankwright backup | restore | doctor | quotas`: back up and restore the embedded state, examine any state, and limit
+owners.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +10,96 @@ import os
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli.processes import SettingsError, fail, read_settings, settings_of
+from app.cli.processes import SettingsError, database, fail, read_settings, settings_of
 
 if TYPE_CHECKING:
+    from app.access.quotas import Limits
     from app.operations.doctor import Finding
     from app.platform.settings import Settings
 
 StateDir = Annotated[
     Path | None, typer.Option(help="Folder of the service's state.", envvar="RANKWRIGHT_STATE_DIR")
 ]
+
+
+quota_commands = typer.Typer(help="List, show and set the limits of owners.", no_args_is_help=True)
+
+Owner = Annotated[str, typer.Argument(help="The owner.")]
+
+
+def _limit(help_text: str, least: int = 0) -> Any:
+    return typer.Option(min=least, max=2**53, help=help_text)
+
+
+@quota_commands.command("list")
+def list_quotas() -> None:
+    """List the owners with limits of their own, the last changed first. The settings apply to all others."""
+    from app.access import quotas
+
+    after = None
+    with database() as db:
+        while True:
+            page = db.reading(quotas.list_page, limit=100, after=after)
+            for row in page.data:
+                typer.echo(f"{row.owner}  {_in_words(quotas.limits_in(row))}")
+            if (after := page.next) is None:
+                return
+
+
+def _in_words(limits: Limits) -> str:
+    """Return the limits that are set, as `name=limit`."""
+    found = asdict(limits).items()
+    return "  ".join(f"{name}={limit}" for name, limit in found if limit is not None)
+
+
+@quota_commands.command("show")
+def show_quotas(owner: Owner) -> None:
+    """Show what an owner uses, and its limits. A limit marked with * is the owner's own, not a setting."""
+    from app.access import quotas, usage
+    from app.platform.errors import check_name
+
+    settings = settings_of()
+    with database(settings) as db:
+        check_name("owner", owner)
+        own = asdict(db.reading(quotas.set_by_operator, owner))
+        limits = asdict(db.reading(quotas.limits_of, settings, owner))
+        used = db.reading(
+            lambda session: quotas.usage_of(session, owner, usage.measure(session, owner))
+        )
+    for name, value in asdict(used).items():
+        limit = "no limit" if limits[name] is None else str(limits[name])
+        typer.echo(f"{name:<12}  {value} of {limit}{'' if own[name] is None else ' *'}")
+
+
+@quota_commands.command("set")
+def set_quotas(
+    owner: Owner,
+    stored_bytes: Annotated[
+        int | None, _limit("Bytes in files and deletable database rows.")
+    ] = None,
+    dataset_rows: Annotated[int | None, _limit("Rows of all datasets.")] = None,
+    models: Annotated[int | None, _limit("Models and unfinished training jobs.")] = None,
+    aliases: Annotated[int | None, _limit("Aliases of models.")] = None,
+    keys: Annotated[int | None, _limit("Valid keys.")] = None,
+    queued_jobs: Annotated[int | None, _limit("Queued jobs.")] = None,
+    running_jobs: Annotated[int | None, _limit("Running jobs and parts of jobs.", 1)] = None,
+) -> None:
+    """Replace all limits of an owner. A limit that is not given is again that of the settings. Nothing is deleted: a
+    limit below what the owner has only blocks what is new.
+    """
+    from app.access import quotas
+    from app.access.service import by_command
+
+    limits = quotas.Limits(
+        stored_bytes, dataset_rows, models, aliases, keys, queued_jobs, running_jobs
+    )
+    with database() as db, by_command(owner, "rankwright quotas set"):
+        db.writing(quotas.replace, owner, limits)
+    typer.echo(f"{owner}  {_in_words(limits) or 'has no limits of its own'}")
 
 
 def backup(

@@ -29,7 +29,7 @@ SCOPES = {
     "score": "score rows and tables",
     "outcomes": "send outcomes of scored rows",
     "admin": "create and revoke keys, read the audit log",
-    "operator": "read the metrics of the whole service",
+    "operator": "read the metrics of the whole service; with admin, set quotas",
 }
 KEY_FIELDS = {
     "name": FieldLabel("name", "Name"),

@@ -217,6 +217,7 @@ CHANGES: Mapping[str, str] = {
     "DELETE /v1/keys/{key_id}": "Revoked the key {key_id}",
     "POST /v1/trash/{item_id}/restore": "Restored {item_id} from the trash",
     "DELETE /v1/trash/{item_id}": "Permanently deleted {item_id}",
+    "PUT /v1/quotas/{owner}": "Set the quotas of {owner}",
     "PUT /v1/views/{list}/{name}": "Saved the view {name} of {list}",
     "DELETE /v1/views/{list}/{name}": "Deleted the view {name} of {list}",
     "POST /console/sign-in": "Signed in to the console",

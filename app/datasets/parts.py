@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 import orjson
 
-from app.access import service as access
+from app.access import quotas
 from app.datasets import repository
 from app.datasets import service as datasets
 from app.datasets.description import (
@@ -66,7 +66,7 @@ def open_upload(
             raise Invalid(detail, errors=[{"parameter": MODE, "detail": detail}])
     else:
         describe(given, also=(VERSION_OF, MODE))
-    access.admit_bytes(session, settings, owner)
+    quotas.admit_bytes(session, settings, owner)
     if (count := repository.count_open_uploads(session, owner)) >= MAX_OPEN_UPLOADS:
         raise TooMany(
             f"an owner can have at most {MAX_OPEN_UPLOADS} open uploads; this one has {count}: close or "
@@ -196,7 +196,7 @@ def add_part(
         return there[0], False
     check_format(session, upload, received.format, f"part {number}")
     _check_bytes(session, settings, upload, received.size, f"part {number}")
-    access.admit_bytes(session, settings, owner, received.size)
+    quotas.admit_bytes(session, settings, owner, received.size)
     format_ = received.format
     part = {
         "number": number,
@@ -333,7 +333,7 @@ def add_files(
         check_format(session, upload, format_, shown(path))
     size = sum(file.bytes for file in files)
     _check_bytes(session, settings, upload, size, f"a list of {len(files)} files")
-    access.admit_bytes(session, settings, owner, size)
+    quotas.admit_bytes(session, settings, owner, size)
     parts = [
         {
             "number": number,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from app.access import service as access
+from app.access import quotas
 from app.datasets import repository
 from app.datasets import service as datasets
 from app.datasets.description import Format, describe
@@ -152,7 +152,7 @@ def accept(
         made = datasets.accept(session, settings, owner, description, received, source)
         made.source = first.source  # an entity that is erased is erased here, too
         return made
-    access.admit_bytes(session, settings, owner, first.bytes)
+    quotas.admit_bytes(session, settings, owner, first.bytes)
     again = repository.insert_upload(session, id=new_id("up"), owner=owner, fields=fields)
     repository.copy_parts(session, owner, upload.id, again.id)
     made = datasets.accept(

@@ -10,6 +10,7 @@ from typing import Any, NotRequired, TypeVar, cast
 import orjson
 from typing_extensions import TypedDict
 
+from app.access import quotas
 from app.datasets import repository
 from app.datasets.fields import TableFields
 from app.ingest.formats import Dialect
@@ -173,6 +174,8 @@ class UploadOutput(Output[Row]):
         return self.deleted(claim.spec[self.key])
 
     def _update_row(self, session: Session, claim: Claim, columns: Mapping[str, Any]) -> bool:
+        if (rows := columns.get("rows")) is not None:
+            quotas.admit_rows(session, claim.owner, rows)
         id_ = claim.spec[self.key]
         return repository.mark_ready(session, self.table, claim.owner, id_, claim.job_id, columns)
 

@@ -18,8 +18,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.access import service as access
+from app.access import quotas
 from app.access.authentication import check_again
+from app.access.quotas import Counted
 from app.datasets import service as datasets
 from app.datasets.description import Format, check_format
 from app.datasets.schemas import Dataset
@@ -122,13 +123,14 @@ async def receive(
     replays: tuple[str, str] | None = None,
     check_only: bool = False,
     quota_use: QuotaUse = QuotaUse.JOB,
+    makes: Counted | None = None,
 ) -> Received[Described]:
     """Stream a table from the request's body to disk; returns it with its description. Errors in the URL or the headers
     are raised before the body is read.
 
     `describe` validates the fields of the address and the form. Free space and the owner's quota are checked before the
     body is read, and during the upload. `replays` is the route and the Idempotency-Key of a request that may be a
-    replay, which uses no quota; `quota_use` is the use of any other request.
+    replay, which uses no quota; `quota_use` is the use of any other request, and `makes` what its job makes.
     """
     context, owner = context_of(request), request.scope["caller"].owner
     with context.uploads.hold(owner) as permit:
@@ -136,7 +138,7 @@ async def receive(
         # An upload that is too large for any owner is refused as too large while it is read.
         permit.size = known if known <= context.settings.max_upload_bytes else 0
         admission = _AdmissionCheck(context, owner, permit)
-        await run_in_threadpool(admission.admit, replays, check_only, quota_use)
+        await run_in_threadpool(admission.admit, replays, check_only, quota_use, makes)
         table = await _receive(request, request.stream(), admission, writer, describe)
     writer.flush()
     table = replace(table, format=await run_in_threadpool(told_by_bytes, writer.path, table.format))
@@ -157,16 +159,24 @@ class _AdmissionCheck:
         self._keeps = keeps  # whether the quota counts the bytes: not for a check or a replay
         self._next_look = 0
 
-    def admit(self, replays: tuple[str, str] | None, check_only: bool, quota_use: QuotaUse) -> None:
+    def admit(
+        self,
+        replays: tuple[str, str] | None,
+        check_only: bool,
+        quota_use: QuotaUse,
+        makes: Counted | None,
+    ) -> None:
         """Check before the body is read; raises TooMany, Unavailable or OutOfSpace."""
         resources.check(self._settings, self._permit.size)
         with self._context.db.read() as session:
             replayed = replays is not None and idempotency.is_known(session, self._owner, *replays)
             replayed |= quota_use is QuotaUse.NOTHING
             if not replayed:
-                check = access.check if quota_use is QuotaUse.JOB else access.check_bytes
                 size = self._context.uploads.size_of(self._owner)
-                check(session, self._settings, self._owner, size)
+                if quota_use is QuotaUse.JOB:
+                    quotas.check(session, self._settings, self._owner, size, makes)
+                else:
+                    quotas.check_bytes(session, self._settings, self._owner, size)
         if check_only or replayed:
             self._keeps, self._permit.size = False, 0
 
@@ -190,12 +200,12 @@ class _AdmissionCheck:
         """Raise TooMany if the owner's running uploads exceed the storage quota. Without a database nothing
         is checked.
         """
-        if not self._keeps or self._settings.quota_bytes is None:
+        if not self._keeps:
             return
         adds = self._context.uploads.size_of(self._owner)
         try:
             with self._context.db.read() as session:
-                access.check_bytes(session, self._settings, self._owner, adds)
+                quotas.check_bytes(session, self._settings, self._owner, adds)
         except Unavailable:
             return  # without a database the quota is unknown; it is checked again when the upload is accepted
 
@@ -426,6 +436,7 @@ async def accept_upload(sending: TableRequest, handler: UploadHandler[Described]
             handler.describe,
             replays=None if sending.key is None else (handler.route, sending.key),
             check_only=sending.validate,
+            makes="dataset_rows" if handler.made is DATASET else None,
         )
         if sending.validate:
             writer.flush()

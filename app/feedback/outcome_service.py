@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from app.access import service as access
+from app.access import quotas
 from app.feedback import outcome_repository as repository
 from app.feedback.outcome_repository import Segment
 from app.feedback.outcomes import (
@@ -73,7 +73,7 @@ def store(
     if not len(outcomes):
         return
     if blob is not None:
-        access.admit_bytes(session, settings, owner, blob.bytes or 0)
+        quotas.admit_bytes(session, settings, owner, blob.bytes or 0)
         catalogue.add(session, [blob])
     repository.add(
         session,

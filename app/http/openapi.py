@@ -74,6 +74,7 @@ INFO: dict[str, Any] = {
             "description": "Restore resources deleted in the last 30 days, or delete them permanently.",
         },
         {"name": "keys", "description": "Create, rotate and revoke API keys."},
+        {"name": "quotas", "description": "Read usage, and read and set the limits of owners."},
         {
             "name": "audit",
             "description": "Read the log of all changes: who changed what, and when.",
@@ -125,6 +126,7 @@ _IN_PATHS = {
     "kind": "Kind of the curve.",
     "name": "Name of the models.",
     "number": "Number of the part, from 1.",
+    "owner": "The owner.",
     "ref": "The model: id, name (its latest version), name:version or name@alias.",
 }
 """Meanings of the parts of addresses. All others are the id of what their name says."""

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.access import service as access
+from app.access import quotas
 from app.http.dependencies import Context, ContextDep, preferences
 from app.http.idempotency import Created, Creation, CreationDep
 from app.http.limits import FairSemaphore
@@ -151,7 +151,7 @@ class JobCreation(Creation):
 
     def _check_all(self, session: Session, check: Callable[..., object], *args: Any) -> None:
         check(session, *args)
-        access.check(session, self.settings, self.owner)
+        quotas.check(session, self.settings, self.owner)
 
     async def create_and_respond(
         self,

@@ -1,4 +1,4 @@
-"""The dispatcher: requeues the jobs of silent workers, and runs housekeeping."""
+"""The dispatcher: requeues the jobs of silent workers, asks long jobs to give way, and runs housekeeping."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from app import __version__
-from app.jobs import child_jobs, queue_repository, repository
+from app.jobs import child_jobs, queue, queue_repository, repository
 from app.jobs.queue import BACKOFF_MAX, backoff_seconds, retry_locked
 from app.jobs.queue_repository import RunningJob
 from app.platform import failpoints
@@ -51,7 +51,9 @@ class Reaper:
         self._beat = beat
 
     def reap(self) -> ReapedJobs:
-        """Run one round: requeue, fail or cancel the jobs whose lease expired, and release misdated jobs."""
+        """Run one round: requeue, fail or cancel the jobs whose lease expired, release misdated jobs, and ask
+        a long job to give way if one of another owner waits.
+        """
         reaped = ReapedJobs()
         # Each job in a transaction of its own, so that none delays the others.
         for leased in self._db.reading(queue_repository.expired, self._settings.lease_seconds):
@@ -63,6 +65,8 @@ class Reaper:
                 reaped.recovered.append(job_id)
             self._beat()
         self._db.writing(queue_repository.release_misdated, BACKOFF_MAX)
+        if (asked := self._db.writing(queue.request_yield, self._settings)) is not None:
+            log.info("job %s is asked to give way to another owner's job", asked)
         return reaped
 
     def reap_job(self, leased: RunningJob, reaped: ReapedJobs) -> None:

@@ -239,6 +239,28 @@ def give_back(session: Session, claim: Claim) -> JobState:
     return requeue_locked(session, job, "the worker is shutting down", job.attempt - 1, 0.0)
 
 
+def request_yield(session: Session, settings: Settings) -> str | None:
+    """Ask a running job to give way if a job of another owner waits for its slot; returns its id, or None."""
+    within = job_rows.MISSED_BEATS * settings.heartbeat_seconds
+    job_id = queue_repository.request_yield(session, within)
+    if job_id is not None:
+        failpoints.reach("request_yield")
+    return job_id
+
+
+def give_way(session: Session, claim: Claim) -> JobState:
+    """Requeue a job that stopped at a checkpoint, because a job of another owner waits. The attempt does not count, and
+    the job keeps its place among those of its owner. Returns the new state.
+    """
+    job = lock(session, claim)
+    if job.cancel_requested_at is not None:
+        return end_locked(session, job, JobState.CANCELLED, None)
+    queue_repository.note_yield(session, job)
+    state = requeue_locked(session, job, "a job of another owner waits", job.attempt - 1, 0.0)
+    failpoints.reach("yield")
+    return state
+
+
 def backoff_seconds(attempt: int) -> float:
     """Return the delay in seconds before the retry that follows this attempt."""
     return min(BACKOFF_MAX, _BACKOFF_BASE * _BACKOFF_FACTOR ** (attempt - 1))

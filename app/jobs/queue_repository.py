@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     Float,
     ScalarSelect,
@@ -33,7 +34,16 @@ from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from app.platform.sql import Json, db_now, delete_some, machine_now
-from app.platform.tables import FINAL_STATES, ApiKey, Job, JobEvent, JobState, Role, Worker
+from app.platform.tables import (
+    FINAL_STATES,
+    ApiKey,
+    Job,
+    JobEvent,
+    JobState,
+    OwnerQuota,
+    Role,
+    Worker,
+)
 
 _AS_IT_IS = {"synchronize_session": False}  # nothing of these rows is in the session yet
 _OPEN = (JobState.QUEUED, JobState.RUNNING)
@@ -273,10 +283,13 @@ class RunningJob(NamedTuple):
 
 
 class Requests(NamedTuple):
-    """The owner's requests for a running job: to stop, or to end early and keep the best model so far."""
+    """The requests for a running job: its owner's, to stop, or to end early and keep the best model so far; and the
+    dispatcher's, to give way to a job of another owner.
+    """
 
     cancel: bool
     keep: bool
+    give_way: bool
 
 
 class Heartbeat(NamedTuple):
@@ -310,30 +323,38 @@ def slot_share(session: Session, heard_within_seconds: float) -> int | None:
     return slots - 1 if slots > 1 and owners > 1 else None
 
 
+_MOST_RUNNING = func.coalesce(OwnerQuota.running_jobs, bindparam("most_running", type_=BigInteger))
+"""The maximum number of running jobs of an owner: its own limit, or that of all others."""
+_HAS_RUNNING_QUOTA = select(exists().where(OwnerQuota.running_jobs.is_not(None)))
+
 _SHARE_SECONDS = 3600.0
 """How far back the seconds count that decide which owner is next."""
 
 
 def _use_by_owner() -> Subquery:
-    """Return a subquery of the owners of running and recently ended jobs: the number of running jobs, and the seconds
-    of slot use within the last hour.
+    """Return a subquery of the owners of running and recently ended jobs, and of jobs that recently gave way: the
+    number of running jobs, and the seconds of slot use within the last hour.
     """
     job, now = aliased(Job), db_now()
     since = now - _SHARE_SECONDS
     started = case((job.started_at > since, job.started_at), else_=since)
     # A job that waited for its child jobs took no slot meanwhile: the child jobs count in its place.
     alone = or_(job.deadline_at.is_(None), job.parent_id.is_not(None))
-    seconds = case((alone, func.coalesce(job.finished_at, now) - started), else_=0.0)
+    has_slot = or_(job.state == JobState.RUNNING, job.finished_at > since)
+    seconds = case(
+        (and_(alone, has_slot), func.coalesce(job.finished_at, now) - started), else_=0.0
+    )
+    # Otherwise a job that gave way would be claimed again at once.
+    too_long = job.yielded_seconds > _SHARE_SECONDS
+    yielded = case((too_long, _SHARE_SECONDS), else_=job.yielded_seconds)
+    yielded = case((job.yielded_at > since, yielded), else_=0.0)
     return (
         select(
             job.owner,
             func.sum(case((job.state == JobState.RUNNING, 1), else_=0)).label("running"),
-            func.sum(seconds).label("seconds"),
+            func.sum(seconds + yielded).label("seconds"),
         )
-        .where(
-            or_(job.state == JobState.RUNNING, job.finished_at > since),
-            job.started_at.is_not(None),
-        )
+        .where(or_(and_(has_slot, job.started_at.is_not(None)), job.yielded_at > since))
         .group_by(job.owner)
         .subquery()
     )
@@ -353,7 +374,8 @@ def _next_id() -> ScalarSelect[str]:
         select(job.id)
         .outerjoin(use, use.c.owner == job.owner)
         .where(job.state == JobState.QUEUED, job.not_before <= db_now(), _is_known(job.kind))
-        .where(running < bindparam("most_running"))
+        .outerjoin(OwnerQuota, OwnerQuota.owner == job.owner)
+        .where(running < _MOST_RUNNING)
         .order_by(running, seconds, job.priority.desc(), job.created_at, job.id)
         .limit(1)
         .with_for_update(skip_locked=True, of=job)
@@ -390,7 +412,8 @@ def _has_work() -> Select[tuple[bool]]:
     busy = counts.where(running.state == JobState.RUNNING).group_by(running.owner).subquery()
     due = select(Job.id).outerjoin(busy, busy.c.owner == Job.owner)
     due = due.where(Job.state == JobState.QUEUED, Job.not_before <= db_now(), _is_known(Job.kind))
-    return select(due.where(func.coalesce(busy.c.jobs, 0) < bindparam("most_running")).exists())
+    due = due.outerjoin(OwnerQuota, OwnerQuota.owner == Job.owner)
+    return select(due.where(func.coalesce(busy.c.jobs, 0) < _MOST_RUNNING).exists())
 
 
 _HAS_WORK = _has_work()
@@ -441,7 +464,9 @@ _BEAT = (
 _PROGRESS = _BEAT.values(progress=bindparam("now_at", type_=JSON))
 _PROGRESS_EVENT = _PROGRESS.values(event_seq=Job.event_seq + 1)
 
-_REQUESTS = select(Job.cancel_requested_at, Job.keep_requested_at).where(*_HELD)
+_REQUESTS = select(Job.cancel_requested_at, Job.keep_requested_at, Job.yield_requested_at).where(
+    *_HELD
+)
 
 
 def has_work(
@@ -461,11 +486,13 @@ def claim(
     """Claim the next eligible job of these kinds for a worker, with a lease and a new token; None if there is none.
 
     Returns the job, and the seconds until its deadline (only a job with child jobs has one). Owners with `most_running`
-    running jobs are skipped.
+    running jobs, or as many as their own quota, are skipped.
     """
     values = {"claimed_by": worker_id, "lease": lease_seconds}
     values |= _known_kinds(kinds) | _at_most(most_running)
-    if most_running is not None and session.get_bind().dialect.name == "postgresql":
+    if session.get_bind().dialect.name == "postgresql" and (
+        most_running is not None or session.scalar(_HAS_RUNNING_QUOTA)
+    ):
         session.execute(_CLAIM_TURN)
     row = session.execute(_CLAIM, values, execution_options=_AS_IT_IS).one_or_none()
     return None if row is None else (row[0], row[1])
@@ -493,10 +520,10 @@ def beat(
 
 
 def requests(session: Session, job_id: str, token: int) -> Requests | None:
-    """Return the owner's requests for the job; None if the token is no longer valid."""
+    """Return the requests for the job; None if the token is no longer valid."""
     values = {"held_id": job_id, "held_token": token}
     row = session.execute(_REQUESTS, values).one_or_none()
-    return None if row is None else Requests(row[0] is not None, row[1] is not None)
+    return None if row is None else Requests(*(each is not None for each in row))
 
 
 def keep_checkpoint(session: Session, job_id: str, token: int, key: str) -> bool:
@@ -607,6 +634,78 @@ def request_keep(session: Session, job: Job) -> None:
     session.flush()
 
 
+SLICE_SECONDS = 60.0
+"""How long a job runs at least before it gives way to another owner's job."""
+
+
+def request_yield(session: Session, heard_within_seconds: float) -> str | None:
+    """Ask a running job to give way, if one owner's jobs hold all slots while another owner's job waits that would be
+    claimed next. Returns the job's id; None if no job gives way.
+
+    The longest running job of those with a checkpoint is asked, one at a time; a job that does not follow within
+    `SLICE_SECONDS` does not keep others from it. It must have run for `SLICE_SECONDS`, and for as long
+    as in all its earlier slices together: so a job always advances, however often it repeats what no checkpoint keeps.
+    The last of several attempts is not asked, because it would not resume.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(_CLAIM_TURN)  # no claim changes the counts meanwhile
+    slots, _ = session.execute(_SLOTS_AND_OWNERS, {"within": heard_within_seconds}).one()
+    running = session.execute(
+        select(Job.owner, func.count(), func.max(Job.yield_requested_at) > db_now() - SLICE_SECONDS)
+        .where(Job.state == JobState.RUNNING)
+        .group_by(Job.owner)
+    ).all()
+    if len(running) != 1 or not slots:
+        return None
+    owner, jobs, asked = running[0]
+    if jobs < slots or asked:
+        return None
+    waiting = session.scalars(
+        select(Job.owner)
+        .where(Job.state == JobState.QUEUED, Job.not_before <= db_now(), Job.owner != owner)
+        .distinct()
+    ).all()
+    if not waiting:
+        return None
+    use = _use_by_owner()
+    used = session.execute(select(use.c.owner, use.c.seconds)).all()
+    seconds: dict[str, float] = {row.owner: row.seconds for row in used}
+    # The order of claims: the fewest running jobs, then the fewest seconds.
+    if jobs == 1 and min(seconds.get(each, 0.0) for each in waiting) >= seconds.get(owner, 0.0):
+        return None
+    job = session.scalars(
+        select(Job)
+        .where(
+            Job.state == JobState.RUNNING,
+            Job.owner == owner,
+            Job.checkpoint_key.is_not(None),
+            Job.yield_requested_at.is_(None),
+            Job.cancel_requested_at.is_(None),
+            Job.keep_requested_at.is_(None),
+            or_(Job.deadline_at.is_(None), Job.parent_id.is_not(None)),
+            or_(Job.attempt == 1, Job.attempt < Job.max_attempts),
+            Job.started_at <= db_now() - SLICE_SECONDS,
+            Job.started_at <= db_now() - func.coalesce(Job.yielded_seconds, 0.0),
+        )
+        .order_by(Job.started_at, Job.id)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    ).one_or_none()
+    if job is None:
+        return None
+    job.yield_requested_at = db_now()
+    session.flush()
+    return job.id
+
+
+def note_yield(session: Session, job: Job) -> None:
+    """Note that a locked job gives way, and the time that it has run. Its next slice begins when it is claimed."""
+    job.yielded_seconds = (job.yielded_seconds or 0.0) + seconds_since_start(session, job)
+    job.yielded_at = db_now()
+    job.started_at = None
+    session.flush()
+
+
 def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -> None:
     """Return a locked job to the queue, and assign a number to its event.
 
@@ -615,7 +714,7 @@ def requeue(session: Session, job: Job, *, attempt: int, delay_seconds: float) -
     job.state = JobState.QUEUED
     job.attempt = attempt
     job.not_before = db_now() + delay_seconds if delay_seconds else 0.0
-    job.lease_expires_at = job.beaten_at = None
+    job.lease_expires_at = job.beaten_at = job.yield_requested_at = None
     job.worker_id = None
     job.event_seq += 1
     session.flush()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from app.access import service as access
+from app.access import quotas
+from app.access.quotas import Counted
 from app.jobs import queue, repository
 from app.jobs import queue_repository as queue_rows
-from app.jobs.kinds import SHOWN_KINDS, SHOWN_STATES, Claim, find_kind
+from app.jobs.kinds import KINDS, MODEL, SHOWN_KINDS, SHOWN_STATES, Claim, find_kind
 from app.platform import failpoints, trace
 from app.platform import logging as logs
 from app.platform.audit import allow_over_quota
@@ -28,6 +29,8 @@ INGEST_PAIRS = "ingest_pairs"
 INGEST_SOURCE = "ingest_source"
 """The kinds of job that read an upload, or the rows of a source."""
 
+_QUOTAS: Mapping[str, Counted] = {MODEL: "models", "dataset": "dataset_rows"}
+"""The quotas of the outputs of jobs, by the code of the output."""
 _RETRYABLE = (JobState.FAILED, JobState.CANCELLED, JobState.TIMED_OUT)
 _MAX_SEQ = 2**63 - 1
 
@@ -51,9 +54,9 @@ def enqueue(
     """Create a queued job and its first event in the caller's transaction.
 
     `not_before` is a time of the database's clock; 0 means at once. `adds_bytes` is the size
-    of the upload that the job reads. Raises TooMany, Unavailable or OutOfSpace as `access.service.admit`.
+    of the upload that the job reads. Raises TooMany, Unavailable or OutOfSpace as `access.quotas.admit`.
     """
-    access.admit(session, settings, owner, adds_bytes)
+    quotas.admit(session, settings, owner, adds_bytes, quota_of(kind))
     job = repository.insert_job(
         session,
         id=new_id("job"),
@@ -72,6 +75,12 @@ def enqueue(
         not_before=not_before,
     )
     return _begin(session, job)
+
+
+def quota_of(kind: str) -> Counted | None:
+    """Return the quota that the output of this kind of job counts against, besides that of bytes."""
+    entry = KINDS.get(kind)
+    return None if entry is None else _QUOTAS.get(entry.output or "")
 
 
 def enqueue_rest(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from app.access import quotas
 from app.models import repository
 from app.models.curves import PartCurve, curve_on
 from app.models.operating_points import cutoff_on, point_on
@@ -172,6 +173,7 @@ def check_change(
     find_target(session, owner, name, ref)
     current = repository.find_alias(session, owner, name, alias)
     if current is None and if_revision is None:
+        quotas.check_one(session, owner, "aliases")
         return
     check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
     assert current is not None
@@ -206,6 +208,7 @@ def set_alias(
     before, created = None, False
     if current is None and if_revision is None:
         last = repository.last_alias_revision(session, owner, name, alias)
+        quotas.admit_one(session, owner, "aliases")
         created = repository.create(session, owner, name, alias, model.id)
         current = repository.find_alias(session, owner, name, alias, lock=True)
         if created and current is not None and last is not None:
@@ -262,6 +265,7 @@ def restore(
         raise model_deleted(target)
     before = "deleted" if current is None else _in_words(session, owner, current)
     if current is None:
+        quotas.admit_one(session, owner, "aliases")
         created = repository.create(session, owner, name, alias, model.id)
         current = repository.find_alias(session, owner, name, alias, lock=True)
         if not created or current is None:  # another request has just done it

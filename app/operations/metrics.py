@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -20,7 +20,7 @@ from app.platform.database import Database
 from app.platform.errors import Unavailable
 from app.platform.settings import Settings
 from app.platform.sql import Session
-from app.platform.tables import JobState, Upkeep
+from app.platform.tables import Upkeep
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ class _Measurement(Generic[Value]):
         self._value: Value | None = None
 
     def get(self) -> Value | None:
-        """Return the value, measured now or recently: the previous one if that takes longer than `WAIT_SECONDS`. None if
-        there is none yet, or if it could not be measured.
+        """Return the value, measured now or recently: the previous one if that takes longer than `WAIT_SECONDS`. None
+        if there is none yet, or if it could not be measured.
         """
         with self._lock:
             if self._ends is None and time.monotonic() >= self._valid_until:
@@ -146,9 +146,9 @@ class DatabaseCollector(Collector):
 
 
 def _now(session: Session, settings: Settings) -> _Now:
-    limits = {
-        "queued_jobs": (JobState.QUEUED, settings.quota_queued_jobs),
-        "running_jobs": (JobState.RUNNING, settings.quota_running_jobs),
+    limits: dict[Literal["queued_jobs", "running_jobs"], int | None] = {
+        "queued_jobs": settings.quota_queued_jobs,
+        "running_jobs": settings.quota_running_jobs,
     }
     within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
     return _Now(
@@ -158,9 +158,9 @@ def _now(session: Session, settings: Settings) -> _Now:
         leases=queue_rows.leases(session, settings.lease_seconds, 0.0),
         successes=repository.last_successes(session),
         at_quota={
-            quota: quota_rows.owners_at_limit(session, state, limit)
-            for quota, (state, limit) in limits.items()
-            if limit is not None
+            quota: count
+            for quota, limit in limits.items()
+            if (count := quota_rows.owners_at_limit(session, quota, limit)) is not None
         },
         connections=repository.server_connections(session),
     )

@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from psycopg import Cursor, sql
-from sqlalchemy import select
 
 from app.platform import catalogue, migrate
 from app.platform.blobs import Blob
 from app.platform.database import Database
 from app.platform.sql import Base, Session
-from app.platform.tables import BlobEntry, BlobState
 
 PREFIX, SUFFIX = "database/", ".copy"
 _VERSIONS = "alembic_version"
@@ -50,10 +48,7 @@ def dump(url: str, folder: Path) -> Snapshot:
                 _dump_table(cursor, name, columns, folder)
                 for name, columns in _tables(cursor).items()
             ]
-        entries = select(BlobEntry.key, BlobEntry.sha256, BlobEntry.bytes).where(
-            BlobEntry.state == BlobState.STORED
-        )
-        blobs = [Blob(*row) for row in session.execute(entries.order_by(BlobEntry.key))]
+        blobs = catalogue.all_stored(session)
     return Snapshot(revision, tables, blobs)
 
 

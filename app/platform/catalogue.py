@@ -72,6 +72,14 @@ def entries(session: Session, keys: Sequence[str]) -> dict[str, Blob]:
     return found
 
 
+def all_stored(session: Session) -> list[Blob]:
+    """Return the entries of all stored blobs, in the order of keys."""
+    statement = select(BlobEntry.key, BlobEntry.sha256, BlobEntry.bytes).where(
+        BlobEntry.state == BlobState.STORED
+    )
+    return [Blob(*row) for row in session.execute(statement.order_by(BlobEntry.key))]
+
+
 def stored_before(session: Session, age_seconds: float, after: str, limit: int) -> Sequence[str]:
     """Return the keys of up to `limit` blobs that were published at least `age_seconds` ago, in the order of keys."""
     statement = (

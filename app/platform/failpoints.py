@@ -35,6 +35,8 @@ POINTS = {
     "fan_out": "parts are written, and not committed",
     "join": "a job is queued after its last part, and not committed",
     "finished": "an attempt's end is committed, and its folder not removed",
+    "request_yield": "a job is asked to give way to another owner's, and not committed",
+    "yield": "a job that gives way is queued again, and not committed",
     "reap": "a lost lease is read, and nothing done",
     "take": "a lost lease is taken, and not committed",
     "reaped": "a lost lease is taken, and nobody knows yet",

@@ -523,8 +523,10 @@ class Job(Owned):
     A child job is a row with a parent, and `stage` and `part` number it there. `deadline_at` is set when a job fans
     out, and is the same for its child jobs. The next attempt resumes from `checkpoint_key`. `keep_requested_at` is set
     when the owner asks to end early with the best model so far: then the job ends early, and succeeds. `beaten_at` is
-    the machine's time of the claim or the last heartbeat; NULL on PostgreSQL. `request_id` is the id of the request
-    that submitted the job, and `traceparent` the trace context that its caller named (`app.platform.trace`).
+    the machine's time of the claim or the last heartbeat; NULL on PostgreSQL. `yield_requested_at` is set when the job
+    is to give way at its next checkpoint to a job of another owner, and cleared when it is queued again. `yielded_at`
+    is when it last did so, and `yielded_seconds` the time that it had run until then. `request_id` is the id of the
+    request that submitted the job, and `traceparent` the trace context that its caller named (`app.platform.trace`).
     """
 
     __tablename__ = "jobs"
@@ -533,6 +535,7 @@ class Job(Owned):
         Index(None, "state", "not_before", "priority", "created_at"),
         Index(None, "state", "owner", "parent_id"),
         Index(None, "finished_at"),
+        Index(None, "yielded_at"),
         Index(None, "owner", "created_at", "id"),
         Index(None, "name", "owner", "kind", "state", "created_at"),
         Index(None, "retry_of"),
@@ -582,6 +585,9 @@ class Job(Owned):
     worker_id: Mapped[str | None]
     cancel_requested_at: Mapped[float | None]
     keep_requested_at: Mapped[float | None]
+    yield_requested_at: Mapped[float | None]
+    yielded_at: Mapped[float | None]
+    yielded_seconds: Mapped[float | None]
     progress: Mapped[Json]
     event_seq: Mapped[int]
     error: Mapped[Json | None]
@@ -1111,6 +1117,25 @@ class SavedView(Owned):
     query: Mapped[str]
     author: Mapped[str | None]
     saved_at: Mapped[float]
+
+
+class OwnerQuota(Owned):
+    """The limits of one owner that differ from the settings of the service. Null: the setting, or no limit.
+
+    What counts against each limit is defined in `app.access.quotas`.
+    """
+
+    __tablename__ = "quotas"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    bytes: Mapped[int | None]
+    dataset_rows: Mapped[int | None]
+    models: Mapped[int | None]
+    aliases: Mapped[int | None]
+    keys: Mapped[int | None]
+    queued_jobs: Mapped[int | None]
+    running_jobs: Mapped[int | None]
+    updated_at: Mapped[float]
 
 
 class AliasFeedback(Owned):

@@ -13,6 +13,7 @@ from fastapi import Path as PathParameter
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from app.access import quotas
 from app.access.authentication import GuardedRoute, needs
 from app.datasets import service as datasets
 from app.http.dependencies import CallerDep, ContextDep
@@ -23,6 +24,7 @@ from app.jobs.acceptance import WAITED_DOCS, JobCreationDep
 from app.jobs.endpoints import JOB, PATH, show
 from app.jobs.parameters import protected_features
 from app.jobs.schemas import Job
+from app.jobs.service import TRAIN, quota_of
 from app.platform.errors import NotFound
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -115,6 +117,7 @@ def _submit(session: Session, settings: Settings, owner: str, train: service.Tra
 def _check(session: Session, settings: Settings, owner: str, train: service.TrainRequest) -> Json:
     """Check the request; returns the result with the complete algorithm, the estimate and warnings."""
     spec = service.check(session, settings, owner, train)
+    quotas.check(session, settings, owner, makes=quota_of(TRAIN))
     algorithm = spec["algorithm"]
     return {
         "valid": True,

@@ -1451,6 +1451,30 @@ def list_models(**fields: Unpack[ListModels]) -> ApiRequest[Page[types.ListedMod
     """
     return ApiRequest.of("GET", "/v1/models", page_of(types.ListedModel), {**fields})
 
+class ListQuotas(TypedDict, total=False):
+    """Keywords of `list_quotas`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListQuotas)
+def list_quotas(**fields: Unpack[ListQuotas]) -> ApiRequest[Page[types.OwnerQuota]]:
+    """List quotas.
+
+    Return the owners with limits of their own, the last changed first. The settings apply to all others.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/quotas", page_of(types.OwnerQuota), {**fields})
+
 class ListTrash(TypedDict, total=False):
     """Keywords of `list_trash`."""
 
@@ -2058,6 +2082,53 @@ def put_part(upload_id: str, number: int, /, **fields: Unpack[PutPart]) -> ApiRe
         Compression of the body.
     """
     return ApiRequest.of("PUT", f"/v1/uploads/{segment(upload_id)}/parts/{number}", record_of(types.UploadPart), {**fields}, headers=["content_encoding"])
+
+class PutQuota(TypedDict, total=False):
+    """Keywords of `put_quota`."""
+
+    bytes: Annotated[int | None, 'Bytes in files and in database rows that the owner can delete, with the trash.']
+    dataset_rows: Annotated[int | None, 'Rows of all versions of all datasets, with the trash.']
+    models: Annotated[int | None, 'Models, with the trash and with unfinished training jobs.']
+    aliases: Annotated[int | None, 'Aliases of models.']
+    keys: Annotated[int | None, 'Keys that are neither revoked nor expired.']
+    queued_jobs: Annotated[int | None, 'Queued jobs, without parts of jobs.']
+    running_jobs: Annotated[int | None, 'Running jobs and parts of jobs. Further jobs wait.']
+
+
+@keywords(PutQuota)
+def put_quota(owner: str, /, **fields: Unpack[PutQuota]) -> ApiRequest[types.OwnerQuota]:
+    """Set the quotas of an owner.
+
+    Replace all limits of an owner. Without any limit, the settings of the service apply again.
+
+
+
+    A limit below what the owner has deletes nothing: it only blocks what is new. API processes use a new limit within
+    one second. The owner need not have a key yet. The key must also have the scope `admin`, so that a key that only
+    reads metrics cannot set quotas.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    owner : str
+        The owner.
+    bytes : int, optional
+        Bytes in files and in database rows that the owner can delete, with the trash.
+    dataset_rows : int, optional
+        Rows of all versions of all datasets, with the trash.
+    models : int, optional
+        Models, with the trash and with unfinished training jobs.
+    aliases : int, optional
+        Aliases of models.
+    keys : int, optional
+        Keys that are neither revoked nor expired.
+    queued_jobs : int, optional
+        Queued jobs, without parts of jobs.
+    running_jobs : int, optional
+        Running jobs and parts of jobs. Further jobs wait.
+    """
+    return ApiRequest.of("PUT", f"/v1/quotas/{segment(owner)}", record_of(types.OwnerQuota), {**fields}, body=["bytes", "dataset_rows", "models", "aliases", "keys", "queued_jobs", "running_jobs"])
 
 class PutReasonCodes(TypedDict, total=False):
     """Keywords of `put_reason_codes`."""
@@ -3373,6 +3444,20 @@ def read_overview(**fields: Unpack[ReadOverview]) -> ApiRequest[types.Overview]:
     """
     return ApiRequest.of("GET", "/v1/overview", record_of(types.Overview), {**fields})
 
+def read_owner_usage(owner: str, /) -> ApiRequest[types.Usage]:
+    """Read what an owner uses.
+
+    Return what counts against each limit of an owner, and the limits that apply.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    owner : str
+        The owner.
+    """
+    return ApiRequest.of("GET", f"/v1/quotas/{segment(owner)}/usage", record_of(types.Usage))
+
 class ReadPartialDependence(TypedDict, total=False):
     """Keywords of `read_partial_dependence`."""
 
@@ -3488,6 +3573,20 @@ def read_points_cutoff(ref: str, /, **fields: Unpack[ReadPointsCutoff]) -> ApiRe
         Odds at `base_score`: number of negatives to one positive.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard/cutoff", record_of(types.PointsCutoff), {**fields})
+
+def read_quota(owner: str, /) -> ApiRequest[types.OwnerQuota]:
+    """Read the quotas of an owner.
+
+    Return the limits of an owner. All are null if the owner has no limits of its own.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    owner : str
+        The owner.
+    """
+    return ApiRequest.of("GET", f"/v1/quotas/{segment(owner)}", record_of(types.OwnerQuota))
 
 class ReadReasonCodes(TypedDict, total=False):
     """Keywords of `read_reason_codes`."""
@@ -3841,6 +3940,15 @@ def read_upload(upload_id: str, /) -> ApiRequest[types.Upload]:
         Id of the upload.
     """
     return ApiRequest.of("GET", f"/v1/uploads/{segment(upload_id)}", record_of(types.Upload))
+
+def read_usage() -> ApiRequest[types.Usage]:
+    """Read your usage.
+
+    Return what counts against each limit of the owner of the key, and the limits that apply.
+
+    Scope: `read`.
+    """
+    return ApiRequest.of("GET", "/v1/usage", record_of(types.Usage))
 
 class ReadVariableDependence(TypedDict, total=False):
     """Keywords of `read_variable_dependence`."""

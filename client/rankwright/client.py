@@ -1521,6 +1521,37 @@ class AsyncKeys(_KeysOperations, Asynchronous):
     """Like `Keys`; await its calls."""
 
 
+# --- quotas ---------------------------------------------------------------------------------------
+
+
+class _QuotasOperations(_Collection):
+    list = free_items(api.list_quotas)
+    page = free(api.list_quotas)
+    get = free(api.read_quota)
+    set = free(api.put_quota)
+    usage = free(api.read_owner_usage)
+
+
+class Quotas(_QuotasOperations, Blocking):
+    """The limits of owners, for operators: list, read and set them. It is `client.quotas`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> client.quotas.set("acme", models=50, keys=10).models
+    50
+    >>> client.quotas.usage("acme").models.limit
+    50
+    >>> client.quotas.set("acme").models is None
+    True
+    """
+
+
+class AsyncQuotas(_QuotasOperations, Asynchronous):
+    """Like `Quotas`; await its calls."""
+
+
 # --- the clients ----------------------------------------------------------------------------------
 
 
@@ -1863,6 +1894,7 @@ class _ClientOperations(ApiObject):
 
     algorithm = free(api.read_algorithm)
     overview = free(api.read_overview)
+    usage = free(api.read_usage)
     audit = free_items(api.list_audit_entries)
     audit_page = free(api.list_audit_entries)
     read_decision = free(api.read_decision)
@@ -2124,6 +2156,8 @@ class Client(_ClientOperations, Blocking):
         Saved views of lists.
     keys : Keys
         Create, rotate and revoke API keys.
+    quotas : Quotas
+        The limits of owners, for operators.
 
     Notes
     -----
@@ -2169,6 +2203,7 @@ class Client(_ClientOperations, Blocking):
         self.alarms = Alarms(self._transport)
         self.views = Views(self._transport)
         self.keys = Keys(self._transport)
+        self.quotas = Quotas(self._transport)
 
     @property
     def url(self) -> str:
@@ -2222,6 +2257,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
     Attributes
     ----------
     datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alarms, views, keys
+    quotas
         As for `Client`; await their calls.
 
     Examples
@@ -2261,6 +2297,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
         self.alarms = AsyncAlarms(self._transport)
         self.views = AsyncViews(self._transport)
         self.keys = AsyncKeys(self._transport)
+        self.quotas = AsyncQuotas(self._transport)
 
     @property
     def url(self) -> str:

@@ -4356,6 +4356,28 @@ class Overview(Record):
     datasets: list[ListedDataset]
     """The newest datasets."""
 
+class OwnerQuota(Record):
+    """The limits of an owner. Null: the setting of the service applies, otherwise no limit."""
+
+    owner: str
+    """The owner."""
+    bytes: int | None
+    """Bytes in files and deletable database rows."""
+    dataset_rows: int | None
+    """Rows of all datasets."""
+    models: int | None
+    """Models and unfinished training jobs."""
+    aliases: int | None
+    """Aliases of models."""
+    keys: int | None
+    """Valid keys."""
+    queued_jobs: int | None
+    """Queued jobs."""
+    running_jobs: int | None
+    """Running jobs and parts of jobs."""
+    updated_at: str | None
+    """Time of the last change. Null: the owner has no limits of its own."""
+
 class PairMetrics(Record):
     """Metrics of a model trained on pairs, on the pairs of one part."""
 
@@ -5886,6 +5908,36 @@ class UploadPart(Record):
     """
     created_at: str
     """Time of creation."""
+
+class Usage(Record):
+    """What an owner uses, and the limits that apply to it."""
+
+    owner: str
+    """The owner."""
+    bytes: Used
+    """Bytes in files and in database rows that the owner can delete, with the trash. Measured at
+    intervals.
+    """
+    dataset_rows: Used
+    """Rows of all versions of all datasets, with the trash."""
+    models: Used
+    """Models, with the trash and with unfinished training jobs."""
+    aliases: Used
+    """Aliases of models."""
+    keys: Used
+    """Keys that are neither revoked nor expired."""
+    queued_jobs: Used
+    """Queued jobs, without parts of jobs."""
+    running_jobs: Used
+    """Running jobs and parts of jobs."""
+
+class Used(Record):
+    """What counts against a limit, and the limit."""
+
+    used: int
+    """What counts against the limit."""
+    limit: int | None
+    """The limit that applies. Null: no limit; for jobs, the owner's fair share of the service."""
 
 class Valid(Record):
     """The request is valid. Nothing was created."""

@@ -125,3 +125,18 @@ def test_a_job_without_a_word_of_checkpoints_runs() -> None:
     )
     assert answer["type"] == "error"
     assert "kind" in answer["problem"]["detail"]
+
+
+def test_a_fit_gives_way_with_a_checkpoint_and_goes_on_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders, sent = Orders(), list[Any]()
+    orders.give_way = True
+    with pytest.raises(Stopped):
+        fit(CheckpointWriter(payload(tmp_path)), sent, orders)
+    (made,) = [message for message in sent if message["type"] == "checkpoint"]
+    again = CheckpointWriter(payload(tmp_path, resume=made["path"]))
+    assert fit(again, [], Orders()) == WHOLE
+    assert again.checkpoints.resumed
+    monkeypatch.setattr(Checkpoints, "take", lambda self, most: None)  # the fit supports none
+    assert fit(CheckpointWriter(payload(tmp_path)), [], orders) == WHOLE

@@ -51,6 +51,9 @@ IMPERSONAL = {
     ("GET", "/v1/algorithms/{name}"),
     ("POST", "/oip/v2/repository/index"),
     ("GET", "/metrics"),
+    ("GET", "/v1/quotas/{owner}"),
+    ("GET", "/v1/quotas/{owner}/usage"),
+    ("PUT", "/v1/quotas/{owner}"),
     ("POST", "/v1/datasets"),
     ("POST", "/v1/datasets/validate"),
     ("POST", "/v1/uploads"),
@@ -109,6 +112,7 @@ def requests_of(
         ("PUT", "/v1/evaluations/{evaluation_id}/acknowledgement"): {"json": {"reason": "seen"}},
         ("PUT", "/v1/views/{list}/{name}"): {"json": {"query": "sort=name"}},
         ("PUT", "/v1/models/{name}/reason-codes"): {"json": {"entries": []}},
+        ("PUT", "/v1/quotas/{owner}"): {"json": {"models": 1000}},
         ("POST", "/v1/evaluations"): evaluation,
         ("POST", "/v1/comparisons"): comparison,
         ("PUT", "/v1/models/{ref}/calibration"): {
@@ -234,6 +238,7 @@ class World:
         self.ids["file_id"] = file_of(service)
         self.ids["alarm_id"] = raise_alarm(service, "champion")
         self.ids["list"] = "models"
+        self.ids["owner"] = OWNER
         owner.put("/v1/views/models/churn", json={"query": "sort=auc"})
         scored = owner.post("/v1/batch-scores", **evaluation).json()["id"]
         self.ids["batch_score_id"] = scored

@@ -14,8 +14,7 @@ import httpx
 import pytest
 from sqlalchemy import event, func, select
 
-from app.access import repository, usage
-from app.access import service as service_of_access
+from app.access import quotas, repository, usage
 from app.platform.database import Database
 from app.platform.errors import Unavailable
 from app.platform.sql import Base, Session
@@ -36,6 +35,7 @@ ALLOWED = (
     "/calibration/restore",
     "/erasures",
     "/feedback",
+    "/quotas/{owner}",
 )
 NOTHING_MORE = {
     "507": ({"min_free_bytes": 1 << 62}, 507, "out_of_space"),
@@ -165,7 +165,7 @@ def world(service: Service, tmp_path: Path) -> Iterator[World]:
 
 def count_every_row(patch: pytest.MonkeyPatch) -> None:
     """Count also the first rows of an owner, and measure for every request."""
-    patch.setattr(service_of_access, "FREE_ROW_BYTES", 0)
+    patch.setattr(quotas, "FREE_ROW_BYTES", 0)
     patch.setattr(usage, "ROWS_KNOWN_SECONDS", 0.0)
     patch.setattr(usage, "ROWS_KNOWN_FACTOR", 0.0)
 
@@ -374,6 +374,7 @@ def test_every_table_of_which_owners_delete_rows_is_counted(db: Database) -> Non
         "jobs",
         "model_alias_history",
         "monitor_looks",
+        "quotas",
     }
     counted = set(re.findall(r"FROM (\w+)", " ".join(asked)))
     assert {

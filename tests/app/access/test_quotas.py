@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import delete, func, select
 
-from app.access import repository, service
+from app.access import quotas, repository
 from app.access.usage import UsageCache
 from app.jobs import child_jobs as parts
 from app.jobs import queue
@@ -105,9 +105,9 @@ def test_bytes_are_counted_by_rows(db: Database, sentences: Sentences) -> None:
     sentences(refusal(db, Settings(quota_bytes=100)).detail)
     with db.read() as session:
         with pytest.raises(TooMany, match="needs 44 more"):
-            service.check(session, settings, OWNER, 44)
-        service.check(session, settings, OWNER, 43)
-        service.check(session, Settings(quota_bytes=157), OWNER)  # it adds nothing
+            quotas.check(session, settings, OWNER, 44)
+        quotas.check(session, settings, OWNER, 43)
+        quotas.check(session, Settings(quota_bytes=157), OWNER)  # it adds nothing
 
 
 def test_pairs_count_as_they_came_and_as_they_are_read(db: Database) -> None:
@@ -195,21 +195,21 @@ class TestUsageCache:
             if len(measured) == 1:
                 for _each in range(callers):
                     assert entered.acquire(timeout=60.0)
-            return service.Usage(1, 2)
+            return quotas.Usage(1, 2)
 
         cache = UsageCache(cast(Any, reading), Settings())
 
-        def ask() -> service.Usage:
+        def ask() -> quotas.Usage:
             entered.release()
             return cache.get(OWNER)
 
         with ThreadPoolExecutor(callers) as pool:
             asked = [pool.submit(ask) for _ in range(callers)]
-            assert {each.result(60.0) for each in asked} == {service.Usage(1, 2)}
+            assert {each.result(60.0) for each in asked} == {quotas.Usage(1, 2)}
         assert measured == [OWNER]
 
     def test_after_a_failure_it_is_measured_again(self) -> None:
-        answers: list[Any] = [Unavailable("the database is unavailable"), service.Usage(1, 2)]
+        answers: list[Any] = [Unavailable("the database is unavailable"), quotas.Usage(1, 2)]
 
         def reading(*_: object) -> Any:
             answer = answers.pop(0)
@@ -220,7 +220,7 @@ class TestUsageCache:
         cache = UsageCache(cast(Any, reading), Settings())
         with pytest.raises(Unavailable):
             cache.get(OWNER)
-        assert cache.get(OWNER) == cache.get(OWNER) == service.Usage(1, 2)
+        assert cache.get(OWNER) == cache.get(OWNER) == quotas.Usage(1, 2)
 
     def test_a_deleted_file_does_not_count_any_more(self, db: Database) -> None:
         dataset = add_dataset(db, bytes=100)
@@ -232,12 +232,12 @@ class TestUsageCache:
         cache.quota_check_for(OWNER)()
 
     def test_files_and_rows_are_named(self, sentences: Sentences) -> None:
-        usage = service.Usage(157, service.FREE_ROW_BYTES + 50)
-        settings = Settings(quota_bytes=200)
+        usage = quotas.Usage(157, quotas.FREE_ROW_BYTES + 50)
+        settings = Settings()
         with sentences.raises(TooMany) as caught:
-            service.check_quota(settings, usage)
+            quotas.check_usage(settings, 200, usage)
         assert caught.value.errors[0]["value"] == 207
-        service.check_quota(settings, service.Usage(157, service.FREE_ROW_BYTES + 43))
+        quotas.check_usage(settings, 200, quotas.Usage(157, quotas.FREE_ROW_BYTES + 43))
 
 
 class TestRunning:

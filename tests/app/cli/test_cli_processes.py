@@ -249,6 +249,31 @@ def test_no_process_begins_on_tables_of_another_version(
     assert "Traceback" not in done.stderr
 
 
+def test_quotas_are_set_shown_and_listed(database_url: str) -> None:
+    told = functools.partial(run, database_url=database_url)
+    done = told("quotas", "set", "team", "--models", "3", "--stored-bytes", "1000")
+    assert done.returncode == 0, done.stderr
+    assert told("quotas", "list").stdout.split() == ["team", "bytes=1000", "models=3"]
+    shown = told("quotas", "show", "team").stdout.splitlines()
+    assert ["models", "0", "of", "3", "*"] in [line.split() for line in shown]
+    assert ["aliases", "0", "of", "no", "limit"] in [line.split() for line in shown]
+    assert told("quotas", "set", "team", "--aliases", "2").returncode == 0  # replaces all
+    assert told("quotas", "list").stdout.split() == ["team", "aliases=2"]
+    assert told("quotas", "set", "team").returncode == 0
+    assert told("quotas", "list").stdout == ""
+    for words, code, said in (
+        (("set", "Team!", "--models", "1"), 1, "'Team!'"),
+        (("show", "Team!"), 1, "'Team!'"),
+        (("set", "team", "--models", "-1"), 2, "-1"),
+        (("set", "team", "--running-jobs", "0"), 2, "0"),
+        (("set", "team", "--rows", "1"), 2, "--rows"),
+    ):
+        refused = told("quotas", *words)
+        assert (refused.returncode, said in refused.stderr) == (code, True), refused.stderr
+        assert "Traceback" not in refused.stderr
+    assert told("quotas", "list").stdout == ""
+
+
 def test_keys_are_made_listed_rotated_and_revoked(database_url: str) -> None:
     made = run(
         *("keys", "create", "--owner", "team", "--name", "ci", "--scope", "read"),

@@ -152,6 +152,7 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     ask("DELETE /v1/models/{ref}/comments/{id}", 204, ref=model, id=said)
     ask("PUT /v1/views/{list}/{name}", 201, json={"query": "sort=name"}, list="models", name="mine")
     ask("DELETE /v1/views/{list}/{name}", 204, list="models", name="mine")
+    ask("PUT /v1/quotas/{owner}", 200, json={"models": 1000}, owner="acme")
     codes = {"entries": [{"code": "A", "text": "Too old", "columns": ["age"]}]}
     ask("PUT /v1/models/{name}/reason-codes", 201, json=codes, name="churn")
 

@@ -1,0 +1,145 @@
+"""A long job gives its slot to another owner's job at a checkpoint, and continues from it, with real fit processes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from app.jobs import queue, repository
+from app.jobs import service as jobs
+from app.jobs.dispatcher import Reaper
+from app.platform.failpoints import VARIABLE
+from app.platform.tables import Dataset, Job, Model
+from tests.app.queue_steps import hear_nothing
+from tests.harness import LONG, OWNER, Shop, csv_table, environment
+from tests.servers import eventually
+from workers.slots import Slots
+
+MakeShop = Callable[..., Shop]
+MakeSlots = Callable[[Shop], Slots]
+OTHER = "other"
+
+
+def give(shop: Shop, table: type[Dataset | Job], id_: str) -> None:
+    """Give a dataset or a queued job to the other owner."""
+    with shop.db.write() as session:
+        session.execute(update(table).where(table.id == id_).values(owner=OTHER))
+
+
+def grow_old(shop: Shop, job_id: str) -> None:
+    """Wait until a running job has a checkpoint, and have two minutes go by."""
+    eventually(lambda: shop.first_steps_of(job_id), seconds=60)
+    eventually(lambda: shop.job(job_id).checkpoint_key, seconds=60)
+    with shop.db.write() as session:
+        session.execute(
+            update(Job).where(Job.id == job_id).values(started_at=Job.started_at - 120.0)
+        )
+
+
+def wait_for_other(shop: Shop, job_id: str) -> None:
+    eventually(lambda: shop.db.reading(jobs.find, OTHER, job_id).state == "succeeded", seconds=60)
+
+
+@pytest.mark.parametrize("url", ["sqlite_url", "postgres_url"])
+def test_the_model_is_that_of_an_uninterrupted_fit(
+    make_shop: MakeShop, make_slots: MakeSlots, url: str, request: pytest.FixtureRequest
+) -> None:
+    shop = make_shop(database_url=request.getfixturevalue(url))
+    mine, others = shop.read_here(csv_table(300)), shop.read_here(csv_table(200))
+    give(shop, Dataset, others)
+    with shop.db.write() as session:
+        repository.register(session, "wrk_0", host="a", version="1", slots=1)
+    make_slots(shop)
+    whole = shop.train(mine, LONG)
+    shop.reaches(whole, "succeeded")
+    reaper = Reaper(shop.db, shop.settings)
+    long = shop.train(mine, LONG)
+    grow_old(shop, long)
+    reaper.reap()
+    assert shop.job(long).yield_requested_at is None  # nobody waits
+    with shop.db.write() as session:  # it shares by seconds, and the whole fit took some
+        session.execute(update(Job).where(Job.id == whole).values(finished_at=1.0))
+    short = shop.train(others, 5)
+    give(shop, Job, short)
+    reaper.reap()
+    wait_for_other(shop, short)
+    job = shop.reaches(long, "succeeded")
+    assert job.attempt == 1
+    assert shop.states_of(long) == ["queued", "running", "queued", "running", "succeeded"]
+    first, second = shop.first_steps_of(long)
+    assert first < second
+    assert shop.artifact_of(long) == shop.artifact_of(whole)
+    assert shop.models_of(long) == 1
+    ended = shop.db.reading(jobs.find, OTHER, short).finished_at
+    assert ended is not None
+    assert job.finished_at is not None
+    assert ended < job.finished_at
+
+
+@contextmanager
+def mortal(shop: Shop, folder: Path, faults: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker process with these faults."""
+    with (folder / "worker.log").open("ab") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "workers"],
+            env=environment(shop.settings) | {VARIABLE: faults},
+            stdout=out,
+            stderr=out,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("point", ["yield", "finished"])
+def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
+    make_shop: MakeShop, make_slots: MakeSlots, tmp_path: Path, broker_url: str, point: str
+) -> None:
+    shop = make_shop(broker_url=broker_url)
+    mine, others = shop.read_here(csv_table(300)), shop.read_here(csv_table(200))
+    give(shop, Dataset, others)
+    reaper = Reaper(shop.db, shop.settings)
+    with mortal(shop, tmp_path, f"{point}=kill") as process:
+        long = shop.train(mine, LONG * 4)
+        grow_old(shop, long)
+        short = shop.train(others, 5)
+        give(shop, Job, short)
+        reaper.reap()
+        assert process.wait(60) == -9
+    attempt, state = {"yield": (1, "running"), "finished": (0, "queued")}[point]
+    job = shop.job(long)
+    assert (job.attempt, job.state) == (attempt, state)
+    assert job.checkpoint_key is not None
+    hear_nothing(shop.db)
+    reaper.reap()
+    make_slots(shop)
+    wait_for_other(shop, short)
+    assert shop.reaches(long, "succeeded").attempt == attempt + 1
+    whole = shop.train(mine, LONG * 4)
+    shop.reaches(whole, "succeeded")
+    assert shop.artifact_of(long) == shop.artifact_of(whole)
+    with shop.db.read() as session:
+        assert session.query(Model).filter(Model.job_id == long).count() == 1
+
+
+def test_a_cancel_reaches_a_job_that_was_asked_to_give_way(
+    make_shop: MakeShop, make_slots: MakeSlots
+) -> None:
+    shop = make_shop()
+    mine = shop.read_here(csv_table(300))
+    make_slots(shop)
+    job_id = shop.train(mine, LONG * 10)
+    shop.fitting(job_id)
+    with shop.db.write() as session:
+        session.execute(update(Job).where(Job.id == job_id).values(yield_requested_at=1.0))
+    shop.db.writing(jobs.cancel, OWNER, job_id)
+    assert shop.ends(job_id).state == "cancelled"
+    assert shop.db.writing(queue.claim, shop.settings, "wrk_a") is None
