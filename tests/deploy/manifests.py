@@ -87,13 +87,13 @@ class Pod:
     @property
     def labels(self) -> dict[str, str]:
         """Its labels, by which services and policies find it."""
-        labels: dict[str, str] = self.workload["spec"]["template"]["metadata"]["labels"]
+        labels: dict[str, str] = _template(self.workload)["metadata"]["labels"]
         return labels
 
     @property
     def spec(self) -> Manifest:
         """Its PodSpec."""
-        spec: Manifest = self.workload["spec"]["template"]["spec"]
+        spec: Manifest = _template(self.workload)["spec"]
         return spec
 
     @property
@@ -129,7 +129,15 @@ class Pod:
 
 def pods(rendering: Sequence[Manifest]) -> list[Pod]:
     """The pods of all workloads."""
-    return [Pod(one, rendering) for one in rendering if "template" in one.get("spec", {})]
+    return [Pod(one, rendering) for one in rendering if _template(one)]
+
+
+def _template(workload: Manifest) -> Manifest:
+    """The template of its pods; empty for what has none."""
+    spec = workload.get("spec", {})
+    spec = spec.get("jobTemplate", {}).get("spec", spec)
+    template: Manifest = spec.get("template", {})
+    return template
 
 
 def of_kind(rendering: Sequence[Manifest], kind: str) -> list[Manifest]:
@@ -173,6 +181,7 @@ _IN_COMPOSE = {
     "/run/secrets/rankwright/database-password": "/run/secrets/postgres_password",
     "/run/secrets/rankwright/broker-password": "/run/secrets/redis_password",
     "/run/secrets/rankwright/blob-credentials": "/run/secrets/blob_credentials",
+    "/backups": "/var/lib/rankwright/backups",
 }
 
 
@@ -190,6 +199,8 @@ def as_compose(rendering: Sequence[Manifest]) -> compose_file.Document:
             after = after | dict.fromkeys((name, "migrate"), "service_completed_successfully")
         services[pod.component] = _as_service(pod, pod.main, after)
         services[pod.component]["deploy"] = {"replicas": pod.workload["spec"].get("replicas", 1)}
+        if pod.workload["kind"] == "CronJob":
+            services[pod.component]["profiles"] = ["scheduled"]
     text = json.dumps({"services": services})
     for ours, theirs in _IN_COMPOSE.items():
         text = text.replace(ours, theirs)

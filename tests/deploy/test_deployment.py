@@ -189,7 +189,9 @@ configMapGenerator:
 
 
 def check_pods(host: Host, document: compose_file.Document, folder: Path) -> None:
-    """Each waits for the migration, and works. After that of a later version, a restarted one does not begin."""
+    """Each waits for the migration, and works; then a backup is made. After the migration of a later version, a
+    restarted one does not begin.
+    """
     with deploy(host, document, folder) as running:
         with Caller(running["api"][0]) as caller:
             job = caller.train(caller.upload(), 20, wait=60)
@@ -199,6 +201,11 @@ def check_pods(host: Host, document: compose_file.Document, folder: Path) -> Non
             score = caller.ask("GET", f"/v1/models/{job['output']['id']}/score", params=row)
             assert score["model_id"] == job["output"]["id"]
             caller.ask("GET", "/health/staffed")
+        (api,) = running["api"]
+        made = api.execute(["mkdir", "-p", host.here("/var/lib/rankwright/backups")])
+        assert made.returncode == 0, made.stderr
+        with Container(api.host, compose_file.service(document, "backup")) as backup:
+            backup.wait_done()
         (postgres,) = running["postgres"]
         assert isinstance(postgres, Postgres)
         with postgres.connect() as connection:
@@ -224,7 +231,7 @@ def test_the_pods_work_with_a_bucket_and_disks_of_their_own(
     document = manifests.as_compose([*manifests.render_text(text, tmp_path), *others])
     host.path("/run/secrets/blob_credentials").write_text(CREDENTIALS)
     for name, service in document["services"].items():
-        if name in ("api", "worker", "dispatcher"):
+        if name in ("api", "worker", "dispatcher", "backup"):
             service["environment"]["RANKWRIGHT_BLOB_CACHE_DIR"] = f"/var/lib/rankwright/{name}"
     check_pods(host, document, host.folder.parent / "external")
     kinds = {

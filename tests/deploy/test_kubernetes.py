@@ -140,8 +140,9 @@ def test_a_wrong_field_is_found(
 
 def test_the_processes_are_those_of_compose(rendering: Rendering) -> None:
     ours = {pod.component: pod for pod in pods(rendering) if pod.is_ours}
-    assert set(ours) == set(OURS)
-    for name, pod in ours.items():
+    assert set(ours) == {*OURS, "backup"}
+    for name in OURS:
+        pod = ours[name]
         service = compose_file.service(COMPOSE, name)
         assert tuple(pod.main["command"]) == service.command, name
         assert pod.main["name"] == name
@@ -384,7 +385,7 @@ def test_what_a_process_writes_is_a_volume(rendering: Rendering) -> None:
         for container in pod.containers:
             writable = {m["mountPath"] for m in container["volumeMounts"] if not m.get("readOnly")}
             assert "/tmp" in writable, pod.name
-            if pod.is_ours and container is pod.main and pod.component in LASTING:
+            if pod.is_ours and container is pod.main and pod.component != "migrate":
                 assert state in writable, pod.name
                 cache = pod.environment(container).get("RANKWRIGHT_BLOB_CACHE_DIR")
                 assert cache is None or cache in writable
@@ -438,7 +439,7 @@ def test_the_cache_fits_on_its_volume(renderings: dict[str, Rendering]) -> None:
     for pod in pods(renderings["external"]):
         volumes = [one["emptyDir"] for one in pod.spec["volumes"] if "emptyDir" in one]
         assert all("sizeLimit" in volume for volume in volumes), pod.name
-        if pod.component in LASTING:
+        if pod.component != "migrate":
             disks = [quantity(one["sizeLimit"]) for one in volumes if "medium" not in one]
             cache = int(pod.environment(pod.main)["RANKWRIGHT_BLOB_CACHE_BYTES"])
             largest = Settings.model_fields["max_upload_bytes"].default
@@ -507,6 +508,19 @@ def test_the_probes_answer(
 
 def test_the_rules_of_the_operator_are_those_of_prometheus() -> None:
     assert manifests.RULE.read_text() == manifests.prometheus_rule(manifests.ALERTS.read_text())
+
+
+def test_the_operator_scrapes_as_prometheus_does(renderings: dict[str, Rendering]) -> None:
+    scraped = yaml.safe_load(manifests.ALERTS.with_name("prometheus.yml").read_text())
+    rendering = renderings["external, monitored"]
+    monitors = of_kind(rendering, "ServiceMonitor")
+    names = [rule["replacement"] for rules in each(monitors, "relabelings") for rule in rules]
+    assert names == [job["job_name"] for job in scraped["scrape_configs"]]
+    (worker,) = [pod for pod in pods(rendering) if pod.component == "worker"]
+    (port,) = worker.main["ports"]
+    assert [one["port"] for one in next(each(scraped, "dns_sd_configs"))] == [port["containerPort"]]
+    variable = worker.environment(worker.main)["RANKWRIGHT_WORKER_METRICS_PORT"]
+    assert variable == str(port["containerPort"])
 
 
 def test_the_examples_of_the_docs_are_valid(renderings: dict[str, Rendering]) -> None:
