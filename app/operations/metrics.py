@@ -51,8 +51,8 @@ class _Measurement(Generic[Value]):
         self._value: Value | None = None
 
     def get(self) -> Value | None:
-        """Return the value, measured now or recently: the previous one if that takes longer than `WAIT_SECONDS`. None if
-        there is none yet, or if it could not be measured.
+        """Return the value, measured now or recently: the previous one if that takes longer than `WAIT_SECONDS`. None
+        if there is none yet, or if it could not be measured.
         """
         with self._lock:
             if self._ends is None and time.monotonic() >= self._valid_until:

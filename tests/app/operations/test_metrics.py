@@ -66,7 +66,7 @@ def test_the_oldest_job_counts_by_kind_and_priority(db: Database) -> None:
     later = submit(db, kind="score")
     change(db, later.id, not_before=time.time() + 3600)
     found = collected(db)["rankwright_queue_oldest_seconds"]
-    lanes = {("train", "normal"): 500, ("train", "high"): 60, ("train", "low"): 900}
+    lanes: Samples = {("train", "normal"): 500, ("train", "high"): 60, ("train", "low"): 900}
     lanes[("ingest", "normal")] = 5
     assert found.keys() == lanes.keys()
     assert all(lanes[lane] <= age < lanes[lane] + 100 for lane, age in found.items())
