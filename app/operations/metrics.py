@@ -14,13 +14,14 @@ from prometheus_client.registry import Collector
 from app.access import repository as quota_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
+from app.jobs.kinds import SHOWN_KINDS
 from app.operations import repository
 from app.platform import resources
 from app.platform.database import Database
 from app.platform.errors import Unavailable
 from app.platform.settings import Settings
 from app.platform.sql import Session
-from app.platform.tables import Upkeep
+from app.platform.tables import FINAL_STATES, Upkeep
 
 log = logging.getLogger(__name__)
 
@@ -243,7 +244,9 @@ def _of_jobs(counts: Counts, ended: Counts) -> Iterator[Metric]:
         "All jobs that ever ended, by kind and outcome, without parts of jobs. Removed jobs still count.",
         labels=["kind", "outcome"],
     )
-    for labels, count in sorted(ended.items()):
+    # A counter that appears with its first failure would never be seen to grow.
+    none = {(kind, outcome): 0 for kind in SHOWN_KINDS for outcome in map(str, FINAL_STATES)}
+    for labels, count in sorted((none | dict(ended)).items()):
         outcomes.add_metric(labels, count)
     yield outcomes
 

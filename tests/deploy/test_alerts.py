@@ -69,6 +69,7 @@ LANE = '{kind="train",priority="normal"}'
 CASES: dict[str, list[Case]] = {
     "RankwrightErrorsFast": [
         Case(requests(20, 90), 80, {}),
+        Case({name: values for name, values in requests(0, 90).items() if "/v1" in name}, 80, None),
         Case(requests(10, 90), 80, None),
     ],
     "RankwrightErrorsSlow": [
@@ -208,7 +209,7 @@ CASES: dict[str, list[Case]] = {
     ],
     "RankwrightJobsFail": [
         Case(
-            {'rankwright_jobs_ended_total{kind="train",outcome="failed"}': "3x10 4x20"},
+            {'rankwright_jobs_ended_total{kind="train",outcome="failed"}': "0x10 1x20"},
             20,
             {"kind": "train"},
         ),
