@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from app.jobs import queue, repository
+from app.jobs import queue
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
 from app.platform.failpoints import VARIABLE
 from app.platform.tables import Dataset, Job, Model
 from tests.app.queue_steps import hear_nothing
-from tests.harness import LONG, OWNER, Shop, csv_table, environment
+from tests.harness import ENDLESS, OWNER, Shop, csv_table, environment
 from tests.servers import eventually
-from workers.slots import Slots
+from workers.slots import Presence, Slots
 
 MakeShop = Callable[..., Shop]
 MakeSlots = Callable[[Shop], Slots]
@@ -53,13 +53,12 @@ def test_the_model_is_that_of_an_uninterrupted_fit(
     shop = make_shop(database_url=request.getfixturevalue(url))
     mine, others = shop.read_here(csv_table(300)), shop.read_here(csv_table(200))
     give(shop, Dataset, others)
-    with shop.db.write() as session:
-        repository.register(session, "wrk_0", host="a", version="1", slots=1)
-    make_slots(shop)
-    whole = shop.train(mine, LONG)
+    presence = Presence(make_slots(shop))
+    presence.start()
+    whole = shop.train(mine, ENDLESS)
     shop.reaches(whole, "succeeded")
     reaper = Reaper(shop.db, shop.settings)
-    long = shop.train(mine, LONG)
+    long = shop.train(mine, ENDLESS)
     grow_old(shop, long)
     reaper.reap()
     assert shop.job(long).yield_requested_at is None  # nobody waits
@@ -76,6 +75,7 @@ def test_the_model_is_that_of_an_uninterrupted_fit(
     assert first < second
     assert shop.artifact_of(long) == shop.artifact_of(whole)
     assert shop.models_of(long) == 1
+    presence.end()
     ended = shop.db.reading(jobs.find, OTHER, short).finished_at
     assert ended is not None
     assert job.finished_at is not None
@@ -108,7 +108,7 @@ def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
     give(shop, Dataset, others)
     reaper = Reaper(shop.db, shop.settings)
     with mortal(shop, tmp_path, f"{point}=kill") as process:
-        long = shop.train(mine, LONG * 4)
+        long = shop.train(mine, ENDLESS)
         grow_old(shop, long)
         short = shop.train(others, 5)
         give(shop, Job, short)
@@ -123,7 +123,7 @@ def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
     make_slots(shop)
     wait_for_other(shop, short)
     assert shop.reaches(long, "succeeded").attempt == attempt + 1
-    whole = shop.train(mine, LONG * 4)
+    whole = shop.train(mine, ENDLESS)
     shop.reaches(whole, "succeeded")
     assert shop.artifact_of(long) == shop.artifact_of(whole)
     with shop.db.read() as session:
@@ -136,7 +136,7 @@ def test_a_cancel_reaches_a_job_that_was_asked_to_give_way(
     shop = make_shop()
     mine = shop.read_here(csv_table(300))
     make_slots(shop)
-    job_id = shop.train(mine, LONG * 10)
+    job_id = shop.train(mine, ENDLESS)
     shop.fitting(job_id)
     with shop.db.write() as session:
         session.execute(update(Job).where(Job.id == job_id).values(yield_requested_at=1.0))
