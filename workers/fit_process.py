@@ -19,6 +19,8 @@ from app.platform.settings import Settings
 Message = dict[str, Any]
 
 STOP_SECONDS = 1.0
+MAX_STOPPED_LOOKS = 60
+"""After so many looks, one a second, at which a fit process was stopped by a signal, it counts as hung."""
 # Variables that name database, broker or a caller's key; those of PostgreSQL's client library begin with PG.
 _SECRETS = (
     *(
@@ -57,11 +59,23 @@ class FitProcess:
         self.connection = Connection(ours.detach())
         self.pid = self._process.pid
         self._memory_at_start = 0
+        self._n_stopped = 0
+        self._look_at = 0.0
 
     @property
     def alive(self) -> bool:
         """True if the process is running."""
         return self._process.poll() is None
+
+    def _is_hung(self) -> bool:
+        """Return True if the process has been stopped by a signal for `MAX_STOPPED_LOOKS` looks. Looks are counted, not
+        seconds: after a pause of the whole machine the process has as many left as before.
+        """
+        if time.monotonic() < self._look_at:
+            return False
+        self._look_at = time.monotonic() + 1.0
+        self._n_stopped = self._n_stopped + 1 if is_stopped(self.pid) else 0
+        return self._n_stopped >= MAX_STOPPED_LOOKS
 
     def start_job(self, payload: Mapping[str, Any], memory_bytes: int | None) -> None:
         """Send a job to the idle process, and note its memory."""
@@ -69,9 +83,16 @@ class FitProcess:
         self._send({"type": "job", "payload": payload, "memory_bytes": memory_bytes})
 
     def receive(self, timeout: float) -> Message | None:
-        """Return the next message, or None if none came in time. Raises `FitProcessDied`."""
+        """Return the next message, or None if none came in time. Raises `FitProcessDied`, also for a process that was
+        stopped by a signal for a minute: it is killed.
+        """
         try:
             if not self.connection.poll(timeout):
+                if self._is_hung():
+                    self.kill()
+                    raise FitProcessDied(
+                        f"fit process {self.pid} was stopped, and did not continue"
+                    )
                 return None
             message: Message = json.loads(self.connection.recv_bytes())
         except (EOFError, OSError):
@@ -139,6 +160,15 @@ class FitProcess:
         except subprocess.TimeoutExpired:
             return f"fit process {self.pid} closed its pipe"
         return f"fit process {self.pid} {describe_exit(code)}"
+
+
+def is_stopped(pid: int) -> bool:
+    """Return True if a process is stopped by SIGSTOP or a similar signal; False if unknown."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(") ")[2].startswith("T")
 
 
 def private_bytes(pid: int | str) -> int:

@@ -34,7 +34,7 @@ def _shown(owner: str, row: OwnerQuota | None) -> schemas.OwnerQuota:
 @router.get("", summary="List quotas")
 @needs("operator")
 def list_quotas(context: ContextDep, paging: PagingDep) -> OwnerQuotaPage:
-    """Return the owners with limits of their own, the last changed first. The settings apply to all others."""
+    """Return the owners with individual limits, the last changed first. The settings apply to all others."""
     page = context.db.reading(quotas.list_page, limit=paging.limit, after=paging.after)
     rows = [_shown(row.owner, row) for row in page.data]
     return OwnerQuotaPage(data=rows, has_more=page.has_more, next=page.next)
@@ -43,11 +43,11 @@ def list_quotas(context: ContextDep, paging: PagingDep) -> OwnerQuotaPage:
 @router.get("/{owner}", summary="Read the quotas of an owner")
 @needs("operator")
 def read_quota(owner: OwnerPath, context: ContextDep) -> schemas.OwnerQuota:
-    """Return the limits of an owner. All are null if the owner has no limits of its own."""
+    """Return the limits of an owner. All are null if the owner has no individual limits."""
     return _shown(owner, context.db.reading(quotas.find, owner))
 
 
-@router.put("/{owner}", summary="Set the quotas of an owner")
+@router.put("/{owner}", summary="Replace the quotas of an owner")
 @needs("operator")
 def put_quota(
     owner: OwnerPath, body: QuotaLimits, context: ContextDep, caller: CallerDep

@@ -75,7 +75,7 @@ def limits_of(session: Session, settings: Settings, owner: str) -> Limits:
 
 
 def list_page(session: Session, *, limit: int, after: str | None) -> Page[OwnerQuota]:
-    """Return a page of the owners with limits of their own, the last changed first."""
+    """Return a page of the owners with individual limits, the last changed first."""
     return repository.list_quotas(session, limit=limit, after=after)
 
 

@@ -107,12 +107,12 @@ class OwnerQuota(Resource):
     queued_jobs: int | None = Field(description="Queued jobs.")
     running_jobs: int | None = Field(description="Running jobs and parts of jobs.")
     updated_at: Timestamp | None = Field(
-        description="Time of the last change. Null: the owner has no limits of its own."
+        description="Time of the last change. Null: the owner has no individual limits."
     )
 
 
 class OwnerQuotaPage(PageOf[OwnerQuota]):
-    """One page of the owners with limits of their own."""
+    """One page of the owners with individual limits."""
 
 
 class Used(Resource):

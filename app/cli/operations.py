@@ -37,7 +37,7 @@ def _limit(help_text: str, least: int = 0) -> Any:
 
 @quota_commands.command("list")
 def list_quotas() -> None:
-    """List the owners with limits of their own, the last changed first. The settings apply to all others."""
+    """List the owners with individual limits, the last changed first. The settings apply to all others."""
     from app.access import quotas
 
     after = None
@@ -99,7 +99,7 @@ def set_quotas(
     )
     with database() as db, by_command(owner, "rankwright quotas set"):
         db.writing(quotas.replace, owner, limits)
-    typer.echo(f"{owner}  {_in_words(limits) or 'has no limits of its own'}")
+    typer.echo(f"{owner}  {_in_words(limits) or 'has no individual limits'}")
 
 
 def backup(

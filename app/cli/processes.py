@@ -166,9 +166,13 @@ def api(
     metrics_folder: Annotated[
         Path | None, typer.Option(hidden=True, help="Folder for the metrics of all processes.")
     ] = None,
+    pulse: Pulse = None,
 ) -> None:
     """Run only the API."""
     import gc
+
+    if pulse is not None:
+        start_pulse(pulse)
 
     gc.disable()  # until all is imported: repeated collections take a seventh of the start
     settings = settings_of(None, processes)

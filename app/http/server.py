@@ -37,7 +37,7 @@ from app.platform.errors import Malformed, NotFound, ServiceError, Unavailable
 from app.platform.ids import new_id
 from app.platform.metrics import UNROUTED, ApiMetrics
 from app.platform.outage import OutageMemory
-from app.platform.processes import descriptor_limit
+from app.platform.processes import descriptor_limit, note_step
 from app.platform.settings import Settings
 from core.errors import shorten
 
@@ -131,6 +131,7 @@ class DrainingServer(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Begin or end the shutdown after a signal. uvicorn calls this ten times a second."""
+        note_step("api")
         if self._asked and not self._drain.begun:
             self._until = time.monotonic() + self._seconds
             self._drain.begin()

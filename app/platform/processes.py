@@ -128,6 +128,8 @@ MISSED_PULSES = 15
 MAX_IDLE_PULSES = 900
 """Number of pulses without a step of a main loop after which the pulse stops. A step is a few transactions. It takes
 three minutes or less even if the database fails, because each statement, connection and lock has a time limit."""
+_MAX_IDLE = {"api": 60}
+"""The same for the loops that never wait for a database or a disk: that of the API only passes events on."""
 
 _steps = count()
 _last_steps: dict[str, int] = {}
@@ -135,8 +137,9 @@ _last_steps: dict[str, int] = {}
 
 
 def note_step(loop: str) -> None:
-    """Record progress of a main loop, which from now on must make progress at least every `MAX_IDLE_PULSES`. If
-    several threads run the same loop, the progress of one suffices, so that their jobs are not lost because one hangs.
+    """Record progress of a main loop, which from now on must make progress at least every `MAX_IDLE_PULSES`, or as
+    `_MAX_IDLE` says. If several threads run the same loop, the progress of one suffices, so that their jobs are not
+    lost because one hangs.
     """
     _last_steps[loop] = next(_steps)
 
@@ -167,11 +170,11 @@ def _pulse(pipe: int) -> None:
         }
         seen = steps
         for loop, n in n_idle.items():
-            if n == MAX_IDLE_PULSES + 1:
-                _log_error(
-                    f"the main loop of the {loop} has made no progress for {MAX_IDLE_PULSES * PULSE_SECONDS:g} s"
-                )
-        if max(n_idle.values(), default=0) <= MAX_IDLE_PULSES:
+            limit = _MAX_IDLE.get(loop, MAX_IDLE_PULSES)
+            if n == limit + 1:
+                seconds = limit * PULSE_SECONDS
+                _log_error(f"the main loop of the {loop} has made no progress for {seconds:g} s")
+        if all(n <= _MAX_IDLE.get(loop, MAX_IDLE_PULSES) for loop, n in n_idle.items()):
             with contextlib.suppress(BlockingIOError):  # nobody has read for hours
                 try:
                     os.write(pipe, b".")

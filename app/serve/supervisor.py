@@ -331,7 +331,7 @@ class Supervisor:
             descriptor = self._listeners[number % len(self._listeners)].fileno()
             sockets = ["--fd", str(descriptor), "--gate", str(self._gate_fd)]
             command = python_command("app.cli", "api", *sockets, *options)
-            service = self._service(name, command, descriptor, self._gate_fd)
+            service = self._service(name, command, descriptor, self._gate_fd, has_pulse=True)
             self._api.append(service)
             service.start()
 

@@ -1462,7 +1462,7 @@ class ListQuotas(TypedDict, total=False):
 def list_quotas(**fields: Unpack[ListQuotas]) -> ApiRequest[Page[types.OwnerQuota]]:
     """List quotas.
 
-    Return the owners with limits of their own, the last changed first. The settings apply to all others.
+    Return the owners with individual limits, the last changed first. The settings apply to all others.
 
     Scope: `operator`.
 
@@ -2097,7 +2097,7 @@ class PutQuota(TypedDict, total=False):
 
 @keywords(PutQuota)
 def put_quota(owner: str, /, **fields: Unpack[PutQuota]) -> ApiRequest[types.OwnerQuota]:
-    """Set the quotas of an owner.
+    """Replace the quotas of an owner.
 
     Replace all limits of an owner. Without any limit, the settings of the service apply again.
 
@@ -3577,7 +3577,7 @@ def read_points_cutoff(ref: str, /, **fields: Unpack[ReadPointsCutoff]) -> ApiRe
 def read_quota(owner: str, /) -> ApiRequest[types.OwnerQuota]:
     """Read the quotas of an owner.
 
-    Return the limits of an owner. All are null if the owner has no limits of its own.
+    Return the limits of an owner. All are null if the owner has no individual limits.
 
     Scope: `operator`.
 

@@ -4376,7 +4376,7 @@ class OwnerQuota(Record):
     running_jobs: int | None
     """Running jobs and parts of jobs."""
     updated_at: str | None
-    """Time of the last change. Null: the owner has no limits of its own."""
+    """Time of the last change. Null: the owner has no individual limits."""
 
 class PairMetrics(Record):
     """Metrics of a model trained on pairs, on the pairs of one part."""

@@ -201,6 +201,25 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
     assert not codes.exists()
 
 
+def test_a_stopped_fit_process_is_replaced_and_its_job_goes_on(
+    crew: Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.fit_process.MAX_STOPPED_LOOKS", 2)
+    pid = crew.fit_process()
+    job_id = crew.shop.train(crew.table, ENDLESS)
+    crew.shop.fitting(job_id)
+    eventually(lambda: crew.shop.job(job_id).checkpoint_key, seconds=60)
+    os.kill(pid, signal.SIGSTOP)
+    crew.shop.reaches(job_id, "queued")
+    assert not is_running(pid)
+    with crew.shop.db.write() as session:
+        session.execute(update(Job).where(Job.id == job_id).values(not_before=0.0))
+    crew.shop.fitting(job_id)
+    crew.shop.db.writing(parts.end_early, OWNER, job_id)
+    assert crew.shop.reaches(job_id, "succeeded").attempt == 2
+    assert crew.fit_process() != pid
+
+
 @pytest.mark.parametrize("harm", [lambda path: path.write_bytes(b""), *rest(Path.unlink)])
 def test_a_job_whose_checkpoint_is_missing_or_damaged_starts_again(
     crew: Crew, caplog: pytest.LogCaptureFixture, harm: Callable[[Path], object]

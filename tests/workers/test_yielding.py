@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -11,15 +13,24 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from app.jobs import queue, repository
+from app.jobs import queue
 from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
 from app.platform.failpoints import VARIABLE
 from app.platform.tables import Dataset, Job, Model
 from tests.app.queue_steps import hear_nothing
-from tests.harness import LONG, OWNER, Shop, csv_table, environment
+from tests.harness import (
+    ENDLESS,
+    LONG,
+    OWNER,
+    Shop,
+    children_of,
+    csv_table,
+    environment,
+    warm_process,
+)
 from tests.servers import eventually
-from workers.slots import Slots
+from workers.slots import Presence, Slots
 
 MakeShop = Callable[..., Shop]
 MakeSlots = Callable[[Shop], Slots]
@@ -32,14 +43,26 @@ def give(shop: Shop, table: type[Dataset | Job], id_: str) -> None:
         session.execute(update(table).where(table.id == id_).values(owner=OTHER))
 
 
-def grow_old(shop: Shop, job_id: str) -> None:
-    """Wait until a running job has a checkpoint, and have two minutes go by."""
+def ask(shop: Shop, reaper: Reaper, job_id: str, others: str, fit: Callable[[], int]) -> str:
+    """Have a job run for two minutes, and another owner's job wait for its slot; returns that job's id.
+
+    The fit process is stopped meanwhile, so that the fit does not end before it is asked.
+    """
     eventually(lambda: shop.first_steps_of(job_id), seconds=60)
     eventually(lambda: shop.job(job_id).checkpoint_key, seconds=60)
+    os.kill(fit(), signal.SIGSTOP)
     with shop.db.write() as session:
         session.execute(
             update(Job).where(Job.id == job_id).values(started_at=Job.started_at - 120.0)
         )
+    reaper.reap()
+    assert shop.job(job_id).yield_requested_at is None  # nobody waits
+    short = shop.train(others, 5)
+    give(shop, Job, short)
+    reaper.reap()
+    assert shop.job(job_id).yield_requested_at is not None
+    os.kill(fit(), signal.SIGCONT)
+    return short
 
 
 def wait_for_other(shop: Shop, job_id: str) -> None:
@@ -53,29 +76,23 @@ def test_the_model_is_that_of_an_uninterrupted_fit(
     shop = make_shop(database_url=request.getfixturevalue(url))
     mine, others = shop.read_here(csv_table(300)), shop.read_here(csv_table(200))
     give(shop, Dataset, others)
-    with shop.db.write() as session:
-        repository.register(session, "wrk_0", host="a", version="1", slots=1)
-    make_slots(shop)
-    whole = shop.train(mine, LONG)
-    shop.reaches(whole, "succeeded")
-    reaper = Reaper(shop.db, shop.settings)
+    slots = make_slots(shop)
+    pid = warm_process(slots)
+    presence = Presence(slots)
+    presence.start()
     long = shop.train(mine, LONG)
-    grow_old(shop, long)
-    reaper.reap()
-    assert shop.job(long).yield_requested_at is None  # nobody waits
-    with shop.db.write() as session:  # it shares by seconds, and the whole fit took some
-        session.execute(update(Job).where(Job.id == whole).values(finished_at=1.0))
-    short = shop.train(others, 5)
-    give(shop, Job, short)
-    reaper.reap()
+    short = ask(shop, Reaper(shop.db, shop.settings), long, others, lambda: pid)
     wait_for_other(shop, short)
-    job = shop.reaches(long, "succeeded")
+    job = shop.reaches(long, "succeeded", seconds=120)
+    whole = shop.train(mine, LONG)
+    shop.reaches(whole, "succeeded", seconds=120)
     assert job.attempt == 1
     assert shop.states_of(long) == ["queued", "running", "queued", "running", "succeeded"]
     first, second = shop.first_steps_of(long)
     assert first < second
     assert shop.artifact_of(long) == shop.artifact_of(whole)
     assert shop.models_of(long) == 1
+    presence.end()
     ended = shop.db.reading(jobs.find, OTHER, short).finished_at
     assert ended is not None
     assert job.finished_at is not None
@@ -108,11 +125,8 @@ def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
     give(shop, Dataset, others)
     reaper = Reaper(shop.db, shop.settings)
     with mortal(shop, tmp_path, f"{point}=kill") as process:
-        long = shop.train(mine, LONG * 4)
-        grow_old(shop, long)
-        short = shop.train(others, 5)
-        give(shop, Job, short)
-        reaper.reap()
+        long = shop.train(mine, LONG)
+        short = ask(shop, reaper, long, others, lambda: children_of(process.pid)[0])
         assert process.wait(60) == -9
     attempt, state = {"yield": (1, "running"), "finished": (0, "queued")}[point]
     job = shop.job(long)
@@ -122,9 +136,9 @@ def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
     reaper.reap()
     make_slots(shop)
     wait_for_other(shop, short)
-    assert shop.reaches(long, "succeeded").attempt == attempt + 1
-    whole = shop.train(mine, LONG * 4)
-    shop.reaches(whole, "succeeded")
+    assert shop.reaches(long, "succeeded", seconds=120).attempt == attempt + 1
+    whole = shop.train(mine, LONG)
+    shop.reaches(whole, "succeeded", seconds=120)
     assert shop.artifact_of(long) == shop.artifact_of(whole)
     with shop.db.read() as session:
         assert session.query(Model).filter(Model.job_id == long).count() == 1
@@ -136,7 +150,7 @@ def test_a_cancel_reaches_a_job_that_was_asked_to_give_way(
     shop = make_shop()
     mine = shop.read_here(csv_table(300))
     make_slots(shop)
-    job_id = shop.train(mine, LONG * 10)
+    job_id = shop.train(mine, ENDLESS)
     shop.fitting(job_id)
     with shop.db.write() as session:
         session.execute(update(Job).where(Job.id == job_id).values(yield_requested_at=1.0))

@@ -264,8 +264,8 @@ def test_quotas_are_set_shown_and_listed(database_url: str) -> None:
     for words, code, said in (
         (("set", "Team!", "--models", "1"), 1, "'Team!'"),
         (("show", "Team!"), 1, "'Team!'"),
-        (("set", "team", "--models", "-1"), 2, "-1"),
-        (("set", "team", "--running-jobs", "0"), 2, "0"),
+        (("set", "team", "--models", "-1"), 2, "--models"),
+        (("set", "team", "--running-jobs", "0"), 2, "--running-jobs"),
         (("set", "team", "--rows", "1"), 2, "--rows"),
     ):
         refused = told("quotas", *words)

@@ -291,6 +291,25 @@ def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve
         ]
 
 
+def test_an_api_process_that_stops_responding_is_replaced(served: Serve) -> None:
+    address = served.ready()
+    eventually(lambda: httpx.get(f"{address}/health/staffed").is_success, seconds=60)
+    before = served.family()
+    os.kill(before["api 1"], signal.SIGSTOP)
+    eventually(lambda: served.family().get("api 1") not in {None, before["api 1"]}, seconds=120)
+    assert not is_running(before["api 1"])
+    now = served.family()
+    assert (now["api 2"], now["worker"]) == (before["api 2"], before["worker"])
+
+    def is_live() -> bool:
+        try:
+            return httpx.get(f"{address}/health/live", timeout=5).is_success
+        except httpx.TransportError:
+            return False
+
+    eventually(is_live, seconds=60)
+
+
 def test_a_killed_serve_leaves_nothing_and_its_successor_ends_when_asked_even_twice(
     served: Serve,
 ) -> None:
