@@ -677,7 +677,7 @@ def request_yield(session: Session, heard_within_seconds: float) -> str | None:
         select(Job)
         .where(
             Job.state == JobState.RUNNING,
-            Job.owner == owner,
+            Job.readable_by(owner),
             Job.checkpoint_key.is_not(None),
             Job.yield_requested_at.is_(None),
             Job.cancel_requested_at.is_(None),
