@@ -251,6 +251,10 @@ def _metrics(exposition: str) -> dict[str, Any]:
             elif sample.name == "rankwright_queue_oldest_seconds":  # by kind and priority
                 oldest = max(found["queue_oldest_seconds"], sample.value)
                 found["queue_oldest_seconds"] = oldest
+            elif (
+                sample.labels == {"limit": "uploads"} and sample.name == "rankwright_permits_in_use"
+            ):
+                found["uploads"] = sample.value
             elif not sample.labels:
                 found[sample.name.removeprefix("rankwright_")] = sample.value
     return found

@@ -887,7 +887,9 @@ def test_the_audit_log_is_read_in_sentences_and_searched(
 
 
 def test_health_shows_the_queue_to_who_may_see_it(world: World) -> None:
-    assert "Active workers" in world.browser().read("/console/health")
+    shown = world.browser().read("/console/health")
+    for tile in ("Active workers", "Longest wait in the queue", "Uploads in progress"):
+        assert tile in shown
     world.service.key("theirs")  # now there are other owners
     plain = world.browser("read").read("/console/health")
     assert "Components" in plain
