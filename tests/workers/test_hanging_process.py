@@ -29,6 +29,19 @@ print(os.getpid(), flush=True)
 """
 WORKER = f"{FAST}\nfrom workers.__main__ import main\nos._exit(main(sys.argv[1:]))"
 BOTH = f'{FAST}\nfrom workers.__main__ import main\nos._exit(main(["--dispatcher", *sys.argv[1:]]))'
+API = f"""{FAST}
+import time
+from app.http.server import DrainingServer
+processes._MAX_IDLE["api"] = 100
+async def hang(self, counter):
+    note_step("api")
+    while True:
+        time.sleep(0.01)
+from app.platform.processes import note_step
+from app.cli.processes import api
+DrainingServer.on_tick = hang
+api(port=0, pulse=int(sys.argv[2]))
+"""
 DISPATCHER = f"{FAST}\nfrom app.cli.processes import dispatcher\ndispatcher(pulse=int(sys.argv[2]))"
 
 
@@ -80,6 +93,13 @@ def test_a_worker_whose_job_is_silent_for_long_goes_on(
         assert watch.poll() is None
         assert is_running(pid)
     assert "no progress" not in (tmp_path / "log").read_text()
+
+
+def test_an_api_whose_event_loop_hangs_ends(make_shop: Callable[..., Shop], tmp_path: Path) -> None:
+    with watched(make_shop(), tmp_path, API, "") as (watch, pid):
+        assert watch.wait(120) == 1
+        assert not is_running(pid)
+    assert "api has made no progress" in (tmp_path / "log").read_text()
 
 
 @pytest.mark.parametrize("script", [DISPATCHER, BOTH])

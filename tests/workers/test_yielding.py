@@ -48,9 +48,9 @@ def ask(shop: Shop, reaper: Reaper, job_id: str, others: str, fit: Callable[[], 
 
     The fit process is stopped meanwhile, so that the fit does not end before it is asked.
     """
-    eventually(lambda: shop.first_steps_of(job_id), seconds=60)
-    eventually(lambda: shop.job(job_id).checkpoint_key, seconds=60)
+    eventually(lambda: shop.job(job_id).checkpoint_key, seconds=120)
     os.kill(fit(), signal.SIGSTOP)
+    eventually(lambda: shop.first_steps_of(job_id), seconds=60)
     with shop.db.write() as session:
         session.execute(
             update(Job).where(Job.id == job_id).values(started_at=Job.started_at - 120.0)
