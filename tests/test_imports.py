@@ -19,7 +19,8 @@ ARROW = {"pyarrow"}
 DATABASE = {"sqlalchemy", "alembic", "psycopg"}
 WEB = {"fastapi", "starlette", "uvicorn"}
 QUEUE = {"celery", "kombu", "redis"}
-ALL = SCIENCE | ARROW | DATABASE | WEB | QUEUE | {"numpy", "pandas"}
+BUCKET = {"obstore"}  # only for a process whose blobs are in a bucket
+ALL = SCIENCE | ARROW | DATABASE | WEB | QUEUE | BUCKET | {"numpy", "pandas"}
 
 
 def imported(*steps: str, folder: Path) -> list[set[str]]:
@@ -84,7 +85,7 @@ PROCESSES = {
     "core": ("import core, core.registry, core.boosting, core.metrics", ALL),
     "supervisor": (
         "import app.serve.supervisor",
-        SCIENCE | ARROW | WEB | DATABASE | QUEUE | {"numpy"},
+        SCIENCE | ARROW | WEB | DATABASE | QUEUE | BUCKET | {"numpy"},
     ),
     "health of a worker": (
         command("health", "worker"),
@@ -92,11 +93,11 @@ PROCESSES = {
     ),
     "dispatcher": (
         "import app.cli.processes, app.jobs.dispatcher, app.operations.housekeeping",
-        SCIENCE | ARROW | WEB | {"numpy", "pandas", "alembic"},
+        SCIENCE | ARROW | WEB | BUCKET | {"numpy", "pandas", "alembic"},
     ),
     "worker": (
         "import workers.__main__, workers.attempt",
-        SCIENCE | ARROW | WEB | {"numpy", "pandas"},
+        SCIENCE | ARROW | WEB | BUCKET | {"numpy", "pandas"},
     ),
     "worker at work": (
         """
@@ -105,9 +106,9 @@ from app.jobs import execution, kinds
 for kind in kinds.KINDS:
     kinds.kind_of(kind)
 """,
-        SCIENCE | ARROW | WEB | {"pandas"},
+        SCIENCE | ARROW | WEB | BUCKET | {"pandas"},
     ),
-    "API": ("import sys\n" + API, SCIENCE | ARROW | {"pandas", "resvg_py"}),
+    "API": ("import sys\n" + API, SCIENCE | ARROW | BUCKET | {"pandas", "resvg_py"}),
 }
 
 

@@ -17,6 +17,7 @@ import shutil
 import sqlite3
 import tarfile
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ CHUNK = 1 << 20
 # Keys of release 0.3.0 end in a SHA-256, later ones in 32 random digits.
 _BLOB = re.compile(r"blobs/([a-z-]+)/([0-9a-f]{2})/(\2(?:[0-9a-f]{30}|[0-9a-f]{62}))")
 _TABLE = re.compile(r"database/[a-z_]+\.copy")
-_PARTIAL = ".partial"
+_PARTIAL, _COPIES = ".partial", ".database"
 
 
 Add = Callable[[str, IO[bytes], int], None]
@@ -172,13 +173,15 @@ def back_up(settings: Settings, target: Path) -> Backup:
         raise BackupError("the database is empty: `rankwright migrate` creates its tables")
     if revision is not None and revision != REVISION:
         raise BackupError(f"{describe(revision)}, or back up with the version that ran last")
-    with (
-        tempfile.TemporaryDirectory(prefix=".rankwright-", dir=target.parent) as folder,
-        _hold(settings),  # before the copy
-        write(target) as add,
-    ):
-        copied = _copy_database(settings, Path(folder))
-        made = _write(add, settings, copied, open_store(settings))
+    copies = target.with_name(target.name + _COPIES)
+    remove(copies)  # of an interrupted backup
+    copies.mkdir(mode=0o700)
+    try:
+        with _hold(settings), write(target) as add:
+            copied = _copy_database(settings, copies)
+            made = _write(add, settings, copied, open_store(settings))
+    finally:
+        remove(copies)
     try:
         with _opened(target) as open_file:
             _check(open_file, made)
@@ -193,17 +196,24 @@ def back_up(settings: Settings, target: Path) -> Backup:
 
 NAME = "rankwright-%Y-%m-%dT%H%M%SZ.tar"
 _NAMED = re.compile(r"rankwright-\d{4}-\d\d-\d\dT\d{6}Z\.tar")
+_LEFT_SECONDS = 2 * 86_400.0
+"""Age at which the parts of an unfinished backup belong to a process that was killed."""
 
 
 def back_up_and_prune(settings: Settings, folder: Path, keep: int) -> tuple[Path, Backup]:
     """Write a backup to a tar file in a folder, named after the time, and delete all but the `keep` newest of such
-    files. None is deleted if the new backup lacks a blob. Raises as `back_up` does.
+    files, and what killed processes have left. None is deleted if the new backup lacks a blob. Raises as `back_up`
+    does.
     """
     target = folder / datetime.now(UTC).strftime(NAME)
     made = back_up(settings, target)
     if not made.missing:
         named = sorted(path for path in folder.iterdir() if _NAMED.fullmatch(path.name))
         for path in named[:-keep]:
+            remove(path)
+    for path in folder.iterdir():
+        is_part = path.suffix in (_PARTIAL, _COPIES) and _NAMED.fullmatch(path.stem)
+        if is_part and time.time() - path.stat().st_mtime > _LEFT_SECONDS:
             remove(path)
     return target, made
 

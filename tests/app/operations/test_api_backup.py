@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 import tarfile
 import threading
 from collections.abc import Iterator
@@ -23,10 +26,15 @@ from app.operations import backup
 from app.operations.backup import BackupError, back_up, restore
 from app.operations.doctor import Level, examine
 from app.platform import migrate
+from app.platform.blobs import FolderStore
+from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import FINAL_STATES, Job
 from tests.app.live_service import Service, running
+from tests.app.queue_steps import add_dataset
+from tests.app.uploads import put
 from tests.sentences import Sentences
+from tests.servers import eventually
 
 ROWS = {"columns": ["age", "income", "score 1"], "data": [[0.5, -1.0, 0.25], [None, 2.0, -0.5]]}
 
@@ -217,3 +225,26 @@ def test_blobs_that_are_gone_are_said_to_be(
     with pytest.raises(BackupError, match="must have"):
         back_up(settings, tmp_path / "wrong")
     assert not (tmp_path / "wrong").exists()
+
+
+def test_an_interrupted_backup_has_no_name_of_a_backup(state: Settings, tmp_path: Path) -> None:
+    folder = tmp_path / "state"
+    shutil.copytree(state.state_dir, folder)
+    settings = Settings(state_dir=folder)
+    db = Database(settings.sqlalchemy_url)
+    blob = put(FolderStore(settings.blob_dir), "uploads", bytes(200 << 20), db)
+    add_dataset(db, upload_key=blob.key)
+    db.close()
+    backups = tmp_path / "backups"
+    backups.mkdir()
+    environment = os.environ | {"RANKWRIGHT_STATE_DIR": str(folder)}
+    command = [sys.executable, "-m", "app.cli", "backup", str(backups / "today.tar")]
+    process = subprocess.Popen(command, env=environment)
+    eventually(lambda: list(backups.glob("*.partial")), every=0.001)
+    process.kill()
+    process.wait()
+    assert list(backups.glob("*.tar")) == []
+    made = back_up(settings, backups / "today.tar")
+    assert made.missing == []
+    assert {path.name for path in backups.iterdir() if path.suffix} >= {"today.tar"}
+    assert list(backups.glob("*.partial")) == []

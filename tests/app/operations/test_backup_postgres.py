@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
@@ -170,6 +171,12 @@ def test_old_backups_are_deleted_and_the_age_of_the_newest_is_a_metric(
     folder = tmp_path / "backups"
     folder.mkdir()
     (folder / "other.tar").touch()
+    for name in (
+        "rankwright-2026-11-01T000000Z.tar.partial",
+        "rankwright-2026-11-01T000000Z.tar.database",
+    ):
+        (folder / name).touch()
+        os.utime(folder / name, (0, 0))
     for n in range(4):
         monkeypatch.setattr(backup, "NAME", f"rankwright-2026-11-2{n}T000000Z.tar")
         back_up_and_prune(settings, folder, keep=2)
