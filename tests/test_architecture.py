@@ -225,8 +225,8 @@ def find_circle(imports: Mapping[str, Set[str]]) -> list[str] | None:
 
 
 JOINED_OWNERS = {
-    "access/repository.py": 1,  # an owner's quotas, to what the owner has
-    "jobs/queue_repository.py": 5,
+    "access/repository.py": 1,  # the limits of owners who have reached theirs: a count
+    "jobs/queue_repository.py": 5,  # the limits of owners, and which owners' jobs wait for whose
     "operations/repository.py": 2,
     "platform/tables.py": 1,  # a model's aliases, of a model that is read by its owner
 }

@@ -29,7 +29,7 @@ BY_ANOTHER_SECRET = {
     ): "whether the hash of a secret is that of a usable key or session; nothing of it is returned",
     ("access/repository.py", "touch"): "by the id of the key that was found so",
     ("access/repository.py", "owners_at_limit"): "a count for who runs the service",
-    ("access/repository.py", "list_quotas"): "the limits of all owners, for who runs the service",
+    ("access/repository.py", "list_quotas"): "for who runs the service, who sets them",
     (
         "jobs/repository.py",
         "_states_of_ids",
