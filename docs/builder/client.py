@@ -14,7 +14,8 @@ from docs.builder.names import PYTHON, Names, Public
 from docs.builder.python import Writer, summary
 
 FOLDER = f"{PYTHON}client/"
-COLLECTIONS = f"{FOLDER}collections.md"
+COLLECTIONS, MODELS = f"{FOLDER}collections.md", f"{FOLDER}models.md"
+"""The pages of the client's collections: that of models has a page of its own, because it is the largest."""
 PLAIN = {"Iterator", "Any", "None", "Page", "Sequence", "Mapping", "Literal"}
 RESOURCES = ("Dataset", "Job", "Model", "Evaluation", "Comparison", "BatchScore")
 
@@ -31,7 +32,8 @@ def client_pages(names: Names) -> dict[str, list[str]]:
         names.entries[f"rankwright.{name}"].page: [*_resource(names, name)] for name in RESOURCES
     }
     pages[f"{FOLDER}index.md"] = [*_client(names)]
-    pages[COLLECTIONS] = [*_collection_entries(names)]
+    pages[COLLECTIONS] = [*_collection_entries(names, COLLECTIONS, "Collections of the client")]
+    pages[MODELS] = [*_collection_entries(names, MODELS, "Models of the client")]
     for name in RESOURCES:
         del names.entries[f"rankwright.{name}"]  # they are made by calls, not by the reader
     return pages
@@ -140,7 +142,7 @@ def _client(names: Names) -> Iterator[str]:
     collections = [*_collections()]
     rows = [
         (
-            link(f"`client.{name}`{{.whole}}", f"{COLLECTIONS}#client.{name}", public.page),
+            link(f"`client.{name}`{{.whole}}", f"{_page_of(name)}#client.{name}", public.page),
             summary(each),
             _named_methods(each),
         )
@@ -152,15 +154,21 @@ def _client(names: Names) -> Iterator[str]:
     yield from writer.notes(docstring, 2, public.path)
 
 
-def _collection_entries(names: Names) -> Iterator[str]:
-    writer = ClientWriter(names, COLLECTIONS)
-    yield from heading(1, "Collections of the client")
-    yield f"A {link('`Client`', f'{FOLDER}index.md', COLLECTIONS)} has one attribute for each kind of resource."
+def _collection_entries(names: Names, page: str, title: str) -> Iterator[str]:
+    """Yield the entries of the collections of a page."""
+    writer = ClientWriter(names, page)
+    yield from heading(1, title)
+    yield f"A {link('`Client`', f'{FOLDER}index.md', page)} has one attribute for each kind of resource."
     yield ""
     for name, each in _collections():
-        yield from heading(2, f"`client.{name}`", f"client.{name}", "name")
-        yield from writer.about(Docstring.of(each), f"client.{name}")
-        yield from writer.operations(each, f"client.{name}", 3)
+        if _page_of(name) == page:
+            yield from heading(2, f"`client.{name}`", f"client.{name}", "name")
+            yield from writer.about(Docstring.of(each), f"client.{name}")
+            yield from writer.operations(each, f"client.{name}", 3)
+
+
+def _page_of(collection: str) -> str:
+    return MODELS if collection == "models" else COLLECTIONS
 
 
 def _named_methods(kind: type) -> str:
