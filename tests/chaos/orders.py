@@ -29,9 +29,11 @@ PASSED_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("reap", "take", "reaped", "sweep"), _DISPATCHERS),
     **dict.fromkeys(("connect", "host", "ask", "answer", "release"), ()),
     **dict.fromkeys(("seal", "segment", "sealed", "rewrite", "rewritten"), ()),
+    **dict.fromkeys(("request_yield", "yield"), ()),
 }
-"""The processes that pass each failpoint. No deployment has a Dask cluster (tests/workers/test_cluster_deaths.py) or
-records decisions (tests/app/feedback/test_log.py, test_upkeep.py).
+"""The processes that pass each failpoint. No deployment has a Dask cluster (tests/workers/test_cluster_deaths.py),
+records decisions (tests/app/feedback/test_log.py, test_upkeep.py), or has two owners, of whom one waits for a long job
+of the other (tests/workers/test_yielding.py).
 """
 
 SEAMS = tuple(point for point, roles in PASSED_BY.items() if roles)
