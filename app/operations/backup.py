@@ -298,7 +298,7 @@ def _restore_blobs(open_file: Open, made: Backup, blobs: BlobStore) -> None:
         for name, expected in made.files.items():
             if name.startswith(BLOBS):
                 _restore_file(open_file, name, expected, folder / "blob")
-                blobs.move_in(folder / "blob", name.removeprefix(BLOBS))
+                blobs.store_file(folder / "blob", name.removeprefix(BLOBS))
     finally:
         shutil.rmtree(folder)
 

@@ -101,5 +101,5 @@ def _copy(source: FolderStore, target: ObjectStore, blob: Blob) -> None:
     with path.open("rb") as file:
         sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         compare(blob, file.tell(), sha256)
-    target.upload(path, blob.key)
+    target.send(path, blob.key)
     target.check(blob)

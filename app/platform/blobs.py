@@ -161,13 +161,24 @@ class BlobStore(ABC):
 
     def publish(self, file: Path, kind: str, sha256: str) -> Blob:
         """Move a finished file of a staging folder into the store, as a new blob. It is durable when this returns."""
-        _fsync(file)
         blob = Blob(new_key(kind), sha256, file.stat().st_size)
-        self.move_in(file, blob.key)
+        self.store_file(file, blob.key)
         return blob
 
+    def store_file(self, file: Path, key: str) -> None:
+        """Move a finished file of a staging folder to a new key. It is durable and visible when this returns."""
+        _fsync(file)
+        self.send(file, key)
+        self.move_in(file, key)
+
+    @abstractmethod
+    def send(self, file: Path, key: str) -> None:
+        """Do the part of storing a staged file that may take long, before the transaction in which `move_in` is called.
+        It can be repeated if the file has changed.
+        """
+
     def move_in(self, file: Path, key: str) -> None:
-        """Move a staged file, whose bytes are on disk, to a new key. It is durable and visible when this returns."""
+        """Move a staged file, whose bytes are on disk and sent, to a new key. It is visible when this returns."""
         failpoints.reach("adopt")
         self._move_in(file, key)
         failpoints.reach("adopted")
@@ -282,6 +293,9 @@ class FolderStore(BlobStore):
             raise ValueError(f"blob key must stay inside the store, got {key!r}")
         return path
 
+    def send(self, file: Path, key: str) -> None:
+        """Do nothing: a rename is fast."""
+
     def _move_in(self, file: Path, key: str) -> None:
         target = self.path(key)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -387,9 +401,10 @@ class BlobWriter:
         self._file.flush()
 
     def sync(self) -> None:
-        """Write the bytes so far to disk, before a transaction, so that its `commit` need not wait for the disk."""
+        """Write the bytes so far to disk and bucket, before a transaction, so that its `commit` waits for neither."""
         self._file.flush()
         os.fsync(self._file.fileno())
+        self._store.send(self._path, self.key)
         self._synced_size = self.size
 
     def commit(self) -> Blob:

@@ -178,14 +178,17 @@ class ObjectStore(BlobStore):
             )
         return "responds"
 
-    def _move_in(self, file: Path, key: str) -> None:
-        """Upload the file, and move it to the cache."""
-        self.upload(file, key)
-        self._enter_cache(file, self._cached(key), file.stat().st_size)
+    def send(self, file: Path, key: str) -> None:
+        """Upload a file to a key; it stays where it is. The object is durable when this returns.
 
-    def upload(self, file: Path, key: str) -> None:
-        """Upload a file of any folder, which stays where it is, to a key. The object is durable when this returns."""
+        Waits while other uploads of this process use the memory for uploads. An object that no transaction names is
+        swept after the grace period.
+        """
         self._uploading.submit(copy_context().run, self._upload, file, key).result()
+
+    def _move_in(self, file: Path, key: str) -> None:
+        """Move the file to the cache."""
+        self._enter_cache(file, self._cached(key), file.stat().st_size)
 
     def _upload(self, file: Path, key: str) -> None:
         part = max(PART_BYTES, -(-file.stat().st_size // MAX_PARTS))

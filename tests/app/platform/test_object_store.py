@@ -203,6 +203,23 @@ def test_threads_that_want_the_same_blob_download_it_once(
     assert [method for method, _ in server.requests].count("GET") == 1
 
 
+def test_a_transaction_does_not_wait_for_the_bucket(server: BucketServer, tmp_path: Path) -> None:
+    store = server.store(tmp_path)
+    with store.writer("uploads") as writer:
+        writer.write(b"sent before the transaction")
+        writer.sync()
+        server.requests.clear()
+        blob = writer.commit()
+    assert server.requests == []
+    assert elsewhere(server, tmp_path).fetch(blob).read_bytes() == b"sent before the transaction"
+    with store.writer("uploads") as writer:
+        writer.write(b"whole")
+        writer.sync()
+        writer.write(b", and more")
+        blob = writer.commit()
+    assert elsewhere(server, tmp_path).fetch(blob).read_bytes() == b"whole, and more"
+
+
 def test_an_empty_disk_at_the_start_is_filled_from_the_bucket(
     server: BucketServer, tmp_path: Path
 ) -> None:
@@ -293,7 +310,7 @@ def prepared():
     return file
 files = [prepared() for _ in range(32)]
 with ThreadPoolExecutor(32) as pool:
-    list(pool.map(lambda n: store.move_in(files[n], f"uploads/ab/ab{n:030x}"), range(32)))
+    list(pool.map(lambda n: store.store_file(files[n], f"uploads/ab/ab{n:030x}"), range(32)))
 peak, = (line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(int(peak) << 10)
 """
