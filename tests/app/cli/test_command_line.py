@@ -64,7 +64,7 @@ def test_without_the_server_its_commands_say_what_to_install() -> None:
 def test_every_command_of_the_server_is_known_to_the_client() -> None:
     def names(line: typer.Typer) -> set[str]:
         registered: list[Any] = [*line.registered_commands, *line.registered_groups]
-        return {each.name or each.callback.__name__ for each in registered}
+        return {each.name or each.callback.__name__.replace("_", "-") for each in registered}
 
     added = names(commands()) - names(cli.command_line())
     assert added == set(cli.OF_THE_SERVER)
