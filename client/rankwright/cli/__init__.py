@@ -22,8 +22,7 @@ from rankwright import __version__
 GROUP = "rankwright.commands"
 OF_THE_SERVER = (
     *("serve", "api", "worker", "dispatcher", "migrate", "health", "doctor", "backup", "restore"),
-    "copy-blobs",
-    "keys",
+    *("copy-blobs", "keys", "quotas"),
 )
 """Commands of the server: whoever types one without the server is told what to install."""
 
