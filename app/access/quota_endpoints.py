@@ -54,8 +54,6 @@ def put_quota(
 ) -> schemas.OwnerQuota:
     """Replace all limits of an owner. Without any limit, the settings of the service apply again.
 
-
-
     A limit below what the owner has deletes nothing: it only blocks what is new. API processes use a new limit within
     one second. The owner need not have a key yet. The key must also have the scope `admin`, so that a key that only
     reads metrics cannot set quotas.
