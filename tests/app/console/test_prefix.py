@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from playwright.sync_api import TimeoutError
 from pydantic import ValidationError
 
 from app.console import rendering
@@ -303,8 +304,18 @@ def test_a_browser_behind_nginx(proxied: tuple[Service, str, str], browser: Any)
     page.locator("#f-label").fill("left")
     page.get_by_role("button", name="Upload", exact=True).click()
     page.wait_for_url(re.compile(re.escape(f"{url}/console/datasets/ds_")))
-    service.work()
-    page.get_by_role("link", name="Train on this").click()
+    dataset_id = page.url.rpartition("/")[2]
+    assert service.work() == 1
+    stored = service.client(service.key("reader")).get(f"/v1/datasets/{dataset_id}").json()
+    assert stored["status"] == "ready", stored
+    train = page.get_by_role("link", name="Train on this")
+    try:
+        train.wait_for()
+    except TimeoutError as error:  # of the browser: say what is there instead
+        script = "performance.getEntries().map((each) => [each.name, each.responseStatus, each.duration])"
+        shown = page.locator("main").inner_text()
+        raise AssertionError(f"{page.evaluate(script)}\n{complaints}\n{shown}") from error
+    train.click()
     page.wait_for_url(re.compile(re.escape(f"{url}/console/train?")))
     page.goto(f"{url}/docs")
     page.locator("details.op").first.wait_for()
