@@ -144,8 +144,6 @@ def main() -> None:
             secret = (state / "api-key").read_text().strip()
             headers = {"Authorization": f"Bearer {secret}"}
             with httpx.Client(base_url=api.url, headers=headers, timeout=600) as http:
-                idle = Memory(state).read()
-                print(f"idle: {sum(idle.values()) / MIB:.0f} MB\n")
                 print(
                     "| rows | file, MB | seconds until ready | stored files, MB | seconds per model | fit, MB | "
                     "all processes, MB | database per model, kB | files per model, kB |"
