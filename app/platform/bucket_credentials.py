@@ -24,7 +24,7 @@ _AZURE = {
 
 
 class BadCredentials(Exception):
-    """The file with the credentials cannot be used. The message names the file, but nothing of its content."""
+    """Credentials, certificates or URL of a bucket cannot be used. The message has nothing of a file's content."""
 
 
 def options_of(scheme: str, file: Path | None) -> dict[str, Any]:

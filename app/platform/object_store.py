@@ -148,6 +148,7 @@ class ObjectStore(BlobStore):
             max(1, upload_bytes // (PART_BYTES * PARTS_AT_ONCE)), "upload"
         )
         self._connection: _Connection | None = None
+        self._is_away = False  # as far as the last request knows: an outage is logged once
         self._looked = _Looked()
         self._downloads: dict[str, threading.Lock] = {}
         self._downloads_lock = threading.Lock()
@@ -166,7 +167,6 @@ class ObjectStore(BlobStore):
                 raise PermissionError(
                     f"the blob store {self.bucket.url} rejects this service: {_reason(error.__cause__)}"
                 ) from error
-            log.warning("%s", error)
         except BlobMissing:
             raise PermissionError(f"there is no bucket {self.bucket.url}") from None
 
@@ -306,15 +306,20 @@ class ObjectStore(BlobStore):
         delay = FIRST_DELAY
         while True:
             try:
-                return work(self._connect())
+                done = work(self._connect())
             except FileNotFoundError as error:
                 raise BlobMissing(key or self.bucket.url) from error
             except _ERRORS as error:
+                if not self._is_away:
+                    log.warning("the blob store does not respond: %s", _reason(error))
+                self._is_away = True
                 if time.monotonic() + delay > until:
                     raise BlobStoreAway(_reason(error)) from error
-                log.warning(
-                    "the blob store is away, next attempt in %.1f s: %s", delay, _reason(error)
-                )
+            else:
+                if self._is_away:
+                    log.warning("the blob store responds again")
+                self._is_away = False
+                return done
             time.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
             delay = min(2 * delay, LONGEST_DELAY)
 
@@ -442,7 +447,7 @@ def _scan(folder: Path) -> Iterator[_CachedFile]:
 
 
 def open_bucket(bucket: Bucket) -> Any:
-    """Return obstore's client of a bucket. Raises BadCredentials, and ValueError for an unusable URL."""
+    """Return obstore's client of a bucket. Raises BadCredentials."""
     scheme = urlsplit(bucket.url).scheme
     options = options_of(scheme, bucket.credentials_file)
     if bucket.endpoint is not None:
@@ -455,7 +460,12 @@ def open_bucket(bucket: Bucket) -> Any:
         "allow_http": urlsplit(bucket.endpoint or "").scheme == "http",
     }
     if bucket.ca_file is not None:
-        client["root_certificate"] = bucket.ca_file.read_bytes()
+        try:
+            client["root_certificate"] = bucket.ca_file.read_bytes()
+        except OSError as error:
+            raise BadCredentials(
+                f"the file {bucket.ca_file} cannot be read: {error.strerror}"
+            ) from None
     retry: RetryConfig = {  # of one request; `_attempt` has the patience
         "max_retries": 2,
         "backoff": {"init_backoff": timedelta(milliseconds=100)},
@@ -465,7 +475,7 @@ def open_bucket(bucket: Bucket) -> Any:
     try:
         return from_url(bucket.url, config=config, client_options=client, retry_config=retry)
     except exceptions.BaseError as error:
-        raise ValueError(f"cannot be opened: {_reason(error)}") from error
+        raise BadCredentials(f"{bucket.url} cannot be opened: {_reason(error)}") from error
 
 
 _REFUSALS = (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, BadCredentials)

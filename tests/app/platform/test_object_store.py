@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from app.platform import object_store
 from app.platform.blobs import Blob, BlobDamaged, BlobMissing, BlobStoreAway, new_key
-from app.platform.object_store import ObjectStore
+from app.platform.object_store import Bucket, ObjectStore
 from app.platform.settings import MIB
 from tests import buckets
 from tests.app.queue_steps import at_once
@@ -243,8 +244,35 @@ def test_a_bucket_that_rejects_the_service_or_does_not_exist_is_named_at_the_sta
     )
     with pytest.raises(PermissionError, match="s3://missing"):
         missing.check_writable()
+    unusable = Bucket("az://container")  # of no account
+    with pytest.raises(PermissionError, match="az://container"):
+        ObjectStore(
+            unusable, tmp_path, cache_bytes=MIB, upload_bytes=MIB, patience=0.5
+        ).check_writable()
+    without = server.bucket()
+    with pytest.raises(PermissionError, match="no-such-file"):
+        ObjectStore(
+            dataclasses.replace(without, ca_file=tmp_path / "no-such-file"),
+            tmp_path,
+            cache_bytes=MIB,
+            upload_bytes=MIB,
+            patience=0.5,
+        ).check_writable()
     server.store(tmp_path).check_writable()
     assert server.objects() == {}
+
+
+def test_an_outage_is_logged_once(
+    server: BucketServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = server.store(tmp_path, patience=2.0)
+    with server.away():
+        for _ in range(2):
+            with pytest.raises(BlobStoreAway):
+                store.check(Blob("uploads/ab/abcd", "", 1))
+    put(store, b"x")
+    put(store, b"x")
+    assert len([each for each in caplog.records if each.name == object_store.__name__]) == 2
 
 
 def test_a_changed_file_of_credentials_is_used_without_a_restart(
