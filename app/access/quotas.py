@@ -66,7 +66,7 @@ def limits_in(row: OwnerQuota) -> Limits:
 
 
 def limits_of(session: Session, settings: Settings, owner: str) -> Limits:
-    """Return the limits that apply to the owner: those of its row, else those of the settings."""
+    """Return the limits that apply to the owner: from its row, otherwise from the settings."""
     own = asdict(set_by_operator(session, owner))
     for name in ("bytes", "queued_jobs", "running_jobs"):
         if own[name] is None:
@@ -95,7 +95,7 @@ def replace(session: Session, owner: str, limits: Limits) -> OwnerQuota | None:
     repository.take_turn(session, owner)
     given = {name: limit for name, limit in asdict(limits).items() if limit is not None}
     words = ", ".join(f"{name} {limit}" for name, limit in given.items())
-    describe(session, f"Quotas of {owner}: {words or 'those of the settings'}")
+    describe(session, f"Quotas of {owner}: {words or 'the settings apply'}")
     repository.put_quota(session, owner, asdict(limits) if given else None)
     return repository.find_quota(session, owner)
 

@@ -114,7 +114,7 @@ def backup(
         int | None,
         typer.Option(
             min=1,
-            help="Create a tar file named after the time in TARGET, and delete all but so many of the newest ones.",
+            help="Create a tar file named after the time in TARGET, and delete all but the newest KEEP ones.",
         ),
     ] = None,
     state_dir: StateDir = None,

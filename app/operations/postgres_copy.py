@@ -53,8 +53,8 @@ def dump(url: str, folder: Path) -> Snapshot:
 
 
 def load(url: str, revision: str, files: Mapping[str, Path]) -> None:
-    """Fill an empty database from the files of `dump`, by the names of their tables, in one transaction. The tables are
-    those of the revision at which they were dumped: `migrate` brings them to the present one.
+    """Fill an empty database from the files of `dump`, by the names of their tables, in one transaction. The tables
+    have the revision at which they were dumped; `migrate` upgrades them.
 
     Raises ValueError if a table has no file, or a file no table.
     """

@@ -18,7 +18,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -59,6 +59,8 @@ RANGE_BYTES = 8 << 20
 """Bytes that one request of a download asks for, so that a lost connection costs no more than these."""
 REQUEST_SECONDS = 60
 """Time for one request, in which one part of an upload or one range of a download is sent."""
+PROBE_SECONDS = 0.5
+"""Time for the response to a health check: less than health checks have in all."""
 IN_USE_SECONDS = 60.0
 """A cached file that was handed out less than this time ago is not evicted: its reader may not have opened it yet."""
 TOUCH_SECONDS = 15.0
@@ -148,6 +150,7 @@ class ObjectStore(BlobStore):
             max(1, upload_bytes // (PART_BYTES * PARTS_AT_ONCE)), "upload"
         )
         self._connection: _Connection | None = None
+        self._probing: Future[None] | None = None
         self._is_away = False  # as far as the last request knows: an outage is logged once
         self._looked = _Looked()
         self._downloads: dict[str, threading.Lock] = {}
@@ -171,12 +174,28 @@ class ObjectStore(BlobStore):
             raise PermissionError(f"there is no bucket {self.bucket.url}") from None
 
     def probe(self) -> str:
-        """Ask for an object that does not exist: unlike a written one, it leaves no version. Raises BlobStoreAway."""
-        with contextlib.suppress(BlobMissing):
-            self._attempt(
-                lambda store: obstore.head(store, f"staging/{uuid.uuid4().hex}"), patience=0.0
-            )
+        """Ask for an object that does not exist: unlike a written one, it leaves no version. Raises BlobStoreAway, also
+        if there is no response within `PROBE_SECONDS`; the request is then awaited by the next call.
+        """
+        if self._probing is None or self._probing.done():
+            self._probing = Future()
+            # Not in an executor: its threads would delay the end of the process while the bucket hangs.
+            threading.Thread(target=self._ask, args=(self._probing,), daemon=True).start()
+        try:
+            self._probing.result(PROBE_SECONDS)
+        except TimeoutError:
+            raise BlobStoreAway(f"no response within {PROBE_SECONDS:g} s") from None
         return "responds"
+
+    def _ask(self, answer: Future[None]) -> None:
+        try:
+            with contextlib.suppress(BlobMissing):
+                self._attempt(
+                    lambda store: obstore.head(store, f"staging/{uuid.uuid4().hex}"), patience=0.0
+                )
+            answer.set_result(None)
+        except Exception as error:
+            answer.set_exception(error)
 
     def send(self, file: Path, key: str) -> None:
         """Upload a file to a key; it stays where it is. The object is durable when this returns.
@@ -392,7 +411,7 @@ class ObjectStore(BlobStore):
                 self._downloads.pop(key, None)
 
     def _download(self, blob: Blob, path: Path) -> None:
-        """Download a blob into the cache. Raises BlobDamaged if the bytes are not those of the catalogue."""
+        """Download a blob into the cache. Raises BlobDamaged if the bytes do not match the catalogue."""
         fresh = self._staging / uuid.uuid4().hex
         try:
             with fresh.open("xb") as file:

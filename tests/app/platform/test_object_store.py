@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from app.platform.settings import MIB
 from tests import buckets
 from tests.app.queue_steps import at_once
 from tests.buckets import BucketServer
+from tests.servers import eventually
 
 FAULTS = {
     "500": lambda: buckets.status(500, 2),
@@ -260,6 +262,31 @@ def test_a_bucket_that_rejects_the_service_or_does_not_exist_is_named_at_the_sta
         ).check_writable()
     server.store(tmp_path).check_writable()
     assert server.objects() == {}
+
+
+def test_a_health_check_does_not_wait_for_a_bucket_that_hangs(
+    server: BucketServer, tmp_path: Path
+) -> None:
+    store = server.store(tmp_path)
+    assert store.probe() == "responds"
+    release = threading.Event()
+
+    def hang(environ, start):  # type: ignore[no-untyped-def]
+        release.wait()
+
+    with server.failing(hang):
+        for _ in range(2):
+            with pytest.raises(BlobStoreAway):
+                store.probe()
+        release.set()
+        eventually(lambda: is_well(store))
+
+
+def is_well(store: ObjectStore) -> bool:
+    try:
+        return store.probe() == "responds"
+    except BlobStoreAway:
+        return False
 
 
 def test_an_outage_is_logged_once(
