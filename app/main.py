@@ -195,6 +195,7 @@ def create_app(settings: Settings) -> Service:
         access.router,
         quota_endpoints.router,
         quota_endpoints.usage_router,
+        access.me_router,
         access.audit_router,
         overview.router,
         operations.router,

@@ -31,14 +31,17 @@ from app.platform.callers import Actor, Caller, Credential, acting
 from app.platform.database import Database
 from app.platform.errors import (
     Forbidden,
+    Malformed,
     TooLarge,
     TooMany,
     Unauthenticated,
     Unavailable,
     UnsupportedMedia,
+    shown,
 )
 from app.platform.ids import new_id
 from app.platform.outage import OutageMemory
+from app.platform.roles import OWNER_HEADER, RoleFile
 
 NOTED_EVERY = 60.0
 """Seconds between two updates of a key's last use: each is a write to the database."""
@@ -52,17 +55,20 @@ LOOKUPS_AT_ONCE = 3
 """Unknown keys that are looked up at once: other threads stay free for known keys."""
 MAX_LOOKUPS_TOGETHER = 500
 """Secrets of addresses over the limit of unknown keys that one query looks up."""
-Scope = Literal["read", "train", "score", "outcomes", "admin", "operator"]
+Scope = Literal["read", "train", "score", "outcomes", "approve", "admin", "operator"]
+ANY = "any"
+"""What a route needs that every authenticated caller may call."""
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 CREDENTIAL = "rankwright.credential"
 """Key in the ASGI scope under which the console puts the credential of its session. No caller can set it."""
 _BEARER = b"bearer "
+_OWNER_HEADER = OWNER_HEADER.lower().encode()
 _READING = ("GET", "HEAD")
 
 
-def needs(scope: Scope) -> Callable[[Endpoint], Endpoint]:
-    """Declare the scope that an endpoint needs. An endpoint without a scope is open to all: only /health and the docs
-    are.
+def needs(scope: Scope | Literal["any"]) -> Callable[[Endpoint], Endpoint]:
+    """Declare the scope that an endpoint needs (`any`: each caller has it). An endpoint without a scope is open to all:
+    only /health and the docs are.
     """
 
     def mark(endpoint: Endpoint) -> Endpoint:
@@ -83,16 +89,14 @@ def check_reads(caller: Caller, field: str) -> None:
     dataset's columns.
     """
     if "read" not in caller.scopes:
-        has = ", ".join(sorted(caller.scopes))
         raise Forbidden(
-            f"{field} returns values of the dataset's columns, which requires the scope 'read'; the key "
-            f"has {has}"
+            f"{field} returns values of the dataset's columns, which requires the scope 'read'; {caller.has()}"
         )
 
 
-def scope_of(endpoint: Callable[..., Any]) -> Scope | None:
+def scope_of(endpoint: Callable[..., Any]) -> Scope | Literal["any"] | None:
     """Return the scope that `needs` declared for this endpoint."""
-    scope: Scope | None = getattr(endpoint, "needs", None)
+    scope: Scope | Literal["any"] | None = getattr(endpoint, "needs", None)
     return scope
 
 
@@ -246,6 +250,7 @@ class Authenticator:
         settings = context.settings
         self.known = KnownCallers(context.db, context.background.add, context.memory)
         self._db = context.db
+        self.roles = RoleFile(settings.roles_file)
         self.usage = UsageCache(context.db.reading, settings)
         self._background = context.background
         self._preload = context.preload
@@ -267,12 +272,15 @@ class Authenticator:
             self._key_rate = RateLimiter(per_second, burst, rule, "rate_limited")
 
     async def authenticate(
-        self, credential: Credential, scope: Scope, request: MutableMapping[str, Any]
+        self,
+        credential: Credential,
+        scope: Scope | Literal["any"],
+        request: MutableMapping[str, Any],
     ) -> Caller:
         """Return the caller with this credential, and store it in the request's ASGI scope.
 
-        Raises Unauthenticated for an invalid credential, Forbidden if it lacks the scope, and TooMany above its request
-        rate.
+        Raises Unauthenticated for an invalid credential, Forbidden if it lacks the scope or is of another owner than
+        the header names, and TooMany above its request rate.
         """
         caller = self.known.cached(credential)
         if caller is None:
@@ -281,12 +289,21 @@ class Authenticator:
                 self._preload
             )  # a caller with a key may need any of these modules next
         request["caller"] = caller
-        if scope not in caller.scopes and not (
-            scope == OPERATOR and await run_in_threadpool(self._db.reading, administers_all, caller)
+        owner = asked_owner(request)
+        if owner is not None and owner != caller.owner:
+            raise Forbidden(
+                f"the header {OWNER_HEADER} names {shown(owner)}, but the key belongs to {shown(caller.owner)}"
+            )
+        if (
+            scope not in caller.scopes
+            and scope != ANY
+            and not (
+                scope == OPERATOR
+                and await run_in_threadpool(self._db.reading, administers_all, caller)
+            )
         ):
-            has = ", ".join(sorted(caller.scopes))
             also = ", or 'admin' if there are no other owners" if scope == OPERATOR else ""
-            raise Forbidden(f"this requires the scope {scope!r}{also}; the key has {has}")
+            raise Forbidden(f"this requires the scope {scope!r}{also}; {caller.has()}")
         self._take_rate(caller)
         return caller
 
@@ -339,9 +356,23 @@ class Authenticator:
             self._unknown_key_rate.give_back(address)
 
 
-def actor_of(request: Request, caller: Caller, route: str) -> Actor:
-    """Return the actor of a request that may change something, for the audit log. `route` is the path of its route."""
+def asked_owner(request: MutableMapping[str, Any]) -> str | None:
+    """Return the owner that a request (given by its ASGI scope) names in its header; None if it names none. Raises
+    Malformed for two.
+    """
+    found = [value for name, value in request["headers"] if name == _OWNER_HEADER]
+    if len(found) > 1:
+        raise Malformed(f"the header {OWNER_HEADER} must not be repeated")
+    return found[0].decode("latin-1") if found else None
+
+
+def actor_of(request: Request, caller: Caller, route: str, scope: str = "") -> Actor:
+    """Return the actor of a request that may change something, for the audit log. `route` is the path of its route,
+    `scope` the one that it needs.
+    """
     return Actor(
+        scope=scope,
+        caller=caller,
         owner=caller.owner,
         principal_id=caller.principal_id,
         key_id=caller.key_id,
@@ -419,7 +450,7 @@ class GuardedRoute(APIRoute):
                     caller = authenticator.admit_keyless(owner, request.scope)
                 context.occupy(request.scope, caller.permit_holder)
                 if request.method not in _READING:
-                    actor = actor_of(request, caller, self.path)
+                    actor = actor_of(request, caller, self.path, scope)
                     if request.method != "DELETE":
                         check = partial(authenticator.usage.quota_check_for, caller.owner)
                         actor = replace(actor, quota_check=check)

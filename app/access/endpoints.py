@@ -1,4 +1,4 @@
-"""/v1/keys and /v1/audit: create, list, rotate and revoke API keys, and read the audit log."""
+"""/v1/keys, /v1/me and /v1/audit: manage API keys, read who the caller is, and read the audit log."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from app.access.schemas import (
     KeyPage,
     KeyRequest,
     KeyWithSecret,
+    Me,
     Rotation,
 )
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, TimesDep
@@ -143,6 +144,26 @@ def revoke_key(
     """Permanently revoke the key. Every process rejects it within one second."""
     context.db.writing(keys.revoke, caller.owner, key_id)
     authenticator.known.recent.clear()
+
+
+me_router = APIRouter(prefix="/v1/me", tags=["keys"], route_class=GuardedRoute)
+
+
+@me_router.get("", summary="Read the caller")
+@needs("any")
+async def read_me(caller: CallerDep) -> Me:
+    """Return who sends the request, for which owner, and what the caller may do there."""
+    return Me(
+        principal_id=caller.principal_id or "",
+        kind=caller.kind,
+        name=caller.name or "",
+        owner=caller.owner,
+        roles=list(caller.roles),
+        scopes=[scope for scope in keys.SCOPES if scope in caller.scopes],
+        models={scope: list(patterns) for scope, patterns in caller.models.items()},
+        key_id=caller.key_id,
+        expires_at=caller.expires_at,
+    )
 
 
 audit_router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=GuardedRoute)

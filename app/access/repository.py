@@ -52,6 +52,7 @@ from app.platform.tables import (
     OutboxEvent,
     Owned,
     OwnerQuota,
+    Principal,
     Upload,
     UploadPart,
     file_bytes,
@@ -81,21 +82,25 @@ def find_caller(session: Session, credential: Credential) -> Caller | None:
     """
     if credential.kind == "key":
         found = session.execute(
-            select(ApiKey, ApiKey.expires_at).where(ApiKey.sha256 == credential.sha256, *_usable())
+            select(ApiKey, ApiKey.expires_at, Principal.root_id)
+            .join(Principal, Principal.id == ApiKey.principal_id)
+            .where(ApiKey.sha256 == credential.sha256, *_usable())
         ).one_or_none()
     else:
         found = session.execute(
-            select(ApiKey, BrowserSession.expires_at)
+            select(ApiKey, BrowserSession.expires_at, Principal.root_id)
             .join(BrowserSession, BrowserSession.key_id == ApiKey.id)
+            .join(Principal, Principal.id == ApiKey.principal_id)
             .where(*_valid(credential), *_usable())
         ).one_or_none()
     if found is None:
         return None
-    key, expires_at = found
+    key, expires_at, root_id = found
     return Caller(
         owner=key.owner,
         scopes=frozenset(key.scopes),
         principal_id=key.principal_id,
+        root_id=root_id,
         name=key.name,
         key_id=key.id,
         expires_at=expires_at,

@@ -9,6 +9,8 @@ from pydantic import Field
 from app.access.authentication import Scope
 from app.access.service import MAX_GRACE_SECONDS
 from app.http.schemas import Body, CreatedAt, Name, PageOf, Resource, Timestamp, one_of
+from app.platform.callers import PrincipalKind
+from app.platform.roles import Role
 
 MAX_LIFETIME_SECONDS = 3.2e9
 """Longest lifetime of a key, in seconds: a century."""
@@ -68,6 +70,36 @@ class KeyWithSecret(Key):
     secret: str | None = Field(
         description="The secret. It is shown only once; null in a replayed response.",
         examples=["rw_Q3J5cHRvZ3JhcGhpY2FsbHktcmFuZG9tLXNlY3JldA"],
+    )
+
+
+class Me(Resource):
+    """The caller of a request, and what it may do."""
+
+    principal_id: str = Field(
+        description="Id of the principal. The audit log and revisions refer to it."
+    )
+    kind: Annotated[str, one_of(get_args(PrincipalKind))] = Field(
+        description="`key`: an API key. `person` or `service`: from an identity provider."
+    )
+    name: str = Field(description="Name of the key, the person or the service account.")
+    owner: str = Field(description="Owner of the resources that this request can access.")
+    roles: list[Annotated[str, one_of(get_args(Role))]] = Field(
+        description="Roles of the person or the service account at this owner. Empty for a key."
+    )
+    scopes: list[Annotated[str, one_of(get_args(Scope))]] = Field(
+        description="Scopes of the key or of the roles."
+    )
+    models: dict[str, list[str]] = Field(
+        description="Patterns of the model names that can be changed, for each scope that is restricted. Scopes that "
+        "are absent are not restricted."
+    )
+    key_id: str | None = Field(
+        description="Id of the key that authenticates the request, or that started the browser session. Null for "
+        "a person or a service account."
+    )
+    expires_at: Timestamp | None = Field(
+        description="Time when the key, token or session expires. Null: never."
     )
 
 

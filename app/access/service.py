@@ -25,7 +25,7 @@ from app.platform.sql import Page, Session
 from app.platform.tables import ApiKey, Principal
 
 OPERATOR = "operator"
-SCOPES = ("read", "train", "score", "outcomes", "admin", OPERATOR)
+SCOPES = ("read", "train", "score", "outcomes", "approve", "admin", OPERATOR)
 MAX_GRACE_SECONDS = 30 * 86_400.0
 """Longest time in seconds that a key may stay valid after its rotation."""
 _PREFIX = "rw_"
@@ -54,10 +54,9 @@ def create(
             f"scopes must be one or more of {', '.join(SCOPES)}, got {', '.join(unknown) or 'none'}"
         )
     if by is not None and OPERATOR in set(chosen) - by.scopes:
-        has = ", ".join(sorted(by.scopes))
         raise Forbidden(
             f"a key with the scope {OPERATOR!r} can be created only with a key that has this scope, or on "
-            f"the server (rankwright keys create); the key has {has}"
+            f"the server (rankwright keys create); {by.has()}"
         )
     check_name("owner", owner)
     if not 1 <= len(name) <= 255 or not is_plain(name):
@@ -71,12 +70,15 @@ def create(
     key_id = new_id("key")
     if principal_id is None:
         principal_id = new_id("prn")
+        creator = None if by is None else by.root_id
         session.add(
             Principal(
                 id=principal_id,
                 kind="key",
                 issuer=Principal.ISSUER,
                 subject=key_id,
+                name=name,
+                root_id=creator or principal_id,
                 created_at=now,
             )
         )

@@ -28,6 +28,7 @@ SCOPES = {
     "train": "upload, train, move aliases, delete",
     "score": "score rows and tables",
     "outcomes": "send outcomes of scored rows",
+    "approve": "approve or reject changes of protected aliases",
     "admin": "create and revoke keys, read the audit log",
     "operator": "read the metrics of the whole service; with admin, set quotas",
 }

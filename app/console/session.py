@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.access import sessions
-from app.access.authentication import actor_of, authenticator_of, scope_of
+from app.access.authentication import ANY, actor_of, authenticator_of, scope_of
 from app.console.api import Api, ApiPath, path_segment
 from app.console.rendering import render
 from app.http import cookies, guide, problems
@@ -161,8 +161,7 @@ class Page:
     request: Request
     api: Api
     client: AsyncClient
-    owner: str
-    scopes: frozenset[str]
+    caller: Caller
     token: str
     _fields: Fields | None = None
     table: TableForm | None = None
@@ -172,9 +171,36 @@ class Page:
     def __post_init__(self) -> None:
         self.query = AddressQuery(self.request.query_params)
 
-    def can(self, scope: str) -> bool:
-        """Return True if the key has this scope: pages hide actions that the key may not do."""
-        return scope in self.scopes
+    @property
+    def owner(self) -> str:
+        """The owner whose resources the page shows."""
+        return self.caller.owner
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """The scopes of the caller."""
+        return self.caller.scopes
+
+    def can(self, scope: str, model_name: str | None = None) -> bool:
+        """Return True if the caller has this scope, for changes of models of this name if one is given: pages hide
+        actions that the caller may not do.
+        """
+        if model_name is None:
+            return scope in self.scopes
+        return self.caller.may_change(scope, model_name)
+
+    def lacks(self, scope: str, model_name: str | None = None) -> str:
+        """Return why `can` is False, in a sentence."""
+        caller = self.caller
+        if scope in caller.scopes:
+            return (
+                f"Your role allows changes only of models named {', '.join(caller.models[scope])}."
+            )
+        if caller.kind == "key":
+            return f"Your key lacks the scope {scope}."
+        which = "Your role" if len(caller.roles) == 1 else "Your roles"
+        verb = "does" if len(caller.roles) == 1 else "do"
+        return f"{which} {', '.join(caller.roles)} {verb} not include {scope}."
 
     def navigation(self) -> list[Group]:
         """Return the groups of the navigation, with the pages that the key may see."""
@@ -194,9 +220,8 @@ class Page:
         """Raise Forbidden if the key lacks the route's scope. Routes for tables declare it, so that no table is
         uploaded in vain.
         """
-        if scope is not None and scope not in self.scopes:
-            has = ", ".join(sorted(self.scopes))
-            raise Forbidden(f"this needs the scope {scope!r}; the key has {has}")
+        if scope is not None and scope != ANY and scope not in self.scopes:
+            raise Forbidden(f"this requires the scope {scope!r}; {self.caller.has()}")
 
     def asked(self, name: str) -> str | None:
         """Return a query parameter; None if it is absent or empty."""
@@ -373,7 +398,7 @@ async def _find_page(request: Request) -> Page | None:
         return None
     request.scope["caller"] = caller
     api = Api(request, session)
-    return Page(request, api, AsyncClient(transport=api), caller.owner, caller.scopes, token)
+    return Page(request, api, AsyncClient(transport=api), caller, token)
 
 
 class ConsoleRoute(APIRoute):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from app.evaluation import repository
 from app.evaluation.evaluations import EVALUATIONS
 from app.platform.audit import describe
+from app.platform.callers import check_model
 from app.platform.errors import Conflict, NotFound
 from app.platform.sql import Session
 from app.platform.tables import Acknowledgement, Evaluation
@@ -20,6 +21,7 @@ def acknowledge(
     evaluation is not ready.
     """
     evaluation = EVALUATIONS.find(session, owner, evaluation_id, lock=True)
+    check_model(evaluation.model_name)
     if evaluation.metrics is None:
         raise Conflict(
             f"evaluation {evaluation_id} is not ready, so there is nothing to acknowledge",
@@ -32,6 +34,7 @@ def acknowledge(
 def withdraw(session: Session, owner: str, evaluation_id: str) -> None:
     """Withdraw the acknowledgement of an evaluation. Raises NotFound."""
     evaluation = EVALUATIONS.find(session, owner, evaluation_id, lock=True)
+    check_model(evaluation.model_name)
     if not repository.delete_acknowledgement(session, evaluation_id):
         raise NotFound(f"evaluation {evaluation_id} is not acknowledged")
     describe(session, f"{_named(evaluation)}: acknowledgement withdrawn")

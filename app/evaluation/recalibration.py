@@ -21,6 +21,7 @@ from app.models import service as models
 from app.models.calibrations import CalibrationRecord
 from app.platform.audit import describe
 from app.platform.blobs import Publisher
+from app.platform.callers import check_model
 from app.platform.documents import DatasetLineage, TableFile
 from app.platform.errors import Conflict, invalid
 from app.platform.settings import Settings
@@ -70,6 +71,7 @@ def check(
     """
     inputs = find_inputs(session, owner, [ref], [""], dataset_id, lock=lock)
     (model,), dataset = inputs.models, inputs.dataset
+    check_model(model.name)
     name = f"{model.name}:{model.version}"
     if model.kind != DatasetKind.BIPARTITE:
         raise invalid("/dataset_id", f"{name}: {calibrations.why_none(model)}", code="wrong_kind")
@@ -169,6 +171,7 @@ def complete(
 
 KIND = JobKind(
     name=CALIBRATE,
+    changes_model=True,
     prepare=prepare,
     run=run,
     publish=publish,

@@ -8,7 +8,7 @@ from app.feedback import monitor_repository as repository
 from app.feedback.monitor_repository import MonitoredAlias
 from app.platform import outbox
 from app.platform.audit import describe
-from app.platform.callers import acting_principal
+from app.platform.callers import acting_principal, check_model
 from app.platform.errors import Conflict, NotFound, check_name, shown
 from app.platform.ids import is_id
 from app.platform.sql import Json, Page, Session
@@ -85,6 +85,7 @@ def acknowledge(
 ) -> Alarm:
     """Acknowledge an alarm. Raises NotFound, and Conflict if it is already acknowledged."""
     alarm = find(session, owner, alarm_id, lock=True)
+    check_model(alarm.name)
     if alarm.acknowledged_at is not None:
         by = "" if alarm.author is None else f" by {alarm.author}"
         raise Conflict(

@@ -288,6 +288,7 @@ def _on_end(session: Session, job: Job, error: Json | None) -> None:
 
 KIND = JobKind(
     name=KIND_NAME,
+    changes_model=True,
     prepare=prepare,
     run=run,
     publish=publish,

@@ -16,6 +16,7 @@ from app.ingest.formats import Dialect
 from app.jobs import service as jobs
 from app.models import aliases
 from app.models import service as models
+from app.platform.callers import check_model
 from app.platform.documents import StoredFeedback
 from app.platform.errors import NAME, Conflict, Invalid, shown
 from app.platform.settings import Settings
@@ -84,8 +85,10 @@ def _what(position: Mapping[str, str]) -> str:
 def _specification(
     session: Session, owner: str, request: BackfillRequest, table: Format
 ) -> BackfillSpec:
+    found = find_alias(session, owner, request.model)
+    check_model(found["name"])
     return {
-        **find_alias(session, owner, request.model),
+        **found,
         "dialect": find_dialect(Dialect(**request.dialect), table),
         "missing": request.missing,
         "ignore": request.ignore,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.feedback import outcome_repository as repository
 from app.platform.audit import allow_over_quota
-from app.platform.callers import Caller
+from app.platform.callers import Caller, check_all_models
 from app.platform.errors import NotFound, shown
 from app.platform.ids import new_id
 from app.platform.sql import Page, Session
@@ -16,6 +16,7 @@ DUE_SECONDS = 7 * 86_400.0
 
 def create(session: Session, caller: Caller, entity_id: str) -> Erasure:
     """Store a request to erase an entity. It is allowed over the quota, because it frees bytes."""
+    check_all_models()
     allow_over_quota(session)
     now = repository.now(session)
     erasure = Erasure(

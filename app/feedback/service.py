@@ -16,6 +16,7 @@ from app.models.service import why_not_recorded
 from app.platform import catalogue
 from app.platform.audit import allow_over_quota, describe
 from app.platform.blobs import Blob, BlobMissing, BlobStore
+from app.platform.callers import check_model
 from app.platform.documents import StoredFeedback
 from app.platform.errors import (
     NotFound,
@@ -84,6 +85,7 @@ def remove(
 ) -> None:
     """Stop recording the decisions of an alias. Recorded decisions are kept for the days of their settings."""
     current = read(session, owner, name, alias)
+    check_model(name)
     allow_over_quota(session)
     check_revision(
         f"the feedback settings of {name}@{alias}", current, if_revision, must_be_new=False
@@ -118,6 +120,7 @@ def _add(
 def check(session: Session, owner: str, name: str, alias: str, settings: StoredFeedback) -> None:
     """Raise NotFound if there is no such alias, and Invalid for settings that do not fit it."""
     found = aliases.get_alias(session, owner, name, alias).alias
+    check_model(name)
     model = models.find(session, owner, found.model_id)
     if (why := why_not_recorded(model)) is not None:
         raise invalid(

@@ -91,7 +91,7 @@ _PREFIX = "#/components/schemas/"
 _REFUSALS = {
     "400": "The request is malformed.",
     "401": "The key is missing, unknown, revoked or expired.",
-    "403": "The key lacks the scope.",
+    "403": "The caller lacks the scope, or may not change this model.",
     "404": "The resource does not exist, or belongs to another owner.",
     "406": "No media type in `Accept` is available; `errors` lists those that are.",
     "409": "The state of the resource does not allow this, or the resource is in use.",
@@ -365,7 +365,7 @@ def _add_problems(
     responses = operation["responses"]
     responses.pop("422", None)
     statuses = ["422"]
-    needed = "none" if scope is None else f"`{scope}`"
+    needed = "none" if scope is None else "any" if scope == "any" else f"`{scope}`"
     operation["description"] = f"{operation.get('description', '')}\n\nScope: {needed}."
     if scope is not None:
         operation["security"] = [{"key": []}]

@@ -400,7 +400,8 @@ class JobKind(Generic[Payload, Result, Published]):
     runs with the new job of a retry, in the same transaction. `on_end` runs in the transaction in which a job ends
     without a result; the problem is None for a cancelled job. `may_skip` returns True if a job that is to end early
     does not need a child job of this kind, given the child job's specification. Only the HTTP service calls `routes`,
-    which may import modules that a worker does not need.
+    which may import modules that a worker does not need. `changes_model`: the name of a job is that of the model that
+    it creates or changes.
     """
 
     name: str
@@ -414,6 +415,7 @@ class JobKind(Generic[Payload, Result, Published]):
     on_end: Callable[[Session, Job, Json | None], None] = field(default=no_end_hook)
     may_skip: Callable[[Mapping[str, Any]], bool] = field(default=_never)
     routes: Callable[[], Routes] | None = None
+    changes_model: bool = False
 
 
 def find_kind(name: str) -> JobKind[Any, Any, Any] | None:

@@ -13,6 +13,7 @@ from app.jobs.kinds import KINDS, MODEL, SHOWN_KINDS, SHOWN_STATES, Claim, find_
 from app.platform import failpoints, trace
 from app.platform import logging as logs
 from app.platform.audit import allow_over_quota
+from app.platform.callers import check_model
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
@@ -181,6 +182,7 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     """
     allow_over_quota(session)
     job = find(session, owner, job_id, lock=True)
+    _check_model(job)
     if job.state == JobState.CANCELLED:
         return job, False
     if job.state in FINAL_STATES:
@@ -201,6 +203,13 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     return job, True
 
 
+def _check_model(job: Job) -> None:
+    """Raise Forbidden for a job that creates or changes a model which the caller may not change."""
+    kind = find_kind(job.kind)
+    if kind is not None and kind.changes_model:
+        check_model(job.name)
+
+
 def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
     """Queue the work of a job that failed, was cancelled or timed out as a new job, in the caller's transaction;
     returns the new job.
@@ -214,6 +223,7 @@ def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
             f"only a job that is failed, cancelled or timed_out can be retried; {job_id} is {old.state}",
             code="job_not_retryable",
         )
+    _check_model(old)
     kind, output = find_kind(old.kind), None
     if kind is not None:
         kind.before_retry(session, old)

@@ -18,6 +18,7 @@ from app.models.service import HISTORY_SHOWN, VALIDATION, find
 from app.platform import catalogue
 from app.platform.audit import allow_over_quota, describe
 from app.platform.blobs import BlobWriter
+from app.platform.callers import check_model
 from app.platform.documents import AliasCutoff, EvidenceFile, StoredGuarantee, StoredMemo
 from app.platform.errors import (
     NAME,
@@ -171,6 +172,7 @@ def check_change(
     """
     check_name("alias", alias)
     find_target(session, owner, name, ref)
+    check_model(name)
     current = repository.find_alias(session, owner, name, alias)
     if current is None and if_revision is None:
         quotas.check_one(session, owner, "aliases")
@@ -204,6 +206,7 @@ def set_alias(
     """
     check_name("alias", alias)
     model = _lock_target(session, owner, name, ref)
+    check_model(name)
     current = repository.find_alias(session, owner, name, alias, lock=True)
     before, created = None, False
     if current is None and if_revision is None:
@@ -255,6 +258,7 @@ def restore(
     errors of `check_revision`.
     """
     target = find_restorable(session, owner, name, alias, revision)
+    check_model(name)
     model = repository.find(session, owner, target.model_id, lock=True)
     current = repository.find_alias(session, owner, name, alias, lock=True)
     newest = repository.last_alias_revision(session, owner, name, alias)
@@ -301,6 +305,7 @@ def remove_alias(
     reason.
     """
     current = _find(session, owner, name, alias, lock=True)
+    check_model(name)
     check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
     _check_reason(current, reason, None)
     model = repository.find(session, owner, current.model_id)
@@ -331,6 +336,7 @@ def protect(
     approval, the author and the time of its cutoff, and the revision keeps the evidence of the previous one.
     """
     current = _find(session, owner, name, alias, lock=True)
+    check_model(name)
     check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
     _check_reason(current, reason, "/reason")
     model = repository.find(session, owner, current.model_id)

@@ -22,6 +22,7 @@ from app.models.protection import protecting, reason_required
 from app.models.revisions import check_revision
 from app.platform import documents
 from app.platform.audit import allow_over_quota, describe
+from app.platform.callers import check_model
 from app.platform.documents import (
     CalibrationPeriods,
     DatasetLineage,
@@ -413,6 +414,7 @@ def restore(
     model = repository.find(session, owner, found.id, lock=True)
     if model is None:  # deleted between the two statements
         raise NotFound(f"there is no model {ref[:200]!r}")
+    check_model(model.name)
     session.refresh(model)  # its calibration may have changed between the two statements
     name = f"{model.name}:{model.version}"
     row = find_served(session, model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.models import repository
 from app.models.service import find
-from app.platform.callers import Caller
+from app.platform.callers import Caller, check_model
 from app.platform.errors import Forbidden, NotFound
 from app.platform.ids import is_id, new_id
 from app.platform.sql import Page, Session, db_now
@@ -24,6 +24,7 @@ def add(session: Session, caller: Caller, ref: str, text: str) -> ModelComment:
     model = find(session, caller.owner, ref)
     if not repository.lock_shared(session, caller.owner, model.id):
         raise NotFound(f"there is no model {ref[:200]!r}")
+    check_model(model.name)
     comment = ModelComment(
         id=new_id("cmt"),
         owner=caller.owner,
@@ -41,6 +42,7 @@ def add(session: Session, caller: Caller, ref: str, text: str) -> ModelComment:
 def remove(session: Session, caller: Caller, ref: str, comment_id: str) -> None:
     """Delete a comment of the caller. Raises NotFound, and Forbidden for the comment of somebody else."""
     model = find(session, caller.owner, ref)
+    check_model(model.name)
     comment = None
     if is_id(comment_id, "cmt"):
         comment = repository.find_comment(session, caller.owner, model.id, comment_id)

@@ -19,6 +19,7 @@ from app.ingest.values import CATEGORICAL, read_json
 from app.models import repository
 from app.models.letters import Fault, parse
 from app.models.revisions import check_revision
+from app.platform.callers import check_model
 from app.platform.documents import ModelFeature, StoredReasonEntry
 from app.platform.errors import MAX_ERRORS, NAME, NotFound, refuse_all, shown
 from app.platform.sql import Session, db_now
@@ -80,6 +81,7 @@ def replace(
         latest = repository.find_latest(session, owner, name)
     if latest is None:
         raise NotFound(f"there is no model {name[:200]!r}")
+    check_model(name)
     check(entries, latest.features, f"{latest.name}:{latest.version}")
     current = repository.find_reason_codes(session, owner, name)
     if current is not None or if_revision is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from app.models import repository
+from app.platform.callers import check_model
 from app.platform.documents import AliasCutoff, StoredFeedback
 from app.platform.errors import NAME, Conflict, Invalid, NotFound, check_id, check_name
 from app.platform.ids import is_id
@@ -163,6 +164,7 @@ def delete(session: Session, owner: str, model_id: str) -> None:
     model = repository.find(session, owner, model_id, lock=True)
     if model is None:
         raise NotFound(f"there is no model {model_id!r}")
+    check_model(model.name)
     names = repository.pointing_at(session, owner, model_id)
     if names:
         shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])

@@ -1,18 +1,23 @@
 """Callers: the credential in a request, the principal that it authenticates, and the current actor.
 
-A principal is a person or thing that can act: today a key, later a person or a service account of an identity provider.
-It has one id, to which sessions, the audit log and revisions refer. A key and the keys that replaced it by rotation are
-one principal.
+A principal is a person or thing that can act: a key, or a person or a service account of an identity provider. It has
+one id, to which sessions, the audit log and revisions refer. A key and the keys that replaced it by rotation are one
+principal.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Literal, NamedTuple
+
+from app.platform.errors import Forbidden, shown
+
+PrincipalKind = Literal["key", "person", "service"]
 
 
 class Credential(NamedTuple):
@@ -41,8 +46,17 @@ class Caller:
     scopes: frozenset[str]
     principal_id: str | None = None
     """None for a caller without a credential, for whom an owner's model is served."""
+    root_id: str | None = None
+    """The principal that created this one, directly or not, or this one itself. Two callers with the same root count as
+    one person.
+    """
+    kind: PrincipalKind = "key"
     name: str | None = None
     """Name of the principal, for people."""
+    roles: tuple[str, ...] = ()
+    """The roles of a person or a service account. A key has none."""
+    models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Patterns of the model names that the caller may change with a scope. A scope that is absent holds for all."""
     key_id: str | None = None
     """The key that the credential is, or that started the session."""
     expires_at: float | None = None
@@ -54,6 +68,22 @@ class Caller:
         owner.
         """
         return "" if self.principal_id is None else self.owner
+
+    def has(self) -> str:
+        """Return what the caller may do, in words, for the detail of a refusal."""
+        scopes = ", ".join(sorted(self.scopes))
+        if self.kind == "key":
+            return f"the key has {scopes}"
+        which = "your role" if len(self.roles) == 1 else "your roles"
+        allow = "allows" if len(self.roles) == 1 else "allow"
+        return f"{which} {', '.join(self.roles)} at {shown(self.owner)} {allow} {scopes}"
+
+    def may_change(self, scope: str, model_name: str) -> bool:
+        """Return True if the caller has the scope, and may use it to change models of this name."""
+        if scope not in self.scopes:
+            return False
+        patterns = self.models.get(scope)
+        return patterns is None or any(fnmatchcase(model_name, each) for each in patterns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +105,9 @@ class Actor:
     path: str | None = None
     request_id: str | None = None
     client: str | None = None
+    scope: str = ""
+    """The scope that the route needs."""
+    caller: Caller | None = None
     quota_check: Callable[[], Callable[[], None]] | None = None
 
 
@@ -98,3 +131,29 @@ def acting_principal() -> str | None:
     """
     actor = acting.get()
     return None if actor is None else actor.principal_id
+
+
+def check_model(model_name: str) -> None:
+    """Raise Forbidden if the current actor may not change models of this name."""
+    actor = acting.get()
+    if actor is None or (caller := actor.caller) is None or not caller.models:
+        return
+    if not caller.may_change(actor.scope, model_name):
+        allowed = ", ".join(caller.models[actor.scope])
+        raise Forbidden(
+            f"your role allows {actor.scope!r} only for models named {allowed}, not for {shown(model_name)}",
+            code="model_not_allowed",
+        )
+
+
+def check_all_models() -> None:
+    """Raise Forbidden if the current actor may change only some models: for a change that concerns all of them."""
+    actor = acting.get()
+    if actor is None or actor.caller is None:
+        return
+    if (patterns := actor.caller.models.get(actor.scope)) is not None:
+        raise Forbidden(
+            f"this concerns all models, and your role allows {actor.scope!r} only for models named "
+            f"{', '.join(patterns)}",
+            code="model_not_allowed",
+        )

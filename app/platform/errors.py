@@ -170,7 +170,7 @@ class Unauthenticated(ServiceError):
 
 
 class Forbidden(ServiceError):
-    """The key lacks the scope."""
+    """The caller lacks the scope, or may not change the model."""
 
     code, status, title = "forbidden", 403, "Not allowed"
 

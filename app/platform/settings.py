@@ -12,6 +12,7 @@ from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.platform.processes import MAX_API_PROCESSES
+from app.platform.roles import read_rules
 from core.kernels.folders import levels_that_fit
 
 Seconds = Annotated[float, Gt(0)]
@@ -258,6 +259,11 @@ class Settings(BaseSettings):
         description="Dask scheduler, such as `tls://host:8786`, for tables that would need more than a job's memory. "
         "Default: none.",
     )
+    roles_file: Path | None = Field(
+        default=None,
+        description="JSON file with the roles of persons and service accounts, by issuer and group. It is read again "
+        "within a second after a change.",
+    )
     dask_secret_file: Path | None = Field(
         default=None,
         description="PEM file with the private key and the certificate of the Dask cluster. Each of its processes "
@@ -492,6 +498,7 @@ class Settings(BaseSettings):
         "blob_endpoint",
         "blob_credentials_file",
         "blob_ca_file",
+        "roles_file",
         mode="before",
     )
     @classmethod
@@ -590,6 +597,14 @@ class Settings(BaseSettings):
                 raise ValueError(
                     f"ssl_cert_reqs must be required or none, got {checked[-1][:20]!r}"
                 )
+        return value
+
+    @field_validator("roles_file")
+    @classmethod
+    def _usable_roles(cls, value: Path | None) -> Path | None:
+        """Raise ValueError for a file of roles that cannot be used."""
+        if value is not None:
+            read_rules(value)
         return value
 
     @field_validator("blob_endpoint", "blob_credentials_file", "blob_ca_file")

@@ -237,8 +237,10 @@ class Trashable(Owned):
 class Principal(Base):
     """A person or thing that can act; sessions, the audit log and revisions refer to it.
 
-    `kind` is `key`. The issuer vouches for the subject: for a key, the service itself (`ISSUER`) and the id of the
-    first key, which its successors share. It has no owner: a person may act for several.
+    `kind` is `key`, `person` or `service`. The issuer vouches for the subject: for a key, the service itself (`ISSUER`)
+    and the id of the first key, which its successors share. It has no owner: a person may act for several. `name` is
+    for people, and may change. `root_id` is the principal that created this one, directly or not, or its own id: a key
+    counts as the person who created it.
     """
 
     __tablename__ = "principals"
@@ -250,6 +252,8 @@ class Principal(Base):
     kind: Mapped[str]
     issuer: Mapped[str]
     subject: Mapped[str]
+    name: Mapped[str]
+    root_id: Mapped[str]
     created_at: Mapped[float]
 
 

@@ -32,6 +32,7 @@ from app.models.objectives import (
     window_of,
 )
 from app.models.service import find
+from app.platform.callers import check_model
 from app.platform.documents import (
     Objective,
     Parameters,
@@ -129,6 +130,7 @@ def check(session: Session, settings: Settings, owner: str, request: TrainReques
     _check_seconds(settings, "algorithm/budget_seconds", budget)
     name = request.name or algorithm["name"]
     check_name("name", name, pointer="/name")
+    check_model(name)
     if is_id(name, "mdl"):
         raise invalid("/name", f"name must not look like an id, got {name!r}")
     dataset = ready_dataset(session, owner, request.dataset_id, {"pointer": "/dataset_id"})

@@ -666,6 +666,7 @@ def _lock_inputs(session: Session, old: Job) -> None:
 
 KIND = JobKind(
     name=TRAIN,
+    changes_model=True,
     prepare=prepare,
     run=run,
     publish=publish,

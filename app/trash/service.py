@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.models import aliases
 from app.models import service as models
+from app.platform.callers import check_model
 from app.platform.errors import NotFound
 from app.platform.sql import Page, Session
 from app.trash import repository
@@ -20,23 +21,26 @@ def list_page(session: Session, owner: str, *, limit: int, after: str | None) ->
     return repository.list_page(session, owner, limit=limit, after=after)
 
 
-def _find(session: Session, owner: str, id_: str) -> TrashEntry:
+def _find_to_change(session: Session, owner: str, id_: str) -> TrashEntry:
+    """Return an entry. Raises NotFound, and Forbidden for a model that the caller may not change."""
     entry = repository.find(session, owner, id_)
     if entry is None:
         raise NotFound(f"there is no {id_[:100]!r} in the trash")
+    if entry.kind == "model":
+        check_model(entry.name)
     return entry
 
 
 def restore(session: Session, owner: str, id_: str) -> TrashEntry:
     """Restore a resource unchanged; returns its entry. Its bytes and its version number were never reused."""
-    entry = _find(session, owner, id_)
+    entry = _find_to_change(session, owner, id_)
     repository.restore(session, owner, entry)
     return entry
 
 
 def delete(session: Session, owner: str, id_: str) -> None:
     """Delete a resource in the trash permanently; the sweeper later removes its bytes."""
-    entry = _find(session, owner, id_)
+    entry = _find_to_change(session, owner, id_)
     repository.delete_for_good(session, owner, entry)
     if entry.kind == "model":
         aliases.forget_model(session, owner, entry.id)

@@ -1431,7 +1431,7 @@ class _KeysOperations(_Collection):
         name : str
             Name of the key.
         scopes : sequence of str
-            What the key may do: "read", "train", "score", "outcomes", "admin" or "operator".
+            What the key may do: "read", "train", "score", "outcomes", "approve", "admin" or "operator".
 
         Returns
         -------

@@ -75,7 +75,7 @@ def test_only_the_hash_is_kept(db: Database) -> None:
             "ann",
             "k",
             ["read", "root"],
-            "scopes must be one or more of read, train, score, outcomes, admin, operator, got root",
+            "scopes must be one or more of read, train, score, outcomes, approve, admin, operator, got root",
         ),
         ("ann", "k", [], "got none"),
         ("Ann!", "k", ["read"], "owner must start with a lowercase letter"),
