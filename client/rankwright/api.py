@@ -497,7 +497,7 @@ class CreateKey(TypedDict, total=False):
 
 
 @keywords(CreateKey)
-def create_key(name: str, scopes: Sequence[Literal["read", "train", "score", "outcomes", "admin", "operator"] | str], **fields: Unpack[CreateKey]) -> ApiRequest[types.KeyWithSecret]:
+def create_key(name: str, scopes: Sequence[Literal["read", "train", "score", "outcomes", "approve", "admin", "operator"] | str], **fields: Unpack[CreateKey]) -> ApiRequest[types.KeyWithSecret]:
     """Create a key.
 
     Create a key for the owner of the caller's key. Only this response contains the secret.
@@ -514,7 +514,7 @@ def create_key(name: str, scopes: Sequence[Literal["read", "train", "score", "ou
     ----------
     name : str
         Name of the key, for your own use.
-    scopes : Sequence[Literal["read", "train", "score", "outcomes", "admin", "operator"] | str]
+    scopes : Sequence[Literal["read", "train", "score", "outcomes", "approve", "admin", "operator"] | str]
         Scopes of the key.
     idempotency_key : str, optional
         Any string that identifies this request. A repeated request with the same key returns the first
@@ -3107,6 +3107,15 @@ def read_margins(ref: str, /, **fields: Unpack[ReadMargins]) -> ApiRequest[types
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/margins", record_of(types.Margins), {**fields})
 
+def read_me() -> ApiRequest[types.Me]:
+    """Read the caller.
+
+    Return who sends the request, for which owner, and what the caller may do there.
+
+    Scope: any.
+    """
+    return ApiRequest.of("GET", "/v1/me", record_of(types.Me))
+
 class ReadMetricEstimates(TypedDict, total=False):
     """Keywords of `read_metric_estimates`."""
 
@@ -4937,7 +4946,7 @@ class ValidateKey(TypedDict, total=False):
 
 
 @keywords(ValidateKey)
-def validate_key(name: str, scopes: Sequence[Literal["read", "train", "score", "outcomes", "admin", "operator"] | str], **fields: Unpack[ValidateKey]) -> ApiRequest[types.Valid]:
+def validate_key(name: str, scopes: Sequence[Literal["read", "train", "score", "outcomes", "approve", "admin", "operator"] | str], **fields: Unpack[ValidateKey]) -> ApiRequest[types.Valid]:
     """Check a key.
 
     Check a request to `POST /v1/keys` without creating anything. It returns the same errors as that request would.
@@ -4948,7 +4957,7 @@ def validate_key(name: str, scopes: Sequence[Literal["read", "train", "score", "
     ----------
     name : str
         Name of the key, for your own use.
-    scopes : Sequence[Literal["read", "train", "score", "outcomes", "admin", "operator"] | str]
+    scopes : Sequence[Literal["read", "train", "score", "outcomes", "approve", "admin", "operator"] | str]
         Scopes of the key.
     expires_in_seconds : float, optional
         Lifetime in seconds. Null: the key does not expire.

@@ -2986,7 +2986,7 @@ class Key(Record):
     """Name of the key."""
     prefix: str
     """First characters of the secret, to identify the key."""
-    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'admin', 'operator']]
+    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
     """Scopes of the key."""
     created_at: str
     """Time of creation."""
@@ -3010,7 +3010,7 @@ class KeyWithSecret(Record):
     """Name of the key."""
     prefix: str
     """First characters of the secret, to identify the key."""
-    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'admin', 'operator']]
+    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
     """Scopes of the key."""
     created_at: str
     """Time of creation."""
@@ -3605,6 +3605,32 @@ class Margins(Record):
     """Condition of Theorem 7 in each round."""
     losses: RoundLosses
     """Training losses of each round."""
+
+class Me(Record):
+    """The caller of a request, and what it may do."""
+
+    principal_id: str
+    """Id of the principal. The audit log and revisions refer to it."""
+    kind: Literal['key', 'person', 'service']
+    """`key`: an API key. `person` or `service`: from an identity provider."""
+    name: str
+    """Name of the key, the person or the service account."""
+    owner: str
+    """Owner of the resources that this request can access."""
+    roles: list[Literal['viewer', 'scorer', 'trainer', 'approver', 'admin']]
+    """Roles of the person or the service account at this owner. Empty for a key."""
+    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
+    """Scopes of the key or of the roles."""
+    models: dict[str, list[str]]
+    """Patterns of the model names that can be changed, for each scope that is restricted. Scopes that are
+    absent are not restricted.
+    """
+    key_id: str | None
+    """Id of the key that authenticates the request, or that started the browser session. Null for a person
+    or a service account.
+    """
+    expires_at: str | None
+    """Time when the key, token or session expires. Null: never."""
 
 class MeanArea(Record):
     """Mean of a partial AUC over the labels."""
