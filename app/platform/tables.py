@@ -1075,6 +1075,7 @@ class ModelCalibration(Base):
     """The earlier version of which this one is a copy."""
     reason: Mapped[str | None]
     author: Mapped[str | None]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     created_at: Mapped[float]
 
 
@@ -1120,6 +1121,7 @@ class SavedView(Owned):
     name: Mapped[str]
     query: Mapped[str]
     author: Mapped[str | None]
+    principal_id: Mapped[str | None]
     saved_at: Mapped[float]
 
 
