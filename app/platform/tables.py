@@ -1084,6 +1084,7 @@ class ModelCalibration(Base):
     """The earlier version of which this one is a copy."""
     reason: Mapped[str | None]
     author: Mapped[str | None]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     created_at: Mapped[float]
 
 
@@ -1129,6 +1130,7 @@ class SavedView(Owned):
     name: Mapped[str]
     query: Mapped[str]
     author: Mapped[str | None]
+    principal_id: Mapped[str | None]
     saved_at: Mapped[float]
 
 
