@@ -352,14 +352,26 @@ class Artifact(Record):
     """Size of the file in bytes."""
 
 class AuditEntry(Record):
-    """One change in the audit log."""
+    """One entry of the audit log."""
 
     id: str
     """Id of the entry."""
     created_at: str
-    """Time of the change."""
+    """Time of the change or of the request."""
+    outcome: Outcome
+    """`done`: something was changed. `denied`: the request was refused. `read`: decisive or personal data
+    was read.
+    """
+    principal_id: str | None
+    """Id of the principal that sent the request. Null for the command line on the server, and for failed
+    authentications.
+    """
+    author: str | None
+    """Name of the principal at that time. Null as `principal_id` is."""
     key_id: str | None
-    """Id of the key that made the change. Null for the command line on the server."""
+    """Id of the key of the request. Null for a person, a service account, and the command line on the
+    server.
+    """
     action: str
     """The route or command."""
     path: str | None
@@ -367,13 +379,17 @@ class AuditEntry(Record):
     made: list[str]
     """Ids of the created resources."""
     summary: str | None
-    """The change in words, such as the versions and thresholds between which an alias moved. Null if the
-    route and the path say it.
+    """The change in words, such as the versions and thresholds between which an alias moved; for `denied`,
+    the reason. Null if the route and the path say it.
     """
     request_id: str | None
     """Id of the request. Null for the command line."""
     client: str | None
     """Network address of the caller. Null for the command line."""
+    position: int | None
+    """Position in the order of sealing, in which the export returns entries. It grows, and entries of
+    other owners lie between. Null until the entry is sealed, which takes about a second.
+    """
 
 class Band(Record):
     """The confidence band of a ROC curve."""
@@ -2986,7 +3002,7 @@ class Key(Record):
     """Name of the key."""
     prefix: str
     """First characters of the secret, to identify the key."""
-    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'admin', 'operator']]
+    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
     """Scopes of the key."""
     created_at: str
     """Time of creation."""
@@ -3010,7 +3026,7 @@ class KeyWithSecret(Record):
     """Name of the key."""
     prefix: str
     """First characters of the secret, to identify the key."""
-    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'admin', 'operator']]
+    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
     """Scopes of the key."""
     created_at: str
     """Time of creation."""
@@ -3605,6 +3621,32 @@ class Margins(Record):
     """Condition of Theorem 7 in each round."""
     losses: RoundLosses
     """Training losses of each round."""
+
+class Me(Record):
+    """The caller of a request, and what it may do."""
+
+    principal_id: str
+    """Id of the principal. The audit log and revisions refer to it."""
+    kind: Literal['key', 'person', 'service']
+    """`key`: an API key. `person` or `service`: from an identity provider."""
+    name: str
+    """Name of the key, the person or the service account."""
+    owner: str
+    """Owner of the resources that this request can access."""
+    roles: list[Literal['viewer', 'scorer', 'trainer', 'approver', 'admin']]
+    """Roles of the person or the service account at this owner. Empty for a key."""
+    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
+    """Scopes of the key or of the roles."""
+    models: dict[str, list[str]]
+    """Patterns of the model names that can be changed, for each scope that is restricted. Scopes that are
+    absent are not restricted.
+    """
+    key_id: str | None
+    """Id of the key that authenticates the request, or that started the browser session. Null for a person
+    or a service account.
+    """
+    expires_at: str | None
+    """Time when the key, token or session expires. Null: never."""
 
 class MeanArea(Record):
     """Mean of a partial AUC over the labels."""
@@ -4278,6 +4320,8 @@ class OutOfFold(Record):
     is on the scale of the served ranker: equal quantiles of the two rankers' scores on the fold's
     training rows have equal scores.
     """
+
+Outcome = Literal['done', 'denied', 'read']
 
 class OutcomeRule(Record):
     """How outcomes are attributed to decisions, and when a decision without an outcome is mature."""
