@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import Response
 
-from app.access.authentication import GuardedRoute, needs
+from app.access.authentication import GuardedRoute, needs, records_reads
 from app.http.dependencies import CallerDep, ContextDep, PagingDep
 from app.http.responses import StoredFile
 from app.http.schemas import ReasonText
@@ -147,6 +147,7 @@ def list_alias_revisions(
     },
 )
 @needs("read")
+@records_reads
 def read_alias_evidence(
     *,
     name: str,
