@@ -290,7 +290,7 @@ class Authenticator:
             )  # a caller with a key may need any of these modules next
         request["caller"] = caller
         owner = asked_owner(request)
-        if owner is not None and owner != caller.owner:
+        if owner not in (None, caller.owner):
             raise Forbidden(
                 f"the header {OWNER_HEADER} names {shown(owner)}, but the key belongs to {shown(caller.owner)}"
             )

@@ -102,7 +102,7 @@ def find_caller(session: Session, credential: Credential) -> Caller | None:
         owner=key.owner,
         scopes=frozenset(key.scopes),
         principal_id=key.principal_id,
-        root_id=root_id,
+        root_id=root_id or key.principal_id,
         name=key.name,
         key_id=key.id,
         expires_at=expires_at,

@@ -70,7 +70,6 @@ def create(
     key_id = new_id("key")
     if principal_id is None:
         principal_id = new_id("prn")
-        creator = None if by is None else by.root_id
         session.add(
             Principal(
                 id=principal_id,
@@ -78,7 +77,7 @@ def create(
                 issuer=Principal.ISSUER,
                 subject=key_id,
                 name=name,
-                root_id=creator or principal_id,
+                root_id=None if by is None else by.root_id,
                 created_at=now,
             )
         )

@@ -176,7 +176,7 @@ class RoleFile:
 
 def owners_of(identity: Identity, rules: Sequence[Rule]) -> list[str]:
     """Return the owners at which an identity has a role, in alphabetical order."""
-    return sorted({each.owner for each in _of(identity, rules)})
+    return sorted(_by_owner(identity, rules))
 
 
 def caller_of(
@@ -187,8 +187,8 @@ def caller_of(
     Without `owner`, it is the only one at which the identity has a role. Raises Forbidden if it has no role (there),
     and Malformed if it has roles at several owners and none was chosen.
     """
-    own = _of(identity, rules)
-    owners = sorted({each.owner for each in own})
+    at_owners = _by_owner(identity, rules)
+    owners = sorted(at_owners)
     if not owners:
         raise Forbidden(
             f"{shown(identity.name)} has no role: none of the groups of {shown(identity.issuer)} that the token names "
@@ -203,8 +203,8 @@ def caller_of(
                 code="owner_ambiguous",
             )
         owner = owners[0]
-    here = [each for each in own if each.owner == owner]
-    if not here:
+    here = at_owners.get(owner)
+    if here is None:
         raise Forbidden(
             f"you have no role at the owner {shown(owner)}; your owners are {', '.join(owners[:20])}",
             code="no_role",
@@ -228,10 +228,13 @@ def caller_of(
     )
 
 
-def _of(identity: Identity, rules: Sequence[Rule]) -> list[Rule]:
-    return [
-        each for each in rules if each.issuer == identity.issuer and each.group in identity.groups
-    ]
+def _by_owner(identity: Identity, rules: Sequence[Rule]) -> dict[str, list[Rule]]:
+    """Return the rules that hold for an identity, by owner."""
+    found: dict[str, list[Rule]] = {}
+    for rule in rules:
+        if rule.issuer == identity.issuer and rule.group in identity.groups:
+            found.setdefault(rule.owner, []).append(rule)
+    return found
 
 
 def _patterns(rules: Sequence[Rule]) -> tuple[str, ...] | None:

@@ -240,8 +240,8 @@ class Principal(Base):
 
     `kind` is `key`, `person` or `service`. The issuer vouches for the subject: for a key, the service itself (`ISSUER`)
     and the id of the first key, which its successors share. It has no owner: a person may act for several. `name` is
-    for people, and may change. `root_id` is the principal that created this one, directly or not, or its own id: a key
-    counts as the person who created it.
+    for people, and may change. `root_id` is the principal that created this one, directly or not (null: none did): a
+    key counts as the person who created it.
     """
 
     __tablename__ = "principals"
@@ -253,8 +253,8 @@ class Principal(Base):
     kind: Mapped[str]
     issuer: Mapped[str]
     subject: Mapped[str]
-    name: Mapped[str]
-    root_id: Mapped[str]
+    name: Mapped[str | None]
+    root_id: Mapped[str | None]
     created_at: Mapped[float]
 
 

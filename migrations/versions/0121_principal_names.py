@@ -1,6 +1,6 @@
 """Principals have a name, and the principal that created them.
 
-Who created an existing key is not known here: each counts as created on the server.
+Null in the rows of before: who created an existing key is not known here, so each counts as created on the server.
 
 Revision: 0121, after 0120.
 """
@@ -21,10 +21,7 @@ SELECT name FROM api_keys WHERE api_keys.principal_id = principals.id ORDER BY c
 def upgrade() -> None:
     op.add_column("principals", sa.Column("name", sa.Text(), nullable=True))
     op.add_column("principals", sa.Column("root_id", sa.Text(), nullable=True))
-    op.execute(f"UPDATE principals SET root_id = id, name = coalesce(({NAME_OF_KEY}), subject)")  # noqa: S608 - a constant
-    with op.batch_alter_table("principals") as batch:
-        batch.alter_column("name", existing_type=sa.Text(), nullable=False)
-        batch.alter_column("root_id", existing_type=sa.Text(), nullable=False)
+    op.execute(f"UPDATE principals SET name = ({NAME_OF_KEY})")  # noqa: S608 - a constant
 
 
 def downgrade() -> None:

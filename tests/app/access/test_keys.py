@@ -37,7 +37,14 @@ def key_of(secret: str) -> Credential:
 
 def caller_of(key: ApiKey) -> Caller:
     """Return who presents a key."""
-    return Caller(key.owner, frozenset(key.scopes), key.principal_id, key.name, key.id)
+    return Caller(
+        owner=key.owner,
+        scopes=frozenset(key.scopes),
+        principal_id=key.principal_id,
+        root_id=key.principal_id,
+        name=key.name,
+        key_id=key.id,
+    )
 
 
 class Later:
@@ -115,7 +122,7 @@ def test_a_cache_asks_once(db: Database) -> None:
     known.recent.seconds = 3600.0
     assert known.cached(key_of(secret)) is None
     caller = known.authenticate(key_of(secret))
-    assert caller == Caller("ann", frozenset({"read"}), key.principal_id, key.name, key.id)
+    assert caller == caller_of(key)
     queries: list[object] = []
     event.listen(db.engine, "before_cursor_execute", lambda *args: queries.append(args))
     assert known.cached(key_of(secret)) is caller

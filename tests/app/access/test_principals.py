@@ -32,7 +32,14 @@ def find(db: Database, kind: str, secret: str) -> Caller | None:
 
 def sign_in(db: Database, key: ApiKey) -> str:
     """Return the token of a new session."""
-    caller = Caller(key.owner, frozenset(key.scopes), key.principal_id, key.name, key.id)
+    caller = Caller(
+        owner=key.owner,
+        scopes=frozenset(key.scopes),
+        principal_id=key.principal_id,
+        root_id=key.principal_id,
+        name=key.name,
+        key_id=key.id,
+    )
     return db.writing(sessions.start, caller)
 
 
