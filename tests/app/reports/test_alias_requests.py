@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import zipfile
 from functools import partial
 from typing import Any
@@ -12,8 +11,14 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
-from app.platform.tables import AliasRequest, Model, Principal
-from tests.app.live_service import NAMES, STRANGER, Service, table
+from app.platform.callers import Actor, acting_as
+from app.platform.errors import Forbidden
+from app.platform.ids import new_id
+from app.platform.roles import Identity, Rule, caller_of
+from app.platform.tables import AliasRequest, AliasRequestKind, Model
+from app.reports import alias_requests
+from app.reports.alias_requests import Proposal
+from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.app.queue_steps import at_once
 from tests.app.refusals import refused
 from tests.app.reports.alias_request_steps import ALIAS, AUDITED, REQUESTS, tag, team
@@ -26,7 +31,10 @@ def test_an_approved_change_is_made_with_both_names(service_on_both: Service) ->
     asked = made.json()
     assert (asked["state"], asked["kind"], asked["alias_revision"]) == ("open", "set", 2)
     assert (asked["model_id"], asked["model_version"], asked["calibration"]) == (us.second, 2, 1)
-    assert asked["artifact_sha256"] == us.ann.get(f"/v1/models/{us.second}").json()["sha256"]
+    assert (
+        asked["artifact_sha256"]
+        == us.ann.get(f"/v1/models/{us.second}").json()["artifact"]["sha256"]
+    )
     assert (asked["author"], asked["decided_by"], asked["guarantee"]["flagged"]) == (
         "Ann",
         None,
@@ -506,15 +514,27 @@ def test_a_repeated_request_is_made_once(service: Service) -> None:
     assert len(us.ann.get(REQUESTS).json()["data"]) == 1
 
 
-def test_only_the_requester_and_admins_with_the_right_models(service: Service) -> None:
-    """Persons count as the root of their keys: the rule does not depend on names."""
+def test_model_names_restrict_requests_and_approvals(service: Service) -> None:
     us = team(service)
     asked = us.asked()
-    with service.context.db.write() as session:
-        roots = dict(session.execute(select(Principal.name, Principal.root_id)).all())  # type: ignore[arg-type]
-        session.execute(
-            update(Principal).where(Principal.name == "Bob").values(root_id=roots["Ann"])
+    db, settings = service.context.db, service.settings
+    rules = [
+        Rule("https://idp.example", "risk", OWNER, role, models=("fraud-*",))
+        for role in ("trainer", "approver")
+    ]
+    member = Identity("https://idp.example", "u1", "person", "Pia", frozenset({"risk"}), None)
+    pia = caller_of(member, "prn_pia", rules)
+    proposal = Proposal(AliasRequestKind.DELETE, "churn", "live", "x")
+    for scope, change in (
+        ("approve", partial(db.writing, alias_requests.approve, settings, pia, asked)),
+        ("approve", partial(db.writing, alias_requests.reject, pia, asked, "x")),
+        ("train", partial(db.writing, alias_requests.withdraw, pia, asked)),
+        ("train", partial(db.reading, alias_requests.bind, OWNER, proposal)),
+    ):
+        actor = Actor(
+            OWNER, "prn_pia", None, "POST", partial(new_id, "aud"), scope=scope, caller=pia
         )
-    service.app.state.authenticator.known.recent.clear()
-    refused(us.decide(asked), 403, "self_approval")
-    assert json.loads(us.decide(asked, "withdraw", by=us.ann).text)["state"] == "withdrawn"
+        with acting_as(actor), pytest.raises(Forbidden) as error:
+            change()
+        assert error.value.code == "model_not_allowed"
+    assert us.read(asked)["state"] == "open"
