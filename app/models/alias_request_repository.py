@@ -39,11 +39,11 @@ def add(session: Session, row: AliasRequest, keep_seconds: float) -> AliasReques
 
 
 def find(
-    session: Session, owner: str, request_id: str, *, lock: bool = False
+    session: Session, owner: str, alias_request_id: str, *, lock: bool = False
 ) -> AliasRequest | None:
     """Return a request; with `lock`, as it is now and locked until the transaction ends. None if it does not exist."""
     statement = select(AliasRequest).where(
-        AliasRequest.readable_by(owner), AliasRequest.id == request_id
+        AliasRequest.readable_by(owner), AliasRequest.id == alias_request_id
     )
     if lock:
         statement = statement.with_for_update().execution_options(populate_existing=True)
@@ -143,11 +143,11 @@ def drop_evidence(session: Session, owner: str, model_id: str) -> None:
     )
 
 
-def note_calibration(session: Session, owner: str, request_id: str, version: int) -> None:
+def note_calibration(session: Session, owner: str, alias_request_id: str, version: int) -> None:
     """Record the version of the calibration that the job of an approved request has made."""
     session.execute(
         update(AliasRequest)
-        .where(AliasRequest.readable_by(owner), AliasRequest.id == request_id)
+        .where(AliasRequest.readable_by(owner), AliasRequest.id == alias_request_id)
         .values(applied_calibration=version),
         execution_options={"synchronize_session": False},
     )

@@ -289,7 +289,7 @@ class AliasStep(Resource):
     principal_id: str | None = Field(
         description="Id of this principal. Null for revisions of older releases, and if there was no key."
     )
-    request_id: str | None = Field(
+    alias_request_id: str | None = Field(
         description="The approved request that made this revision. Null for a direct change."
     )
     approved_by_id: str | None = Field(

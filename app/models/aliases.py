@@ -511,7 +511,7 @@ def _record(session: Session, alias: ModelAlias, model: Model, change: _Change) 
         }
     if (approval := change.approval) is not None:
         more |= {
-            "request_id": approval.request_id,
+            "alias_request_id": approval.alias_request_id,
             "principal_id": approval.principal_id,
             "approved_by_id": approval.approved_by_id,
         }
@@ -532,7 +532,7 @@ def _record(session: Session, alias: ModelAlias, model: Model, change: _Change) 
         alias.owner,
         f"{alias.name}@{alias.alias} was changed: it is at revision {alias.revision}",
         alias=(alias.name, alias.alias),
-        except_id=None if approval is None else approval.request_id,
+        except_id=None if approval is None else approval.alias_request_id,
     )
 
 

@@ -136,7 +136,7 @@ class CalibrationSummary(Resource):
         description="Name of the principal that requested this version. Null for the one of the training, and for "
         "those of release 0.3.0."
     )
-    request_id: str | None = Field(
+    alias_request_id: str | None = Field(
         description="The approved request that made this version. Null for a direct change."
     )
     approved_by: str | None = Field(

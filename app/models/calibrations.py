@@ -70,7 +70,7 @@ class CalibrationMarks(TypedDict):
 
     reason: str | None
     author: str | None
-    request_id: str | None
+    alias_request_id: str | None
     approved_by: str | None
     approved_by_id: str | None
     break_glass: bool
@@ -83,7 +83,7 @@ def marks_of(
     return {
         "reason": reason,
         "author": author if approval is None else approval.author,
-        "request_id": None if approval is None else approval.request_id,
+        "alias_request_id": None if approval is None else approval.alias_request_id,
         "approved_by": None if approval is None else approval.approved_by,
         "approved_by_id": None if approval is None else approval.approved_by_id,
         "break_glass": break_glass,
@@ -401,14 +401,14 @@ def add(session: Session, owner: str, row: ModelCalibration) -> None:
     stamp(row)
     model.calibration_version = row.version
     session.add(row)
-    if row.request_id is not None:
-        request_rows.note_calibration(session, owner, row.request_id, row.version)
+    if row.alias_request_id is not None:
+        request_rows.note_calibration(session, owner, row.alias_request_id, row.version)
     request_rows.void(
         session,
         owner,
         f"the calibration of {model.name}:{model.version} was changed: it is at version {row.version}",
         model_id=model.id,
-        except_id=row.request_id,
+        except_id=row.alias_request_id,
     )
 
 

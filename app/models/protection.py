@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 class Approval:
     """An approved request, on which a protected alias is changed: who asked, who approved, and the evidence."""
 
-    request_id: str
+    alias_request_id: str
     author: str | None
     principal_id: str | None
     approved_by: str | None

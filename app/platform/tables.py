@@ -931,7 +931,7 @@ class ModelAliasHistory(AliasRow):
     evidence: Mapped[Document[list[EvidenceFile]] | None]
     evidence_key: Mapped[str | None] = mapped_column(index=True)
     evidence_bytes: Mapped[int | None]
-    request_id: Mapped[str | None]
+    alias_request_id: Mapped[str | None]
     """The approved request that made this revision. `author` and `principal_id` are then those of the requester."""
     approved_by_id: Mapped[str | None]
     """The principal that approved it."""
@@ -1194,7 +1194,7 @@ class ModelCalibration(Base):
     reason: Mapped[str | None]
     author: Mapped[str | None]
     created_at: Mapped[float]
-    request_id: Mapped[str | None]
+    alias_request_id: Mapped[str | None]
     """The approved request that made this version. `author` is then the requester."""
     approved_by: Mapped[str | None]
     approved_by_id: Mapped[str | None]

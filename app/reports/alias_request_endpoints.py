@@ -28,6 +28,7 @@ from app.reports.alias_request_schemas import (
     AliasRequest,
     AliasRequestBody,
     AliasRequestPage,
+    State,
     request_of,
 )
 from app.reports.evidence import Target, evidence_of, write_archive
@@ -95,9 +96,7 @@ def list_alias_requests(
     context: ContextDep,
     caller: CallerDep,
     paging: PagingDep,
-    state: Annotated[
-        AliasRequestState | None, Query(description="Only requests in this state.")
-    ] = None,
+    state: Annotated[State | None, Query(description="Only requests in this state.")] = None,
     name: Annotated[
         str | None, Query(description="Only requests for models of this name.", examples=["churn"])
     ] = None,
@@ -119,35 +118,37 @@ def list_alias_requests(
     return AliasRequestPage(data=data, has_more=page.has_more, next=page.next)
 
 
-@router.get("/{request_id}", summary="Read a request to change a protected alias")
+@router.get("/{alias_request_id}", summary="Read a request to change a protected alias")
 @needs("read")
-def read_alias_request(request_id: str, context: ContextDep, caller: CallerDep) -> AliasRequest:
+def read_alias_request(
+    alias_request_id: str, context: ContextDep, caller: CallerDep
+) -> AliasRequest:
     """Return what is requested, by whom, why, and how it was decided."""
-    return request_of(*context.db.reading(alias_requests.get, caller.owner, request_id))
+    return request_of(*context.db.reading(alias_requests.get, caller.owner, alias_request_id))
 
 
 @router.get(
-    "/{request_id}/evidence",
+    "/{alias_request_id}/evidence",
     response_class=Response,
     summary="Download the evidence of a request",
     responses=EVIDENCE_RESPONSES,
 )
 @needs("read")
 def read_alias_request_evidence(
-    *, request_id: str, context: ContextDep, caller: CallerDep, file: EvidenceName = None
+    *, alias_request_id: str, context: ContextDep, caller: CallerDep, file: EvidenceName = None
 ) -> Response:
     """Return the files that were stored with the request, unchanged: the report of the model at that time, its
     evaluations, and its comparison with the model before. The request lists their SHA-256. Returns 404 `no_evidence` if
     they were deleted with the model.
     """
-    key, files = context.db.reading(alias_requests.find_evidence, caller.owner, request_id)
-    return respond_with_evidence(context, key, files, file, f"{request_id}-evidence")
+    key, files = context.db.reading(alias_requests.find_evidence, caller.owner, alias_request_id)
+    return respond_with_evidence(context, key, files, file, f"{alias_request_id}-evidence")
 
 
-@router.post("/{request_id}/approve", summary="Approve a request")
+@router.post("/{alias_request_id}/approve", summary="Approve a request")
 @needs("approve")
 async def approve_alias_request(
-    *, request_id: str, context: ContextDep, caller: CallerDep
+    *, alias_request_id: str, context: ContextDep, caller: CallerDep
 ) -> AliasRequest:
     """Approve a request. The change is made at once, in the same transaction; a recalibration starts its job.
 
@@ -157,37 +158,39 @@ async def approve_alias_request(
     """
 
     def work() -> AliasRequestRow:
-        _verify_artifact(context, caller.owner, request_id)
-        return context.db.writing(alias_requests.approve, context.settings, caller, request_id)
+        _verify_artifact(context, caller.owner, alias_request_id)
+        return context.db.writing(
+            alias_requests.approve, context.settings, caller, alias_request_id
+        )
 
     row = await context.compute(caller.owner, work)
     if row.state == AliasRequestState.VOID:  # stored, so that nobody tries again
         raise alias_requests.void(row)
     if row.job_id is not None:
         wake_a_worker(context, row.job_id)
-    return await run_in_threadpool(read_alias_request, request_id, context, caller)
+    return await run_in_threadpool(read_alias_request, alias_request_id, context, caller)
 
 
-@router.post("/{request_id}/reject", summary="Reject a request")
+@router.post("/{alias_request_id}/reject", summary="Reject a request")
 @needs("approve")
 def reject_alias_request(
-    *, request_id: str, body: AliasRejection, context: ContextDep, caller: CallerDep
+    *, alias_request_id: str, body: AliasRejection, context: ContextDep, caller: CallerDep
 ) -> AliasRequest:
     """Reject a request, with a reason. Returns 409 `alias_request_closed` if it was already decided."""
-    context.db.writing(alias_requests.reject, caller, request_id, body.reason)
-    return read_alias_request(request_id, context, caller)
+    context.db.writing(alias_requests.reject, caller, alias_request_id, body.reason)
+    return read_alias_request(alias_request_id, context, caller)
 
 
-@router.post("/{request_id}/withdraw", summary="Withdraw a request")
+@router.post("/{alias_request_id}/withdraw", summary="Withdraw a request")
 @needs("train")
 def withdraw_alias_request(
-    *, request_id: str, context: ContextDep, caller: CallerDep
+    *, alias_request_id: str, context: ContextDep, caller: CallerDep
 ) -> AliasRequest:
     """Withdraw a request. Returns 403 `not_requester` unless the caller is the person who made it, or an admin, and 409
     `alias_request_closed` if it was already decided.
     """
-    context.db.writing(alias_requests.withdraw, caller, request_id)
-    return read_alias_request(request_id, context, caller)
+    context.db.writing(alias_requests.withdraw, caller, alias_request_id)
+    return read_alias_request(alias_request_id, context, caller)
 
 
 def _read_evidence(session: Session, owner: str, asked: alias_requests.Proposal) -> Target:
@@ -196,13 +199,13 @@ def _read_evidence(session: Session, owner: str, asked: alias_requests.Proposal)
     return evidence_of(session, owner, asked.name, asked.alias, model)
 
 
-def _verify_artifact(context: Context, owner: str, request_id: str) -> None:
+def _verify_artifact(context: Context, owner: str, alias_request_id: str) -> None:
     """Raise BlobMissing, or BlobDamaged, if the artifact of the model to serve is not the one that was stored. A
     damaged model must not prevent that its alias is deleted, or pointed elsewhere.
     """
 
     def read(session: Session) -> Blob | None:
-        row, _ = alias_requests.get(session, owner, request_id)
+        row, _ = alias_requests.get(session, owner, alias_request_id)
         if row.kind not in (AliasRequestKind.SET, AliasRequestKind.RESTORE):
             return None
         model = model_rows.find(session, owner, row.model_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,8 @@ from app.platform.tables import AliasRequest as AliasRequestRow
 from app.platform.tables import AliasRequestKind, AliasRequestState
 from app.reports.alias_requests import Proposal, state_of
 
+Kind = Literal["set", "restore", "delete", "unprotect", "recalibrate", "restore_calibration"]
+State = Literal["open", "approved", "rejected", "withdrawn", "expired", "void"]
 _KINDS = (
     "`set`: point the alias to `model_id`. `restore`: restore its `revision`. `delete`: delete it. `unprotect`: lift "
     "its protection. `recalibrate`: fit the calibration of its model on `dataset_id`. `restore_calibration`: serve the "
@@ -30,7 +32,7 @@ _ONLY_SET = ("guarantee", "memo")
 class AliasRequestBody(Body):
     """A change of a protected alias to request."""
 
-    kind: Annotated[AliasRequestKind, Field(strict=False)] = Field(description=_KINDS)
+    kind: Kind = Field(description=_KINDS)
     name: Text = Field(description="Name of the models.", examples=["churn"])
     alias: Text = Field(description="The protected alias.", examples=["live"])
     reason: ReasonText = Field(
@@ -77,7 +79,7 @@ class AliasRequestBody(Body):
             if not given and self.kind == kind:
                 raise ValueError(f"the kind {kind} needs {member}")
         for member in _ONLY_SET:
-            if member in self.model_fields_set and self.kind != AliasRequestKind.SET:
+            if member in self.model_fields_set and self.kind != "set":
                 raise ValueError(f"{member} is allowed only for the kind set, got {self.kind}")
         return self
 
@@ -90,7 +92,7 @@ class AliasRequestBody(Body):
         if self.memo is not None:
             memo = self.memo.model_dump(mode="json", exclude_unset=True)
         return Proposal(
-            kind=self.kind,
+            kind=AliasRequestKind(self.kind),
             name=self.name,
             alias=self.alias,
             reason=self.reason,

@@ -233,17 +233,19 @@ def list_page(
     return page, rows.now(session)
 
 
-def get(session: Session, owner: str, request_id: str) -> tuple[AliasRequest, float]:
+def get(session: Session, owner: str, alias_request_id: str) -> tuple[AliasRequest, float]:
     """Return a request, and the time of the database. Raises NotFound, also for a request of another owner."""
-    return _find(session, owner, request_id), rows.now(session)
+    return _find(session, owner, alias_request_id), rows.now(session)
 
 
-def _find(session: Session, owner: str, request_id: str, *, lock: bool = False) -> AliasRequest:
+def _find(
+    session: Session, owner: str, alias_request_id: str, *, lock: bool = False
+) -> AliasRequest:
     found = None
-    if is_id(request_id, "arq"):
-        found = rows.find(session, owner, request_id, lock=lock)
+    if is_id(alias_request_id, "arq"):
+        found = rows.find(session, owner, alias_request_id, lock=lock)
     if found is None:
-        raise NotFound(f"there is no alias request {shown(request_id)}")
+        raise NotFound(f"there is no alias request {shown(alias_request_id)}")
     return found
 
 
@@ -254,32 +256,34 @@ def state_of(row: AliasRequest, now: float) -> str:
     return row.state
 
 
-def approve(session: Session, settings: Settings, caller: Caller, request_id: str) -> AliasRequest:
+def approve(
+    session: Session, settings: Settings, caller: Caller, alias_request_id: str
+) -> AliasRequest:
     """Approve a request and apply its change in the same transaction; returns the request. It is void instead if it is
     bound to something that has changed: the caller must look at the state.
 
     Raises NotFound; Forbidden for the person who made the request; Conflict for a request that is not open; and the
     errors of the change, after which the request is still open.
     """
-    row = _find(session, caller.owner, request_id)
+    row = _find(session, caller.owner, alias_request_id)
     check_model(row.name)
     if caller.root_id is None or caller.root_id == row.root_id:
         raise Forbidden(
-            f"{request_id} was requested by {row.author}: another person must approve it. A key counts as the person "
-            "who created it",
+            f"{alias_request_id} was requested by {row.author}: another person must approve it. A key counts as the "
+            "person who created it",
             code="self_approval",
         )
     # The order of all changes of aliases, so that they do not wait for each other: model, alias, requests.
     model = repository.find(session, caller.owner, row.model_id, lock=True)
     current = repository.find_alias(session, caller.owner, row.name, row.alias, lock=True)
-    row = _lock_open(session, caller, request_id)
+    row = _lock_open(session, caller, alias_request_id)
     newest = repository.last_alias_revision(session, caller.owner, row.name, row.alias)
     if (broken := _broken(row, newest, model)) is not None:
         _close(session, row, caller, AliasRequestState.VOID, broken)
         return row
     assert model is not None
     approval = Approval(
-        request_id=row.id,
+        alias_request_id=row.id,
         author=row.author,
         principal_id=row.principal_id,
         approved_by=caller.name,
@@ -392,43 +396,44 @@ def _apply(
         row.applied_revision = state.alias.revision
 
 
-def reject(session: Session, caller: Caller, request_id: str, reason: str) -> AliasRequest:
+def reject(session: Session, caller: Caller, alias_request_id: str, reason: str) -> AliasRequest:
     """Reject a request; returns it. Raises NotFound, and Conflict for a request that is not open."""
-    check_model(_find(session, caller.owner, request_id).name)
-    row = _lock_open(session, caller, request_id)
+    check_model(_find(session, caller.owner, alias_request_id).name)
+    row = _lock_open(session, caller, alias_request_id)
     _close(session, row, caller, AliasRequestState.REJECTED, reason)
     return row
 
 
-def withdraw(session: Session, caller: Caller, request_id: str) -> AliasRequest:
+def withdraw(session: Session, caller: Caller, alias_request_id: str) -> AliasRequest:
     """Withdraw a request; returns it. Raises NotFound; Forbidden for another person than the one who made it, except an
     admin; and Conflict for a request that is not open.
     """
-    found = _find(session, caller.owner, request_id)
+    found = _find(session, caller.owner, alias_request_id)
     check_model(found.name)
     if (caller.root_id is None or caller.root_id != found.root_id) and "admin" not in caller.scopes:
         raise Forbidden(
-            f"{request_id} was requested by {found.author}: only this person and admins can withdraw it",
+            f"{alias_request_id} was requested by {found.author}: only this person and admins can withdraw it",
             code="not_requester",
         )
-    row = _lock_open(session, caller, request_id)
+    row = _lock_open(session, caller, alias_request_id)
     _close(session, row, caller, AliasRequestState.WITHDRAWN, None)
     return row
 
 
-def _lock_open(session: Session, caller: Caller, request_id: str) -> AliasRequest:
+def _lock_open(session: Session, caller: Caller, alias_request_id: str) -> AliasRequest:
     """Lock a request. Raises Conflict unless it is open."""
-    row = _find(session, caller.owner, request_id, lock=True)
+    row = _find(session, caller.owner, alias_request_id, lock=True)
     state = state_of(row, rows.now(session))
     if state == AliasRequestState.EXPIRED:
         raise Conflict(
-            f"{request_id} has expired: request the change again", code="alias_request_expired"
+            f"{alias_request_id} has expired: request the change again",
+            code="alias_request_expired",
         )
     if state == AliasRequestState.VOID:
         raise void(row)
     if state != AliasRequestState.OPEN:
         by = "" if row.decided_by is None else f" by {row.decided_by}"
-        raise Conflict(f"{request_id} was {state}{by}", code="alias_request_closed")
+        raise Conflict(f"{alias_request_id} was {state}{by}", code="alias_request_closed")
     return row
 
 
@@ -463,12 +468,14 @@ def _describe(session: Session, row: AliasRequest, words: str) -> None:
     describe(session, f"{row.alias}: {row.before} → {after}; {words} ({row.id})")
 
 
-def find_evidence(session: Session, owner: str, request_id: str) -> tuple[str, list[EvidenceFile]]:
+def find_evidence(
+    session: Session, owner: str, alias_request_id: str
+) -> tuple[str, list[EvidenceFile]]:
     """Return the key of the archive with the evidence of a request, and the list of its files. Raises NotFound."""
-    row = _find(session, owner, request_id)
+    row = _find(session, owner, alias_request_id)
     if row.evidence_key is None:
         raise NotFound(
-            f"the evidence of {request_id} was deleted with the model {row.model_id}",
+            f"the evidence of {alias_request_id} was deleted with the model {row.model_id}",
             code="no_evidence",
         )
     return row.evidence_key, row.evidence

@@ -103,7 +103,11 @@ class Alias(Record):
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
     protected: bool
-    """True if every change of the alias, and of the calibration of its model, needs a reason."""
+    """True if another person must approve every change of the alias, and of the calibration of its model."""
+    break_glass_until: str | None
+    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is
+    not suspended.
+    """
     updated_at: str
     """Time of the last change, apart from changes of the protection."""
     history: list[AliasStep]
@@ -158,12 +162,92 @@ class AliasPreview(Record):
     """Newest revision, also of a deleted alias: send it as `If-Match`. Null for a new alias."""
     protected: bool
     """True if the alias is protected."""
-    reason_required: bool
-    """True if this change needs a reason."""
+    approval_required: bool
+    """True if another person must approve this change: use `POST /v1/alias-requests`."""
     before: AliasSide | None
     """What the alias serves now. Null if it does not exist."""
     after: AliasSide
     """What it would serve."""
+
+class AliasRequest(Record):
+    """A request to change a protected alias. It is bound to `alias_revision`, `model_id`,
+    `artifact_sha256` and `calibration`: with any other of these it is void.
+    """
+
+    id: str
+    """Id of the request."""
+    kind: Literal['set', 'restore', 'delete', 'unprotect', 'recalibrate', 'restore_calibration']
+    """`set`: point the alias to `model_id`. `restore`: restore its `revision`. `delete`: delete it.
+    `unprotect`: lift its protection. `recalibrate`: fit the calibration of its model on `dataset_id`.
+    `restore_calibration`: serve the calibration `calibration_version` of its model again.
+    """
+    state: Literal['open', 'approved', 'rejected', 'withdrawn', 'expired', 'void']
+    """`open`; `approved`: the change was made, or its job was started; `rejected`; `withdrawn` by the
+    requester; `expired`; `void`: the alias, the model or its calibration was changed, or the model was
+    deleted.
+    """
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    reason: str
+    """Reason for the change."""
+    before: str
+    """What the alias served when the change was requested, in words."""
+    after: str
+    """What it would serve, in words."""
+    alias_revision: int
+    """Revision of the alias for which the change was requested."""
+    model_id: str
+    """The model that the change concerns."""
+    model_version: int
+    """Version of this model."""
+    artifact_sha256: str
+    """SHA-256 of its artifact."""
+    calibration: int | None
+    """Version of its calibration when the change was requested. Null without one."""
+    keeps_guarantee: bool
+    """True if the alias keeps its guarantee, or if the kind is not `set`."""
+    guarantee: StoredGuarantee | None
+    """The requested guarantee. Null if `keeps_guarantee`, or if the guarantee is to be removed."""
+    revision: int | None
+    """The revision to restore. Null for other kinds."""
+    dataset_id: str | None
+    """The dataset of a recalibration. Null for other kinds."""
+    calibration_version: int | None
+    """The calibration to restore. Null for other kinds."""
+    author: str | None
+    """Name of the principal that requested the change."""
+    principal_id: str | None
+    """Id of this principal."""
+    created_at: str
+    """Time of creation."""
+    expires_at: str
+    """When an open request expires."""
+    decided_at: str | None
+    """When the request was approved, rejected, withdrawn or void. Null before."""
+    decided_by: str | None
+    """Name of the principal that approved, rejected or withdrew it. Null before, and if it is void."""
+    decided_by_id: str | None
+    """Id of this principal."""
+    decision_reason: str | None
+    """Why the request was rejected or is void. Null otherwise."""
+    applied_revision: int | None
+    """The revision of the alias that the approval made. Null without one."""
+    applied_calibration: int | None
+    """The calibration that the approval made; of a recalibration, once its job has succeeded. Null without
+    one.
+    """
+    job_id: str | None
+    """The job of an approved recalibration. It fails if the alias, the model or its calibration was
+    changed in the meantime. Null otherwise.
+    """
+    evidence: list[EvidenceFile]
+    """What was known about the model when the change was requested, as files with their SHA-256.
+    `…/evidence` returns them.
+    """
+    evidence_available: bool
+    """True if the files are stored. They are deleted when the model is permanently deleted."""
 
 class AliasShadow(Record):
     """The model behind an alias (the champion) compared with its shadow model (the challenger). The
@@ -254,7 +338,17 @@ class AliasStep(Record):
     memo: StoredMemo | None
     """Why the alias was moved. Null if no memo was given."""
     author: str | None
-    """Name of the key that moved the alias. Null if it was moved without a key."""
+    """Name of the principal that changed the alias; of an approved change, the one that requested it. Null
+    if it was changed without a key.
+    """
+    principal_id: str | None
+    """Id of this principal. Null for revisions of older releases, and if there was no key."""
+    alias_request_id: str | None
+    """The approved request that made this revision. Null for a direct change."""
+    approved_by_id: str | None
+    """Id of the principal that approved it; `memo.approved_by` is its name. Null for a direct change."""
+    break_glass: bool
+    """True if the alias was protected, and was changed without approval during a break-glass."""
     at: str
     """Time of the change."""
     evidence: list[EvidenceFile] | None
@@ -287,7 +381,11 @@ class AliasSummary(Record):
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
     protected: bool
-    """True if every change of the alias, and of the calibration of its model, needs a reason."""
+    """True if another person must approve every change of the alias, and of the calibration of its model."""
+    break_glass_until: str | None
+    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is
+    not suspended.
+    """
     updated_at: str
     """Time of the last change, apart from changes of the protection."""
 
@@ -665,6 +763,24 @@ class BinnedFeature(Record):
     bins: list[ScorecardBin]
     """The bins."""
 
+class BreakGlass(Record):
+    """A suspended protection: until it ends, admins can change the alias directly."""
+
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    reason: str
+    """Reason for the emergency."""
+    author: str | None
+    """Name of the principal that suspended the protection."""
+    principal_id: str | None
+    """Id of this principal."""
+    at: str
+    """When it was suspended."""
+    until: str
+    """When it expires."""
+
 class Calibration(Record):
     """The calibration of a model: a non-decreasing map from scores to probabilities."""
 
@@ -694,8 +810,18 @@ class Calibration(Record):
     reason: str | None
     """Reason for this version. Null if none was given."""
     author: str | None
-    """Name of the key that requested this version. Null for the one of the training, and for those of
-    release 0.3.0.
+    """Name of the principal that requested this version. Null for the one of the training, and for those
+    of release 0.3.0.
+    """
+    alias_request_id: str | None
+    """The approved request that made this version. Null for a direct change."""
+    approved_by: str | None
+    """Name of the principal that approved it. Null for a direct change."""
+    approved_by_id: str | None
+    """Id of the principal that approved it. Null for a direct change."""
+    break_glass: bool
+    """True if a protected alias served the model, and the calibration was changed without approval during
+    a break-glass.
     """
     created_at: str
     """Time of creation."""
@@ -807,8 +933,18 @@ class CalibrationSummary(Record):
     reason: str | None
     """Reason for this version. Null if none was given."""
     author: str | None
-    """Name of the key that requested this version. Null for the one of the training, and for those of
-    release 0.3.0.
+    """Name of the principal that requested this version. Null for the one of the training, and for those
+    of release 0.3.0.
+    """
+    alias_request_id: str | None
+    """The approved request that made this version. Null for a direct change."""
+    approved_by: str | None
+    """Name of the principal that approved it. Null for a direct change."""
+    approved_by_id: str | None
+    """Id of the principal that approved it. Null for a direct change."""
+    break_glass: bool
+    """True if a protected alias served the model, and the calibration was changed without approval during
+    a break-glass.
     """
     created_at: str
     """Time of creation."""
@@ -1661,7 +1797,11 @@ class DeletedAlias(Record):
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
     protected: bool
-    """True if every change of the alias, and of the calibration of its model, needs a reason."""
+    """True if another person must approve every change of the alias, and of the calibration of its model."""
+    break_glass_until: str | None
+    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is
+    not suspended.
+    """
     updated_at: str
     """Time of the last change, apart from changes of the protection."""
 
@@ -2986,7 +3126,7 @@ class Key(Record):
     """Name of the key."""
     prefix: str
     """First characters of the secret, to identify the key."""
-    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'admin', 'operator']]
+    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
     """Scopes of the key."""
     created_at: str
     """Time of creation."""
@@ -3010,7 +3150,7 @@ class KeyWithSecret(Record):
     """Name of the key."""
     prefix: str
     """First characters of the secret, to identify the key."""
-    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'admin', 'operator']]
+    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
     """Scopes of the key."""
     created_at: str
     """Time of creation."""
@@ -3605,6 +3745,32 @@ class Margins(Record):
     """Condition of Theorem 7 in each round."""
     losses: RoundLosses
     """Training losses of each round."""
+
+class Me(Record):
+    """The caller of a request, and what it may do."""
+
+    principal_id: str
+    """Id of the principal. The audit log and revisions refer to it."""
+    kind: Literal['key', 'person', 'service']
+    """`key`: an API key. `person` or `service`: from an identity provider."""
+    name: str
+    """Name of the key, the person or the service account."""
+    owner: str
+    """Owner of the resources that this request can access."""
+    roles: list[Literal['viewer', 'scorer', 'trainer', 'approver', 'admin']]
+    """Roles of the person or the service account at this owner. Empty for a key."""
+    scopes: list[Literal['read', 'train', 'score', 'outcomes', 'approve', 'admin', 'operator']]
+    """Scopes of the key or of the roles."""
+    models: dict[str, list[str]]
+    """Patterns of the model names that can be changed, for each scope that is restricted. Scopes that are
+    absent are not restricted.
+    """
+    key_id: str | None
+    """Id of the key that authenticates the request, or that started the browser session. Null for a person
+    or a service account.
+    """
+    expires_at: str | None
+    """Time when the key, token or session expires. Null: never."""
 
 class MeanArea(Record):
     """Mean of a partial AUC over the labels."""
@@ -5623,7 +5789,7 @@ class StoredMemo(Record):
     reason: str | None
     """Reason for the decision."""
     approved_by: str | None
-    """Who approved the decision."""
+    """Name of the principal that approved the change of a protected alias. Null without an approval."""
     review: float | None
     """Number of rows that can be reviewed, of every `rows` rows."""
     rows: float | None

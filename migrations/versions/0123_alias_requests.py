@@ -67,9 +67,9 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("owner", "name", "alias", name=op.f("pk_break_glass")),
     )
     op.create_index(op.f("ix_break_glass_until"), "break_glass", ["until"])
-    for name in ("request_id", "approved_by_id"):
+    for name in ("alias_request_id", "approved_by_id"):
         op.add_column("model_alias_history", sa.Column(name, sa.Text(), nullable=True))
-    for name in ("request_id", "approved_by", "approved_by_id"):
+    for name in ("alias_request_id", "approved_by", "approved_by_id"):
         op.add_column("model_calibrations", sa.Column(name, sa.Text(), nullable=True))
     for table in ("model_alias_history", "model_calibrations"):
         op.add_column(

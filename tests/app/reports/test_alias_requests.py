@@ -61,7 +61,11 @@ def test_an_approved_change_is_made_with_both_names(service_on_both: Service) ->
     memo = now["memo"]
     assert (memo["reason"], memo["approved_by"], memo["rows"]) == ("Better", "Bob", 100)
     step = now["history"][0]
-    assert (step["author"], step["request_id"], step["break_glass"]) == ("Ann", asked["id"], False)
+    assert (step["author"], step["alias_request_id"], step["break_glass"]) == (
+        "Ann",
+        asked["id"],
+        False,
+    )
     assert step["principal_id"] == found["principal_id"] != step["approved_by_id"]
     assert step["approved_by_id"] == found["decided_by_id"]
     assert step["evidence"] == found["evidence"] == asked["evidence"] != []
@@ -149,7 +153,11 @@ def test_a_recalibration_is_approved(service_on_both: Service) -> None:
     assert us.ann.get(f"/v1/jobs/{done['job_id']}").json()["state"] == "succeeded"
     assert us.read(asked)["applied_calibration"] == 2
     found = us.ann.get(calibration).json()
-    assert (found["author"], found["approved_by"], found["request_id"]) == ("Ann", "Bob", asked)
+    assert (found["author"], found["approved_by"], found["alias_request_id"]) == (
+        "Ann",
+        "Bob",
+        asked,
+    )
     assert found["break_glass"] is False
     assert probability() != before
     refused(

@@ -63,7 +63,11 @@ def test_an_admin_changes_a_protected_alias_and_it_is_loud(
     moved = us.eve.put(ALIAS, json=put, headers=tag(2))
     assert moved.status_code == 200, moved.text
     step = moved.json()["history"][0]
-    assert (step["break_glass"], step["request_id"], step["approved_by_id"]) == (True, None, None)
+    assert (step["break_glass"], step["alias_request_id"], step["approved_by_id"]) == (
+        True,
+        None,
+        None,
+    )
     assert (step["author"], step["protected"]) == ("Eve", True)
     assert "BREAK-GLASS" in us.eve.get(AUDITED).json()["data"][0]["summary"]
 
