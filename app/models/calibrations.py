@@ -23,7 +23,7 @@ from app.models.protection import BREAK_GLASS, Approval, permit, protected_alias
 from app.models.revisions import check_revision
 from app.platform import documents
 from app.platform.audit import allow_over_quota, describe
-from app.platform.callers import check_model
+from app.platform.callers import acting_principal, check_model
 from app.platform.documents import (
     CalibrationPeriods,
     DatasetLineage,
@@ -70,6 +70,7 @@ class CalibrationMarks(TypedDict):
 
     reason: str | None
     author: str | None
+    principal_id: str | None
     alias_request_id: str | None
     approved_by: str | None
     approved_by_id: str | None
@@ -83,6 +84,7 @@ def marks_of(
     return {
         "reason": reason,
         "author": author if approval is None else approval.author,
+        "principal_id": acting_principal() if approval is None else approval.principal_id,
         "alias_request_id": None if approval is None else approval.alias_request_id,
         "approved_by": None if approval is None else approval.approved_by,
         "approved_by_id": None if approval is None else approval.approved_by_id,

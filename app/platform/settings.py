@@ -262,7 +262,7 @@ class Settings(BaseSettings):
     roles_file: Path | None = Field(
         default=None,
         description="JSON file with the roles of persons and service accounts, by issuer and group. It is read again "
-        "within a second after a change.",
+        "within a second after a change. Default: none.",
     )
     dask_secret_file: Path | None = Field(
         default=None,

@@ -1193,6 +1193,7 @@ class ModelCalibration(Base):
     """The earlier version of which this one is a copy."""
     reason: Mapped[str | None]
     author: Mapped[str | None]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     created_at: Mapped[float]
     alias_request_id: Mapped[str | None]
     """The approved request that made this version. `author` is then the requester."""
@@ -1244,6 +1245,7 @@ class SavedView(Owned):
     name: Mapped[str]
     query: Mapped[str]
     author: Mapped[str | None]
+    principal_id: Mapped[str | None]
     saved_at: Mapped[float]
 
 

@@ -2026,6 +2026,7 @@ class _ClientOperations(ApiObject):
     algorithm = free(api.read_algorithm)
     overview = free(api.read_overview)
     usage = free(api.read_usage)
+    me = free(api.read_me)
     audit = free_items(api.list_audit_entries)
     audit_page = free(api.list_audit_entries)
     read_decision = free(api.read_decision)
