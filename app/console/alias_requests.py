@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,11 +49,11 @@ async def read_requests(page: PageDep) -> Response:
     state = page.asked("state") or "open"
     every = state == "all"
     found = await page.client.alias_requests.page(
-        limit=SHOWN, after=page.asked("after"), **({} if every else {"state": state})  # type: ignore[arg-type]
+        limit=SHOWN,
+        after=page.asked("after"),
+        **({} if every else {"state": state}),
     )
-    return page.show(
-        "alias_requests.html", found=found, state=state, states=STATES, kinds=KINDS
-    )
+    return page.show("alias_requests.html", found=found, state=state, states=STATES, kinds=KINDS)
 
 
 @router.get("/{alias_request_id}")
@@ -73,7 +72,7 @@ async def _show(
     """Return the page of a request; with the API's problem and the entered reason after an error."""
     id_ = path_segment(alias_request_id)
     found = await page.client.alias_requests.get(id_)
-    preview, me = await asyncio.gather(_preview(page, found), page.client.me())
+    preview = await _preview(page, found)
     return page.show(
         "alias_request.html",
         status,
@@ -81,7 +80,7 @@ async def _show(
         preview=preview,
         states=STATES,
         kinds=KINDS,
-        is_own=found.principal_id == me.principal_id,
+        is_own=found.principal_id == page.caller.principal_id,
         problem=problem,
         reason=reason,
     )
@@ -93,7 +92,9 @@ async def _preview(page: Page, found: AliasRequest) -> AliasPreview | None:
         return None
     guarantee: Any = "keep" if found.keeps_guarantee else found.guarantee
     if guarantee not in ("keep", None):
-        guarantee = {name: value for name, value in guarantee.to_json().items() if value is not None}
+        guarantee = {
+            name: value for name, value in guarantee.to_json().items() if value is not None
+        }
     models = page.client.models
     asked = (
         models.preview_alias(found.name, found.alias, to=found.revision)

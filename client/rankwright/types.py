@@ -4498,6 +4498,8 @@ class Overview(Record):
     """Number of newest jobs that were searched for `ended`: at most 50."""
     has_older_jobs: bool
     """True if there are older jobs that were not searched."""
+    break_glass: list[BreakGlass]
+    """Aliases whose protection is suspended now, the first that ends first."""
     live: list[LiveAlias]
     """The aliases, the most recently moved first."""
     failed: list[Job]
