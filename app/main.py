@@ -58,8 +58,8 @@ from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 from app.platform.stores import REQUEST_PATIENCE, open_store
 from app.preload import preload
+from app.reports import alias_request_endpoints, promotion_endpoints
 from app.reports import endpoints as reports
-from app.reports import promotion_endpoints
 from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
 from app.scoring import interpretation_endpoints as interpretation
@@ -186,6 +186,7 @@ def create_app(settings: Settings) -> Service:
         feedback.router,
         feedback.decisions_router,
         promotion_endpoints.router,
+        alias_request_endpoints.router,
         reports.router,
         reports.datasets_router,
         scores.router,

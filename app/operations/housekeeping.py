@@ -105,6 +105,10 @@ class Housekeeper:
                 "history of aliases": self._each(
                     repository.prune_alias_history, self._days("audit")
                 ),
+                "requests to change aliases": self._each(
+                    repository.prune_alias_requests, self._days("audit")
+                ),
+                "suspended protections": self._each(repository.prune_break_glass, 0.0),
                 "names of datasets": self._in_batches(
                     lambda session: repository.prune_dataset_names(session, BATCH)
                 ),

@@ -65,6 +65,7 @@ from app.platform.documents import (
     ProtectedColumn,
     ProxyTest,
     Reliability,
+    RequestedChange,
     Search,
     StoredFeedback,
     StoredGuarantee,
@@ -76,7 +77,7 @@ from app.platform.documents import (
     Window,
     WindowBaselines,
 )
-from app.platform.sql import Base, Json, contains
+from app.platform.sql import Base, Json, contains, db_now
 
 T = TypeVar("T")
 Document = Annotated[T, mapped_column(JSON(none_as_null=True))]
@@ -904,7 +905,42 @@ class ModelName(Owned):
     last_version: Mapped[int]
 
 
-class ModelAlias(Owned):
+class BreakGlass(Owned):
+    """The protection of an alias is suspended until a time: an emergency. It may outlive the alias."""
+
+    __tablename__ = "break_glass"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    alias: Mapped[str] = mapped_column(primary_key=True)
+    until: Mapped[float] = mapped_column(index=True)
+    reason: Mapped[str]
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None]
+    at: Mapped[float]
+
+
+class AliasRow(Owned):
+    """A row of one alias."""
+
+    __abstract__ = True
+
+    name: Mapped[str]
+    alias: Mapped[str]
+
+    @declared_attr
+    def break_glass_until(cls) -> Mapped[float | None]:  # noqa: N805 - SQLAlchemy passes the class
+        """Until when the protection of the alias is suspended; None if it is not."""
+        until = select(BreakGlass.until).where(
+            BreakGlass.owner == cls.owner,
+            BreakGlass.name == cls.name,
+            BreakGlass.alias == cls.alias,
+            BreakGlass.until > db_now(),
+        )
+        return column_property(until.correlate_except(BreakGlass).scalar_subquery())
+
+
+class ModelAlias(AliasRow):
     """A movable name for a model version, such as `champion`; `revision` is its ETag."""
 
     __tablename__ = "model_aliases"
@@ -919,7 +955,7 @@ class ModelAlias(Owned):
     memo: Mapped[Document[StoredMemo] | None]
     author: Mapped[str | None]
     protected: Mapped[bool] = mapped_column(server_default=false())
-    """Whether each change needs a reason."""
+    """Whether each change needs the approval of another person."""
     updated_at: Mapped[float]
 
 
@@ -934,7 +970,7 @@ class AliasChange(StrEnum):
     PROTECTION = "protection"
 
 
-class ModelAliasHistory(Owned):
+class ModelAliasHistory(AliasRow):
     """The history of an alias, revision by revision, so that a rollback is one request. It outlives the alias and the
     models.
 
@@ -965,6 +1001,88 @@ class ModelAliasHistory(Owned):
     evidence: Mapped[Document[list[EvidenceFile]] | None]
     evidence_key: Mapped[str | None] = mapped_column(index=True)
     evidence_bytes: Mapped[int | None]
+    alias_request_id: Mapped[str | None]
+    """The approved request that made this revision. `author` and `principal_id` are then those of the requester."""
+    approved_by_id: Mapped[str | None]
+    """The principal that approved it."""
+    break_glass: Mapped[bool] = mapped_column(server_default=false())
+    """Whether a protected alias was changed without approval, while its protection was suspended."""
+
+
+class AliasRequestKind(StrEnum):
+    """What a request asks for: to move an alias, restore a revision, delete the alias or lift its protection; or to
+    recalibrate the model that it serves, or restore an earlier calibration of it.
+    """
+
+    SET = "set"
+    RESTORE = "restore"
+    DELETE = "delete"
+    UNPROTECT = "unprotect"
+    RECALIBRATE = "recalibrate"
+    RESTORE_CALIBRATION = "restore_calibration"
+
+
+class AliasRequestState(StrEnum):
+    """open → approved | rejected | withdrawn | void, or expired, which the clock decides: such a row is stored as
+    open.
+    """
+
+    OPEN = "open"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    WITHDRAWN = "withdrawn"
+    EXPIRED = "expired"
+    VOID = "void"
+
+
+class AliasRequest(Owned):
+    """A request to change a protected alias, or the calibration that it serves, which another person approves.
+
+    It is bound to the revision of the alias, and to the model that it concerns: its id, the SHA-256 of its artifact and
+    its calibration. With any other of these it is void. It outlives the alias and the model.
+    """
+
+    __tablename__ = "alias_requests"
+    __table_args__ = (
+        Index(None, "owner", "created_at", "id"),
+        Index(None, "owner", "name", "alias", "state"),
+        Index(None, "owner", "model_id"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    alias: Mapped[str]
+    kind: Mapped[str]
+    state: Mapped[str]
+    change: Mapped[Document[RequestedChange]]
+    reason: Mapped[str]
+    before: Mapped[str]
+    """What the alias serves, in words."""
+    after: Mapped[str]
+    alias_revision: Mapped[int]
+    model_id: Mapped[str]
+    model_version: Mapped[int]
+    artifact_sha256: Mapped[str]
+    calibration_version: Mapped[int | None]
+    evidence: Mapped[Document[list[EvidenceFile]]]
+    evidence_key: Mapped[str | None] = mapped_column(index=True)
+    evidence_bytes: Mapped[int | None]
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None]
+    root_id: Mapped[str | None]
+    """The person who made the request, or the one who created its key."""
+    created_at: Mapped[float]
+    expires_at: Mapped[float]
+    decided_at: Mapped[float | None]
+    decided_by: Mapped[str | None]
+    decided_by_id: Mapped[str | None]
+    decision_reason: Mapped[str | None]
+    """Why it was rejected, withdrawn or void."""
+    applied_revision: Mapped[int | None]
+    """The revision of the alias that the approval made."""
+    applied_calibration: Mapped[int | None]
+    job_id: Mapped[str | None]
+    """The job of an approved recalibration."""
 
 
 class ModelComment(Owned):
@@ -1147,6 +1265,12 @@ class ModelCalibration(Base):
     author: Mapped[str | None]
     principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     created_at: Mapped[float]
+    alias_request_id: Mapped[str | None]
+    """The approved request that made this version. `author` is then the requester."""
+    approved_by: Mapped[str | None]
+    approved_by_id: Mapped[str | None]
+    break_glass: Mapped[bool] = mapped_column(server_default=false())
+    """Whether a protected alias served the model, and its protection was suspended."""
 
 
 class ModelReference(Base):
