@@ -28,6 +28,8 @@ from app.http.addresses import client_address, network_of
 from app.http.dependencies import Context, context_of, refuse_unknown
 from app.http.limits import RateLimiter
 from app.http.responses import choose_media_type
+from app.platform import audit
+from app.platform.audit import Outcome
 from app.platform.background import TtlCache
 from app.platform.callers import Actor, Caller, Credential, acting
 from app.platform.database import Database
@@ -90,6 +92,14 @@ def needs(scope: Scope | Literal["any"]) -> Callable[[Endpoint], Endpoint]:
 def keyless(endpoint: Endpoint) -> Endpoint:
     """Declare that an endpoint needs no key where a setting names the owner whose model it serves."""
     endpoint.keyless = True  # type: ignore[attr-defined]  # read back by `GuardedRoute`
+    return endpoint
+
+
+def records_reads(endpoint: Endpoint) -> Endpoint:
+    """Declare that the audit log records who read what an endpoint returns: decisive or personal data. The entry is
+    committed before the response begins; if it cannot be, the response is its error.
+    """
+    endpoint.records_reads = True  # type: ignore[attr-defined]  # read back by `GuardedRoute`
     return endpoint
 
 
@@ -326,18 +336,21 @@ class Authenticator:
             caller = await self._of_token(credential, request)
         else:
             caller = await self._of_key(credential, request)
-        if (
-            scope not in caller.scopes
-            and scope != ANY
-            and not (
-                scope == OPERATOR
-                and await run_in_threadpool(self._db.reading, administers_all, caller)
-            )
-        ):
-            also = ", or 'admin' if there are no other owners" if scope == OPERATOR else ""
-            raise Forbidden(f"this requires the scope {scope!r}{also}; {caller.has()}")
+        if scope == OPERATOR:
+            await self.check_operator(caller)
+        elif scope not in (*caller.scopes, ANY):
+            raise Forbidden(f"this requires the scope {scope!r}; {caller.has()}")
         self._take_rate(caller)
         return caller
+
+    async def check_operator(self, caller: Caller) -> None:
+        """Raise Forbidden unless the caller is an operator, or an admin and there are no other owners."""
+        if OPERATOR not in caller.scopes and not await run_in_threadpool(
+            self._db.reading, administers_all, caller
+        ):
+            raise Forbidden(
+                f"this requires the scope {OPERATOR!r}, or 'admin' if there are no other owners; {caller.has()}"
+            )
 
     async def _of_key(self, credential: Credential, request: MutableMapping[str, Any]) -> Caller:
         """Return the caller with this key or session, and store it in the request's ASGI scope."""
@@ -478,6 +491,13 @@ def actor_of(request: Request, caller: Caller, route: str, scope: str = "") -> A
     )
 
 
+async def record_read(request: Request, route: str) -> None:
+    """Write the audit entry of a read by a request."""
+    actor = actor_of(request, request.scope["caller"], route)
+    db = context_of(request).db
+    await run_in_threadpool(db.writing, audit.record, actor, Outcome.READ)
+
+
 def authenticator_of(request: Request) -> Authenticator:
     """Return the authenticator of this process."""
     authenticator: Authenticator = request.app.state.authenticator
@@ -536,6 +556,7 @@ class GuardedRoute(APIRoute):
         handle = super().get_route_handler()
         scope = scope_of(self.endpoint)
         may_lack_key = getattr(self.endpoint, "keyless", False)
+        records = getattr(self.endpoint, "records_reads", False)
         takes_json = self.body_field is not None
         offers = self._offers()
         parameters = self._parameters()
@@ -565,7 +586,10 @@ class GuardedRoute(APIRoute):
             if takes_json:
                 require_json(request)
                 check_count(await request.body())
-            return await handle(request)
+            response = await handle(request)
+            if records and response.status_code == HTTPStatus.OK:
+                await record_read(request, self.path)
+            return response
 
         return guarded
 

@@ -96,6 +96,7 @@ NAVIGATION = (
         "Models",
         (
             NavLink("/console/models", "Models", "read"),
+            NavLink("/console/alias-requests", "Alias requests", "read"),
             NavLink("/console/comparisons", "Compare", "read"),
             NavLink("/console/evaluations", "Evaluations", "read"),
             NavLink("/console/batch-scores", "Batch scores", "score"),
@@ -430,12 +431,14 @@ class ConsoleRoute(APIRoute):
                 if error.status == 401:  # the key has just expired or been revoked
                     return _ask_to_sign_in(request)
                 request.scope["error_code"] = error.problem.get("code")
+                request.scope["error_detail"] = error.problem.get("detail")
                 response = page.show("error.html", error.status, error=error.problem)
             except ConfigurationError as error:  # a value that the client cannot send
                 shown = {"title": "Invalid request", "detail": str(error)}
                 response = page.show("error.html", 422, error=shown)
             except ServiceError as error:
                 request.scope["error_code"] = error.code
+                request.scope["error_detail"] = error.detail
                 shown = {"title": error.title, "detail": error.detail, "code": error.code}
                 response = page.show("error.html", error.status, error=shown)
                 response.headers.update(error.headers)

@@ -31,8 +31,10 @@ from app.platform.sql import Base, db_now, delete_some, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
     AliasFeedback,
-    AuditEntry,
+    AliasRequest,
+    AliasRequestState,
     BatchScore,
+    BreakGlass,
     Dataset,
     DatasetName,
     DatasetStatus,
@@ -165,13 +167,6 @@ class OwnedDataset(NamedTuple):
     owner: str
 
 
-def prune_audit(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` entries of the audit log that are older than `age_seconds`; returns their number."""
-    return delete_some(
-        session, AuditEntry, AuditEntry.created_at < db_now() - age_seconds, limit=limit
-    )
-
-
 def prune_alias_history(session: Session, age_seconds: float, limit: int) -> int:
     """Delete up to `limit` entries of the history of aliases that do not exist, which are older than `age_seconds`;
     returns their number.
@@ -183,6 +178,32 @@ def prune_alias_history(session: Session, age_seconds: float, limit: int) -> int
         ModelAlias.alias == history.alias,
     )
     return delete_some(session, history, history.at < db_now() - age_seconds, ~alive, limit=limit)
+
+
+def prune_alias_requests(session: Session, age_seconds: float, limit: int) -> int:
+    """Delete up to `limit` requests to change aliases that ended at least `age_seconds` ago; returns their number.
+    Approved ones remain as long as the alias, whose history names them.
+    """
+    request = AliasRequest
+    alive = exists().where(
+        ModelAlias.owner == request.owner,
+        ModelAlias.name == request.name,
+        ModelAlias.alias == request.alias,
+    )
+    ended = func.coalesce(request.decided_at, request.expires_at) < db_now() - age_seconds
+    unnamed = (request.state != AliasRequestState.APPROVED) | ~alive
+    return delete_some(session, request, ended, unnamed, limit=limit)
+
+
+def prune_break_glass(session: Session, age_seconds: float, limit: int) -> int:
+    """Delete up to `limit` suspensions of protections that ended at least `age_seconds` ago; returns their number."""
+    return delete_some(session, BreakGlass, BreakGlass.until < db_now() - age_seconds, limit=limit)
+
+
+def count_break_glass(session: Session) -> int:
+    """Return the number of aliases whose protection is suspended now."""
+    statement = select(func.count()).select_from(BreakGlass).where(BreakGlass.until > db_now())
+    return session.scalar(statement) or 0
 
 
 def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:

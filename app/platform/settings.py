@@ -11,6 +11,8 @@ from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app.platform import audit_keys
+from app.platform.audit_keys import AuditKeys
 from app.platform.encryption import read_keys
 from app.platform.issuers import read_issuers
 from app.platform.processes import MAX_API_PROCESSES
@@ -285,6 +287,12 @@ class Settings(BaseSettings):
         default=60.0,
         description="Allowed difference between the clocks of this machine and of an identity provider, in seconds.",
     )
+    audit_key_file: Path | None = Field(
+        default=None,
+        description="File with the keys that seal the audit log: one per line, at least 32 characters each, the newest "
+        "first. The first key seals, the others verify older seals. Default: `audit-key` in the state "
+        "folder, which `serve` creates; without that file the log is not sealed.",
+    )
     dask_secret_file: Path | None = Field(
         default=None,
         description="PEM file with the private key and the certificate of the Dask cluster. Each of its processes "
@@ -522,6 +530,7 @@ class Settings(BaseSettings):
         "roles_file",
         "secrets_keys_file",
         "oidc_file",
+        "audit_key_file",
         mode="before",
     )
     @classmethod
@@ -630,6 +639,14 @@ class Settings(BaseSettings):
             read_rules(value)
         return value
 
+    @field_validator("audit_key_file")
+    @classmethod
+    def _usable_audit_keys(cls, value: Path | None) -> Path | None:
+        """Raise ValueError for a file of keys that cannot be used."""
+        if value is not None:
+            audit_keys.read_keys(value)
+        return value
+
     @field_validator("secrets_keys_file")
     @classmethod
     def _usable_keys(cls, value: Path | None) -> Path | None:
@@ -713,6 +730,18 @@ class Settings(BaseSettings):
     def dask_secret(self) -> Path:
         """The file with the Dask cluster's key and certificate."""
         return self.dask_secret_file or self.state_dir.absolute() / "dask.pem"
+
+    @property
+    def own_audit_key(self) -> Path:
+        """The file with the key of the audit log that `rankwright serve` creates."""
+        return self.state_dir.absolute() / audit_keys.FILE
+
+    def read_audit_keys(self) -> AuditKeys:
+        """Return the keys that seal the audit log; none if it is not sealed. Raises BadAuditKeys."""
+        file = self.audit_key_file or self.own_audit_key
+        if self.audit_key_file is None and not file.exists():
+            return AuditKeys()
+        return audit_keys.read_keys(file)
 
     @property
     def celery_broker_url(self) -> str:
