@@ -423,7 +423,7 @@ def test_a_provider_that_hangs_is_left_after_a_while(monkeypatch: pytest.MonkeyP
 
 def test_small_keys_and_those_for_encryption_are_not_used() -> None:
     weak = rsa_key("weak").as_dict(private=False)
-    n = int.from_bytes(base64.urlsafe_b64decode(weak["n"] + "=="), "big")
+    n = int.from_bytes(base64.urlsafe_b64decode(f"{weak['n']}=="), "big")
     small = encoded((n >> 1100 | 1).to_bytes(128, "big"))
     document = {
         "keys": [
