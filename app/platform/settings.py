@@ -505,8 +505,8 @@ class Settings(BaseSettings):
     )
     max_unknown_keys: Annotated[int, Ge(1)] = Field(
         default=60,
-        description="Invalid keys, tokens, sessions and sign-in links that one address may send to one API process in a "
-        "minute, each counted once a minute. More return 429; valid ones are accepted all the same.",
+        description="Invalid keys, tokens, sessions and sign-in links that one address may send to one API process in "
+        "a minute, each counted once a minute. More return 429; valid ones are accepted all the same.",
     )
     max_waiters: Annotated[int, Ge(0)] = Field(
         default=200,
