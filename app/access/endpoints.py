@@ -276,7 +276,8 @@ async def list_audit_entries(
         first = await run_in_threadpool(read, audit.position_of(paging.after))
         if first.is_news:
             await record_read(request, audit_router.prefix)
-        return StreamingResponse(_export(request, read, first), media_type=NDJSON)
+        headers = {"Content-Disposition": 'attachment; filename="audit.ndjson"'}
+        return StreamingResponse(_export(request, read, first), headers=headers, media_type=NDJSON)
     return await run_in_threadpool(_audit_page, context, owner, only, paging)
 
 

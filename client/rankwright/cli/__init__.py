@@ -59,6 +59,7 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
 def _add_client_commands(app: typer.Typer) -> None:
     """Add the commands that call a service."""
     from rankwright.cli import datasets, evaluating, feedback, lists, models, scoring, training
+    from rankwright.cli.audit import audit
     from rankwright.cli.trash import trash
 
     for command in (
@@ -99,6 +100,11 @@ def _add_client_commands(app: typer.Typer) -> None:
         name = command.__name__.rstrip("_").replace("_", "-")
         app.command(name, rich_help_panel="Use the service", help=help_of(command))(command)
     app.add_typer(feedback.alarms, name="alarms", rich_help_panel="Use the service")
+    groups = {group.name: group.typer_instance for group in app.registered_groups}
+    if (of_server := groups.get("audit")) is not None:  # one group, with the server's `verify`
+        of_server.registered_commands[:0] = audit.registered_commands
+    else:
+        app.add_typer(audit, name="audit", rich_help_panel="Use the service")
     app.add_typer(trash, name="trash", rich_help_panel="Use the service")
 
 
