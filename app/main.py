@@ -125,7 +125,12 @@ def create_app(settings: Settings) -> Service:
         updates = None
         if process_metrics.shared is not None:
             updates = asyncio.create_task(_update_shared(context.metrics))
+        refreshes = None
+        if authenticator.sign_ins is not None:
+            refreshes = asyncio.create_task(authenticator.sign_ins.run())
         yield
+        if refreshes is not None:
+            refreshes.cancel()
         if updates is not None:
             updates.cancel()
         await watcher.close()

@@ -105,8 +105,9 @@ async def edit_letters(page: PageDep, ref: str) -> Response:
     """Show the letter of the entered customer with the entered codes; or save the codes if the button says so."""
     form = await page.form()
     model = await page.client.models[ref].read()
-    if not page.can("train"):
-        raise refusal(403, "Forbidden", "reason codes require a key with the scope 'train'")
+    if not page.can("train", model.name):
+        detail = f"you cannot change the reason codes. {page.lacks('train', model.name)}"
+        raise refusal(403, "Forbidden", detail)
     draft = await _read_draft(page, model, form, is_drafted=bool(form.get("draft")))
     entries, labels = draft.entries()
     row = entered_fields(form, model.features)
@@ -238,7 +239,7 @@ def _show(
         at_fault=faults_of_row(problem, model.features),
         answer=answer,
         saved=bool(page.asked("saved")),
-        editable=page.can("train") and n_fields <= MAX_FORM_FIELDS,
+        editable=page.can("train", model.name) and n_fields <= MAX_FORM_FIELDS,
         placeholders=PLACEHOLDERS,
         directions=DIRECTIONS,
     )

@@ -11,8 +11,10 @@ from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app.platform.encryption import read_keys
+from app.platform.issuers import read_issuers
 from app.platform import audit_keys
-from app.platform.audit_keys import AuditKeys, read_keys
+from app.platform.audit_keys import AuditKeys
 from app.platform.processes import MAX_API_PROCESSES
 from app.platform.roles import read_rules
 from core.kernels.folders import levels_that_fit
@@ -264,7 +266,26 @@ class Settings(BaseSettings):
     roles_file: Path | None = Field(
         default=None,
         description="JSON file with the roles of persons and service accounts, by issuer and group. It is read again "
-        "within a second after a change.",
+        "within a second after a change. Default: none.",
+    )
+    secrets_keys_file: Path | None = Field(
+        default=None,
+        description="File with the keys that encrypt stored secrets, newest first: one in each line, 32 random bytes "
+        "as base64. Older keys only decrypt.",
+    )
+    oidc_file: Path | None = Field(
+        default=None,
+        description="JSON file with the identity providers whose persons and service accounts may use the service: "
+        "see [sign in](sign-in.md). Default: only API keys are accepted.",
+    )
+    oidc_stale_seconds: Annotated[float, Ge(60)] = Field(
+        default=3600.0,
+        description="How long the keys of an identity provider, and a person's browser session, are used without "
+        "confirmation by the provider, in seconds. A quarter of it is the time between two confirmations of a session.",
+    )
+    oidc_skew_seconds: Annotated[float, Ge(0), Le(600)] = Field(
+        default=60.0,
+        description="Allowed difference between the clocks of this machine and of an identity provider, in seconds.",
     )
     audit_key_file: Path | None = Field(
         default=None,
@@ -507,6 +528,8 @@ class Settings(BaseSettings):
         "blob_credentials_file",
         "blob_ca_file",
         "roles_file",
+        "secrets_keys_file",
+        "oidc_file",
         "audit_key_file",
         mode="before",
     )
@@ -621,7 +644,30 @@ class Settings(BaseSettings):
     def _usable_audit_keys(cls, value: Path | None) -> Path | None:
         """Raise ValueError for a file of keys that cannot be used."""
         if value is not None:
+            audit_keys.read_keys(value)
+        return value
+
+    @field_validator("secrets_keys_file")
+    @classmethod
+    def _usable_keys(cls, value: Path | None) -> Path | None:
+        """Raise ValueError for a file of keys that cannot be used."""
+        if value is not None:
             read_keys(value)
+        return value
+
+    @field_validator("oidc_file")
+    @classmethod
+    def _usable_issuers(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        """Raise ValueError for a file of issuers that cannot be used."""
+        if value is None:
+            return None
+        people = [each for each in read_issuers(value) if each.client_id is not None]
+        # the key has its own error if it is set to a wrong value
+        if people and info.data.get("secrets_keys_file", value) is None:
+            raise ValueError(
+                "requires RANKWRIGHT_SECRETS_KEYS_FILE, because people sign in with the client_id of "
+                f"{people[0].issuer}"
+            )
         return value
 
     @field_validator("blob_endpoint", "blob_credentials_file", "blob_ca_file")
@@ -695,7 +741,7 @@ class Settings(BaseSettings):
         file = self.audit_key_file or self.own_audit_key
         if self.audit_key_file is None and not file.exists():
             return AuditKeys()
-        return read_keys(file)
+        return audit_keys.read_keys(file)
 
     @property
     def celery_broker_url(self) -> str:

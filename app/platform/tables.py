@@ -282,6 +282,10 @@ class BrowserSession(Base):
 
     It belongs to a principal. It expires, or ends with the key that started it (`key_id`), if one did. Only the SHA-256
     of the browser's token is stored.
+
+    A person's session has the `owner` that the person chose, the `groups` that the identity provider named, and its
+    `provider_session` (`sid`), if it has one. It is refreshed from `refresh_at` on with the encrypted `refresh_token`;
+    each refresh postpones its expiry. Both are null without a refresh token.
     """
 
     __tablename__ = "browser_sessions"
@@ -296,6 +300,11 @@ class BrowserSession(Base):
     is_link: Mapped[bool]
     created_at: Mapped[float]
     expires_at: Mapped[float] = mapped_column(index=True)
+    owner: Mapped[str | None]
+    groups: Mapped[list[str] | None]
+    provider_session: Mapped[str | None]
+    refresh_token: Mapped[str | None]
+    refresh_at: Mapped[float | None] = mapped_column(index=True)
 
 
 class JobOutputRow(Owned):
@@ -1136,6 +1145,7 @@ class ModelCalibration(Base):
     """The earlier version of which this one is a copy."""
     reason: Mapped[str | None]
     author: Mapped[str | None]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     created_at: Mapped[float]
 
 
@@ -1181,6 +1191,7 @@ class SavedView(Owned):
     name: Mapped[str]
     query: Mapped[str]
     author: Mapped[str | None]
+    principal_id: Mapped[str | None]
     saved_at: Mapped[float]
 
 

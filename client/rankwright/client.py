@@ -1904,6 +1904,7 @@ class _ClientOperations(ApiObject):
     algorithm = free(api.read_algorithm)
     overview = free(api.read_overview)
     usage = free(api.read_usage)
+    me = free(api.read_me)
     audit = free_items(api.list_audit_entries)
     audit_page = free(api.list_audit_entries)
 

@@ -358,7 +358,7 @@ class AuditEntry(Record):
     """Id of the entry."""
     created_at: str
     """Time of the change or of the request."""
-    outcome: Outcome
+    outcome: Literal['done', 'denied', 'read']
     """`done`: something was changed. `denied`: the request was refused. `read`: decisive or personal data
     was read.
     """
@@ -4320,8 +4320,6 @@ class OutOfFold(Record):
     is on the scale of the served ranker: equal quantiles of the two rankers' scores on the fold's
     training rows have equal scores.
     """
-
-Outcome = Literal['done', 'denied', 'read']
 
 class OutcomeRule(Record):
     """How outcomes are attributed to decisions, and when a decision without an outcome is mature."""

@@ -95,6 +95,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "put_quota": ("quotas.set", ("acme",)),
     "read_owner_usage": ("quotas.usage", ("acme",)),
     "read_usage": ("usage", ()),
+    "read_me": ("me", ()),
     "list_trash": ("trash.list", ()),
     "restore_item": ("trash.restore", ("mdl_1",)),
     "delete_item": ("trash.delete", ("mdl_1",)),
