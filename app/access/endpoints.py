@@ -30,6 +30,7 @@ from app.access.schemas import (
     KeyRequest,
     KeyWithSecret,
     Me,
+    OutcomeName,
     Rotation,
 )
 from app.http.dependencies import CallerDep, Context, ContextDep, Paging, PagingDep, TimesDep
@@ -249,7 +250,9 @@ async def list_audit_entries(
             description="Only entries whose path, or the id of a created resource, contains this text.",
         ),
     ] = None,
-    outcome: Annotated[Outcome | None, Query(description="Only entries with this outcome.")] = None,
+    outcome: Annotated[
+        OutcomeName | None, Query(description="Only entries with this outcome.")
+    ] = None,
     of_service: Annotated[
         bool,
         Query(

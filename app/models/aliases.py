@@ -350,7 +350,8 @@ def protect(
     _record(session, current, model, AliasChange.PROTECTION, evidence_of=before)
     current.memo, current.author, current.updated_at = decided
     session.flush()
-    describe(session, f"{name}@{alias}: {'protected' if protected else 'protection lifted'}")
+    words = ("not protected", "protected")[:: 1 if protected else -1]
+    _describe(session, current, words[0], words[1], reason)
     return get_alias(session, owner, name, alias)
 
 

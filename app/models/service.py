@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from app.models import repository
+from app.platform.audit import describe
 from app.platform.callers import check_model
 from app.platform.documents import AliasCutoff, StoredFeedback
 from app.platform.errors import NAME, Conflict, Invalid, NotFound, check_id, check_name
@@ -180,6 +181,7 @@ def delete(session: Session, owner: str, model_id: str) -> None:
             code="model_in_use",
         )
     repository.trash(session, owner, model_id)
+    describe(session, f"Model {model.name}:{model.version} → trash")
 
 
 def forget_name(session: Session, owner: str, name: str) -> None:

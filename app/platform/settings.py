@@ -11,10 +11,10 @@ from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from app.platform.encryption import read_keys
-from app.platform.issuers import read_issuers
 from app.platform import audit_keys
 from app.platform.audit_keys import AuditKeys
+from app.platform.encryption import read_keys
+from app.platform.issuers import read_issuers
 from app.platform.processes import MAX_API_PROCESSES
 from app.platform.roles import read_rules
 from core.kernels.folders import levels_that_fit
