@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import Response
 
-from app.access.authentication import GuardedRoute, needs
+from app.access.authentication import GuardedRoute, needs, records_reads
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.responses import StoredFile
 from app.http.schemas import ReasonText
@@ -166,6 +166,7 @@ EvidenceName = Annotated[
     responses=EVIDENCE_RESPONSES,
 )
 @needs("read")
+@records_reads
 def read_alias_evidence(
     *,
     name: str,

@@ -33,7 +33,6 @@ from app.platform.tables import (
     AliasFeedback,
     AliasRequest,
     AliasRequestState,
-    AuditEntry,
     BatchScore,
     BreakGlass,
     Dataset,
@@ -166,13 +165,6 @@ class OwnedDataset(NamedTuple):
 
     id: str
     owner: str
-
-
-def prune_audit(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` entries of the audit log that are older than `age_seconds`; returns their number."""
-    return delete_some(
-        session, AuditEntry, AuditEntry.created_at < db_now() - age_seconds, limit=limit
-    )
 
 
 def prune_alias_history(session: Session, age_seconds: float, limit: int) -> int:

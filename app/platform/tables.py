@@ -26,6 +26,7 @@ from sqlalchemy import (
     func,
     literal,
     select,
+    text,
 )
 from sqlalchemy.orm import (
     Mapped,
@@ -282,6 +283,10 @@ class BrowserSession(Base):
 
     It belongs to a principal. It expires, or ends with the key that started it (`key_id`), if one did. Only the SHA-256
     of the browser's token is stored.
+
+    A person's session has the `owner` that the person chose, the `groups` that the identity provider named, and its
+    `provider_session` (`sid`), if it has one. It is refreshed from `refresh_at` on with the encrypted `refresh_token`;
+    each refresh postpones its expiry. Both are null without a refresh token.
     """
 
     __tablename__ = "browser_sessions"
@@ -296,6 +301,11 @@ class BrowserSession(Base):
     is_link: Mapped[bool]
     created_at: Mapped[float]
     expires_at: Mapped[float] = mapped_column(index=True)
+    owner: Mapped[str | None]
+    groups: Mapped[list[str] | None]
+    provider_session: Mapped[str | None]
+    refresh_token: Mapped[str | None]
+    refresh_at: Mapped[float | None] = mapped_column(index=True)
 
 
 class JobOutputRow(Owned):
@@ -706,27 +716,87 @@ class PrunedJobs(Base):
 
 
 class AuditEntry(Owned):
-    """A change that a caller made, written in the same transaction.
+    """What a caller did or was refused.
 
-    `action` is the route, `path` the address without its query, and `made` are the ids of new resources.
-    `principal_id`, `key_id` and `client` (the caller's address) are null for a change by the server's own command
-    line. Bodies are not stored.
+    `outcome` is `done` (a change, written in the same transaction), `denied` (a request that was refused) or `read`
+    (decisive or personal data left the service). `action` is the route, `path` the address without its query, and
+    `made` are the ids of new resources. `principal_id`, `author` (the principal's name at that time), `key_id` and
+    `client` (the caller's address) are null for the server's own command line. Bodies are not stored. The owner is
+    `SERVICE` for what concerns all owners.
+
+    `position` and `mac` are null until the entry is sealed: see `AuditSeal`.
     """
 
     __tablename__ = "audit_entries"
-    __table_args__ = (Index(None, "owner", "created_at", "id"),)
+    __table_args__ = (
+        Index(None, "owner", "created_at", "id"),
+        Index(None, "owner", "position"),
+        Index(None, "position", unique=True),
+        Index(
+            "ix_audit_entries_unsealed",
+            "created_at",
+            "id",
+            sqlite_where=text("position IS NULL"),
+            postgresql_where=text("position IS NULL"),
+        ),
+    )
+
+    SERVICE = ""
+    """The owner of entries that concern all owners: no real owner has an empty name."""
 
     id: Mapped[str] = mapped_column(primary_key=True)
     principal_id: Mapped[str | None]
+    author: Mapped[str | None]
     key_id: Mapped[str | None]
     action: Mapped[str]
     path: Mapped[str | None]
     made: Mapped[list[str]]
     summary: Mapped[str | None]
-    """The change in words, if the code that made it says so (`app.platform.audit.describe`)."""
+    """The change in words, if the code that made it says so (`app.platform.audit.describe`); the reason of a denial."""
+    outcome: Mapped[str] = mapped_column(server_default="done")
     request_id: Mapped[str | None]
     client: Mapped[str | None]
     created_at: Mapped[float]
+    position: Mapped[int | None]
+    mac: Mapped[str | None]
+
+
+class AuditSeal(Base):
+    """A proof of the audit entries at the positions `first_position` to `last_position`.
+
+    `mac` is an HMAC-SHA256 over the other columns and the entries' own MACs, with the key `key_id`, which the database
+    does not have. `previous_mac` is the MAC of the seal before it, so seals form a chain.
+    """
+
+    __tablename__ = "audit_seals"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    first_position: Mapped[int]
+    last_position: Mapped[int]
+    entries: Mapped[int]
+    key_id: Mapped[str]
+    previous_mac: Mapped[str]
+    mac: Mapped[str]
+    sealed_at: Mapped[float]
+
+
+class AuditStart(Base):
+    """Where the audit log starts: what retention has removed before it. One row, which whoever seals or prunes locks.
+
+    `seal_number`, `position` and `seal_mac` are those of the last removed seal (0, 0 and an empty text before any was),
+    `entries` is the number of all removed entries. `mac` signs the row, and is null as long as nothing was sealed.
+    """
+
+    __tablename__ = "audit_start"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    seal_number: Mapped[int]
+    position: Mapped[int]
+    entries: Mapped[int]
+    seal_mac: Mapped[str]
+    pruned_at: Mapped[float | None]
+    key_id: Mapped[str | None]
+    mac: Mapped[str | None]
 
 
 class DatasetProfile(Base):

@@ -1113,9 +1113,12 @@ def list_aliases(name: str, /, **fields: Unpack[ListAliases]) -> ApiRequest[Page
 class ListAuditEntries(TypedDict, total=False):
     """Keywords of `list_audit_entries`."""
 
-    key_id: Annotated[str | None, "Only changes made with the key with this id. Empty: changes made on the server's command line."]
-    action: Annotated[str | None, 'Only changes whose route or command contains this text, such as `DELETE` or `aliases`. Letters A to Z match in upper and lower case.']
-    resource: Annotated[str | None, 'Only changes whose path, or the id of a created resource, contains this text.']
+    key_id: Annotated[str | None, "Only entries of the key with this id. Empty: entries of the server's command line."]
+    principal: Annotated[str | None, 'Only entries of the principal with this id, or whose name contained this text.']
+    action: Annotated[str | None, 'Only entries whose route or command contains this text, such as `DELETE` or `aliases`. Letters A to Z match in upper and lower case.']
+    resource: Annotated[str | None, 'Only entries whose path, or the id of a created resource, contains this text.']
+    outcome: Annotated[Mapping[str, Any] | None, 'Only entries with this outcome.']
+    of_service: Annotated[bool | None, "Instead of the owner's entries, those that concern all owners: failed authentications, backups, and entries that were lost. Requires the scope `operator`."]
     limit: Annotated[int | None, 'Maximum number of items on the page.']
     after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
     created_after: Annotated[str | datetime | None, 'Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.']
@@ -1126,20 +1129,32 @@ class ListAuditEntries(TypedDict, total=False):
 def list_audit_entries(**fields: Unpack[ListAuditEntries]) -> ApiRequest[Page[types.AuditEntry]]:
     """Read the audit log.
 
-    Return every change made with the owner's keys, newest first: when, from which address, with which key, route and
-    request, and what it created. A change and its entry are written in one transaction.
+    Return what the owner's principals did, were denied, and read, newest first: when, from which address, who, with
+    which route and request, and what it created. A change and its entry are written in one transaction.
+
+    With `Accept: application/x-ndjson`, the response is an export for other systems: one entry per line, in the order
+    of `position`, from the entry after the position `after` to the last sealed one. `limit` does not apply. Save the
+    `position` of the last line, and continue with it as `after`: no entry is skipped, even if its transaction ended
+    late. An empty response means that there is nothing new.
 
     Scope: `admin`.
 
     Parameters
     ----------
     key_id : str, optional
-        Only changes made with the key with this id. Empty: changes made on the server's command line.
+        Only entries of the key with this id. Empty: entries of the server's command line.
+    principal : str, optional
+        Only entries of the principal with this id, or whose name contained this text.
     action : str, optional
-        Only changes whose route or command contains this text, such as `DELETE` or `aliases`. Letters A
+        Only entries whose route or command contains this text, such as `DELETE` or `aliases`. Letters A
         to Z match in upper and lower case.
     resource : str, optional
-        Only changes whose path, or the id of a created resource, contains this text.
+        Only entries whose path, or the id of a created resource, contains this text.
+    outcome : Mapping[str, Any], optional
+        Only entries with this outcome.
+    of_service : bool, optional
+        Instead of the owner's entries, those that concern all owners: failed authentications, backups,
+        and entries that were lost. Requires the scope `operator`.
     limit : int, optional
         Maximum number of items on the page.
     after : str, optional

@@ -450,14 +450,26 @@ class Artifact(Record):
     """Size of the file in bytes."""
 
 class AuditEntry(Record):
-    """One change in the audit log."""
+    """One entry of the audit log."""
 
     id: str
     """Id of the entry."""
     created_at: str
-    """Time of the change."""
+    """Time of the change or of the request."""
+    outcome: Literal['done', 'denied', 'read']
+    """`done`: something was changed. `denied`: the request was refused. `read`: decisive or personal data
+    was read.
+    """
+    principal_id: str | None
+    """Id of the principal that sent the request. Null for the command line on the server, and for failed
+    authentications.
+    """
+    author: str | None
+    """Name of the principal at that time. Null as `principal_id` is."""
     key_id: str | None
-    """Id of the key that made the change. Null for the command line on the server."""
+    """Id of the key of the request. Null for a person, a service account, and the command line on the
+    server.
+    """
     action: str
     """The route or command."""
     path: str | None
@@ -465,13 +477,17 @@ class AuditEntry(Record):
     made: list[str]
     """Ids of the created resources."""
     summary: str | None
-    """The change in words, such as the versions and thresholds between which an alias moved. Null if the
-    route and the path say it.
+    """The change in words, such as the versions and thresholds between which an alias moved; for `denied`,
+    the reason. Null if the route and the path say it.
     """
     request_id: str | None
     """Id of the request. Null for the command line."""
     client: str | None
     """Network address of the caller. Null for the command line."""
+    position: int | None
+    """Position in the order of sealing, in which the export returns entries. It grows, and entries of
+    other owners lie between. Null until the entry is sealed, which takes about a second.
+    """
 
 class Band(Record):
     """The confidence band of a ROC curve."""

@@ -1,13 +1,13 @@
 """Requests to change protected aliases, their approvals, and emergencies in which the protection is suspended.
 
-Revision: 0123, after 0121.
+Revision: 0123, after 0122.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0123"
-down_revision = "0121"
+down_revision = "0122"
 branch_labels = None
 depends_on = None
 
