@@ -35,6 +35,10 @@ BY_ANOTHER_SECRET = {
         "jobs/repository.py",
         "_states_of_ids",
     ): "the watcher asks for ids that were found with their owner",
+    (
+        "platform/tables.py",
+        "break_glass_until",
+    ): "by the owner of the alias that the column belongs to",
     ("platform/tables.py", "owner"): "pairs belong to whom their dataset belongs",
     ("models/repository.py", "has_any"): "whether this process will have anything to score with",
 }
