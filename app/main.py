@@ -14,7 +14,7 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.access import endpoints as access
-from app.access import quota_endpoints
+from app.access import hold_endpoints, quota_endpoints
 from app.access.authentication import Authenticator, scope_of
 from app.console import pages, session, start
 from app.console import uploads as console_uploads
@@ -24,7 +24,7 @@ from app.evaluation import endpoints as evaluation
 from app.feedback import backfill_endpoints as backfill
 from app.feedback import cohort_endpoints as cohorts
 from app.feedback import endpoints as feedback
-from app.feedback import erasure_endpoints as erasures
+from app.erasure import endpoints as erasures
 from app.feedback import monitor_endpoints as monitors
 from app.feedback import outcome_endpoints as outcomes
 from app.feedback.known import KnownRows
@@ -195,6 +195,7 @@ def create_app(settings: Settings) -> Service:
         access.router,
         quota_endpoints.router,
         quota_endpoints.usage_router,
+        hold_endpoints.router,
         access.me_router,
         access.audit_router,
         overview.router,

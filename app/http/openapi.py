@@ -75,6 +75,7 @@ INFO: dict[str, Any] = {
         },
         {"name": "keys", "description": "Create, rotate and revoke API keys."},
         {"name": "quotas", "description": "Read usage, and read and set the limits of owners."},
+        {"name": "holds", "description": "Legal holds: forbid deletions, and allow them again."},
         {
             "name": "audit",
             "description": "Read the log of all changes: who changed what, and when.",

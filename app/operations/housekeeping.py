@@ -120,7 +120,11 @@ class Housekeeper:
                 "entries of deleted blobs": self._each(catalogue.prune_deleted, ENTRY_SECONDS),
             }
         )
+        removed["files of erased rows"] = self._discard_erased()
         removed.update(self._keep_up_feedback())
+        removed["ids of late erasures"] = self._in_batches(
+            lambda session: repository.expire_erasures(session, BATCH)
+        )
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
         self._move_samples()
         if not self._stop.is_set():  # else parts of the round may have ended early
@@ -259,6 +263,20 @@ class Housekeeper:
             return 0
         return 1
 
+    def _discard_erased(self) -> int:
+        """Delete the files that erasures have replaced, whatever their age; returns their number. They wait for the
+        end of a backup.
+        """
+        total = 0
+        with self._db.read() as session:
+            found = repository.old_files_of_erasures(session)
+        for old in found:
+            total += discard(self._db, self._blobs, self._settings, old.keys)
+            with self._db.write() as session:
+                if not catalogue.is_held(session, self._settings.blob_grace_seconds):
+                    repository.forget_old_files(session, old)
+        return total
+
     def _keep_up_feedback(self) -> Counter[str]:
         """Compact decisions and outcomes, delete old outcomes, and erase entities. Returns numbers of segments and of
         rows.
@@ -304,7 +322,7 @@ class Housekeeper:
             with self._db.read() as session:
                 page = trash.find_old(session, BATCH)
             for entry in page:
-                with access.by_command(entry.owner, "housekeeping"), suppress(NotFound):
+                with access.by_command(entry.owner, "housekeeping"), suppress(NotFound, Conflict):
                     self._db.writing(trash.delete, entry.owner, entry.id)
                     total += 1
             if len(page) < BATCH:

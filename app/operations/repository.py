@@ -22,6 +22,7 @@ from sqlalchemy import (
     text,
     tuple_,
     union,
+    update,
 )
 from sqlalchemy.orm import Session, aliased
 
@@ -42,6 +43,7 @@ from app.platform.tables import (
     JobEvent,
     JobState,
     LastSuccess,
+    LegalHold,
     Model,
     ModelAlias,
     ModelAliasHistory,
@@ -168,7 +170,11 @@ class OwnedDataset(NamedTuple):
 def prune_audit(session: Session, age_seconds: float, limit: int) -> int:
     """Delete up to `limit` entries of the audit log that are older than `age_seconds`; returns their number."""
     return delete_some(
-        session, AuditEntry, AuditEntry.created_at < db_now() - age_seconds, limit=limit
+        session,
+        AuditEntry,
+        AuditEntry.created_at < db_now() - age_seconds,
+        ~LegalHold.covers(AuditEntry.owner),
+        limit=limit,
     )
 
 
@@ -182,7 +188,10 @@ def prune_alias_history(session: Session, age_seconds: float, limit: int) -> int
         ModelAlias.name == history.name,
         ModelAlias.alias == history.alias,
     )
-    return delete_some(session, history, history.at < db_now() - age_seconds, ~alive, limit=limit)
+    held = LegalHold.covers(history.owner)
+    return delete_some(
+        session, history, history.at < db_now() - age_seconds, ~alive, ~held, limit=limit
+    )
 
 
 def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
@@ -191,7 +200,8 @@ def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
     """
     going_on = exists().where(Job.id == BatchScore.job_id, Job.state.not_in(FINAL_STATES))
     old = BatchScore.created_at < db_now() - age_seconds
-    return delete_some(session, BatchScore, old, ~going_on, limit=limit)
+    held = LegalHold.covers(BatchScore.owner)
+    return delete_some(session, BatchScore, old, ~going_on, ~held, limit=limit)
 
 
 def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
@@ -199,7 +209,8 @@ def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
     number. An upload that another transaction is closing or adding to is skipped.
     """
     old = Upload.touched_at < db_now() - age_seconds
-    forgotten = select(Upload.id).where(old, Upload.dataset_id.is_(None)).limit(limit)
+    held = LegalHold.covers(Upload.owner)
+    forgotten = select(Upload.id).where(old, Upload.dataset_id.is_(None), ~held).limit(limit)
     ids = list(session.scalars(forgotten.with_for_update(skip_locked=True)))
     return delete_some(session, Upload, Upload.id.in_(ids), limit=limit)
 
@@ -220,6 +231,7 @@ def ended_jobs(
         Job.parent_id.is_(None),
         Job.finished_at < db_now() - age_seconds,
         tuple_(Job.finished_at, Job.id) > tuple_(after.finished_at, after.id),
+        ~LegalHold.covers(Job.owner),
     ]
     if unneeded:
         conditions.append(_unneeded())
@@ -355,8 +367,9 @@ def aliases_with_decisions(session: Session) -> list[MonitoredAlias]:
 
 
 def owners_of_outcomes(session: Session) -> Sequence[str]:
-    """Return the owners who have outcomes."""
-    return session.scalars(select(OutcomeSegment.owner).distinct()).all()
+    """Return the owners who have outcomes, without a legal hold on everything."""
+    held = LegalHold.covers(OutcomeSegment.owner)
+    return session.scalars(select(OutcomeSegment.owner).where(~held).distinct()).all()
 
 
 def owners_of_pending_decisions(session: Session) -> Sequence[str]:
@@ -380,8 +393,38 @@ def oldest_pending_decisions(session: Session) -> float | None:
 
 
 def owners_to_erase(session: Session) -> Sequence[str]:
-    """Return the owners who have open requests to erase an entity."""
-    return session.scalars(select(Erasure.owner).where(Erasure.done_at.is_(None)).distinct()).all()
+    """Return the owners who have open requests to erase an entity, without a legal hold on everything."""
+    held = LegalHold.covers(Erasure.owner)
+    open_ = select(Erasure.owner).where(Erasure.done_at.is_(None), ~held)
+    return session.scalars(open_.distinct()).all()
+
+
+class OldFiles(NamedTuple):
+    """The blobs that an erasure has replaced."""
+
+    erasure_id: str
+    keys: list[str]
+
+
+def old_files_of_erasures(session: Session) -> list[OldFiles]:
+    """Return the blobs that erasures have replaced, and that are not known to be deleted."""
+    statement = select(Erasure.id, Erasure.old_keys).where(Erasure.old_keys.is_not(None))
+    return [OldFiles(id_, keys or []) for id_, keys in session.execute(statement)]
+
+
+def forget_old_files(session: Session, old: OldFiles) -> None:
+    """Record that the blobs are deleted, unless the erasure has replaced more of them."""
+    erasure = session.get(Erasure, old.erasure_id, with_for_update=True)
+    if erasure is not None and erasure.old_keys == old.keys:
+        erasure.old_keys = None
+
+
+def expire_erasures(session: Session, limit: int) -> int:
+    """Delete the entity's id from up to `limit` requests that were not done in time; returns their number."""
+    late = select(Erasure.id).where(Erasure.entity_id.is_not(None), Erasure.due_at < db_now())
+    ids = session.scalars(late.limit(limit)).all()
+    session.execute(update(Erasure).where(Erasure.id.in_(ids)).values(entity_id=None))
+    return len(ids)
 
 
 class BlobColumn(NamedTuple):
