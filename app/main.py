@@ -20,11 +20,11 @@ from app.console import pages, session, start
 from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
+from app.erasure import endpoints as erasures
 from app.evaluation import endpoints as evaluation
 from app.feedback import backfill_endpoints as backfill
 from app.feedback import cohort_endpoints as cohorts
 from app.feedback import endpoints as feedback
-from app.erasure import endpoints as erasures
 from app.feedback import monitor_endpoints as monitors
 from app.feedback import outcome_endpoints as outcomes
 from app.feedback.known import KnownRows
@@ -42,7 +42,7 @@ from app.jobs.watcher import Watcher
 from app.models import repository as model_rows
 from app.models import routes as models
 from app.operations import endpoints as operations
-from app.operations import health, overview
+from app.operations import health, overview, retention_endpoints
 from app.operations.metrics import DatabaseCollector
 from app.platform import metrics as process_metrics
 from app.platform.background import BackgroundTasks
@@ -196,6 +196,7 @@ def create_app(settings: Settings) -> Service:
         quota_endpoints.router,
         quota_endpoints.usage_router,
         hold_endpoints.router,
+        retention_endpoints.router,
         access.me_router,
         access.audit_router,
         overview.router,

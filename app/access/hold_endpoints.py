@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import APIRouter, Query
 from pydantic import Field, model_validator
-from typing_extensions import Self
 
 from app.access import holds
 from app.access.authentication import GuardedRoute, needs

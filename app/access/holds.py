@@ -1,7 +1,7 @@
 """Legal holds: while one is active, nothing that it covers is deleted, by whomever.
 
-A hold covers a dataset, a model, or everything of the owner. Whoever deletes locks the owner's holds first (`lock`), and
-whoever places one does, too. So a deletion either sees the hold, or is finished before the hold is placed.
+A hold covers a dataset, a model, or everything of the owner. Whoever deletes locks the owner's holds first (`lock`),
+and whoever places one does, too. So a deletion either sees the hold, or is finished before the hold is placed.
 """
 
 from __future__ import annotations

@@ -55,7 +55,6 @@ from app.platform.tables import (
     Owned,
     OwnerQuota,
     Principal,
-    RetentionRule,
     Upload,
     UploadPart,
     file_bytes,
@@ -527,24 +526,3 @@ def list_holds(
     return fetch_page(
         session, statement, LegalHold.placed_at, LegalHold.id, limit=limit, after=after
     )
-
-
-def find_retention(session: Session, owner: str) -> RetentionRule | None:
-    """Return the days of retention of an owner; None if only the settings apply."""
-    return session.scalar(select(RetentionRule).where(RetentionRule.readable_by(owner)))
-
-
-def list_retention(session: Session, *, limit: int, after: str | None) -> Page[RetentionRule]:
-    """Return a page of the owners with their own days of retention, the last changed first."""
-    times, owners = RetentionRule.updated_at, RetentionRule.owner
-    return fetch_page(session, select(RetentionRule), times, owners, limit=limit, after=after)
-
-
-def put_retention(session: Session, owner: str, days: dict[str, float | None] | None) -> None:
-    """Insert or replace the days of retention of an owner; None deletes them."""
-    if days is None:
-        session.execute(delete(RetentionRule).where(RetentionRule.readable_by(owner)))
-        return
-    values: dict[str, Any] = {**days, "updated_at": db_now()}
-    statement = upsert_into(session, RetentionRule).values(owner=owner, **values)
-    session.execute(statement.on_conflict_do_update(index_elements=["owner"], set_=values))

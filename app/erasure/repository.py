@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import String, cast, delete, func, insert, or_, select, update
+from sqlalchemy import String, cast, delete, exists, func, insert, or_, select, update
 from sqlalchemy.orm import selectinload
 
 from app.platform.ids import is_id
@@ -63,6 +63,26 @@ def jobs_of(session: Session, owner: str, ids: Iterable[str]) -> dict[str, Job]:
     """Return the owner's jobs with these ids, by id."""
     found = session.scalars(select(Job).where(Job.readable_by(owner), Job.id.in_(ids)))
     return {job.id: job for job in found}
+
+
+def to_search_again(session: Session, settle_seconds: float, limit: int) -> Sequence[Erasure]:
+    """Return up to `limit` open requests of all owners that are older than `settle_seconds`, and whose last search of
+    tables was before. Their jobs have ended.
+    """
+    verified = Erasure.report["verified_at"].as_float()
+    unfinished = exists().where(Job.id == Erasure.job_id, Job.state.not_in(FINAL_STATES))
+    return session.scalars(
+        select(Erasure)
+        .where(
+            Erasure.entity_id.is_not(None),
+            Erasure.done_at.is_(None),
+            Erasure.requested_at < db_now() - settle_seconds,
+            verified <= Erasure.requested_at + settle_seconds,
+            ~unfinished,
+        )
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    ).all()
 
 
 def datasets(session: Session, owner: str) -> Sequence[Dataset]:
@@ -125,15 +145,6 @@ def waiting_to_be_read(session: Session, owner: str, before: float) -> bool:
         DatasetPairs.created_at <= before,
     )
     return any(session.scalar(each.limit(1)) is not None for each in (datasets, pairs))
-
-
-def ids_before(session: Session, owner: str, before: float) -> set[str]:
-    """Return the ids of the owner's datasets from before this time."""
-    return {
-        *session.scalars(
-            select(Dataset.id).where(Dataset.belongs_to(owner), Dataset.created_at <= before)
-        )
-    }
 
 
 def insert_dataset(session: Session, values: Json) -> None:

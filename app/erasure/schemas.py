@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
@@ -83,20 +83,24 @@ class ErasurePage(PageOf[ErasureItem]):
 
 def show(found: ShownErasure) -> Erasure:
     """Return the response for a request."""
-    return Erasure(**show_in_list(found).model_dump(), report=found.erasure.report)
+    return Erasure(**_fields(found), report=found.erasure.report)
 
 
 def show_in_list(found: ShownErasure) -> ErasureItem:
     """Return the item of a list for a request."""
+    return ErasureItem(**_fields(found))
+
+
+def _fields(found: ShownErasure) -> dict[str, Any]:
     erasure = found.erasure
-    return ErasureItem(
-        id=erasure.id,
-        state=found.state,
-        key_columns=erasure.key_columns,
-        job_id=erasure.job_id,
-        problem=found.detail,
-        requested_at=erasure.requested_at,
-        due_at=erasure.due_at,
-        done_at=erasure.done_at,
-        erased=None if erasure.erased is None else ErasedRows.model_validate(erasure.erased),
-    )
+    return {
+        "id": erasure.id,
+        "state": found.state,
+        "key_columns": erasure.key_columns,
+        "job_id": erasure.job_id,
+        "problem": found.detail,
+        "requested_at": erasure.requested_at,
+        "due_at": erasure.due_at,
+        "done_at": erasure.done_at,
+        "erased": None if erasure.erased is None else ErasedRows.model_validate(erasure.erased),
+    }

@@ -69,14 +69,7 @@ def create(
     holds.lock(session, caller.owner)
     holds.check(session, caller.owner)
     erasure_id, now = new_id("era"), repository.now(session)
-    job = jobs.enqueue(
-        session,
-        settings,
-        owner=caller.owner,
-        kind=ERASE,
-        name="erasure",
-        spec={"erasure_id": erasure_id},
-    )
+    job = _enqueue(session, settings, caller.owner, erasure_id)
     erasure = Erasure(
         id=erasure_id,
         owner=caller.owner,
@@ -94,6 +87,28 @@ def create(
     )
     repository.add(session, erasure)
     return ShownErasure(erasure, job)
+
+
+def search_again(session: Session, settings: Settings, settle_seconds: float, limit: int) -> int:
+    """Queue the last search of up to `limit` requests that are older than `settle_seconds`; returns their number.
+
+    Until then, somebody may have made a table from decisions that were not yet erased.
+    """
+    found = repository.to_search_again(session, settle_seconds, limit)
+    for each in found:
+        each.job_id = _enqueue(session, settings, each.owner, each.id).id
+    return len(found)
+
+
+def _enqueue(session: Session, settings: Settings, owner: str, erasure_id: str) -> Job:
+    return jobs.enqueue(
+        session,
+        settings,
+        owner=owner,
+        kind=ERASE,
+        name="erasure",
+        spec={"erasure_id": erasure_id},
+    )
 
 
 def find(session: Session, owner: str, erasure_id: str) -> ShownErasure:

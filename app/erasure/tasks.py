@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import orjson
-from typing_extensions import TypedDict
 
 from app.access import holds
 from app.datasets.files_tasks import path_of
@@ -102,8 +101,19 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     """Return the files to search: those of all datasets, batch scores and open uploads of the owner."""
     erasure = _find(session, claim)
     assert erasure.entity_id is not None
+    if repository.waiting_to_be_read(session, claim.owner, erasure.requested_at):
+        nothing: list[Json] = []
+        return {
+            "workdir": str(workdir),
+            "entity": erasure.entity_id,
+            "versions": nothing,
+            "results": nothing,
+            "uploads": nothing,
+            "waits": True,
+        }
     keys, parts = erasure.key_columns, repository.parts_of_datasets(session, claim.owner)
-    versions, uploads = [], []
+    versions: list[Json] = []
+    uploads: list[Json] = []
     everything = repository.datasets(session, claim.owner)
     by_id = {dataset.id: dataset for dataset in everything}
     for dataset in everything:
@@ -134,7 +144,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         "versions": versions,
         "results": results,
         "uploads": uploads,
-        "waits": repository.waiting_to_be_read(session, claim.owner, erasure.requested_at),
+        "waits": False,
     }
 
 
@@ -265,6 +275,11 @@ def complete(session: Session, claim: Claim, result: EraseResult, changed: list[
     """Remove what the round has found, in one transaction. End the job if it has found nothing, else queue it for the
     next round.
     """
+    if result["waits"]:
+        job = queue.lock(session, claim)
+        reason = "an upload is being read"
+        queue.requeue_locked(session, job, reason, job.attempt - 1, WAIT_SECONDS)
+        return
     erasure = _find(session, claim, lock=True)
     holds.lock(session, claim.owner)
     report: ErasureReport = _copy(erasure.report) if erasure.report else empty_report()
@@ -283,7 +298,7 @@ def complete(session: Session, claim: Claim, result: EraseResult, changed: list[
         "uploads": result["n_uploads"],
     }
     report["files"] = len(old_keys)
-    is_clean = not (changed or result["results"] or result["uploads"] or result["waits"])
+    is_clean = not (changed or result["results"] or result["uploads"])
     if is_clean:
         report["remains"] = _remains(session, claim.owner, erasure)
         report["verified_at"] = repository.now(session)
@@ -293,16 +308,14 @@ def complete(session: Session, claim: Claim, result: EraseResult, changed: list[
     if is_clean:
         queue.finish(session, claim, messages=[_summary(report)])
         return
-    if report["rounds"] >= MAX_ROUNDS and not result["waits"]:
+    if report["rounds"] >= MAX_ROUNDS:
         raise Conflict(
             f"{report['rounds']} searches have all found rows of the entity: other requests add some "
             "all the time",
             code="erasure_not_clean",
         )
     job = queue.lock(session, claim)
-    reason = "an upload is being read" if result["waits"] else "its next search verifies this one"
-    delay = WAIT_SECONDS if result["waits"] else 0.0
-    queue.requeue_locked(session, job, reason, job.attempt - 1, delay)
+    queue.requeue_locked(session, job, "its next search verifies this one", job.attempt - 1, 0.0)
 
 
 def _copy(report: ErasureReport) -> ErasureReport:
@@ -545,7 +558,7 @@ def _mentions(document: Any, text: str | None) -> bool:
 
 
 def _remains(session: Session, owner: str, erasure: Erasure) -> Any:
-    found = [
+    found: list[tuple[str, str | None, str]] = [
         (
             "backups",
             None,

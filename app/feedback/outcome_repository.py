@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import CursorResult, Select, and_, delete, func, select, update
 
 from app.platform.blobs import Blob
-from app.platform.ids import is_id
-from app.platform.sql import Json, Page, Session, db_now, delete_some, fetch_page
+from app.platform.sql import Json, Session, db_now, delete_some
 from app.platform.tables import (
     AliasFeedback,
-    Dataset,
     DecisionSegment,
     Erasure,
     Model,
@@ -180,7 +178,7 @@ def delete_known_before(session: Session, owner: str, age_seconds: float, limit:
 
 class OpenErasure(NamedTuple):
     """A request that is not done. `is_last`: no decision from before the request can still arrive, a search of all
-    tables has found nothing, and the files that they had are deleted.
+    tables since then has found nothing, and the files that they had are deleted.
     """
 
     id: str
@@ -198,7 +196,7 @@ def open_erasures(
     settled = Erasure.requested_at < db_now() - settle_seconds
     is_last = and_(
         settled,
-        Erasure.report["verified_at"].as_float().is_not(None),
+        Erasure.report["verified_at"].as_float() > Erasure.requested_at + settle_seconds,
         Erasure.old_keys.is_(None),
     )
     statement = (

@@ -1017,7 +1017,9 @@ class ErasureReport(TypedDict):
     datasets: list[ReplacedDataset]
     """Versions of datasets that had rows of the entity."""
     models: list[ModelOfErasedRows]
-    """Models that used these rows. Their stored sample and reference rows, out-of-fold and held-out scores are deleted."""
+    """Models that used these rows. Their stored sample and reference rows, out-of-fold and held-out scores are
+    deleted.
+    """
     batch_scores: list[str]
     """Batch scores that were deleted: of these datasets, or with rows of the entity."""
     evaluations: list[str]

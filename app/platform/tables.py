@@ -1330,14 +1330,15 @@ class LegalHold(Owned):
         column of the query around it.
         """
         of_resource = false() if resource_id is None else cls.resource_id == resource_id
-        active = exists().where(
+        return exists().where(
             cls.owner == owner, cls.released_at.is_(None), or_(cls.kind == "owner", of_resource)
         )
-        return active
 
 
 class RetentionRule(Owned):
-    """For how many days the resources of one owner are kept (`app.access.retention`). Null: the setting, or no limit."""
+    """For how many days the resources of one owner are kept (`app.operations.retention`). Null: the setting, or no
+    limit.
+    """
 
     __tablename__ = "retention_rules"
 

@@ -1323,13 +1323,13 @@ class _ErasuresOperations(_Collection):
 
 
 class Erasures(_ErasuresOperations, Blocking):
-    """Your requests to erase what was recorded of an entity: list, read and make them. It is `client.erasures`.
+    """Your requests to erase all that is stored of an entity: list, read and make them. It is `client.erasures`.
 
     Examples
     --------
     >>> import rankwright
     >>> client = rankwright.Client()
-    >>> made = client.erasures.create("c1")
+    >>> made = client.erasures.create("c1", key_columns=["customer_id"])
     >>> client.erasures.get(made.id).done_at is None
     True
     """
@@ -1550,6 +1550,65 @@ class Quotas(_QuotasOperations, Blocking):
 
 class AsyncQuotas(_QuotasOperations, Asynchronous):
     """Like `Quotas`; await its calls."""
+
+
+# --- retention ------------------------------------------------------------------------------------
+
+
+class _RetentionOperations(_Collection):
+    list = free_items(api.list_retention)
+    page = free(api.list_retention)
+    get = free(api.read_retention)
+    set = free(api.put_retention)
+    preview = free(api.preview_retention)
+
+
+class Retention(_RetentionOperations, Blocking):
+    """For how many days the resources of owners are kept, for operators. It is `client.retention`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> client.retention.preview("acme", datasets=730).datasets
+    0
+    >>> client.retention.set("acme", datasets=730).datasets
+    730
+    >>> client.retention.set("acme").datasets is None
+    True
+    """
+
+
+class AsyncRetention(_RetentionOperations, Asynchronous):
+    """Like `Retention`; await its calls."""
+
+
+# --- holds ----------------------------------------------------------------------------------------
+
+
+class _HoldsOperations(_Collection):
+    list = free_items(api.list_holds)
+    page = free(api.list_holds)
+    get = free(api.read_hold)
+    place = free(api.place_hold)
+    release = free(api.release_hold)
+
+
+class Holds(_HoldsOperations, Blocking):
+    """Legal holds, which forbid deletions: list, read, place and release them. It is `client.holds`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> hold = client.holds.place("owner", "Case 2026-17")
+    >>> client.holds.release(hold.id, "Case closed").released_at is None
+    False
+    """
+
+
+class AsyncHolds(_HoldsOperations, Asynchronous):
+    """Like `Holds`; await its calls."""
 
 
 # --- the clients ----------------------------------------------------------------------------------
@@ -2149,7 +2208,7 @@ class Client(_ClientOperations, Blocking):
     trash : Trash
         Restore what was deleted.
     erasures : Erasures
-        Erase what was recorded of an entity.
+        Erase all that is stored of an entity.
     alarms : Alarms
         Acknowledge the alarms of monitors.
     views : Views
@@ -2158,6 +2217,10 @@ class Client(_ClientOperations, Blocking):
         Create, rotate and revoke API keys.
     quotas : Quotas
         The limits of owners, for operators.
+    retention : Retention
+        For how many days the resources of owners are kept, for operators.
+    holds : Holds
+        Legal holds, which forbid deletions.
 
     Notes
     -----
@@ -2204,6 +2267,8 @@ class Client(_ClientOperations, Blocking):
         self.views = Views(self._transport)
         self.keys = Keys(self._transport)
         self.quotas = Quotas(self._transport)
+        self.retention = Retention(self._transport)
+        self.holds = Holds(self._transport)
 
     @property
     def url(self) -> str:
@@ -2257,7 +2322,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
     Attributes
     ----------
     datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alarms, views, keys
-    quotas
+    quotas, retention, holds
         As for `Client`; await their calls.
 
     Examples
@@ -2298,6 +2363,8 @@ class AsyncClient(_ClientOperations, Asynchronous):
         self.views = AsyncViews(self._transport)
         self.keys = AsyncKeys(self._transport)
         self.quotas = AsyncQuotas(self._transport)
+        self.retention = AsyncRetention(self._transport)
+        self.holds = AsyncHolds(self._transport)
 
     @property
     def url(self) -> str:

@@ -39,7 +39,12 @@ def upgrade() -> None:
         sa.Column("released_by", sa.Text(), nullable=True),
         sa.Column("releasing_principal_id", sa.Text(), nullable=True),
     )
-    op.create_index(op.f("ix_legal_holds_owner"), "legal_holds", ["owner", "placed_at", "id"])
+    op.create_index(
+        op.f("ix_legal_holds_owner_placed_at_id"), "legal_holds", ["owner", "placed_at", "id"]
+    )
+    op.create_index(
+        op.f("ix_legal_holds_owner_released_at"), "legal_holds", ["owner", "released_at"]
+    )
     op.create_table(
         "retention_rules",
         sa.Column("owner", sa.Text(), primary_key=True),

@@ -159,7 +159,7 @@ def as_latin(rows: list[list[Any]]) -> bytes:
     return "\n".join(lines).encode("latin-1")
 
 
-FORMATS = {
+FORMATS: dict[str, tuple[Any, str, dict[str, str]]] = {
     "parquet": (as_parquet, PARQUET, {"drop": "customer"}),
     "dictionary": (partial(as_parquet, coded=True), PARQUET, {"drop": "customer"}),
     "ndjson": (as_ndjson, "application/x-ndjson", {"drop": "customer,nested"}),
@@ -179,7 +179,7 @@ def test_every_format_is_rewritten(bench: Workbench, name: str) -> None:
     write, content_type, given = FORMATS[name]
     rows = rows_of()
     bench.ready(write(rows), content_type=content_type, label="left", name="people", **given)
-    found, job = erase(bench)
+    _, job = erase(bench)
     assert job.state == "succeeded", job.error
     (new,) = all_datasets(bench)
     left = [row for row in rows if row[0] != MARK]
@@ -202,7 +202,7 @@ def test_keys_are_compared_as_text_and_whole_numbers_without_a_point(bench: Work
         bench.ready(
             sink.getvalue(), content_type=PARQUET, label="left", drop="customer", name="number"
         )
-    found, job = erase(bench, "7")
+    _, job = erase(bench, "7")
     assert job.state == "succeeded", job.error
     assert [each.rows for each in all_datasets(bench)] == [196] * 3
 
@@ -240,7 +240,7 @@ def test_pairs_of_an_item_go_with_it(bench: Workbench) -> None:
     items, _, _ = upload_items(bench)
     pairs = [(f"item{a}", f"item{a + 1}") for a in range(40)]
     bench.compare(items, "better,worse\n" + "\n".join(map(",".join, pairs)) + "\n")
-    found, job = erase(bench, "item7", ("item",))
+    _, job = erase(bench, "item7", ("item",))
     assert job.state == "succeeded", job.error
     (new,) = all_datasets(bench)
     assert new.rows == 79
@@ -310,7 +310,12 @@ def test_a_model_that_contains_rows_is_retired_if_the_request_allows_it(bench: W
     with bench.db.write() as session:
         session.add(
             ModelAlias(
-                owner=OWNER, name="kernel", alias="live", revision=1, model_id=model.id, updated_at=1.0
+                owner=OWNER,
+                name="kernel",
+                alias="live",
+                revision=1,
+                model_id=model.id,
+                updated_at=1.0,
             )
         )
     found, job = erase(bench, retire_models=True)
