@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.access import endpoints as access
 from app.access import hold_endpoints, quota_endpoints
 from app.access.authentication import Authenticator, scope_of
+from app.access.denials import DenialLog
 from app.console import pages, session, start
 from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
@@ -57,8 +58,8 @@ from app.platform.schema import SchemaCheck
 from app.platform.settings import Settings
 from app.platform.stores import REQUEST_PATIENCE, open_store
 from app.preload import preload
+from app.reports import alias_request_endpoints, promotion_endpoints
 from app.reports import endpoints as reports
-from app.reports import promotion_endpoints
 from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
 from app.scoring import interpretation_endpoints as interpretation
@@ -111,6 +112,7 @@ def create_app(settings: Settings) -> Service:
         decisions=decisions,
     )
     context.metrics.watch_models(served.lookups)
+    denials = DenialLog(context.db.writing)
     watcher = Watcher(lambda ids: context.db.reading(job_service.states, ids))
     context.drain.on_end(watcher.release)
 
@@ -119,14 +121,21 @@ def create_app(settings: Settings) -> Service:
         if not context.preloaded.is_set():
             context.background.add(partial(_preload, context.preloaded))
         decisions.start()
+        denials.start()
         updates = None
         if process_metrics.shared is not None:
             updates = asyncio.create_task(_update_shared(context.metrics))
+        refreshes = None
+        if authenticator.sign_ins is not None:
+            refreshes = asyncio.create_task(authenticator.sign_ins.run())
         yield
+        if refreshes is not None:
+            refreshes.cancel()
         if updates is not None:
             updates.cancel()
         await watcher.close()
         decisions.close()
+        denials.close()
         context.publishing.close()
         context.background.close()
         context.producer.close()
@@ -177,6 +186,7 @@ def create_app(settings: Settings) -> Service:
         feedback.router,
         feedback.decisions_router,
         promotion_endpoints.router,
+        alias_request_endpoints.router,
         reports.router,
         reports.datasets_router,
         scores.router,
@@ -216,6 +226,7 @@ def create_app(settings: Settings) -> Service:
         metrics=context.metrics,
         drain=context.drain,
         memory=context.memory,
+        note_denial=denials.note,
     )
     docs = openapi.DomainDocs(
         scope_of=scope_of,

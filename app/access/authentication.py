@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Collection, Coroutine, MutableMapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, MutableMapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from itertools import islice
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends
 from fastapi.datastructures import DefaultPlaceholder
@@ -19,19 +20,23 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.access import repository
+from app.access import person_repository, repository
+from app.access.person_repository import PersonSession
 from app.access.service import OPERATOR, administers_all
 from app.access.usage import UsageCache
 from app.http.addresses import client_address, network_of
 from app.http.dependencies import Context, context_of, refuse_unknown
 from app.http.limits import RateLimiter
 from app.http.responses import choose_media_type
+from app.platform import audit
+from app.platform.audit import Outcome
 from app.platform.background import TtlCache
 from app.platform.callers import Actor, Caller, Credential, acting
 from app.platform.database import Database
 from app.platform.errors import (
     Forbidden,
     Malformed,
+    ServiceError,
     TooLarge,
     TooMany,
     Unauthenticated,
@@ -41,7 +46,12 @@ from app.platform.errors import (
 )
 from app.platform.ids import new_id
 from app.platform.outage import OutageMemory
-from app.platform.roles import OWNER_HEADER, RoleFile
+from app.platform.roles import OWNER_HEADER, RoleFile, caller_of
+from app.platform.sql import Session
+
+if TYPE_CHECKING:
+    from app.access.sign_in import SignIns
+    from app.access.tokens import TokenCallers
 
 NOTED_EVERY = 60.0
 """Seconds between two updates of a key's last use: each is a write to the database."""
@@ -62,6 +72,7 @@ Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 CREDENTIAL = "rankwright.credential"
 """Key in the ASGI scope under which the console puts the credential of its session. No caller can set it."""
 _BEARER = b"bearer "
+_DOTS_OF_TOKEN = 2
 _OWNER_HEADER = OWNER_HEADER.lower().encode()
 _READING = ("GET", "HEAD")
 
@@ -81,6 +92,14 @@ def needs(scope: Scope | Literal["any"]) -> Callable[[Endpoint], Endpoint]:
 def keyless(endpoint: Endpoint) -> Endpoint:
     """Declare that an endpoint needs no key where a setting names the owner whose model it serves."""
     endpoint.keyless = True  # type: ignore[attr-defined]  # read back by `GuardedRoute`
+    return endpoint
+
+
+def records_reads(endpoint: Endpoint) -> Endpoint:
+    """Declare that the audit log records who read what an endpoint returns: decisive or personal data. The entry is
+    committed before the response begins; if it cannot be, the response is its error.
+    """
+    endpoint.records_reads = True  # type: ignore[attr-defined]  # read back by `GuardedRoute`
     return endpoint
 
 
@@ -113,8 +132,10 @@ class KnownCallers:
         db: Database,
         later: Callable[[Callable[[], object]], object],
         memory: OutageMemory,
+        roles: RoleFile,
     ) -> None:
         self._db = db
+        self._roles = roles
         self._later = later
         self.recent: TtlCache[Credential, Caller] = TtlCache(
             lambda credential: later(partial(self._look, credential))
@@ -160,9 +181,14 @@ class KnownCallers:
         before the outage; None for a refused one. Updates the caches of accepted and refused credentials.
         """
         looked_at = time.monotonic()
-        caller = self._memory.ask(
-            credential, lambda: self._db.reading(repository.find_caller, credential)
-        )
+
+        def look() -> Caller | PersonSession | None:
+            return self._db.reading(_find, credential)
+
+        found = self._memory.ask(credential, look)
+        if isinstance(found, PersonSession):
+            found = self._caller_of_person(found)
+        caller: Caller | None = found
         if self._memory.away_seconds is not None:
             looked_at = time.monotonic()  # the next request need not wait for the database, too
             if caller is not None and (caller.expires_at or math.inf) <= time.time():
@@ -176,6 +202,13 @@ class KnownCallers:
         self._note(credential, caller)
         return caller
 
+    def _caller_of_person(self, found: PersonSession) -> Caller | None:
+        """Return the caller of a person's session, with the roles that the groups have now; None without a role."""
+        try:
+            return caller_of(found.identity, found.principal_id, self._roles.rules(), found.owner)
+        except Forbidden:
+            return None
+
     def _note(self, credential: Credential, caller: Caller) -> None:
         """Record in the database that the caller's key was used, at most once a minute."""
         now = time.monotonic()
@@ -188,6 +221,14 @@ class KnownCallers:
         if len(self._noted) >= MAX_NOTED:
             self._noted.clear()
         self._noted[credential] = noted_at
+
+
+def _find(session: Session, credential: Credential) -> Caller | PersonSession | None:
+    """Return the caller of a key, a link or a key's session, or the session of a person."""
+    found = repository.find_caller(session, credential)
+    if found is None and credential.kind == "session":
+        return person_repository.find_session(session, credential)
+    return found
 
 
 def _refusal() -> Unauthenticated:
@@ -239,7 +280,7 @@ class BatchedLookups:
 
 
 class Authenticator:
-    """Authenticates callers by their key, and limits their request rate.
+    """Authenticates callers by their key, or by a token of an identity provider, and limits their request rate.
 
     The secrets from addresses that send many unknown keys are looked up together, hundreds per query and one query at a
     time, so that an attacker who guesses keys occupies few queries and threads. A valid key is never refused because of
@@ -248,9 +289,18 @@ class Authenticator:
 
     def __init__(self, context: Context) -> None:
         settings = context.settings
-        self.known = KnownCallers(context.db, context.background.add, context.memory)
-        self._db = context.db
         self.roles = RoleFile(settings.roles_file)
+        self.known = KnownCallers(context.db, context.background.add, context.memory, self.roles)
+        self._db = context.db
+        self.tokens: TokenCallers | None = None
+        self.sign_ins: SignIns | None = None
+        if settings.oidc_file is not None:
+            from app.access.sign_in import SignIns  # their libraries take memory
+            from app.access.tokens import TokenCallers
+
+            self.tokens = TokenCallers(context, self.roles)
+            if settings.secrets_keys_file is not None:
+                self.sign_ins = SignIns(context, self.tokens, self.roles)
         self.usage = UsageCache(context.db.reading, settings)
         self._background = context.background
         self._preload = context.preload
@@ -280,8 +330,31 @@ class Authenticator:
         """Return the caller with this credential, and store it in the request's ASGI scope.
 
         Raises Unauthenticated for an invalid credential, Forbidden if it lacks the scope or is of another owner than
-        the header names, and TooMany above its request rate.
+        the header names, and TooMany above its request rate. For a token also Malformed, if its caller has roles at
+        several owners and the header names none.
         """
+        if credential.kind == "token":
+            caller = await self._of_token(credential, request)
+        else:
+            caller = await self._of_key(credential, request)
+        if scope == OPERATOR:
+            await self.check_operator(caller)
+        elif scope not in (*caller.scopes, ANY):
+            raise Forbidden(f"this requires the scope {scope!r}; {caller.has()}")
+        self._take_rate(caller)
+        return caller
+
+    async def check_operator(self, caller: Caller) -> None:
+        """Raise Forbidden unless the caller is an operator, or an admin and there are no other owners."""
+        if OPERATOR not in caller.scopes and not await run_in_threadpool(
+            self._db.reading, administers_all, caller
+        ):
+            raise Forbidden(
+                f"this requires the scope {OPERATOR!r}, or 'admin' if there are no other owners; {caller.has()}"
+            )
+
+    async def _of_key(self, credential: Credential, request: MutableMapping[str, Any]) -> Caller:
+        """Return the caller with this key or session, and store it in the request's ASGI scope."""
         caller = self.known.cached(credential)
         if caller is None:
             caller = await self.look_up(credential, request.get("client"))
@@ -294,18 +367,53 @@ class Authenticator:
             raise Forbidden(
                 f"the header {OWNER_HEADER} names {shown(owner)}, but the key belongs to {shown(caller.owner)}"
             )
-        if (
-            scope not in caller.scopes
-            and scope != ANY
-            and not (
-                scope == OPERATOR
-                and await run_in_threadpool(self._db.reading, administers_all, caller)
-            )
-        ):
-            also = ", or 'admin' if there are no other owners" if scope == OPERATOR else ""
-            raise Forbidden(f"this requires the scope {scope!r}{also}; {caller.has()}")
-        self._take_rate(caller)
         return caller
+
+    async def _of_token(self, credential: Credential, request: MutableMapping[str, Any]) -> Caller:
+        """Return the caller with this token, and store it in the request's ASGI scope. Refused tokens count as unknown
+        keys of their address.
+        """
+        if self.tokens is None:
+            return await self._of_key(credential._replace(kind="key"), request)
+        owner = asked_owner(request)
+        caller = self.tokens.cached(credential.sha256, owner)
+        if caller is None:
+            token = _bearer_of(_authorization_of(request))
+            async with self.counted(request.get("client")):
+                caller = await self.tokens.find(credential.sha256, token, owner)
+            self._background.add(self._preload)
+        request["caller"] = caller
+        return caller
+
+    @asynccontextmanager
+    async def counted(self, client: tuple[str, int] | None) -> AsyncIterator[None]:
+        """Count a block that raises Unauthenticated as an unknown key of the address: it raises TooMany instead if the
+        address has sent too many.
+        """
+        address, refusal = network_of(client), None
+        try:  # counted before the answer, so that parallel requests count, too
+            self._unknown_key_rate.take(address)
+        except TooMany as error:
+            refusal = error
+        try:
+            yield
+        except Unauthenticated as error:
+            raise (refusal or error) from None
+        except ServiceError:
+            self._give_back(address, refusal)
+            raise
+        self._give_back(address, refusal)
+
+    async def check_again(self, request: Request) -> None:
+        """Raise Unauthenticated if the request's credential has ended meanwhile."""
+        credential = _credential_of(request)
+        if credential.kind == "token" and self.tokens is not None:
+            owner = asked_owner(request.scope)
+            if self.tokens.cached(credential.sha256, owner) is None:
+                token = _bearer_of(_authorization_of(request.scope))
+                await self.tokens.find(credential.sha256, token, owner)
+        elif self.known.cached(credential) is None:
+            await run_in_threadpool(self.known.authenticate, credential)
 
     def admit_keyless(self, owner: str, request: MutableMapping[str, Any]) -> Caller:
         """Return the caller of a request without a key, for whom an owner's model is served, and note it in the ASGI
@@ -384,6 +492,13 @@ def actor_of(request: Request, caller: Caller, route: str, scope: str = "") -> A
     )
 
 
+async def record_read(request: Request, route: str) -> None:
+    """Write the audit entry of a read by a request."""
+    actor = actor_of(request, request.scope["caller"], route)
+    db = context_of(request).db
+    await run_in_threadpool(db.writing, audit.record, actor, Outcome.READ)
+
+
 def authenticator_of(request: Request) -> Authenticator:
     """Return the authenticator of this process."""
     authenticator: Authenticator = request.app.state.authenticator
@@ -402,27 +517,36 @@ async def check_again(request: Request) -> None:
 
     For long requests. The credential was valid, so the address is not counted as guessing.
     """
-    known, credential = authenticator_of(request).known, _credential_of(request)
-    if known.cached(credential) is None:
-        await run_in_threadpool(known.authenticate, credential)
+    await authenticator_of(request).check_again(request)
 
 
 def credential_of(authorization: bytes | None) -> Credential:
-    """Return the credential in an Authorization header. Raises Unauthenticated."""
+    """Return the credential in an Authorization header: a token if it has the two dots of a JWT, else a key. Raises
+    Unauthenticated.
+    """
+    secret = _bearer_of(authorization)
+    return Credential.of("token" if secret.count(b".") == _DOTS_OF_TOKEN else "key", secret)
+
+
+def _bearer_of(authorization: bytes | None) -> bytes:
+    """Return the key or token in an Authorization header. Raises Unauthenticated."""
     if authorization is None:
         raise Unauthenticated("an Authorization header is needed: Bearer rw_…")
     if authorization[: len(_BEARER)].lower() != _BEARER:
         raise Unauthenticated("the Authorization header must have the form: Bearer rw_…")
-    return Credential.of("key", authorization[len(_BEARER) :].strip())
+    return authorization[len(_BEARER) :].strip()
+
+
+def _authorization_of(request: MutableMapping[str, Any]) -> bytes | None:
+    """Return the Authorization header of a request (given by its ASGI scope)."""
+    headers = request["headers"]
+    return next((value for name, value in headers if name == b"authorization"), None)
 
 
 def _credential_of(request: Request) -> Credential:
     """Return the credential of a request: that of the console's session, or of the Authorization header."""
     of_session: Credential | None = request.scope.get(CREDENTIAL)
-    if of_session is not None:
-        return of_session
-    headers = request.scope["headers"]
-    return credential_of(next((value for name, value in headers if name == b"authorization"), None))
+    return of_session or credential_of(_authorization_of(request.scope))
 
 
 class GuardedRoute(APIRoute):
@@ -433,6 +557,7 @@ class GuardedRoute(APIRoute):
         handle = super().get_route_handler()
         scope = scope_of(self.endpoint)
         may_lack_key = getattr(self.endpoint, "keyless", False)
+        records = getattr(self.endpoint, "records_reads", False)
         takes_json = self.body_field is not None
         offers = self._offers()
         parameters = self._parameters()
@@ -462,7 +587,10 @@ class GuardedRoute(APIRoute):
             if takes_json:
                 require_json(request)
                 check_count(await request.body())
-            return await handle(request)
+            response = await handle(request)
+            if records and response.status_code == HTTPStatus.OK:
+                await record_read(request, self.path)
+            return response
 
         return guarded
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+import logging
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query
-from starlette.responses import JSONResponse, Response
+from pydantic_core import to_json
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.access import service as keys
-from app.access.authentication import Authenticator, AuthenticatorDep, GuardedRoute, needs
+from app.access.authentication import (
+    Authenticator,
+    AuthenticatorDep,
+    GuardedRoute,
+    check_again,
+    needs,
+    record_read,
+)
 from app.access.schemas import (
+    AuditEntry,
     AuditEntryPage,
     Key,
     KeyPage,
@@ -19,13 +32,18 @@ from app.access.schemas import (
     Me,
     Rotation,
 )
-from app.http.dependencies import CallerDep, ContextDep, PagingDep, TimesDep
+from app.http.dependencies import CallerDep, Context, ContextDep, Paging, PagingDep, TimesDep
 from app.http.idempotency import Creation, CreationDep, validated
+from app.http.responses import choose_media_type, json_response
+from app.http.server import cut_off
 from app.platform import audit
-from app.platform.audit import AuditFilter
+from app.platform.audit import AuditFilter, Outcome
+from app.platform.errors import ServiceError
 from app.platform.sql import Session
 from app.platform.tables import ApiKey
+from app.platform.tables import AuditEntry as AuditRow
 
+log = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1/keys", tags=["keys"], route_class=GuardedRoute)
 
 
@@ -169,20 +187,49 @@ async def read_me(caller: CallerDep) -> Me:
 audit_router = APIRouter(prefix="/v1/audit", tags=["audit"], route_class=GuardedRoute)
 
 
-@audit_router.get("", summary="Read the audit log")
+EXPORT_PAGE = 1_000
+"""Entries that one transaction of the export reads."""
+EXPORT = "GET /v1/audit"
+NDJSON = "application/x-ndjson"
+
+
+@audit_router.get(
+    "",
+    response_model=AuditEntryPage,
+    responses={
+        200: {
+            "content": {
+                NDJSON: {
+                    "schema": {"type": "string"},
+                    "example": '{"id":"aud_…","position":1042,…}\n',
+                }
+            }
+        }
+    },
+    summary="Read the audit log",
+)
 @needs("admin")
-def list_audit_entries(
+async def list_audit_entries(
     *,
+    request: Request,
     context: ContextDep,
     caller: CallerDep,
+    authenticator: AuthenticatorDep,
     paging: PagingDep,
     times: TimesDep,
     key_id: Annotated[
         str | None,
         Query(
             max_length=255,
-            description="Only changes made with the key with this id. Empty: changes made on the server's command "
-            "line.",
+            description="Only entries of the key with this id. Empty: entries of the server's command line.",
+        ),
+    ] = None,
+    principal: Annotated[
+        str | None,
+        Query(
+            min_length=1,
+            max_length=255,
+            description="Only entries of the principal with this id, or whose name contained this text.",
         ),
     ] = None,
     action: Annotated[
@@ -190,7 +237,7 @@ def list_audit_entries(
         Query(
             min_length=1,
             max_length=255,
-            description="Only changes whose route or command contains this text, such as `DELETE` or `aliases`. "
+            description="Only entries whose route or command contains this text, such as `DELETE` or `aliases`. "
             "Letters A to Z match in upper and lower case.",
         ),
     ] = None,
@@ -199,13 +246,76 @@ def list_audit_entries(
         Query(
             min_length=1,
             max_length=255,
-            description="Only changes whose path, or the id of a created resource, contains this text.",
+            description="Only entries whose path, or the id of a created resource, contains this text.",
         ),
     ] = None,
-) -> AuditEntryPage:
-    """Return every change made with the owner's keys, newest first: when, from which address, with which key, route and
-    request, and what it created. A change and its entry are written in one transaction.
+    outcome: Annotated[Outcome | None, Query(description="Only entries with this outcome.")] = None,
+    of_service: Annotated[
+        bool,
+        Query(
+            description="Instead of the owner's entries, those that concern all owners: failed authentications, "
+            "backups, and entries that were lost. Requires the scope `operator`."
+        ),
+    ] = False,
+) -> Response:
+    """Return what the owner's principals did, were denied, and read, newest first: when, from which address, who, with
+    which route and request, and what it created. A change and its entry are written in one transaction.
+
+    With `Accept: application/x-ndjson`, the response is an export for other systems: one entry per line, in the order
+    of `position`, from the entry after the position `after` to the last sealed one. `limit` does not apply. Save the
+    `position` of the last line, and continue with it as `after`: no entry is skipped, even if its transaction ended
+    late. An empty response means that there is nothing new.
     """
-    only = AuditFilter(key_id, action, resource, *times)
-    page: Any = context.db.reading(audit.list_page, caller.owner, only, **vars(paging))
-    return AuditEntryPage.model_validate(page)
+    if of_service:
+        await authenticator.check_operator(caller)
+    owner = AuditRow.SERVICE if of_service else caller.owner
+    only = AuditFilter(key_id, action, resource, *times, principal, outcome and Outcome(outcome))
+    if choose_media_type(request, ("application/json", NDJSON)) == NDJSON:
+        read = partial(_export_page, context, owner, only)
+        # The first page before the response, so that an outage is a 503.
+        first = await run_in_threadpool(read, audit.position_of(paging.after))
+        if first.is_news:
+            await record_read(request, audit_router.prefix)
+        return StreamingResponse(_export(request, read, first), media_type=NDJSON)
+    return await run_in_threadpool(_audit_page, context, owner, only, paging)
+
+
+def _audit_page(context: Context, owner: str, only: AuditFilter, paging: Paging) -> Response:
+    page: Any = context.db.reading(audit.list_page, owner, only, **vars(paging))
+    return json_response(AuditEntryPage.model_validate(page))
+
+
+class ExportPage(NamedTuple):
+    """Lines of JSON, and the position of the last; None if there are none.
+
+    Entries of exports alone are no news: otherwise each poll of a system that follows the log would cause the next
+    entry.
+    """
+
+    lines: bytes
+    position: int | None
+    is_news: bool
+
+
+async def _export(
+    request: Request, read: Callable[[int], ExportPage], page: ExportPage
+) -> AsyncIterator[bytes]:
+    """Yield a page of the export and all after it; `read` returns the page after a position. No transaction is open
+    while the caller reads. If the credential ends, or the database, the connection is cut off.
+    """
+    try:
+        while page.position is not None:
+            yield page.lines
+            await check_again(request)
+            page = await run_in_threadpool(read, page.position)
+    except ServiceError as error:
+        log.info("an export of the audit log ended early: %s", error)
+        cut_off(request.scope)
+
+
+def _export_page(context: Context, owner: str, only: AuditFilter, position: int) -> ExportPage:
+    """Return the entries after a position."""
+    found = context.db.reading(audit.list_after, owner, only, position, EXPORT_PAGE)
+    lines = b"".join(to_json(AuditEntry.model_validate(each)) + b"\n" for each in found)
+    is_news = any(each.action != EXPORT for each in found)
+    return ExportPage(lines, found[-1].position if found else None, is_news)

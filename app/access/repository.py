@@ -36,8 +36,10 @@ from app.platform.tables import (
     FINAL_STATES,
     Alarm,
     AliasFeedback,
+    AliasRequest,
     ApiKey,
     AuditEntry,
+    BreakGlass,
     BrowserSession,
     Dataset,
     Delivery,
@@ -79,8 +81,8 @@ def count_usable(session: Session) -> int:
 
 
 def find_caller(session: Session, credential: Credential) -> Caller | None:
-    """Return the caller with this credential; None if it is unknown, revoked or expired by the database's clock. A
-    session or a link also ends with the key that started it.
+    """Return the caller with this credential; None if it is unknown, revoked or expired by the database's clock, or the
+    session of a person. A session or a link also ends with the key that started it.
     """
     if credential.kind == "key":
         found = session.execute(
@@ -93,7 +95,7 @@ def find_caller(session: Session, credential: Credential) -> Caller | None:
             select(ApiKey, BrowserSession.expires_at, Principal.root_id)
             .join(BrowserSession, BrowserSession.key_id == ApiKey.id)
             .join(Principal, Principal.id == ApiKey.principal_id)
-            .where(*_valid(credential), *_usable())
+            .where(*valid_session(credential), *_usable())
         ).one_or_none()
     if found is None:
         return None
@@ -155,7 +157,7 @@ def touch(session: Session, key_id: str) -> None:
     )
 
 
-def _valid(credential: Credential) -> tuple[ColumnElement[bool], ...]:
+def valid_session(credential: Credential) -> tuple[ColumnElement[bool], ...]:
     """Return the conditions for the row of this session or link, if it has not expired."""
     return (
         BrowserSession.sha256 == credential.sha256,
@@ -167,7 +169,7 @@ def _valid(credential: Credential) -> tuple[ColumnElement[bool], ...]:
 def end_session(session: Session, credential: Credential) -> bool:
     """Delete a session or a link; returns False if it was not valid."""
     ended = session.scalar(
-        delete(BrowserSession).where(*_valid(credential)).returning(BrowserSession.sha256),
+        delete(BrowserSession).where(*valid_session(credential)).returning(BrowserSession.sha256),
         execution_options={"synchronize_session": False},
     )
     return ended is not None
@@ -218,8 +220,10 @@ _NOT_DELETABLE = frozenset(
     for table in (
         Alarm,
         AliasFeedback,
+        AliasRequest,
         ApiKey,
         AuditEntry,
+        BreakGlass,
         BrowserSession,
         Delivery,
         Erasure,

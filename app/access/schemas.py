@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -172,13 +172,29 @@ class Usage(Resource):
     running_jobs: Used = Field(description="Running jobs and parts of jobs.")
 
 
+OutcomeName = Literal["done", "denied", "read"]
+"""The names of `app.platform.audit.Outcome`."""
+
+
 class AuditEntry(Resource):
-    """One change in the audit log."""
+    """One entry of the audit log."""
 
     id: str = Field(description="Id of the entry.")
-    created_at: Timestamp = Field(description="Time of the change.")
+    created_at: Timestamp = Field(description="Time of the change or of the request.")
+    outcome: OutcomeName = Field(
+        description="`done`: something was changed. `denied`: the request was refused. `read`: decisive or personal "
+        "data was read."
+    )
+    principal_id: str | None = Field(
+        description="Id of the principal that sent the request. Null for the command line on the server, and for "
+        "failed authentications."
+    )
+    author: str | None = Field(
+        description="Name of the principal at that time. Null as `principal_id` is."
+    )
     key_id: str | None = Field(
-        description="Id of the key that made the change. Null for the command line on the server."
+        description="Id of the key of the request. Null for a person, a service account, and the command line on the "
+        "server."
     )
     action: str = Field(description="The route or command.")
     path: str | None = Field(
@@ -186,12 +202,16 @@ class AuditEntry(Resource):
     )
     made: list[str] = Field(description="Ids of the created resources.")
     summary: str | None = Field(
-        description="The change in words, such as the versions and thresholds between which an alias moved. Null if "
-        "the route and the path say it."
+        description="The change in words, such as the versions and thresholds between which an alias moved; for "
+        "`denied`, the reason. Null if the route and the path say it."
     )
     request_id: str | None = Field(description="Id of the request. Null for the command line.")
     client: str | None = Field(
         description="Network address of the caller. Null for the command line."
+    )
+    position: int | None = Field(
+        description="Position in the order of sealing, in which the export returns entries. It grows, and entries of "
+        "other owners lie between. Null until the entry is sealed, which takes about a second."
     )
 
 

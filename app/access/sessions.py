@@ -1,8 +1,8 @@
 """Browser sessions of the console.
 
-A browser has a random token in a cookie; the database has its SHA-256, the principal, and the key that started the
-session, with which the session ends. The token opens only the console: no other route reads the cookie, and it is not a
-key.
+A browser has a random token in a cookie; the database has its SHA-256 and the principal. The session of a key ends with
+the key. The session of a person ends unless the identity provider confirms it again in time. The token opens only the
+console: no other route reads the cookie, and it is not a key.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from dataclasses import dataclass
 
-from app.access import repository
+from app.access import person_repository, repository
 from app.platform.callers import Caller, Credential
 from app.platform.errors import Unauthenticated
+from app.platform.roles import Identity
 from app.platform.sql import Session
 from app.platform.tables import BrowserSession
 
@@ -29,6 +31,45 @@ def start(session: Session, caller: Caller) -> str:
     caller's key.
     """
     return _add(session, caller, SESSION_SECONDS, is_link=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """What an identity provider states of a person at the sign-in, and what it takes to ask again."""
+
+    identity: Identity
+    valid_seconds: float
+    """How long the session lasts without another confirmation."""
+    provider_session: str | None = None
+    refresh_token: str | None = None
+    """Encrypted."""
+
+
+def start_of_person(session: Session, caller: Caller, confirmed: Confirmation) -> str:
+    """Sign the browser of a person in, for the caller's owner; returns the token for its cookie."""
+    return _add(
+        session,
+        caller,
+        min(SESSION_SECONDS, confirmed.valid_seconds),
+        is_link=False,
+        confirmed=confirmed,
+    )
+
+
+def refresh_seconds(valid_seconds: float) -> float:
+    """Return after how many seconds the provider is asked for the next confirmation."""
+    return valid_seconds / 4
+
+
+def choose_owner(session: Session, token: str, owner: str) -> str:
+    """Let a person's session act for another owner; returns the token that replaces the session's. So a page that was
+    opened for the former owner cannot change anything. Raises Unauthenticated.
+    """
+    new = secrets.token_urlsafe(32)
+    old_sha256, new_sha256 = (Credential.of("session", each).sha256 for each in (token, new))
+    if not person_repository.move(session, old_sha256, new_sha256, owner):
+        raise Unauthenticated("the session has ended: sign in again")
+    return new
 
 
 def make_link(session: Session, secret: str) -> str | None:
@@ -85,22 +126,35 @@ def _xor(pad: bytes, text: bytes) -> bytes:
     return bytes(a ^ b for a, b in zip(pad, text, strict=True))
 
 
-def _add(session: Session, caller: Caller, seconds: float, *, is_link: bool) -> str:
+def _add(
+    session: Session,
+    caller: Caller,
+    seconds: float,
+    *,
+    is_link: bool,
+    confirmed: Confirmation | None = None,
+) -> str:
     """Store a new session, or link, of a caller for so many seconds, and delete its oldest ones over the limit; returns
     the token.
     """
     token = secrets.token_urlsafe(32)
     now = repository.now(session)
     repository.keep_newest_sessions(session, caller, MAX_SESSIONS - 1, links=is_link)
-    session.add(
-        BrowserSession(
-            sha256=Credential.of("link" if is_link else "session", token).sha256,
-            principal_id=caller.principal_id,
-            key_id=caller.key_id,
-            is_link=is_link,
-            created_at=now,
-            expires_at=now + seconds,
-        )
+    row = BrowserSession(
+        sha256=Credential.of("link" if is_link else "session", token).sha256,
+        principal_id=caller.principal_id,
+        key_id=caller.key_id,
+        is_link=is_link,
+        created_at=now,
+        expires_at=now + seconds,
     )
+    if confirmed is not None:
+        row.owner = caller.owner
+        row.groups = sorted(confirmed.identity.groups)
+        row.provider_session = confirmed.provider_session
+        row.refresh_token = confirmed.refresh_token
+        if confirmed.refresh_token is not None:
+            row.refresh_at = now + refresh_seconds(confirmed.valid_seconds)
+    session.add(row)
     session.flush()
     return token

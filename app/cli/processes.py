@@ -256,10 +256,11 @@ def worker(
 
 
 def dispatcher(pulse: Pulse = None) -> None:
-    """Run the dispatcher. It requeues the jobs of lost workers and deletes expired data. One is enough; several are
-    harmless.
+    """Run the dispatcher. It requeues the jobs of lost workers, seals the audit log and deletes expired data. One is
+    enough; several are harmless.
     """
     from app.jobs.dispatcher import Dispatcher
+    from app.operations.audit_seals import Sealer
     from app.operations.housekeeping import run_housekeeping
     from app.platform.logging import configure_logging
     from app.platform.schema import CannotBegin, SchemaCheck
@@ -282,8 +283,9 @@ def dispatcher(pulse: Pulse = None) -> None:
             blobs.check_writable()
         except (CannotBegin, OSError) as error:
             fail(str(error))
-        beside = partial(run_housekeeping, db, blobs, settings)
-        run_until_signalled(Dispatcher(db, settings, beside).run, signals)
+        housekeeping = partial(run_housekeeping, db, blobs, settings)
+        seal = Sealer(db, blobs, settings.read_audit_keys()).run
+        run_until_signalled(Dispatcher(db, settings, housekeeping, seal).run, signals)
 
 
 def run_until_signalled(work: Callable[[threading.Event], None], signals: SignalWaiter) -> None:

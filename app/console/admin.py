@@ -100,6 +100,12 @@ def state_of(key: Key) -> tuple[str, str]:
     return ("waiting", "rotated") if key.successor_id else ("ok", "in use")
 
 
+@router.get("/me")
+async def read_me(page: PageDep) -> Response:
+    """Show who is signed in, and what this principal may do at the owner."""
+    return page.show("me.html", me=await page.client.me(), scopes=SCOPES)
+
+
 @router.post("/keys")
 async def create_key(page: PageDep) -> Response:
     """Create a key, and show its secret once."""

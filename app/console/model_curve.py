@@ -361,7 +361,7 @@ async def make_panel(
         read_or_error(of.read_calibration()),
         _columns(page, found.model) if on == "validation" else _no_columns(),
     )
-    may_save = page.can("train") and on == "validation"
+    may_save = page.can("train", found.model.name) and on == "validation"
     aliases = await _aliases(page, found.model.name) if may_save or cutoffs.of_aliases else []
     cutoffs = _at_own_thresholds(cutoffs, aliases)
     start = _start(cutoffs, query)

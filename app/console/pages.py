@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from app.console import (
     admin,
+    alias_requests,
     choices,
     comments,
     comparisons,
@@ -22,6 +23,7 @@ from app.console import (
     model_parts,
     models,
     monitoring,
+    oidc,
     outcomes,
     rendering,
     row_score,
@@ -38,6 +40,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     rendering.STATIC.router,
     session.open_router,
     session.router,
+    oidc.open_router,
+    oidc.router,
     start.router,
     find.router,
     models.router,
@@ -46,6 +50,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     scorecard.router,
     letters.router,
     model_aliases.router,
+    alias_requests.router,
     comments.router,
     groups.router,
     row_score.router,

@@ -50,8 +50,9 @@ async def change_bins(page: PageDep, ref: str) -> Response:
     model = await page.client.models[ref].read()
     given = {name: value for name, value in (await page.form()).items() if name != "csrf"}
     found = await page.client.models[model.id].bins()
-    if not page.can("train"):
-        raise refusal(403, "Forbidden", "training requires a key with the scope 'train'")
+    if not page.can("train", model.name):
+        detail = f"you cannot train {model.name}. {page.lacks('train', model.name)}"
+        raise refusal(403, "Forbidden", detail)
     if merge := given.pop("merge", ""):
         _merge(found, given, merge)
         return await _show(page, model, given)
@@ -99,7 +100,7 @@ async def _show(
     values = fields if given is None else {**fields, **given}
     edited = _edited(found, fields, values)
     status = 422 if faults or wrong else problem["status"] if problem else 200
-    return show_tab(
+    return await show_tab(
         page,
         model,
         "model_bins.html",

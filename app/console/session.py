@@ -96,6 +96,7 @@ NAVIGATION = (
         "Models",
         (
             NavLink("/console/models", "Models", "read"),
+            NavLink("/console/alias-requests", "Alias requests", "read"),
             NavLink("/console/comparisons", "Compare", "read"),
             NavLink("/console/evaluations", "Evaluations", "read"),
             NavLink("/console/batch-scores", "Batch scores", "score"),
@@ -393,7 +394,7 @@ async def _find_page(request: Request) -> Page | None:
         return None
     session = Credential.of("session", token)
     try:
-        caller = await authenticator_of(request).look_up(session, _client(request))
+        caller = await authenticator_of(request).look_up(session, client_of(request))
     except Unauthenticated:
         return None
     request.scope["caller"] = caller
@@ -430,12 +431,14 @@ class ConsoleRoute(APIRoute):
                 if error.status == 401:  # the key has just expired or been revoked
                     return _ask_to_sign_in(request)
                 request.scope["error_code"] = error.problem.get("code")
+                request.scope["error_detail"] = error.problem.get("detail")
                 response = page.show("error.html", error.status, error=error.problem)
             except ConfigurationError as error:  # a value that the client cannot send
                 shown = {"title": "Invalid request", "detail": str(error)}
                 response = page.show("error.html", 422, error=shown)
             except ServiceError as error:
                 request.scope["error_code"] = error.code
+                request.scope["error_detail"] = error.detail
                 shown = {"title": error.title, "detail": error.detail, "code": error.code}
                 response = page.show("error.html", error.status, error=shown)
                 response.headers.update(error.headers)
@@ -570,24 +573,34 @@ def _part(boundary: str, name: str, file_name: str | None = None) -> str:
     )
 
 
-def _client(request: Request) -> tuple[str, int] | None:
+def client_of(request: Request) -> tuple[str, int] | None:
+    """Return address and port of the request's sender."""
     client: tuple[str, int] | None = request.scope.get("client")
     return client
 
 
-def _refused(request: Request, error: ServiceError, where: str) -> Response:
+def refused(request: Request, error: ServiceError, where: str) -> Response:
     """Return the sign-in page, with an error."""
     request.scope["error_code"] = error.code
-    shown = answer(request, "sign_in.html", error.status, next=where, message=error.detail)
+    shown = _sign_in_page(request, where, error.detail, error.status)
     shown.headers.update(error.headers)
     return shown
+
+
+def _sign_in_page(
+    request: Request, where: str, message: str | None = None, status: int = 200
+) -> Response:
+    """Return the page with the form for a key, and links to the identity providers."""
+    sign_ins = authenticator_of(request).sign_ins
+    issuers = () if sign_ins is None else sign_ins.issuers
+    return answer(request, "sign_in.html", status, next=where, message=message, issuers=issuers)
 
 
 def _too_many(request: Request, error: TooMany) -> Response:
     """Return the page for an address that has sent too many unknown cookies."""
     if "hx-request" in request.headers:
         return Response(status_code=error.status, headers=error.headers)
-    return _refused(request, error, HOME)
+    return refused(request, error, HOME)
 
 
 def _ask_to_sign_in(request: Request) -> Response:
@@ -629,7 +642,7 @@ async def read_sign_in(
     """
     if link:
         return answer(request, "sign_in_link.html", link=link)
-    return answer(request, "sign_in.html", next=inside(next), message=None)
+    return _sign_in_page(request, inside(next))
 
 
 @open_router.post("/sign-in")
@@ -645,7 +658,7 @@ async def sign_in(request: Request, context: ContextDep) -> Response:
         else:
             session = await _exchange(request, context, form.get("key", "").strip())
     except ServiceError as error:
-        return _refused(request, error, where)
+        return refused(request, error, where)
     return _signed_in(request, session, where)
 
 
@@ -655,7 +668,7 @@ async def _follow(request: Request, context: Context, link: str) -> str:
     """
     try:
         caller = await authenticator_of(request).look_up(
-            Credential.of("link", link), _client(request)
+            Credential.of("link", link), client_of(request)
         )
     except Unauthenticated:
         raise Unauthenticated(sessions.BAD_LINK) from None
@@ -665,27 +678,41 @@ async def _follow(request: Request, context: Context, link: str) -> str:
 
 async def _exchange(request: Request, context: Context, secret: str) -> str:
     """Return the token of a new session for the key with this secret."""
-    caller = await authenticator_of(request).look_up(Credential.of("key", secret), _client(request))
+    caller = await authenticator_of(request).look_up(
+        Credential.of("key", secret), client_of(request)
+    )
     with acting_as(actor_of(request, caller, SIGN_IN)):
         return await run_in_threadpool(context.db.writing, sessions.start, caller)
 
 
 @router.post("/sign-out")
 async def sign_out(page: PageDep, context: ContextDep) -> Response:
-    """End the session."""
+    """End the session. A person's page has a link to sign out at the identity provider, too: a redirect there would
+    break the policy for forms.
+    """
     caller: Caller = page.request.scope["caller"]
     with acting_as(actor_of(page.request, caller, f"{HOME}/sign-out")):
         await run_in_threadpool(context.db.writing, sessions.end, page.token)
-    authenticator_of(page.request).known.recent.drop(Credential.of("session", page.token))
-    response = RedirectResponse(SIGN_IN, 303)
+    authenticator = authenticator_of(page.request)
+    authenticator.known.recent.drop(Credential.of("session", page.token))
+    response: Response = RedirectResponse(SIGN_IN, 303)
+    if caller.kind == "person" and authenticator.sign_ins is not None:
+        there = await authenticator.sign_ins.sign_out_address(caller.principal_id or "")
+        response = answer(page.request, "signed_out.html", there=there)
     response.delete_cookie(COOKIE, path=page.outside(HOME), httponly=True, samesite="strict")
     return response
 
 
 def _signed_in(request: Request, token: str, where: str) -> Response:
     """Return the redirect to `where` with the cookie of the new session."""
-    authenticator_of(request).known.expect(Credential.of("session", token))
     response = RedirectResponse(where, 303)
+    remember(request, response, token)
+    return response
+
+
+def remember(request: Request, response: Response, token: str) -> None:
+    """Set the cookie of a new session."""
+    authenticator_of(request).known.expect(Credential.of("session", token))
     response.set_cookie(
         COOKIE,
         token,
@@ -695,7 +722,6 @@ def _signed_in(request: Request, token: str, where: str) -> Response:
         httponly=True,
         samesite="strict",
     )
-    return response
 
 
 def inside(address: str) -> str:

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from app.access.authentication import GuardedRoute, check_reads, needs
+from app.access.authentication import GuardedRoute, check_reads, needs, records_reads
 from app.datasets import rereading
 from app.datasets import service as datasets
 from app.datasets.description import (
@@ -254,6 +254,7 @@ async def read_table_again(
 
 @router.get("/{dataset_id}/preview", summary="Preview a dataset")
 @needs("read")
+@records_reads
 def preview_dataset(
     *,
     dataset_id: str,

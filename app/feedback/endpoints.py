@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 
-from app.access.authentication import GuardedRoute, needs
+from app.access.authentication import GuardedRoute, needs, records_reads
 from app.feedback import service
 from app.feedback.monitor_repository import MonitoredAlias
 from app.feedback.monitor_schemas import detectable_of
@@ -152,6 +152,7 @@ def _show(found: AliasFeedback, response: Response, context: Context, compute: C
 
 @decisions_router.get("/decisions/{decision_id}", summary="Read a decision")
 @needs("read")
+@records_reads
 async def read_decision(decision_id: str, context: ContextDep, caller: CallerDep) -> Decision:
     """Return a recorded decision with its features, about a minute after its response at the latest."""
     find = partial(
@@ -197,6 +198,7 @@ def list_decision_files(
     responses={200: {"description": "The file (Parquet).", "content": bytes_of(PARQUET)}},
 )
 @needs("read")
+@records_reads
 def read_decision_file(file_id: str, context: ContextDep, caller: CallerDep) -> StoredFile:
     """Return a file of decisions, one row each. The recorded features are the columns `feature.…`."""
     row, blob = context.db.reading(service.find_file, caller.owner, file_id)

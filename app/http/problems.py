@@ -105,6 +105,7 @@ def problem(
     for a very long path.
     """
     request.scope["error_code"] = code  # for the access log
+    request.scope["error_detail"] = detail  # for the audit log
     if is_terse(request, status):
         detail, errors = terse_detail(title), ()
     if status == 422:

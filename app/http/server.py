@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import uvicorn
 from fastapi import FastAPI
@@ -157,6 +157,7 @@ _UNLESS_GIVEN = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 )
 _CLOSE = (b"connection", b"close")
+_DENIALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class AddressTooLong(ServiceError):
@@ -186,7 +187,9 @@ class RequestMiddleware:
         metrics: ApiMetrics,
         drain: Drain,
         memory: OutageMemory,
+        note_denial: Callable[[Scope, str, int], object],
     ) -> None:
+        """`note_denial` is called at the end of each request that was refused with 401, 403 or 429."""
         self._service = service
         self._app = app
         self._root = settings.root_path
@@ -195,6 +198,7 @@ class RequestMiddleware:
         self._metrics = metrics
         self._drain = drain
         self._memory = memory
+        self._note_denial = note_denial
         self._head_seconds = settings.head_seconds
         self._strangers = FairSemaphore(
             settings.max_requests, "requests", Unavailable, whose="an address without a key"
@@ -349,6 +353,8 @@ class RequestMiddleware:
         route = scope.get("route")
         template = getattr(route, "path", "") or UNROUTED
         self._metrics.observe_request(method, template, status, seconds)
+        if status in _DENIALS:
+            self._note_denial(scope, method, status)
         if not logs.access.isEnabledFor(logging.INFO):
             return
         caller = scope.get("caller")  # set as soon as the key is known, whatever its scopes
@@ -552,10 +558,7 @@ def paced_send(
                     reason = TOO_SLOW
                     log.info("%s read its response too slowly, after %d bytes", client, seen)
                 note_cut_off(reason)
-                scope[ABORTED] = True
-                if (abort := scope.get(ABORT)) is not None:
-                    abort()
-                raise ClientDisconnect from None
+                cut_off(scope)
             late -= time.monotonic() - started
         if more:
             size = len(message["body"])
@@ -563,6 +566,14 @@ def paced_send(
             seconds_left = min(seconds, max(0.0, late) + size / min_body_rate(seen))
 
     return send_within_time
+
+
+def cut_off(scope: Scope) -> NoReturn:
+    """End the connection of a request in the middle of its response, so that the caller sees that it is incomplete."""
+    scope[ABORTED] = True
+    if (abort := scope.get(ABORT)) is not None:
+        abort()
+    raise ClientDisconnect
 
 
 def min_body_rate(seen: int) -> float:

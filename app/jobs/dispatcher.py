@@ -126,9 +126,9 @@ class Dispatcher:
         self,
         db: Database,
         settings: Settings,
-        beside: Callable[[threading.Event], object],
+        *beside: Callable[[threading.Event], object],
     ) -> None:
-        """`beside` (housekeeping) runs in a thread of its own until its event is set."""
+        """Each of `beside` (housekeeping, sealing) runs in a thread of its own until its event is set."""
         self._db = db
         self._settings = settings
         self._beside = beside
@@ -139,15 +139,20 @@ class Dispatcher:
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set. No error ends the loop: it waits until an outage is over, and logs other errors."""
         # In a thread: a million old rows, or a slow disk, must not delay the search for lost leases.
-        thread = threading.Thread(target=self._beside, args=(stop,), name="housekeeping")
-        thread.start()
+        threads = [
+            threading.Thread(target=work, args=(stop,), name=f"beside-{number}")
+            for number, work in enumerate(self._beside)
+        ]
+        for thread in threads:
+            thread.start()
         try:
             self._dispatch(stop)
             with suppress(Unavailable):  # the row is pruned later
                 self._db.writing(repository.deregister, self._id)
         finally:
             stop.set()
-            thread.join()
+            for thread in threads:
+                thread.join()
 
     def _dispatch(self, stop: threading.Event) -> None:
         """Send heartbeats and reap jobs until `stop` is set."""

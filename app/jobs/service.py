@@ -218,12 +218,12 @@ def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
     the work cannot be repeated.
     """
     old = find(session, owner, job_id, lock=True)
+    _check_model(old)
     if old.state not in _RETRYABLE:
         raise Conflict(
             f"only a job that is failed, cancelled or timed_out can be retried; {job_id} is {old.state}",
             code="job_not_retryable",
         )
-    _check_model(old)
     kind, output = find_kind(old.kind), None
     if kind is not None:
         kind.before_retry(session, old)

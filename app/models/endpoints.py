@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.access.authentication import GuardedRoute, needs
+from app.access.authentication import GuardedRoute, needs, records_reads
 from app.http.dependencies import CallerDep, ContextDep, PagingDep, TaggedFilterDep
 from app.http.responses import StoredFile, etag_matches, json_response
 from app.models import calibrations, included, row_costs
@@ -133,6 +133,7 @@ def delete_model(
     },
 )
 @needs("read")
+@records_reads
 def read_artifact(ref: str, request: Request, context: ContextDep, caller: CallerDep) -> Response:
     """Return the file of the model. The ETag is its SHA-256."""
     model = context.db.reading(models.find, caller.owner, ref)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from app.access import holds
+from app.models import alias_request_repository as request_rows
 from app.models import repository
 from app.platform.callers import check_model
 from app.platform.documents import AliasCutoff, StoredFeedback
@@ -183,6 +184,8 @@ def delete(session: Session, owner: str, model_id: str) -> None:
             code="model_in_use",
         )
     repository.trash(session, owner, model_id)
+    words = f"the model {model.name}:{model.version} was deleted"
+    request_rows.void(session, owner, words, model_id=model_id)
 
 
 def forget_name(session: Session, owner: str, name: str) -> None:

@@ -27,7 +27,8 @@ from typing import IO, Any
 
 from app import __version__
 from app.operations import housekeeping, postgres_copy, repository
-from app.platform import catalogue, migrate
+from app.platform import audit, audit_keys, catalogue, migrate
+from app.platform.audit import Outcome
 from app.platform.blobs import Blob, BlobDamaged, BlobMissing, BlobStore, compare
 from app.platform.database import Database
 from app.platform.errors import Unavailable
@@ -37,7 +38,9 @@ from app.platform.stores import open_store
 from app.platform.tables import Upkeep
 
 FORMAT = 1
-MANIFEST, DATABASE, KEY, BLOBS = "manifest.json", "rankwright.db", "api-key", "blobs/"
+MANIFEST, DATABASE, BLOBS = "manifest.json", "rankwright.db", "blobs/"
+KEYS = ("api-key", audit_keys.FILE)
+"""Files of a state folder that are in its backup: the first key, and the key of the audit log."""
 CHUNK = 1 << 20
 # Keys of release 0.3.0 end in a SHA-256, later ones in 32 random digits.
 _BLOB = re.compile(r"blobs/([a-z-]+)/([0-9a-f]{2})/(\2(?:[0-9a-f]{30}|[0-9a-f]{62}))")
@@ -173,6 +176,7 @@ def back_up(settings: Settings, target: Path) -> Backup:
         raise BackupError("the database is empty: `rankwright migrate` creates its tables")
     if revision is not None and revision != REVISION:
         raise BackupError(f"{describe(revision)}, or back up with the version that ran last")
+    _record(settings)
     copies = target.with_name(target.name + _COPIES)
     remove(copies)  # of an interrupted backup
     copies.mkdir(mode=0o700)
@@ -314,6 +318,20 @@ def _hold(settings: Settings) -> Iterator[None]:
         db.close()
 
 
+def _record(settings: Settings) -> None:
+    """Record in the audit log that all data is being read."""
+    db = Database(settings.sqlalchemy_url, pool_size=1)
+    try:
+        db.writing(
+            audit.record_of_service,
+            "rankwright backup",
+            Outcome.READ,
+            "Backed up all data of all owners",
+        )
+    finally:
+        db.close()
+
+
 def _note_success(settings: Settings, target: Path) -> None:
     """Record in the database that a complete backup exists, for the metric of its age."""
     db = Database(settings.sqlalchemy_url, pool_size=1)
@@ -386,9 +404,9 @@ def _write(add_file: Add, settings: Settings, copied: _Copied, blobs: BlobStore)
     for name, path in copied.files.items():
         add(name, path)
     if settings.database_file is not None:
-        key_file = settings.state_dir.absolute() / KEY
-        if key_file.exists():
-            add(KEY, key_file)
+        for name in KEYS:
+            if (path := settings.state_dir.absolute() / name).exists():
+                add(name, path)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     made = Backup(now, f"rankwright {__version__}", copied.revision, files, missing)
     manifest = json.dumps({"format": FORMAT, **vars(made)}, indent=1).encode()
@@ -450,7 +468,7 @@ def _manifest(open_file: Open, source: Path) -> Backup:
             raise BackupError(f"{source} does not have the format {FORMAT} that this version reads")
         made = Backup(**read_back)
         sound = all(
-            (name in (DATABASE, KEY) or _BLOB.fullmatch(name) or _TABLE.fullmatch(name))
+            (name in (DATABASE, *KEYS) or _BLOB.fullmatch(name) or _TABLE.fullmatch(name))
             and isinstance(file["bytes"], int)
             and isinstance(file["sha256"], str)
             for name, file in made.files.items()

@@ -24,8 +24,11 @@ from app.feedback.log import FOLDER
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import housekeeping, repository
+from app.operations.audit_seals import Verified, read_head
+from app.operations.audit_seals import verify as verify_audit
 from app.operations.self_check import MISSED_ROUNDS
 from app.platform import failpoints, migrate, resources
+from app.platform.audit_keys import BadAuditKeys
 from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, BlobStoreAway, ListedBlob
 from app.platform.broker import BrokerAway, Producer
 from app.platform.callers import Credential
@@ -301,9 +304,53 @@ def check_keys(db: Database, settings: Settings) -> Finding:
 
 
 _SHOWN = 5
+_SEALS = 1_000
 _KEYS_PER_QUERY = 500
 # grace periods; the sweeper runs 24 times in one, so a file this old should be gone
 _OVERDUE = 1.25
+
+
+def check_audit(
+    db: Database, settings: Settings, *, runs: bool | None, deep: bool
+) -> Iterator[Finding]:
+    """Check the seals of the audit log: all with `deep`, else the newest."""
+    try:
+        keys = settings.read_audit_keys()
+    except BadAuditKeys as error:
+        yield fail("audit log", str(error), "correct the file of RANKWRIGHT_AUDIT_KEY_FILE")
+        return
+    if keys.newest is None:
+        detail = "not sealed, so changes of it in the database cannot be detected"
+        yield warn("audit log", detail, "set RANKWRIGHT_AUDIT_KEY_FILE: see docs/security.md")
+        return
+    try:
+        noted = read_head(open_store(settings, REQUEST_PATIENCE), keys)
+    except (OSError, ServiceError):  # reported by the check of the blobs
+        noted = None
+    found, flawless = Verified(), True
+    for flaw in verify_audit(
+        db,
+        keys,
+        found,
+        recorded=[("the note beside the blobs", noted)],
+        newest_seals=None if deep else _SEALS,
+    ):
+        if flaw.kind == "not_sealed":
+            if runs is not False:
+                advice = "check that the dispatcher runs, and read its log"
+                yield fail("audit log", flaw.detail, advice)
+                flawless = False
+            continue
+        flawless = False
+        yield fail(
+            "audit log", flaw.detail, "see docs/security.md, Audit log: who can write to it?"
+        )
+    if flawless:
+        how = "all" if deep else "the newest (--deep checks all)"
+        yield ok(
+            "audit log",
+            f"{counted(found.entries, 'entry', 'entries')} in {counted(found.seals, 'seal', 'seals')} verified: {how}",
+        )
 
 
 def check_store(db: Database, settings: Settings, *, deep: bool) -> Iterator[Finding]:
@@ -580,6 +627,7 @@ def examine(
         yield from check_jobs(db, settings, runs=runs)
         yield check_workers(db, settings, runs=runs)
         yield from check_decisions(db, settings)
+        yield from check_audit(db, settings, runs=runs, deep=deep)
         yield from check_store(db, settings, deep=deep)
     except (ServiceError, DBAPIError) as error:
         why = (

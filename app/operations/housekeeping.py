@@ -24,7 +24,7 @@ from app.http import repository as idempotency_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.models import repository as model_rows
-from app.operations import repository, retention
+from app.operations import audit_seals, repository, retention
 from app.operations.repository import Conditions, EndedJob, OwnedDataset
 from app.operations.sweeping import discard, sweep
 from app.platform import catalogue
@@ -101,10 +101,14 @@ class Housekeeper:
                 ),
                 "workers": self._each(worker_rows.prune, DAY),
                 "parts of jobs": self._each(queue_rows.prune_child_jobs, DAY),
-                "audit entries": self._each(repository.prune_audit, self._days("audit")),
+                "audit entries": self._prune_audit(),
                 "history of aliases": self._each(
                     repository.prune_alias_history, self._days("audit")
                 ),
+                "requests to change aliases": self._each(
+                    repository.prune_alias_requests, self._days("audit")
+                ),
+                "suspended protections": self._each(repository.prune_break_glass, 0.0),
                 "names of datasets": self._in_batches(
                     lambda session: repository.prune_dataset_names(session, BATCH)
                 ),
@@ -134,6 +138,17 @@ class Housekeeper:
         if removed:
             log.info("removed %s", ", ".join(f"{count} {what}" for what, count in removed.items()))
         return removed
+
+    def _prune_audit(self) -> int:
+        """Remove old entries of the audit log from its start; returns their number."""
+        age, total = self._days("audit"), 0
+        if age is not None:
+            keys = self._settings.read_audit_keys()
+            while count := self._db.writing(audit_seals.prune, keys, age):
+                total += count
+                if self._stop.wait(REST_SECONDS):
+                    break
+        return total
 
     def _prune_decisions(self) -> int:
         """Delete the segments of decisions that are older than the days of their alias; returns their number."""

@@ -32,8 +32,10 @@ from app.platform.sql import Base, Page, db_now, delete_some, fetch_page, upsert
 from app.platform.tables import (
     FINAL_STATES,
     AliasFeedback,
-    AuditEntry,
+    AliasRequest,
+    AliasRequestState,
     BatchScore,
+    BreakGlass,
     Comparison,
     Dataset,
     DatasetName,
@@ -172,17 +174,6 @@ class OwnedDataset(NamedTuple):
     owner: str
 
 
-def prune_audit(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` entries of the audit log that are older than `age_seconds`; returns their number."""
-    return delete_some(
-        session,
-        AuditEntry,
-        AuditEntry.created_at < db_now() - age_seconds,
-        ~LegalHold.covers(AuditEntry.owner),
-        limit=limit,
-    )
-
-
 def prune_alias_history(session: Session, age_seconds: float, limit: int) -> int:
     """Delete up to `limit` entries of the history of aliases that do not exist, which are older than `age_seconds`;
     returns their number.
@@ -197,6 +188,35 @@ def prune_alias_history(session: Session, age_seconds: float, limit: int) -> int
     return delete_some(
         session, history, history.at < db_now() - age_seconds, ~alive, ~held, limit=limit
     )
+
+
+def prune_alias_requests(session: Session, age_seconds: float, limit: int) -> int:
+    """Delete up to `limit` requests to change aliases that ended at least `age_seconds` ago; returns their number.
+    Approved ones remain as long as the alias, whose history names them.
+    """
+    request = AliasRequest
+    alive = exists().where(
+        ModelAlias.owner == request.owner,
+        ModelAlias.name == request.name,
+        ModelAlias.alias == request.alias,
+    )
+    ended = func.coalesce(request.decided_at, request.expires_at) < db_now() - age_seconds
+    unnamed = (request.state != AliasRequestState.APPROVED) | ~alive
+    held = LegalHold.covers(request.owner)
+    return delete_some(session, request, ended, unnamed, ~held, limit=limit)
+
+
+def prune_break_glass(session: Session, age_seconds: float, limit: int) -> int:
+    """Delete up to `limit` suspensions of protections that ended at least `age_seconds` ago; returns their number."""
+    held = LegalHold.covers(BreakGlass.owner)
+    ended = BreakGlass.until < db_now() - age_seconds
+    return delete_some(session, BreakGlass, ended, ~held, limit=limit)
+
+
+def count_break_glass(session: Session) -> int:
+    """Return the number of aliases whose protection is suspended now."""
+    statement = select(func.count()).select_from(BreakGlass).where(BreakGlass.until > db_now())
+    return session.scalar(statement) or 0
 
 
 def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:

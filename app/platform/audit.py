@@ -1,20 +1,25 @@
 """The audit log: a transaction that changes something on behalf of a caller also writes an audit entry.
 
 Services need no code for it. The code that admits a caller sets `acting`. Each writing session records its changes, and
-writes the entry before it commits: both are stored, or neither.
+writes the entry before it commits: both are stored, or neither. Entries for what changes nothing, reads and denials,
+are written by `record`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
 from typing import Any, cast
 
-from sqlalchemy import Insert, Text, event, select
+from sqlalchemy import Insert, Select, Text, event, select
 from sqlalchemy import cast as cast_to
 from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
 
-from app.platform.callers import acting
+from app.platform.callers import Actor, acting
+from app.platform.errors import Invalid, shown
+from app.platform.ids import new_id
 from app.platform.sql import Page, contains, db_now, fetch_page
 from app.platform.tables import AuditEntry, Idempotency, Principal
 
@@ -59,10 +64,19 @@ def describe(session: Session, words: str) -> None:
     session.info[_SUMMARY] = words
 
 
+class Outcome(StrEnum):
+    """What became of a request: something was changed, it was refused, or decisive or personal data was read."""
+
+    DONE = "done"
+    DENIED = "denied"
+    READ = "read"
+
+
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Filters of a list of entries: by key ("" for the command line), by a text in the action, by a text in the path or
-    in a new id, and by time (the start is included, the end is not).
+    """Filters of a list of entries: by key ("" for the command line), by the id or a part of the name of the principal,
+    by a text in the action, by a text in the path or in a new id, by outcome, and by time (the start is included, the
+    end is not).
     """
 
     key_id: str | None = None
@@ -70,9 +84,36 @@ class AuditFilter:
     resource: str | None = None
     created_after: float | None = None
     created_before: float | None = None
+    principal: str | None = None
+    outcome: Outcome | None = None
+
+    def apply(self, statement: Select[Any]) -> Select[Any]:
+        """Return the statement with the conditions of this filter."""
+        entry = AuditEntry
+        if self.key_id is not None:
+            statement = statement.where(entry.key_id == (self.key_id or None))
+        if self.principal is not None:
+            statement = statement.where(
+                (entry.principal_id == self.principal) | contains(entry.author, self.principal)
+            )
+        if self.action is not None:
+            statement = statement.where(contains(entry.action, self.action))
+        if self.resource is not None:
+            made = cast_to(entry.made, Text)
+            statement = statement.where(
+                contains(entry.path, self.resource) | contains(made, self.resource)
+            )
+        if self.outcome is not None:
+            statement = statement.where(entry.outcome == self.outcome)
+        if self.created_after is not None:
+            statement = statement.where(entry.created_at >= self.created_after)
+        if self.created_before is not None:
+            statement = statement.where(entry.created_at < self.created_before)
+        return statement
 
 
 ALL_ENTRIES = AuditFilter()
+MAX_POSITION = 2**63 - 1
 
 
 def list_page(
@@ -84,22 +125,64 @@ def list_page(
     after: str | None,
 ) -> Page[AuditEntry]:
     """Return a page of the owner's entries that match the filter, newest first."""
-    statement = select(AuditEntry).where(AuditEntry.readable_by(owner))
-    if only.key_id is not None:
-        statement = statement.where(AuditEntry.key_id == (only.key_id or None))
-    if only.action is not None:
-        statement = statement.where(contains(AuditEntry.action, only.action))
-    if only.resource is not None:
-        made = cast_to(AuditEntry.made, Text)
-        statement = statement.where(
-            contains(AuditEntry.path, only.resource) | contains(made, only.resource)
-        )
-    if only.created_after is not None:
-        statement = statement.where(AuditEntry.created_at >= only.created_after)
-    if only.created_before is not None:
-        statement = statement.where(AuditEntry.created_at < only.created_before)
+    statement = only.apply(select(AuditEntry).where(AuditEntry.readable_by(owner)))
     return fetch_page(
         session, statement, AuditEntry.created_at, AuditEntry.id, limit=limit, after=after
+    )
+
+
+def position_of(after: str | None) -> int:
+    """Return the position in a cursor of the export: 0 for the start. Raises Invalid."""
+    if after is None:
+        return 0
+    if not (after.isascii() and after.isdecimal()) or int(after[:20]) > MAX_POSITION:
+        raise Invalid(
+            f"after must be the position of an entry, such as 1042, got {shown(after)}",
+            code="invalid_cursor",
+        )
+    return int(after)
+
+
+def list_after(
+    session: Session, owner: str, only: AuditFilter, position: int, limit: int
+) -> Sequence[AuditEntry]:
+    """Return up to `limit` of the owner's entries after a position, in the order of their positions. An entry gets its
+    position after its transaction has ended, so none appears later before one that was returned.
+    """
+    statement = only.apply(select(AuditEntry).where(AuditEntry.readable_by(owner)))
+    statement = statement.where(AuditEntry.position > position)
+    return session.scalars(statement.order_by(AuditEntry.position).limit(limit)).all()
+
+
+def record(session: Session, actor: Actor, outcome: Outcome, summary: str | None = None) -> None:
+    """Write an entry for what the actor has read or was denied."""
+    session.add(_entry(actor, outcome, [], summary))
+
+
+def record_of_service(
+    session: Session, action: str, outcome: Outcome, summary: str | None, client: str | None = None
+) -> None:
+    """Write an entry that concerns all owners."""
+    make_id = partial(new_id, "aud")
+    actor = Actor(AuditEntry.SERVICE, None, None, action, make_id, client=client)
+    session.add(_entry(actor, outcome, [], summary))
+
+
+def _entry(actor: Actor, outcome: Outcome, made: list[str], summary: str | None) -> AuditEntry:
+    return AuditEntry(
+        id=actor.make_id(),
+        owner=actor.owner,
+        principal_id=actor.principal_id,
+        author=None if actor.caller is None else actor.caller.name,
+        key_id=actor.key_id,
+        action=actor.action,
+        path=actor.path,
+        made=made,
+        summary=summary,
+        outcome=outcome,
+        request_id=actor.request_id,
+        client=actor.client,
+        created_at=db_now(),
     )
 
 
@@ -146,21 +229,7 @@ def before_commit(session: Session) -> None:
     made = session.info.pop(_MADE, None)
     if made is None:
         return
-    session.add(
-        AuditEntry(
-            id=actor.make_id(),
-            owner=actor.owner,
-            principal_id=actor.principal_id,
-            key_id=actor.key_id,
-            action=actor.action,
-            path=actor.path,
-            made=made,
-            summary=words,
-            request_id=actor.request_id,
-            client=actor.client,
-            created_at=db_now(),
-        )
-    )
+    session.add(_entry(actor, Outcome.DONE, made, words))
     check: Callable[[], None] | None = session.info.pop(_QUOTA_CHECK, None)
     if check is not None:
         check()

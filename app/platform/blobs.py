@@ -207,6 +207,16 @@ class BlobStore(ABC):
     def delete(self, key: str) -> bool:
         """Delete a blob; return False if there is none."""
 
+    @abstractmethod
+    def write_note(self, name: str, content: bytes) -> None:
+        """Write or replace a small file beside the blobs, which no listing has and nothing sweeps. `name` is
+        `folder/file`, and must not look like a blob's key.
+        """
+
+    @abstractmethod
+    def read_note(self, name: str) -> bytes | None:
+        """Return the content of a note; None if there is none."""
+
     def check(self, blob: Blob) -> None:
         """Raise BlobMissing, or BlobDamaged if the size is not the one in the catalogue. Reads no bytes."""
         self.fetch(blob)
@@ -339,6 +349,26 @@ class FolderStore(BlobStore):
         except FileNotFoundError:
             return False
         return True
+
+    def write_note(self, name: str, content: bytes) -> None:
+        """Replace the file in one step. It is durable when this returns."""
+        target = self.path(name)
+        target.parent.mkdir(mode=0o700, exist_ok=True)
+        folder = self.staging_dir()
+        try:
+            (folder / "note").write_bytes(content)
+            _fsync(folder / "note")
+            os.replace(folder / "note", target)
+            _fsync(target.parent)
+        finally:
+            shutil.rmtree(folder)
+
+    def read_note(self, name: str) -> bytes | None:
+        """Return the content of the file; None if there is none."""
+        try:
+            return self.path(name).read_bytes()
+        except FileNotFoundError:
+            return None
 
 
 class BlobWriter:

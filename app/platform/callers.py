@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 from app.platform.errors import Forbidden, shown
 
 PrincipalKind = Literal["key", "person", "service"]
+CredentialKind = Literal["key", "token", "session", "link"]
 
 
 class Credential(NamedTuple):
@@ -26,12 +27,12 @@ class Credential(NamedTuple):
     The kind is a part of it: the token of a browser session is not accepted where a key is expected.
     """
 
-    kind: Literal["key", "session", "link"]
+    kind: CredentialKind
     sha256: str
     """SHA-256 of the secret, in hexadecimal digits, by which the database finds it."""
 
     @classmethod
-    def of(cls, kind: Literal["key", "session", "link"], secret: str | bytes) -> Credential:
+    def of(cls, kind: CredentialKind, secret: str | bytes) -> Credential:
         """Return the credential of a secret."""
         secret = secret.encode("utf-8", "replace") if isinstance(secret, str) else secret
         return cls(kind, hashlib.sha256(secret).hexdigest())

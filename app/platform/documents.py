@@ -696,7 +696,7 @@ class StoredMemo(TypedDict):
     reason: str | None
     """Reason for the decision."""
     approved_by: str | None
-    """Who approved the decision."""
+    """Name of the principal that approved the change of a protected alias. Null without an approval."""
     review: float | None
     """Number of rows that can be reviewed, of every `rows` rows."""
     rows: float | None
@@ -813,6 +813,18 @@ class DatasetSource(TypedDict):
     sha256: str | None
     rows: list[DecisionRows] | None
     excluded: ExcludedDecisions | None
+
+
+class RequestedChange(TypedDict):
+    """What a request asks for, beside its kind, alias and model. Absent members do not belong to its kind, or leave the
+    guarantee or the memo of the alias as it is.
+    """
+
+    guarantee: NotRequired[StoredGuarantee | None]
+    memo: NotRequired[Mapping[str, Any] | None]
+    revision: NotRequired[int]
+    dataset_id: NotRequired[str]
+    calibration_version: NotRequired[int]
 
 
 @described

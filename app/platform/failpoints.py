@@ -53,6 +53,10 @@ POINTS = {
     "seal": "a log of decisions is read, and nothing stored",
     "segment": "a segment's row is written, and not committed",
     "sealed": "a segment's row is committed, and its log not deleted",
+    "audit_seal": "a seal of audit entries is written, and not committed",
+    "audit_sealed": "a seal of audit entries is committed, and its number and MAC not recorded elsewhere",
+    "audit_head": "the number and MAC of the last seal are recorded elsewhere",
+    "audit_prune": "old audit entries and their seals are removed, and not committed",
 }
 
 

@@ -301,6 +301,17 @@ class ObjectStore(BlobStore):
             self._attempt(lambda store: obstore.delete(store, key), key)
         return True
 
+    def write_note(self, name: str, content: bytes) -> None:
+        """Put the object. Raises BlobStoreAway."""
+        self._attempt(lambda store: obstore.put(store, name, content))
+
+    def read_note(self, name: str) -> bytes | None:
+        """Return the object's content; None if there is none. Raises BlobStoreAway."""
+        try:
+            return self._attempt(lambda store: obstore.get(store, name).bytes().to_bytes())
+        except BlobMissing:
+            return None
+
     def keeps_versions(self) -> bool:
         """Return True if the bucket keeps the bytes of deleted objects as versions. Raises BlobStoreAway."""
         probe = f"staging/{uuid.uuid4().hex}"

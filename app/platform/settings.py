@@ -11,6 +11,10 @@ from annotated_types import Ge, Gt, Le
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from app.platform import audit_keys
+from app.platform.audit_keys import AuditKeys
+from app.platform.encryption import read_keys
+from app.platform.issuers import read_issuers
 from app.platform.processes import MAX_API_PROCESSES
 from app.platform.roles import read_rules
 from core.kernels.folders import levels_that_fit
@@ -262,7 +266,32 @@ class Settings(BaseSettings):
     roles_file: Path | None = Field(
         default=None,
         description="JSON file with the roles of persons and service accounts, by issuer and group. It is read again "
-        "within a second after a change.",
+        "within a second after a change. Default: none.",
+    )
+    secrets_keys_file: Path | None = Field(
+        default=None,
+        description="File with the keys that encrypt stored secrets, newest first: one in each line, 32 random bytes "
+        "as base64. Older keys only decrypt.",
+    )
+    oidc_file: Path | None = Field(
+        default=None,
+        description="JSON file with the identity providers whose persons and service accounts may use the service: "
+        "see [sign in](sign-in.md). Default: only API keys are accepted.",
+    )
+    oidc_stale_seconds: Annotated[float, Ge(60)] = Field(
+        default=3600.0,
+        description="How long the keys of an identity provider, and a person's browser session, are used without "
+        "confirmation by the provider, in seconds. A quarter of it is the time between two confirmations of a session.",
+    )
+    oidc_skew_seconds: Annotated[float, Ge(0), Le(600)] = Field(
+        default=60.0,
+        description="Allowed difference between the clocks of this machine and of an identity provider, in seconds.",
+    )
+    audit_key_file: Path | None = Field(
+        default=None,
+        description="File with the keys that seal the audit log: one per line, at least 32 characters each, the newest "
+        "first. The first key seals, the others verify older seals. Default: `audit-key` in the state "
+        "folder, which `serve` creates; without that file the log is not sealed.",
     )
     dask_secret_file: Path | None = Field(
         default=None,
@@ -499,6 +528,9 @@ class Settings(BaseSettings):
         "blob_credentials_file",
         "blob_ca_file",
         "roles_file",
+        "secrets_keys_file",
+        "oidc_file",
+        "audit_key_file",
         mode="before",
     )
     @classmethod
@@ -607,6 +639,37 @@ class Settings(BaseSettings):
             read_rules(value)
         return value
 
+    @field_validator("audit_key_file")
+    @classmethod
+    def _usable_audit_keys(cls, value: Path | None) -> Path | None:
+        """Raise ValueError for a file of keys that cannot be used."""
+        if value is not None:
+            audit_keys.read_keys(value)
+        return value
+
+    @field_validator("secrets_keys_file")
+    @classmethod
+    def _usable_keys(cls, value: Path | None) -> Path | None:
+        """Raise ValueError for a file of keys that cannot be used."""
+        if value is not None:
+            read_keys(value)
+        return value
+
+    @field_validator("oidc_file")
+    @classmethod
+    def _usable_issuers(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        """Raise ValueError for a file of issuers that cannot be used."""
+        if value is None:
+            return None
+        people = [each for each in read_issuers(value) if each.client_id is not None]
+        # the key has its own error if it is set to a wrong value
+        if people and info.data.get("secrets_keys_file", value) is None:
+            raise ValueError(
+                "requires RANKWRIGHT_SECRETS_KEYS_FILE, because people sign in with the client_id of "
+                f"{people[0].issuer}"
+            )
+        return value
+
     @field_validator("blob_endpoint", "blob_credentials_file", "blob_ca_file")
     @classmethod
     def _of_a_bucket(cls, value: Path | str | None, info: ValidationInfo) -> Path | str | None:
@@ -667,6 +730,18 @@ class Settings(BaseSettings):
     def dask_secret(self) -> Path:
         """The file with the Dask cluster's key and certificate."""
         return self.dask_secret_file or self.state_dir.absolute() / "dask.pem"
+
+    @property
+    def own_audit_key(self) -> Path:
+        """The file with the key of the audit log that `rankwright serve` creates."""
+        return self.state_dir.absolute() / audit_keys.FILE
+
+    def read_audit_keys(self) -> AuditKeys:
+        """Return the keys that seal the audit log; none if it is not sealed. Raises BadAuditKeys."""
+        file = self.audit_key_file or self.own_audit_key
+        if self.audit_key_file is None and not file.exists():
+            return AuditKeys()
+        return audit_keys.read_keys(file)
 
     @property
     def celery_broker_url(self) -> str:

@@ -27,6 +27,7 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    text,
 )
 from sqlalchemy.orm import (
     Mapped,
@@ -66,6 +67,7 @@ from app.platform.documents import (
     ProtectedColumn,
     ProxyTest,
     Reliability,
+    RequestedChange,
     Search,
     StoredFeedback,
     StoredGuarantee,
@@ -77,7 +79,7 @@ from app.platform.documents import (
     Window,
     WindowBaselines,
 )
-from app.platform.sql import Base, Json, contains
+from app.platform.sql import Base, Json, contains, db_now
 
 T = TypeVar("T")
 Document = Annotated[T, mapped_column(JSON(none_as_null=True))]
@@ -283,6 +285,10 @@ class BrowserSession(Base):
 
     It belongs to a principal. It expires, or ends with the key that started it (`key_id`), if one did. Only the SHA-256
     of the browser's token is stored.
+
+    A person's session has the `owner` that the person chose, the `groups` that the identity provider named, and its
+    `provider_session` (`sid`), if it has one. It is refreshed from `refresh_at` on with the encrypted `refresh_token`;
+    each refresh postpones its expiry. Both are null without a refresh token.
     """
 
     __tablename__ = "browser_sessions"
@@ -297,6 +303,11 @@ class BrowserSession(Base):
     is_link: Mapped[bool]
     created_at: Mapped[float]
     expires_at: Mapped[float] = mapped_column(index=True)
+    owner: Mapped[str | None]
+    groups: Mapped[list[str] | None]
+    provider_session: Mapped[str | None]
+    refresh_token: Mapped[str | None]
+    refresh_at: Mapped[float | None] = mapped_column(index=True)
 
 
 class JobOutputRow(Owned):
@@ -707,27 +718,87 @@ class PrunedJobs(Base):
 
 
 class AuditEntry(Owned):
-    """A change that a caller made, written in the same transaction.
+    """What a caller did or was refused.
 
-    `action` is the route, `path` the address without its query, and `made` are the ids of new resources.
-    `principal_id`, `key_id` and `client` (the caller's address) are null for a change by the server's own command
-    line. Bodies are not stored.
+    `outcome` is `done` (a change, written in the same transaction), `denied` (a request that was refused) or `read`
+    (decisive or personal data left the service). `action` is the route, `path` the address without its query, and
+    `made` are the ids of new resources. `principal_id`, `author` (the principal's name at that time), `key_id` and
+    `client` (the caller's address) are null for the server's own command line. Bodies are not stored. The owner is
+    `SERVICE` for what concerns all owners.
+
+    `position` and `mac` are null until the entry is sealed: see `AuditSeal`.
     """
 
     __tablename__ = "audit_entries"
-    __table_args__ = (Index(None, "owner", "created_at", "id"),)
+    __table_args__ = (
+        Index(None, "owner", "created_at", "id"),
+        Index(None, "owner", "position"),
+        Index(None, "position", unique=True),
+        Index(
+            "ix_audit_entries_unsealed",
+            "created_at",
+            "id",
+            sqlite_where=text("position IS NULL"),
+            postgresql_where=text("position IS NULL"),
+        ),
+    )
+
+    SERVICE = ""
+    """The owner of entries that concern all owners: no real owner has an empty name."""
 
     id: Mapped[str] = mapped_column(primary_key=True)
     principal_id: Mapped[str | None]
+    author: Mapped[str | None]
     key_id: Mapped[str | None]
     action: Mapped[str]
     path: Mapped[str | None]
     made: Mapped[list[str]]
     summary: Mapped[str | None]
-    """The change in words, if the code that made it says so (`app.platform.audit.describe`)."""
+    """The change in words, if the code that made it says so (`app.platform.audit.describe`); the reason of a denial."""
+    outcome: Mapped[str] = mapped_column(server_default="done")
     request_id: Mapped[str | None]
     client: Mapped[str | None]
     created_at: Mapped[float]
+    position: Mapped[int | None]
+    mac: Mapped[str | None]
+
+
+class AuditSeal(Base):
+    """A proof of the audit entries at the positions `first_position` to `last_position`.
+
+    `mac` is an HMAC-SHA256 over the other columns and the entries' own MACs, with the key `key_id`, which the database
+    does not have. `previous_mac` is the MAC of the seal before it, so seals form a chain.
+    """
+
+    __tablename__ = "audit_seals"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    first_position: Mapped[int]
+    last_position: Mapped[int]
+    entries: Mapped[int]
+    key_id: Mapped[str]
+    previous_mac: Mapped[str]
+    mac: Mapped[str]
+    sealed_at: Mapped[float]
+
+
+class AuditStart(Base):
+    """Where the audit log starts: what retention has removed before it. One row, which whoever seals or prunes locks.
+
+    `seal_number`, `position` and `seal_mac` are those of the last removed seal (0, 0 and an empty text before any was),
+    `entries` is the number of all removed entries. `mac` signs the row, and is null as long as nothing was sealed.
+    """
+
+    __tablename__ = "audit_start"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    seal_number: Mapped[int]
+    position: Mapped[int]
+    entries: Mapped[int]
+    seal_mac: Mapped[str]
+    pruned_at: Mapped[float | None]
+    key_id: Mapped[str | None]
+    mac: Mapped[str | None]
 
 
 class DatasetProfile(Base):
@@ -836,7 +907,42 @@ class ModelName(Owned):
     last_version: Mapped[int]
 
 
-class ModelAlias(Owned):
+class BreakGlass(Owned):
+    """The protection of an alias is suspended until a time: an emergency. It may outlive the alias."""
+
+    __tablename__ = "break_glass"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    alias: Mapped[str] = mapped_column(primary_key=True)
+    until: Mapped[float] = mapped_column(index=True)
+    reason: Mapped[str]
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None]
+    at: Mapped[float]
+
+
+class AliasRow(Owned):
+    """A row of one alias."""
+
+    __abstract__ = True
+
+    name: Mapped[str]
+    alias: Mapped[str]
+
+    @declared_attr
+    def break_glass_until(cls) -> Mapped[float | None]:  # noqa: N805 - SQLAlchemy passes the class
+        """Until when the protection of the alias is suspended; None if it is not."""
+        until = select(BreakGlass.until).where(
+            BreakGlass.owner == cls.owner,
+            BreakGlass.name == cls.name,
+            BreakGlass.alias == cls.alias,
+            BreakGlass.until > db_now(),
+        )
+        return column_property(until.correlate_except(BreakGlass).scalar_subquery())
+
+
+class ModelAlias(AliasRow):
     """A movable name for a model version, such as `champion`; `revision` is its ETag."""
 
     __tablename__ = "model_aliases"
@@ -851,7 +957,7 @@ class ModelAlias(Owned):
     memo: Mapped[Document[StoredMemo] | None]
     author: Mapped[str | None]
     protected: Mapped[bool] = mapped_column(server_default=false())
-    """Whether each change needs a reason."""
+    """Whether each change needs the approval of another person."""
     updated_at: Mapped[float]
 
 
@@ -866,7 +972,7 @@ class AliasChange(StrEnum):
     PROTECTION = "protection"
 
 
-class ModelAliasHistory(Owned):
+class ModelAliasHistory(AliasRow):
     """The history of an alias, revision by revision, so that a rollback is one request. It outlives the alias and the
     models.
 
@@ -897,6 +1003,88 @@ class ModelAliasHistory(Owned):
     evidence: Mapped[Document[list[EvidenceFile]] | None]
     evidence_key: Mapped[str | None] = mapped_column(index=True)
     evidence_bytes: Mapped[int | None]
+    alias_request_id: Mapped[str | None]
+    """The approved request that made this revision. `author` and `principal_id` are then those of the requester."""
+    approved_by_id: Mapped[str | None]
+    """The principal that approved it."""
+    break_glass: Mapped[bool] = mapped_column(server_default=false())
+    """Whether a protected alias was changed without approval, while its protection was suspended."""
+
+
+class AliasRequestKind(StrEnum):
+    """What a request asks for: to move an alias, restore a revision, delete the alias or lift its protection; or to
+    recalibrate the model that it serves, or restore an earlier calibration of it.
+    """
+
+    SET = "set"
+    RESTORE = "restore"
+    DELETE = "delete"
+    UNPROTECT = "unprotect"
+    RECALIBRATE = "recalibrate"
+    RESTORE_CALIBRATION = "restore_calibration"
+
+
+class AliasRequestState(StrEnum):
+    """open → approved | rejected | withdrawn | void, or expired, which the clock decides: such a row is stored as
+    open.
+    """
+
+    OPEN = "open"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    WITHDRAWN = "withdrawn"
+    EXPIRED = "expired"
+    VOID = "void"
+
+
+class AliasRequest(Owned):
+    """A request to change a protected alias, or the calibration that it serves, which another person approves.
+
+    It is bound to the revision of the alias, and to the model that it concerns: its id, the SHA-256 of its artifact and
+    its calibration. With any other of these it is void. It outlives the alias and the model.
+    """
+
+    __tablename__ = "alias_requests"
+    __table_args__ = (
+        Index(None, "owner", "created_at", "id"),
+        Index(None, "owner", "name", "alias", "state"),
+        Index(None, "owner", "model_id"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    alias: Mapped[str]
+    kind: Mapped[str]
+    state: Mapped[str]
+    change: Mapped[Document[RequestedChange]]
+    reason: Mapped[str]
+    before: Mapped[str]
+    """What the alias serves, in words."""
+    after: Mapped[str]
+    alias_revision: Mapped[int]
+    model_id: Mapped[str]
+    model_version: Mapped[int]
+    artifact_sha256: Mapped[str]
+    calibration_version: Mapped[int | None]
+    evidence: Mapped[Document[list[EvidenceFile]]]
+    evidence_key: Mapped[str | None] = mapped_column(index=True)
+    evidence_bytes: Mapped[int | None]
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None]
+    root_id: Mapped[str | None]
+    """The person who made the request, or the one who created its key."""
+    created_at: Mapped[float]
+    expires_at: Mapped[float]
+    decided_at: Mapped[float | None]
+    decided_by: Mapped[str | None]
+    decided_by_id: Mapped[str | None]
+    decision_reason: Mapped[str | None]
+    """Why it was rejected, withdrawn or void."""
+    applied_revision: Mapped[int | None]
+    """The revision of the alias that the approval made."""
+    applied_calibration: Mapped[int | None]
+    job_id: Mapped[str | None]
+    """The job of an approved recalibration."""
 
 
 class ModelComment(Owned):
@@ -1077,7 +1265,14 @@ class ModelCalibration(Base):
     """The earlier version of which this one is a copy."""
     reason: Mapped[str | None]
     author: Mapped[str | None]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     created_at: Mapped[float]
+    alias_request_id: Mapped[str | None]
+    """The approved request that made this version. `author` is then the requester."""
+    approved_by: Mapped[str | None]
+    approved_by_id: Mapped[str | None]
+    break_glass: Mapped[bool] = mapped_column(server_default=false())
+    """Whether a protected alias served the model, and its protection was suspended."""
 
 
 class ModelReference(Base):
@@ -1122,6 +1317,7 @@ class SavedView(Owned):
     name: Mapped[str]
     query: Mapped[str]
     author: Mapped[str | None]
+    principal_id: Mapped[str | None]
     saved_at: Mapped[float]
 
 

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from app.access.authentication import GuardedRoute, check_count, check_reads, needs
+from app.access.authentication import GuardedRoute, check_count, check_reads, needs, records_reads
 from app.datasets.service import StoredUpload
 from app.datasets.uploads import (
     Received,
@@ -266,6 +266,7 @@ def _parse(body: bytes) -> BatchScoreRequest:
     },
 )
 @needs("score")
+@records_reads
 async def read_result(
     *,
     batch_score_id: str,

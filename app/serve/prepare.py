@@ -60,6 +60,7 @@ def main(arguments: list[str]) -> None:
     """Migrate, create the first key and, with `--link`, a sign-in link; print the result as JSON."""
     from alembic.util import CommandError
 
+    from app.platform.audit_keys import make_key
     from app.platform.database import Database
     from app.platform.installation import Incomplete, check_files
     from app.platform.migrate import describe_failure, upgrade
@@ -73,6 +74,8 @@ def main(arguments: list[str]) -> None:
         open_store(settings).check_writable()
         if settings.dask_address is not None and settings.dask_secret_file is None:
             make_cluster_secret(settings.dask_secret)
+        if settings.audit_key_file is None:
+            make_key(settings.own_audit_key)
         upgrade(settings.sqlalchemy_url)
         db = Database(settings.sqlalchemy_url, pool_size=1)
         try:

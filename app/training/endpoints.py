@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from app.access import quotas
-from app.access.authentication import GuardedRoute, needs
+from app.access.authentication import GuardedRoute, needs, records_reads
 from app.datasets import service as datasets
 from app.http.dependencies import CallerDep, ContextDep
 from app.http.idempotency import validated
@@ -171,6 +171,7 @@ _ROWS_PER_CHUNK = 10_000
     },
 )
 @needs("read")
+@records_reads
 def read_out_of_fold(
     *,
     ref: str,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import delete, func, select
 
+from app.platform.callers import acting_principal
 from app.platform.ids import new_id
 from app.platform.sql import Page, Session, db_now, fetch_page, upsert_into
 from app.platform.tables import SavedView
@@ -38,7 +39,12 @@ def save(
     session: Session, owner: str, of_list: str, name: str, query: str, author: str | None
 ) -> None:
     """Insert a view, or replace the one of this name."""
-    values = {"query": query, "author": author, "saved_at": db_now()}
+    values = {
+        "query": query,
+        "author": author,
+        "principal_id": acting_principal(),
+        "saved_at": db_now(),
+    }
     statement = upsert_into(session, SavedView).values(
         id=new_id("view"), owner=owner, of_list=of_list, name=name, **values
     )

@@ -81,6 +81,24 @@ def add_files(upload_id: str, /, path: str, **fields: Unpack[AddFiles]) -> ApiRe
     """
     return ApiRequest.of("POST", f"/v1/uploads/{segment(upload_id)}/files", record_of(types.Upload), {"path": path, **fields}, headers=["idempotency_key"], body=["path"])
 
+def approve_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasRequest]:
+    """Approve a request.
+
+    Approve a request. The change is made at once, in the same transaction; a recalibration starts its job.
+
+    Returns 403 `self_approval` for the person who made the request: a key counts as the person who created it. Returns
+    409 `alias_request_void` if the alias, the model or its calibration is not as it was when the change was requested,
+    409 `alias_request_expired` after 7 days, and 409 `alias_request_closed` if it was already decided.
+
+    Scope: `approve`.
+
+    Parameters
+    ----------
+    alias_request_id : str
+        Id of the alias request.
+    """
+    return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/approve", record_of(types.AliasRequest))
+
 class CancelJob(TypedDict, total=False):
     """Keywords of `cancel_job`."""
 
@@ -137,6 +155,66 @@ def close_upload(upload_id: str, /, parts: int, **fields: Unpack[CloseUpload]) -
         `wait=N`: respond only when the work is done, or after N seconds (at most 60).
     """
     return ApiRequest.of("POST", f"/v1/uploads/{segment(upload_id)}/close", record_of(types.Dataset), {"parts": parts, **fields}, headers=["prefer"], body=["parts"])
+
+class CreateAliasRequest(TypedDict, total=False):
+    """Keywords of `create_alias_request`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+    model_id: Annotated[str | None, "Of `set`: a model with the alias's name, by any reference."]
+    guarantee: Annotated[Mapping[str, Any] | None, 'Of `set`: the guarantee of the alias from then on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
+    memo: Annotated[Mapping[str, Any] | None, 'Of `set`: capacity, costs and prevalence. Those that are absent stay as they are.']
+    revision: Annotated[int | None, 'Of `restore`: a revision in which the alias existed.']
+    dataset_id: Annotated[str | None, 'Of `recalibrate`: a ready dataset with rows that the model was not trained on.']
+    calibration_version: Annotated[int | None, 'Of `restore_calibration`: an earlier version of the calibration.']
+
+
+@keywords(CreateAliasRequest)
+def create_alias_request(kind: Literal["set", "restore", "delete", "unprotect", "recalibrate", "restore_calibration"] | str, name: str, alias: str, reason: str, **fields: Unpack[CreateAliasRequest]) -> ApiRequest[types.AliasRequest]:
+    """Request a change of a protected alias.
+
+    Request a change of a protected alias, or of the calibration of its model. Another person approves or rejects it;
+    it expires after 7 days.
+
+    The change is checked as if it were made now, with the same errors. The report of the model, its evaluations and its
+    comparison with the model before are stored as evidence. The request is bound to the revision of the alias, and to
+    the artifact and calibration of the model: if any of these changes, the request is void.
+
+    Returns 409 `not_protected` if the alias is not protected, and 429 `too_many_alias_requests` if the alias has 10, or
+    the owner 100, open requests.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    kind : Literal["set", "restore", "delete", "unprotect", "recalibrate", "restore_calibration"] | str
+        `set`: point the alias to `model_id`. `restore`: restore its `revision`. `delete`: delete it.
+        `unprotect`: lift its protection. `recalibrate`: fit the calibration of its model on
+        `dataset_id`. `restore_calibration`: serve the calibration `calibration_version` of its model
+        again.
+    name : str
+        Name of the models.
+    alias : str
+        The protected alias.
+    reason : str
+        Reason for the change.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    model_id : str, optional
+        Of `set`: a model with the alias's name, by any reference.
+    guarantee : Mapping[str, Any], optional
+        Of `set`: the guarantee of the alias from then on. Null removes the guarantee. If absent, the
+        alias keeps its current guarantee.
+    memo : Mapping[str, Any], optional
+        Of `set`: capacity, costs and prevalence. Those that are absent stay as they are.
+    revision : int, optional
+        Of `restore`: a revision in which the alias existed.
+    dataset_id : str, optional
+        Of `recalibrate`: a ready dataset with rows that the model was not trained on.
+    calibration_version : int, optional
+        Of `restore_calibration`: an earlier version of the calibration.
+    """
+    return ApiRequest.of("POST", "/v1/alias-requests", record_of(types.AliasRequest), {"kind": kind, "name": name, "alias": alias, "reason": reason, **fields}, headers=["idempotency_key"], body=["kind", "name", "alias", "reason", "model_id", "guarantee", "memo", "revision", "dataset_id", "calibration_version"])
 
 class CreateBatchScore(TypedDict, total=False):
     """Keywords of `create_batch_score`."""
@@ -665,7 +743,7 @@ def delete_acknowledgement(evaluation_id: str, /) -> ApiRequest[None]:
 class DeleteAlias(TypedDict, total=False):
     """Keywords of `delete_alias`."""
 
-    reason: Annotated[str | None, 'Reason for the deletion. A protected alias needs one.']
+    reason: Annotated[str | None, 'Reason for the deletion.']
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
 
 
@@ -677,7 +755,8 @@ def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> Api
     of the history: to undo it, restore the revision before it.
 
     The newest 100 revisions of the history are kept as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`). If the
-    alias is created again, it continues this history, and stays protected if it was.
+    alias is created again, it continues this history, and stays protected if it was. Returns 409 `approval_required`
+    if the alias is protected.
 
     Scope: `train`.
 
@@ -688,7 +767,7 @@ def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> Api
     alias : str
         The alias, such as `live`.
     reason : str, optional
-        Reason for the deletion. A protected alias needs one.
+        Reason for the deletion.
     if_match : str, optional
         ETag of the alias. Required to change or delete an existing alias.
     """
@@ -855,6 +934,22 @@ def delete_view(list: Literal["models", "datasets", "jobs", "evaluations", "comp
     """
     return ApiRequest.of("DELETE", f"/v1/views/{segment(list)}/{segment(name)}", nothing_of)
 
+def end_break_glass(name: str, alias: str, /) -> ApiRequest[None]:
+    """Resume a protection.
+
+    End the suspension of a protection early. Returns 404 `no_break_glass` if the protection is not suspended.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias.
+    """
+    return ApiRequest.of("DELETE", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/break-glass", nothing_of)
+
 class ExplainRows(TypedDict, total=False):
     """Keywords of `explain_rows`."""
 
@@ -942,6 +1037,39 @@ def list_algorithms() -> ApiRequest[types.Algorithms]:
     """
     return ApiRequest.of("GET", "/v1/algorithms", record_of(types.Algorithms))
 
+class ListAliasRequests(TypedDict, total=False):
+    """Keywords of `list_alias_requests`."""
+
+    state: Annotated[Literal["open", "approved", "rejected", "withdrawn", "expired", "void"] | str | None, 'Only requests in this state.']
+    name: Annotated[str | None, 'Only requests for models of this name.']
+    alias: Annotated[str | None, 'Only requests for this alias.']
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListAliasRequests)
+def list_alias_requests(**fields: Unpack[ListAliasRequests]) -> ApiRequest[Page[types.AliasRequest]]:
+    """List requests to change protected aliases.
+
+    Return the requests, the newest first.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    state : Literal["open", "approved", "rejected", "withdrawn", "expired", "void"] | str, optional
+        Only requests in this state.
+    name : str, optional
+        Only requests for models of this name.
+    alias : str, optional
+        Only requests for this alias.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/alias-requests", page_of(types.AliasRequest), {**fields})
+
 class ListAliasRevisions(TypedDict, total=False):
     """Keywords of `list_alias_revisions`."""
 
@@ -999,9 +1127,12 @@ def list_aliases(name: str, /, **fields: Unpack[ListAliases]) -> ApiRequest[Page
 class ListAuditEntries(TypedDict, total=False):
     """Keywords of `list_audit_entries`."""
 
-    key_id: Annotated[str | None, "Only changes made with the key with this id. Empty: changes made on the server's command line."]
-    action: Annotated[str | None, 'Only changes whose route or command contains this text, such as `DELETE` or `aliases`. Letters A to Z match in upper and lower case.']
-    resource: Annotated[str | None, 'Only changes whose path, or the id of a created resource, contains this text.']
+    key_id: Annotated[str | None, "Only entries of the key with this id. Empty: entries of the server's command line."]
+    principal: Annotated[str | None, 'Only entries of the principal with this id, or whose name contained this text.']
+    action: Annotated[str | None, 'Only entries whose route or command contains this text, such as `DELETE` or `aliases`. Letters A to Z match in upper and lower case.']
+    resource: Annotated[str | None, 'Only entries whose path, or the id of a created resource, contains this text.']
+    outcome: Annotated[Mapping[str, Any] | None, 'Only entries with this outcome.']
+    of_service: Annotated[bool | None, "Instead of the owner's entries, those that concern all owners: failed authentications, backups, and entries that were lost. Requires the scope `operator`."]
     limit: Annotated[int | None, 'Maximum number of items on the page.']
     after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
     created_after: Annotated[str | datetime | None, 'Only items whose `created_at` is at or after this time, in RFC 3339 with a time zone.']
@@ -1012,20 +1143,32 @@ class ListAuditEntries(TypedDict, total=False):
 def list_audit_entries(**fields: Unpack[ListAuditEntries]) -> ApiRequest[Page[types.AuditEntry]]:
     """Read the audit log.
 
-    Return every change made with the owner's keys, newest first: when, from which address, with which key, route and
-    request, and what it created. A change and its entry are written in one transaction.
+    Return what the owner's principals did, were denied, and read, newest first: when, from which address, who, with
+    which route and request, and what it created. A change and its entry are written in one transaction.
+
+    With `Accept: application/x-ndjson`, the response is an export for other systems: one entry per line, in the order
+    of `position`, from the entry after the position `after` to the last sealed one. `limit` does not apply. Save the
+    `position` of the last line, and continue with it as `after`: no entry is skipped, even if its transaction ended
+    late. An empty response means that there is nothing new.
 
     Scope: `admin`.
 
     Parameters
     ----------
     key_id : str, optional
-        Only changes made with the key with this id. Empty: changes made on the server's command line.
+        Only entries of the key with this id. Empty: entries of the server's command line.
+    principal : str, optional
+        Only entries of the principal with this id, or whose name contained this text.
     action : str, optional
-        Only changes whose route or command contains this text, such as `DELETE` or `aliases`. Letters A
+        Only entries whose route or command contains this text, such as `DELETE` or `aliases`. Letters A
         to Z match in upper and lower case.
     resource : str, optional
-        Only changes whose path, or the id of a created resource, contains this text.
+        Only entries whose path, or the id of a created resource, contains this text.
+    outcome : Mapping[str, Any], optional
+        Only entries with this outcome.
+    of_service : bool, optional
+        Instead of the owner's entries, those that concern all owners: failed authentications, backups,
+        and entries that were lost. Requires the scope `operator`.
     limit : int, optional
         Maximum number of items on the page.
     after : str, optional
@@ -1986,7 +2129,7 @@ class PutAlias(TypedDict, total=False):
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
     if_none_match: Annotated[str | None, '`*`: create the alias, or return an error if it exists.', HEADER]
     guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
-    memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; `reason` and `approved_by` belong to this revision alone. Null removes the memo. A protected alias needs a `reason`.']
+    memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; `reason` belongs to this revision alone. Null removes the memo.']
 
 
 @keywords(PutAlias)
@@ -2000,8 +2143,8 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
     Returns 422 if the version cannot meet it: it has no validation curve, or too few validation rows for the
     confidence.
 
-    A `memo` documents the decision. It is stored with this revision and shown in the report of the model. Returns 422
-    `reason_required` if the alias is protected and the memo has no `reason`.
+    A `memo` documents the decision. It is stored with this revision and shown in the report of the model. Returns 409
+    `approval_required` if the alias is protected: then use `POST /v1/alias-requests`.
 
     The report of the model, its evaluations and its comparison with the model before are stored with the revision, as
     they are at this moment: `…/revisions/{revision}/evidence` returns them.
@@ -2026,8 +2169,7 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
         its current guarantee.
     memo : Mapping[str, Any], optional
         Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are;
-        `reason` and `approved_by` belong to this revision alone. Null removes the memo. A protected
-        alias needs a `reason`.
+        `reason` belongs to this revision alone. Null removes the memo.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "guarantee", "memo"])
 
@@ -2035,16 +2177,16 @@ class PutAliasProtection(TypedDict, total=False):
     """Keywords of `put_alias_protection`."""
 
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
-    reason: Annotated[str | None, 'Reason for the change. To lift the protection needs one.']
+    reason: Annotated[str | None, 'Reason for the change.']
 
 
 @keywords(PutAliasProtection)
 def put_alias_protection(name: str, alias: str, /, protected: bool, **fields: Unpack[PutAliasProtection]) -> ApiRequest[types.Alias]:
     """Protect an alias.
 
-    Set or lift the protection of an alias. Every change of a protected alias, and of the calibration of its model,
-    needs a reason; without one it returns 422 `reason_required`. The protection is a revision of the history, and
-    outlives the deletion of the alias.
+    Protect an alias: another person must then approve every change of it, and of the calibration of its model.
+    Direct changes return 409 `approval_required`, also lifting the protection: use `POST /v1/alias-requests`. The
+    protection is a revision of the history, and outlives the deletion of the alias.
 
     Scope: `admin`.
 
@@ -2055,11 +2197,12 @@ def put_alias_protection(name: str, alias: str, /, protected: bool, **fields: Un
     alias : str
         The alias, such as `live`.
     protected : bool
-        True: every change of the alias, and of the calibration of its model, needs a reason.
+        True: another person must approve every change of the alias, and of the calibration of its
+        model.
     if_match : str, optional
         ETag of the alias. Required to change or delete an existing alias.
     reason : str, optional
-        Reason for the change. To lift the protection needs one.
+        Reason for the change.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/protection", record_of(types.Alias), {"protected": protected, **fields}, headers=["if_match"], body=["protected", "reason"])
 
@@ -2068,7 +2211,7 @@ class PutCalibration(TypedDict, total=False):
 
     idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
     prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-    reason: Annotated[str | None, 'Reason for the recalibration. Required if a protected alias points to the model.']
+    reason: Annotated[str | None, 'Reason for the recalibration.']
 
 
 @keywords(PutCalibration)
@@ -2078,10 +2221,8 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
     Fit the calibration on another dataset. A job of kind `calibrate` does the work. The new version is then served,
     and earlier ones remain in `history`. Scores and their order do not change.
 
-
-
-    Returns 409 `rows_seen` if the model was trained on rows of the dataset, and 422 `reason_required` if a protected
-    alias points to the model and there is no reason. To undo it, use `…/calibration/restore`.
+    Returns 409 `rows_seen` if the model was trained on rows of the dataset, and 409 `approval_required` if a protected
+    alias points to the model: then use `POST /v1/alias-requests`. To undo it, use `…/calibration/restore`.
 
     Scope: `train`.
 
@@ -2098,7 +2239,7 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
     prefer : str, optional
         `wait=N`: respond only when the work is done, or after N seconds (at most 60).
     reason : str, optional
-        Reason for the recalibration. Required if a protected alias points to the model.
+        Reason for the recalibration.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(ref)}/calibration", record_of(types.Job), {"dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "reason"])
 
@@ -2499,6 +2640,45 @@ def read_alias_evidence(name: str, alias: str, revision: int, /, **fields: Unpac
         Name of one file. Default: the whole archive (ZIP).
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/revisions/{revision}/evidence", json_of, {**fields})
+
+def read_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasRequest]:
+    """Read a request to change a protected alias.
+
+    Return what is requested, by whom, why, and how it was decided.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    alias_request_id : str
+        Id of the alias request.
+    """
+    return ApiRequest.of("GET", f"/v1/alias-requests/{segment(alias_request_id)}", record_of(types.AliasRequest))
+
+class ReadAliasRequestEvidence(TypedDict, total=False):
+    """Keywords of `read_alias_request_evidence`."""
+
+    file: Annotated[str | None, 'Name of one file. Default: the whole archive (ZIP).']
+
+
+@keywords(ReadAliasRequestEvidence)
+def read_alias_request_evidence(alias_request_id: str, /, **fields: Unpack[ReadAliasRequestEvidence]) -> ApiRequest[Any]:
+    """Download the evidence of a request.
+
+    Return the files that were stored with the request, unchanged: the report of the model at that time, its
+    evaluations, and its comparison with the model before. The request lists their SHA-256. Returns 404 `no_evidence` if
+    they were deleted with the model.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    alias_request_id : str
+        Id of the alias request.
+    file : str, optional
+        Name of one file. Default: the whole archive (ZIP).
+    """
+    return ApiRequest.of("GET", f"/v1/alias-requests/{segment(alias_request_id)}/evidence", json_of, {**fields})
 
 def read_artifact(ref: str, /) -> ApiRequest[bytes]:
     """Download the model.
@@ -4203,6 +4383,22 @@ def ready() -> ApiRequest[types.Health]:
     """
     return ApiRequest.of("GET", "/health/ready", record_of(types.Health))
 
+def reject_alias_request(alias_request_id: str, /, reason: str) -> ApiRequest[types.AliasRequest]:
+    """Reject a request.
+
+    Reject a request, with a reason. Returns 409 `alias_request_closed` if it was already decided.
+
+    Scope: `approve`.
+
+    Parameters
+    ----------
+    alias_request_id : str
+        Id of the alias request.
+    reason : str
+        Reason for the rejection.
+    """
+    return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/reject", record_of(types.AliasRequest), {"reason": reason}, body=["reason"])
+
 def release_hold(hold_id: str, /, reason: str) -> ApiRequest[types.Hold]:
     """Release a legal hold.
 
@@ -4224,7 +4420,7 @@ class RestoreAlias(TypedDict, total=False):
     """Keywords of `restore_alias`."""
 
     if_match: Annotated[str | None, 'Newest revision of the alias; of a deleted alias, that of its deletion. Required.', HEADER]
-    reason: Annotated[str | None, 'Reason for the change. A protected alias needs one, except to undo its last change.']
+    reason: Annotated[str | None, 'Reason for the change.']
 
 
 @keywords(RestoreAlias)
@@ -4233,7 +4429,9 @@ def restore_alias(name: str, alias: str, /, revision: int, **fields: Unpack[Rest
 
     Give the alias the model, guarantee, cutoff and memo of an earlier revision again. This is a new revision with
     the evidence of the earlier one. To undo the last change, restore the revision before the newest one; a deleted
-    alias exists again. Returns 409 `model_deleted` if the model was deleted.
+    alias exists again.
+
+    Returns 409 `model_deleted` if the model was deleted, and 409 `approval_required` if the alias is protected.
 
     Scope: `train`.
 
@@ -4248,7 +4446,7 @@ def restore_alias(name: str, alias: str, /, revision: int, **fields: Unpack[Rest
     if_match : str, optional
         Newest revision of the alias; of a deleted alias, that of its deletion. Required.
     reason : str, optional
-        Reason for the change. A protected alias needs one, except to undo its last change.
+        Reason for the change.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/restore", record_of(types.Alias), {"revision": revision, **fields}, headers=["if_match"], body=["revision", "reason"])
 
@@ -4256,7 +4454,7 @@ class RestoreCalibration(TypedDict, total=False):
     """Keywords of `restore_calibration`."""
 
     if_match: Annotated[str | None, 'ETag of the calibration: its current version. Required.', HEADER]
-    reason: Annotated[str | None, 'Reason for the change. Required if a protected alias points to the model, except to undo the last change.']
+    reason: Annotated[str | None, 'Reason for the change.']
 
 
 @keywords(RestoreCalibration)
@@ -4264,7 +4462,8 @@ def restore_calibration(ref: str, /, version: int, **fields: Unpack[RestoreCalib
     """Restore a calibration.
 
     Serve an earlier version of the calibration again, as a new version. To undo a recalibration, restore the version
-    before it. Scores and their order do not change. All processes apply the change within a second.
+    before it. Scores and their order do not change. All processes apply the change within a second. Returns 409
+    `approval_required` if a protected alias points to the model: then use `POST /v1/alias-requests`.
 
     Scope: `train`.
 
@@ -4277,8 +4476,7 @@ def restore_calibration(ref: str, /, version: int, **fields: Unpack[RestoreCalib
     if_match : str, optional
         ETag of the calibration: its current version. Required.
     reason : str, optional
-        Reason for the change. Required if a protected alias points to the model, except to undo the
-        last change.
+        Reason for the change.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/restore", record_of(types.Calibration), {"version": version, **fields}, headers=["if_match"], body=["version", "reason"])
 
@@ -4594,6 +4792,38 @@ def staffed() -> ApiRequest[types.Health]:
     """
     return ApiRequest.of("GET", "/health/staffed", record_of(types.Health))
 
+class StartBreakGlass(TypedDict, total=False):
+    """Keywords of `start_break_glass`."""
+
+    seconds: Annotated[float | None, 'Time after which the protection is in force again, in seconds: at most 4 hours. Default: `3600.0`.']
+
+
+@keywords(StartBreakGlass)
+def start_break_glass(name: str, alias: str, /, reason: str, **fields: Unpack[StartBreakGlass]) -> ApiRequest[types.BreakGlass]:
+    """Suspend a protection.
+
+    Suspend the protection of an alias in an emergency (break-glass). Until it expires, admins can change the alias,
+    and the calibration of its model, directly with a reason. Without one they get 422 `reason_required`.
+
+    It is logged as a warning, raises an alert, and is shown on every page about the alias; each change made under it is
+    marked with `break_glass`. Another POST replaces it. Returns 409 `not_protected` if the alias is not protected.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias.
+    reason : str
+        Reason for the emergency.
+    seconds : float, optional
+        Time after which the protection is in force again, in seconds: at most 4 hours. Default:
+        `3600.0`.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/break-glass", record_of(types.BreakGlass), {"reason": reason, **fields}, body=["reason", "seconds"])
+
 class SubmitJob(TypedDict, total=False):
     """Keywords of `submit_job`."""
 
@@ -4895,7 +5125,7 @@ def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[typ
 class ValidateCalibration(TypedDict, total=False):
     """Keywords of `validate_calibration`."""
 
-    reason: Annotated[str | None, 'Reason for the recalibration. Required if a protected alias points to the model.']
+    reason: Annotated[str | None, 'Reason for the recalibration.']
 
 
 @keywords(ValidateCalibration)
@@ -4914,7 +5144,7 @@ def validate_calibration(ref: str, /, dataset_id: str, **fields: Unpack[Validate
         A ready dataset with the model's features and label. The model must not have been trained on its
         rows.
     reason : str, optional
-        Reason for the recalibration. Required if a protected alias points to the model.
+        Reason for the recalibration.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/validate", record_of(types.Valid), {"dataset_id": dataset_id, **fields}, body=["dataset_id", "reason"])
 
@@ -5522,6 +5752,21 @@ def validate_version(dataset_id: str, /, **fields: Unpack[ValidateVersion]) -> A
         the upload. Default: `append`.
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/versions/validate", record_of(types.TableCheck), {**fields})
+
+def withdraw_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasRequest]:
+    """Withdraw a request.
+
+    Withdraw a request. Returns 403 `not_requester` unless the caller is the person who made it, or an admin, and 409
+    `alias_request_closed` if it was already decided.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    alias_request_id : str
+        Id of the alias request.
+    """
+    return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/withdraw", record_of(types.AliasRequest))
 
 class WriteLetters(TypedDict, total=False):
     """Keywords of `write_letters`."""

@@ -103,7 +103,11 @@ class Alias(Record):
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
     protected: bool
-    """True if every change of the alias, and of the calibration of its model, needs a reason."""
+    """True if another person must approve every change of the alias, and of the calibration of its model."""
+    break_glass_until: str | None
+    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is
+    not suspended.
+    """
     updated_at: str
     """Time of the last change, apart from changes of the protection."""
     history: list[AliasStep]
@@ -158,12 +162,92 @@ class AliasPreview(Record):
     """Newest revision, also of a deleted alias: send it as `If-Match`. Null for a new alias."""
     protected: bool
     """True if the alias is protected."""
-    reason_required: bool
-    """True if this change needs a reason."""
+    approval_required: bool
+    """True if another person must approve this change: use `POST /v1/alias-requests`."""
     before: AliasSide | None
     """What the alias serves now. Null if it does not exist."""
     after: AliasSide
     """What it would serve."""
+
+class AliasRequest(Record):
+    """A request to change a protected alias. It is bound to `alias_revision`, `model_id`,
+    `artifact_sha256` and `calibration`: with any other of these it is void.
+    """
+
+    id: str
+    """Id of the request."""
+    kind: Literal['set', 'restore', 'delete', 'unprotect', 'recalibrate', 'restore_calibration']
+    """`set`: point the alias to `model_id`. `restore`: restore its `revision`. `delete`: delete it.
+    `unprotect`: lift its protection. `recalibrate`: fit the calibration of its model on `dataset_id`.
+    `restore_calibration`: serve the calibration `calibration_version` of its model again.
+    """
+    state: Literal['open', 'approved', 'rejected', 'withdrawn', 'expired', 'void']
+    """`open`; `approved`: the change was made, or its job was started; `rejected`; `withdrawn` by the
+    requester; `expired`; `void`: the alias, the model or its calibration was changed, or the model was
+    deleted.
+    """
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    reason: str
+    """Reason for the change."""
+    before: str
+    """What the alias served when the change was requested, in words."""
+    after: str
+    """What it would serve, in words."""
+    alias_revision: int
+    """Revision of the alias for which the change was requested."""
+    model_id: str
+    """The model that the change concerns."""
+    model_version: int
+    """Version of this model."""
+    artifact_sha256: str
+    """SHA-256 of its artifact."""
+    calibration: int | None
+    """Version of its calibration when the change was requested. Null without one."""
+    keeps_guarantee: bool
+    """True if the alias keeps its guarantee, or if the kind is not `set`."""
+    guarantee: StoredGuarantee | None
+    """The requested guarantee. Null if `keeps_guarantee`, or if the guarantee is to be removed."""
+    revision: int | None
+    """The revision to restore. Null for other kinds."""
+    dataset_id: str | None
+    """The dataset of a recalibration. Null for other kinds."""
+    calibration_version: int | None
+    """The calibration to restore. Null for other kinds."""
+    author: str | None
+    """Name of the principal that requested the change."""
+    principal_id: str | None
+    """Id of this principal."""
+    created_at: str
+    """Time of creation."""
+    expires_at: str
+    """When an open request expires."""
+    decided_at: str | None
+    """When the request was approved, rejected, withdrawn or void. Null before."""
+    decided_by: str | None
+    """Name of the principal that approved, rejected or withdrew it. Null before, and if it is void."""
+    decided_by_id: str | None
+    """Id of this principal."""
+    decision_reason: str | None
+    """Why the request was rejected or is void. Null otherwise."""
+    applied_revision: int | None
+    """The revision of the alias that the approval made. Null without one."""
+    applied_calibration: int | None
+    """The calibration that the approval made; of a recalibration, once its job has succeeded. Null without
+    one.
+    """
+    job_id: str | None
+    """The job of an approved recalibration. It fails if the alias, the model or its calibration was
+    changed in the meantime. Null otherwise.
+    """
+    evidence: list[EvidenceFile]
+    """What was known about the model when the change was requested, as files with their SHA-256.
+    `…/evidence` returns them.
+    """
+    evidence_available: bool
+    """True if the files are stored. They are deleted when the model is permanently deleted."""
 
 class AliasShadow(Record):
     """The model behind an alias (the champion) compared with its shadow model (the challenger). The
@@ -254,7 +338,17 @@ class AliasStep(Record):
     memo: StoredMemo | None
     """Why the alias was moved. Null if no memo was given."""
     author: str | None
-    """Name of the key that moved the alias. Null if it was moved without a key."""
+    """Name of the principal that changed the alias; of an approved change, the one that requested it. Null
+    if it was changed without a key.
+    """
+    principal_id: str | None
+    """Id of this principal. Null for revisions of older releases, and if there was no key."""
+    alias_request_id: str | None
+    """The approved request that made this revision. Null for a direct change."""
+    approved_by_id: str | None
+    """Id of the principal that approved it; `memo.approved_by` is its name. Null for a direct change."""
+    break_glass: bool
+    """True if the alias was protected, and was changed without approval during a break-glass."""
     at: str
     """Time of the change."""
     evidence: list[EvidenceFile] | None
@@ -287,7 +381,11 @@ class AliasSummary(Record):
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
     protected: bool
-    """True if every change of the alias, and of the calibration of its model, needs a reason."""
+    """True if another person must approve every change of the alias, and of the calibration of its model."""
+    break_glass_until: str | None
+    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is
+    not suspended.
+    """
     updated_at: str
     """Time of the last change, apart from changes of the protection."""
 
@@ -352,14 +450,26 @@ class Artifact(Record):
     """Size of the file in bytes."""
 
 class AuditEntry(Record):
-    """One change in the audit log."""
+    """One entry of the audit log."""
 
     id: str
     """Id of the entry."""
     created_at: str
-    """Time of the change."""
+    """Time of the change or of the request."""
+    outcome: Literal['done', 'denied', 'read']
+    """`done`: something was changed. `denied`: the request was refused. `read`: decisive or personal data
+    was read.
+    """
+    principal_id: str | None
+    """Id of the principal that sent the request. Null for the command line on the server, and for failed
+    authentications.
+    """
+    author: str | None
+    """Name of the principal at that time. Null as `principal_id` is."""
     key_id: str | None
-    """Id of the key that made the change. Null for the command line on the server."""
+    """Id of the key of the request. Null for a person, a service account, and the command line on the
+    server.
+    """
     action: str
     """The route or command."""
     path: str | None
@@ -367,13 +477,17 @@ class AuditEntry(Record):
     made: list[str]
     """Ids of the created resources."""
     summary: str | None
-    """The change in words, such as the versions and thresholds between which an alias moved. Null if the
-    route and the path say it.
+    """The change in words, such as the versions and thresholds between which an alias moved; for `denied`,
+    the reason. Null if the route and the path say it.
     """
     request_id: str | None
     """Id of the request. Null for the command line."""
     client: str | None
     """Network address of the caller. Null for the command line."""
+    position: int | None
+    """Position in the order of sealing, in which the export returns entries. It grows, and entries of
+    other owners lie between. Null until the entry is sealed, which takes about a second.
+    """
 
 class Band(Record):
     """The confidence band of a ROC curve."""
@@ -665,6 +779,24 @@ class BinnedFeature(Record):
     bins: list[ScorecardBin]
     """The bins."""
 
+class BreakGlass(Record):
+    """A suspended protection: until it ends, admins can change the alias directly."""
+
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    reason: str
+    """Reason for the emergency."""
+    author: str | None
+    """Name of the principal that suspended the protection."""
+    principal_id: str | None
+    """Id of this principal."""
+    at: str
+    """When it was suspended."""
+    until: str
+    """When it expires."""
+
 class Calibration(Record):
     """The calibration of a model: a non-decreasing map from scores to probabilities."""
 
@@ -694,8 +826,18 @@ class Calibration(Record):
     reason: str | None
     """Reason for this version. Null if none was given."""
     author: str | None
-    """Name of the key that requested this version. Null for the one of the training, and for those of
-    release 0.3.0.
+    """Name of the principal that requested this version. Null for the one of the training, and for those
+    of release 0.3.0.
+    """
+    alias_request_id: str | None
+    """The approved request that made this version. Null for a direct change."""
+    approved_by: str | None
+    """Name of the principal that approved it. Null for a direct change."""
+    approved_by_id: str | None
+    """Id of the principal that approved it. Null for a direct change."""
+    break_glass: bool
+    """True if a protected alias served the model, and the calibration was changed without approval during
+    a break-glass.
     """
     created_at: str
     """Time of creation."""
@@ -807,8 +949,18 @@ class CalibrationSummary(Record):
     reason: str | None
     """Reason for this version. Null if none was given."""
     author: str | None
-    """Name of the key that requested this version. Null for the one of the training, and for those of
-    release 0.3.0.
+    """Name of the principal that requested this version. Null for the one of the training, and for those
+    of release 0.3.0.
+    """
+    alias_request_id: str | None
+    """The approved request that made this version. Null for a direct change."""
+    approved_by: str | None
+    """Name of the principal that approved it. Null for a direct change."""
+    approved_by_id: str | None
+    """Id of the principal that approved it. Null for a direct change."""
+    break_glass: bool
+    """True if a protected alias served the model, and the calibration was changed without approval during
+    a break-glass.
     """
     created_at: str
     """Time of creation."""
@@ -1661,7 +1813,11 @@ class DeletedAlias(Record):
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
     protected: bool
-    """True if every change of the alias, and of the calibration of its model, needs a reason."""
+    """True if another person must approve every change of the alias, and of the calibration of its model."""
+    break_glass_until: str | None
+    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is
+    not suspended.
+    """
     updated_at: str
     """Time of the last change, apart from changes of the protection."""
 
@@ -4486,6 +4642,8 @@ class Overview(Record):
     """Number of newest jobs that were searched for `ended`: at most 50."""
     has_older_jobs: bool
     """True if there are older jobs that were not searched."""
+    break_glass: list[BreakGlass]
+    """Aliases whose protection is suspended now, the first that ends first."""
     live: list[LiveAlias]
     """The aliases, the most recently moved first."""
     failed: list[Job]
@@ -5827,7 +5985,7 @@ class StoredMemo(Record):
     reason: str | None
     """Reason for the decision."""
     approved_by: str | None
-    """Who approved the decision."""
+    """Name of the principal that approved the change of a protected alias. Null without an approval."""
     review: float | None
     """Number of rows that can be reviewed, of every `rows` rows."""
     rows: float | None

@@ -1,4 +1,4 @@
-"""Principals have a name, and the principal that created them.
+"""Principals have a name, and the principal that created them. Calibrations and saved views refer to a principal.
 
 Null in the rows of before: who created an existing key is not known here, so each counts as created on the server.
 
@@ -22,6 +22,8 @@ def upgrade() -> None:
     op.add_column("principals", sa.Column("name", sa.Text(), nullable=True))
     op.add_column("principals", sa.Column("root_id", sa.Text(), nullable=True))
     op.execute(f"UPDATE principals SET name = ({NAME_OF_KEY})")  # noqa: S608 - a constant
+    for table in ("model_calibrations", "saved_views"):
+        op.add_column(table, sa.Column("principal_id", sa.Text(), nullable=True))
 
 
 def downgrade() -> None:

@@ -1,13 +1,13 @@
 """Erasures that cover tables, legal holds, and days of retention by owner.
 
-Revision: 0125, after 0121.
+Revision: 0125, after 0124.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0125"
-down_revision = "0121"
+down_revision = "0124"
 branch_labels = None
 depends_on = None
 

@@ -188,7 +188,7 @@ function follow(part) {
 const KEPT = "rankwright:typed", BACK = "rankwright:back";
 let storage = null;
 try { storage = window.sessionStorage; } catch { /* the browser blocks it: nothing is kept */ }
-const owner = document.querySelector(".who span")?.textContent;
+const owner = document.querySelector(".who")?.dataset.who;
 const typed_in = (form) => [...form.elements].filter((field) => field.name && !field.readOnly && !["hidden", "password", "file", "submit", "button"].includes(field.type));
 const key_of = (form) => form.id || form.getAttribute("action") || "";
 

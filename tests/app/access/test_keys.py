@@ -27,6 +27,7 @@ from app.platform.callers import Caller, Credential
 from app.platform.database import Database
 from app.platform.errors import Invalid, NotFound, Unauthenticated, Unavailable
 from app.platform.outage import OutageMemory
+from app.platform.roles import RoleFile
 from app.platform.tables import ApiKey
 
 
@@ -118,7 +119,7 @@ def test_lists_and_revoking_are_the_owner_s(db: Database) -> None:
 
 def test_a_cache_asks_once(db: Database) -> None:
     key, secret = db.writing(keys.create, "ann", "k", ["read"])
-    known = KnownCallers(db, Later(), OutageMemory(0.0))
+    known = KnownCallers(db, Later(), OutageMemory(0.0), RoleFile(None))
     known.recent.seconds = 3600.0
     assert known.cached(key_of(secret)) is None
     caller = known.authenticate(key_of(secret))
@@ -132,7 +133,7 @@ def test_a_cache_asks_once(db: Database) -> None:
 
 def test_a_cache_refuses_the_unknown_the_revoked_and_the_expired(db: Database) -> None:
     later = Later()
-    known = KnownCallers(db, later, OutageMemory(0.0))
+    known = KnownCallers(db, later, OutageMemory(0.0), RoleFile(None))
     with pytest.raises(Unauthenticated):
         known.authenticate(key_of("rw_unknown"))
     old, old_secret = db.writing(keys.create, "ann", "old", ["read"], expires_in_seconds=60)
@@ -156,7 +157,7 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authentication, "TtlCache", partial(TtlCache, size=3))
-    known = KnownCallers(db, Later(), OutageMemory(0.0))
+    known = KnownCallers(db, Later(), OutageMemory(0.0), RoleFile(None))
     good, secret = db.writing(keys.create, "ann", "k", ["read"])
     assert not known.was_good(key_of(secret))
     known.authenticate(key_of(secret))
@@ -187,7 +188,7 @@ def test_a_refusal_is_remembered_for_a_while_and_bounded(
 def test_a_use_is_noted_once_a_minute(db: Database) -> None:
     key, secret = db.writing(keys.create, "ann", "k", ["read"])
     later = Later()
-    known = KnownCallers(db, later, OutageMemory(0.0))
+    known = KnownCallers(db, later, OutageMemory(0.0), RoleFile(None))
     for _ in range(5):
         known.authenticate(key_of(secret))
     assert db.reading(keys.get, "ann", key.id).last_used_at is None
@@ -196,7 +197,9 @@ def test_a_use_is_noted_once_a_minute(db: Database) -> None:
 
 
 def test_while_the_database_is_away() -> None:
-    known = KnownCallers(Database("sqlite:////nowhere/rankwright.db"), Later(), OutageMemory(0.0))
+    known = KnownCallers(
+        Database("sqlite:////nowhere/rankwright.db"), Later(), OutageMemory(0.0), RoleFile(None)
+    )
     with pytest.raises(Unavailable):
         known.authenticate(key_of("rw_x"))
 

@@ -103,6 +103,7 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read_hold": ("holds.get", ("hld_1",)),
     "place_hold": ("holds.place", ("owner", "a case")),
     "release_hold": ("holds.release", ("hld_1", "closed")),
+    "read_me": ("me", ()),
     "list_trash": ("trash.list", ()),
     "restore_item": ("trash.restore", ("mdl_1",)),
     "delete_item": ("trash.delete", ("mdl_1",)),

@@ -25,6 +25,8 @@ from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service
 from tests.sentences import Sentences
 
+OPEN = ("/console/sign-in", "/console/oidc", "/console/static")
+"""Pages and files that need no session."""
 STATIC = Path(rendering.__file__).parent / "static"
 
 
@@ -364,7 +366,7 @@ def test_no_page_opens_without_a_session(service: Service) -> None:
         for route in service.app.routes
         if isinstance(route, Route) and route.path.startswith("/console")
         for method in route.methods or ()
-        if method != "HEAD" and not route.path.startswith(("/console/sign-in", "/console/static"))
+        if method != "HEAD" and not route.path.startswith(OPEN)
     ]
     assert ("GET", "/console") in routes
     client = service.client()

@@ -16,6 +16,8 @@ from app import __version__
 from app.access import service as keys
 from app.jobs import repository as worker_rows
 from app.operations.doctor import Finding, Level, examine
+from app.platform import audit_keys
+from app.platform.audit_keys import make_key
 from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.ids import new_id
@@ -36,6 +38,7 @@ def state(tmp_path: Path, database_url: str) -> Settings:
     folder = tmp_path / "state"
     folder.mkdir(mode=0o700)
     FolderStore(folder / "blobs")
+    make_key(folder / audit_keys.FILE)
     return Settings(state_dir=folder, database_url=SecretStr(database_url))
 
 

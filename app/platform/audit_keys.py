@@ -1,0 +1,92 @@
+"""The keys that seal the audit log. They are in a file, never in the database."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+FILE = "audit-key"
+"""Name of the file that `rankwright serve` creates in the state folder."""
+MIN_KEY_CHARACTERS = 32
+MAX_FILE_BYTES = 1 << 16
+
+
+class BadAuditKeys(ValueError):
+    """The file of keys cannot be used. The message names the file and the rule, and has nothing of the content."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditKey:
+    """A key of the audit log."""
+
+    secret: bytes = field(repr=False)
+
+    @property
+    def id(self) -> str:
+        """The name of the key: 16 hexadecimal digits of a hash, which reveal nothing about it."""
+        return hashlib.sha256(b"rankwright audit key\n" + self.secret).hexdigest()[:16]
+
+    def mac(self, *parts: bytes) -> str:
+        """Return the HMAC-SHA256 of the parts in hexadecimal. A part must not contain a line feed."""
+        return hmac.new(self.secret, b"\n".join(parts), hashlib.sha256).hexdigest()
+
+
+class AuditKeys:
+    """The keys of the audit log: the first seals, all verify. Empty if the log is not sealed."""
+
+    def __init__(self, keys: Iterable[AuditKey] = ()) -> None:
+        self._by_id = {key.id: key for key in keys}
+
+    @property
+    def newest(self) -> AuditKey | None:
+        """The key that seals; None if there is none."""
+        return next(iter(self._by_id.values()), None)
+
+    def get(self, key_id: str | None) -> AuditKey | None:
+        """Return the key with this id; None if it is unknown."""
+        return self._by_id.get(key_id or "")
+
+
+def read_keys(file: Path) -> AuditKeys:
+    """Return the keys of a file: one per line, the newest first. Empty lines are ignored. Raises BadAuditKeys."""
+    try:
+        found = file.stat()
+        if found.st_size > MAX_FILE_BYTES:
+            raise BadAuditKeys(f"the file {file} must have at most {MAX_FILE_BYTES:,} bytes")
+        if stat.S_IMODE(found.st_mode) & 0o007:
+            mode = stat.S_IMODE(found.st_mode)
+            raise BadAuditKeys(
+                f"the file {file} must not be accessible by all users, got the mode {mode:04o}: run `chmod o= {file}`"
+            )
+        lines = [line.strip() for line in file.read_bytes().splitlines()]
+    except OSError as error:
+        raise BadAuditKeys(f"the file {file} cannot be read: {error.strerror}") from None
+    keys = [AuditKey(line) for line in lines if line]
+    if not keys:
+        raise BadAuditKeys(f"the file {file} must have a key on its first line")
+    for number, key in enumerate(keys, 1):
+        if len(key.secret) < MIN_KEY_CHARACTERS:
+            raise BadAuditKeys(
+                f"the file {file}, key {number}, must have at least {MIN_KEY_CHARACTERS} characters, got "
+                f"{len(key.secret)}: `openssl rand -hex 32` makes one"
+            )
+    return AuditKeys(keys)
+
+
+def make_key(file: Path) -> None:
+    """Write a new key to a file that only this user can read, unless it exists."""
+    if file.exists():
+        return
+    fresh = file.with_name(file.name + ".new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as opened:
+        opened.write(os.urandom(32).hex() + "\n")
+        opened.flush()
+        os.fsync(descriptor)
+    fresh.replace(file)
