@@ -16,11 +16,15 @@ rows, without any row or key. `retired`: the model is deleted if its artifact ha
 TABLES: dict[str, Scope] = {
     "alarms": "derived",
     "alias_feedback": "none",
+    "alias_requests": "derived",
     "api_keys": "none",
     "audit_entries": "none",  # no bodies; no address has an id of an entity
+    "audit_seals": "none",
+    "audit_start": "none",
     "batch_scores": "job",
     "blob_holds": "none",
     "blobs": "none",
+    "break_glass": "none",
     "browser_sessions": "none",
     "comparison_models": "none",
     "comparisons": "job",
@@ -80,6 +84,7 @@ TABLES: dict[str, Scope] = {
 BLOBS: dict[str, Scope] = {
     "artifact of models": "retired",
     "blob of model_out_of_fold": "with dataset",
+    "evidence of alias_requests": "derived",
     "evidence of model_alias_history": "derived",
     "result of batch_scores": "job",
     "sample of model_sample_files": "with dataset",
