@@ -31,10 +31,15 @@ BY_ANOTHER_SECRET = {
     ("access/repository.py", "touch"): "by the id of the key that was found so",
     ("access/repository.py", "owners_at_limit"): "a count for who runs the service",
     ("access/repository.py", "list_quotas"): "for who runs the service, who sets them",
+    ("operations/repository.py", "list_retention"): "for who runs the service, who sets it",
     (
         "jobs/repository.py",
         "_states_of_ids",
     ): "the watcher asks for ids that were found with their owner",
+    (
+        "platform/tables.py",
+        "break_glass_until",
+    ): "by the owner of the alias that the column belongs to",
     ("platform/tables.py", "owner"): "pairs belong to whom their dataset belongs",
     ("models/repository.py", "has_any"): "whether this process will have anything to score with",
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
-from rankwright.types import Feedback
+from rankwright.types import Alias, Feedback
 from starlette.responses import Response
 
 from app.console.api import alias_segment, at, attempt
@@ -69,6 +69,12 @@ async def read_settings(page: Page, name: str, alias: str) -> Feedback | None:
     return found
 
 
+async def read_suspended(page: Page, name: str, alias: str) -> Alias | None:
+    """Return the alias if its protection is suspended; otherwise None."""
+    found, _ = await attempt(page.client.models.read_alias(name, alias_segment(alias)), 404)
+    return None if found is None or found.break_glass_until is None else found
+
+
 @router.get("/{name}/{alias}/feedback")
 async def read_feedback(page: PageDep, name: str, alias: str) -> Response:
     """Show the feedback settings of an alias, and what has been recorded."""
@@ -93,6 +99,7 @@ async def _show(
         200 if problem is None else problem["status"],
         name=name,
         alias=alias,
+        suspended=await read_suspended(page, name, alias),
         tab="feedback",
         settings=settings,
         given=shown,

@@ -97,7 +97,7 @@ async def read_letters(page: PageDep, ref: str) -> Response:
     """Show the reason codes of a model's name with their letters; with a proposal of codes if the query asks for it."""
     model = await page.client.models[ref].read()
     draft = await _read_draft(page, model, None, is_drafted=bool(page.asked("draft")))
-    return _show(page, model, draft, await example_row(page, model))
+    return await _show(page, model, draft, await example_row(page, model))
 
 
 @router.post("/{ref}/letters")
@@ -125,8 +125,8 @@ async def edit_letters(page: PageDep, ref: str) -> Response:
         if error.status not in (409, 412, 422, 428):
             raise
         problem = error.problem if error.status == 422 else CHANGED
-        return _show(page, model, draft, row, error.status, problem, labels=labels)
-    return _show(page, model, draft, row, answer=answer)
+        return await _show(page, model, draft, row, error.status, problem, labels=labels)
+    return await _show(page, model, draft, row, answer=answer)
 
 
 CHANGED = {
@@ -213,7 +213,7 @@ def _applies_to(entry: Mapping[str, Any]) -> str:
     return said
 
 
-def _show(
+async def _show(
     page: Page,
     model: Model,
     draft: Draft,
@@ -227,7 +227,7 @@ def _show(
     """Return the page; with the API's problem, or with the letter of the customer."""
     faults: FormFaults = place_faults(problem, labels or {})
     n_fields = 3 * len(draft.codes) + len(model.features)
-    return show_tab(
+    return await show_tab(
         page,
         model,
         "model_letters.html",

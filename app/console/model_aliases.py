@@ -12,6 +12,7 @@ from rankwright.errors import ProblemError
 from rankwright.types import Alias, AliasPreview, Model
 from starlette.responses import Response
 
+from app.console.alias_requests import request_page
 from app.console.api import alias_segment, at, attempt, refusal
 from app.console.model_parts import model_page, show_part, show_tab
 from app.console.session import ConsoleRoute, Page, PageDep
@@ -21,6 +22,8 @@ router = APIRouter(prefix="/console/models", include_in_schema=False, route_clas
 
 Json = dict[str, Any]
 MAX_ALIASES = 20
+HOURS = ("1", "2", "4")
+"""Hours for which a protection can be suspended."""
 
 
 class Shares(NamedTuple):
@@ -31,6 +34,11 @@ class Shares(NamedTuple):
     now: float | None
     here: float | None
     before: float | None
+
+
+def needs_more(error: ProblemError) -> bool:
+    """Return True for a change of a protected alias that needs a reason, or a request."""
+    return error.problem.get("code") in ("reason_required", "approval_required")
 
 
 async def read_shares(page: Page, model: Model, alias: Alias) -> Shares:
@@ -91,6 +99,7 @@ async def _show_aliases(
         more=found.has_more,
         deleted=deleted[:MAX_ALIASES],
         may_protect=page.can("admin"),
+        hours=HOURS,
         versions=versions,
         problem=problem,
         entered=entered,
@@ -122,7 +131,7 @@ async def _show_change(
     if preview is None:
         return await _show_aliases(page, model.id, 422, refused)
     change = AliasChangeForm(alias, reason, keep=keep, to=to)
-    return show_preview(page, model, preview, change, status, problem)
+    return await show_preview(page, model, preview, change, status, problem)
 
 
 class SavedCutoff(NamedTuple):
@@ -134,7 +143,6 @@ class SavedCutoff(NamedTuple):
     fields: Mapping[str, str]
     memo: Mapping[str, Any]
     back: str
-    approved_by: str = ""
 
 
 @dataclass(frozen=True)
@@ -151,7 +159,7 @@ class AliasChangeForm:
     saving: SavedCutoff | None = None
 
 
-def show_preview(
+async def show_preview(
     page: Page,
     model: Model,
     preview: AliasPreview,
@@ -164,7 +172,7 @@ def show_preview(
     """
     tab = "decide" if change.saving else "history"
     template = "model_alias_change.html"
-    return show_tab(
+    return await show_tab(
         page, model, template, tab, status, preview=preview, problem=problem, **vars(change)
     )
 
@@ -205,6 +213,11 @@ async def move_alias(page: PageDep, ref: str) -> Response:
         guarantee: Any = "keep"
         if keep in KEEPS:
             guarantee = await _present(page, model.name, segment, keep)
+        if form.get("request"):
+            made = await page.client.alias_requests.create(
+                "set", model.name, segment, reason, model=model.id, guarantee=guarantee
+            )
+            return page.go(request_page(made.id))
         await page.client.models.set_alias(
             model.name,
             segment,
@@ -214,11 +227,18 @@ async def move_alias(page: PageDep, ref: str) -> Response:
             revision=revision or None,
         )
     except ProblemError as error:
-        if error.status not in (404, 412, 422):
+        if error.status not in (404, 409, 412, 422, 429):
             raise
-        if revision and error.problem.get("code") == "reason_required":
+        if needs_more(error) or form.get("request"):
             return await _show_change(
-                page, model, alias, keep, "", status=error.status, problem=error.problem
+                page,
+                model,
+                alias,
+                keep,
+                "",
+                status=error.status,
+                problem=error.problem,
+                reason=reason,
             )
         return await _show_aliases(page, ref, error.status, error.problem, alias)
     return page.go(model_page(model.id) + "/history#aliases")
@@ -233,6 +253,11 @@ async def restore_alias(page: PageDep, ref: str, alias: str) -> Response:
     try:
         if not (to.isascii() and to.isdigit() and len(to) < 10):
             raise refusal(422, "Invalid request", f"to must be a revision, got {to[:100]!r}")
+        if form.get("request"):
+            made = await page.client.alias_requests.create(
+                "restore", model.name, alias_segment(alias), reason, revision=int(to)
+            )
+            return page.go(request_page(made.id))
         await page.client.models.restore_alias(
             model.name,
             alias_segment(alias),
@@ -241,11 +266,18 @@ async def restore_alias(page: PageDep, ref: str, alias: str) -> Response:
             revision=str(form.get("revision", "")),
         )
     except ProblemError as error:
-        if error.status not in (404, 409, 412, 422):
+        if error.status not in (404, 409, 412, 422, 429):
             raise
-        if error.problem.get("code") == "reason_required":
+        if needs_more(error) or form.get("request"):
             return await _show_change(
-                page, model, alias, "", to, status=error.status, problem=error.problem
+                page,
+                model,
+                alias,
+                "",
+                to,
+                status=error.status,
+                problem=error.problem,
+                reason=reason,
             )
         return await _show_aliases(page, ref, error.status, error.problem)
     return page.go(model_page(model.id) + "/history#aliases")
@@ -292,7 +324,7 @@ async def _show_removal(
     if preview is None:
         return await _show_aliases(page, model.id, 404, refused)
     change = AliasChangeForm(alias, reason, removal=True)
-    return show_preview(page, model, preview, change, status, problem)
+    return await show_preview(page, model, preview, change, status, problem)
 
 
 async def _preview_now(page: Page, model: Model, alias: str) -> AliasPreview:
@@ -308,13 +340,18 @@ async def remove_alias(page: PageDep, ref: str, alias: str) -> Response:
     model = await page.client.models[ref].read()
     reason = str(form.get("reason", "")).strip()
     try:
+        if form.get("request"):
+            made = await page.client.alias_requests.create(
+                "delete", model.name, alias_segment(alias), reason
+            )
+            return page.go(request_page(made.id))
         await page.client.models.delete_alias(
             model.name, alias, revision=str(form.get("revision", "")), reason=reason or None
         )
     except ProblemError as error:
-        if error.status not in (404, 412, 422):
+        if error.status not in (404, 409, 412, 422, 429):
             raise
-        if error.problem.get("code") == "reason_required":
+        if needs_more(error) or form.get("request"):
             return await _show_removal(page, ref, alias, error.status, error.problem, reason)
         return await _show_aliases(page, ref, error.status, error.problem)
     return page.go(model_page(model.id) + "/history#aliases")
@@ -327,6 +364,11 @@ async def protect_alias(page: PageDep, ref: str, alias: str) -> Response:
     model = await page.client.models[ref].read()
     reason = str(form.get("reason", "")).strip()
     try:
+        if form.get("request"):
+            made = await page.client.alias_requests.create(
+                "unprotect", model.name, alias_segment(alias), reason
+            )
+            return page.go(request_page(made.id))
         await page.client.models.protect_alias(
             model.name,
             alias_segment(alias),
@@ -335,7 +377,33 @@ async def protect_alias(page: PageDep, ref: str, alias: str) -> Response:
             revision=str(form.get("revision", "")),
         )
     except ProblemError as error:
-        if error.status not in (404, 412, 422):
+        if error.status not in (404, 409, 412, 422, 429):
+            raise
+        return await _show_aliases(page, ref, error.status, error.problem)
+    return page.go(model_page(model.id) + "/history#aliases")
+
+
+@router.post("/{ref}/aliases/{alias}/break-glass")
+async def start_break_glass(page: PageDep, ref: str, alias: str) -> Response:
+    """Suspend the protection of an alias for some hours, or end the suspension if the form says `end`."""
+    form = await page.form()
+    model = await page.client.models[ref].read()
+    hours = str(form.get("hours", "1"))
+    try:
+        if form.get("end"):
+            await page.client.models.end_break_glass(model.name, alias_segment(alias))
+        else:
+            if hours not in HOURS:
+                rule = f"hours must be one of {', '.join(HOURS)}, got {hours[:100]!r}"
+                raise refusal(422, "Invalid request", rule)
+            await page.client.models.start_break_glass(
+                model.name,
+                alias_segment(alias),
+                str(form.get("reason", "")).strip(),
+                seconds=3600.0 * int(hours),
+            )
+    except ProblemError as error:
+        if error.status not in (404, 409, 422):
             raise
         return await _show_aliases(page, ref, error.status, error.problem)
     return page.go(model_page(model.id) + "/history#aliases")

@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter
 from markupsafe import Markup
 from rankwright.types import (
+    AliasSummary,
     Baselines,
     MetricBaselines,
     Model,
@@ -58,7 +59,7 @@ _TAB_OF = {
 """The tab that each part belongs to."""
 
 
-def show_tab(
+async def show_tab(
     page: Page, model: Model, template: str, tab: str, status: int = 200, **values: Any
 ) -> Response:
     """Return a tab of a model's page, below the head that all of them have."""
@@ -81,6 +82,7 @@ def show_tab(
         status,
         model=model,
         here=here,
+        suspended=await _suspended(page, model),
         scored_as=scored_as,
         tabs=TABS,
         tab=tab,
@@ -88,6 +90,14 @@ def show_tab(
         decision=f"?{urlencode(decision)}" if decision else "",
         **values,
     )
+
+
+async def _suspended(page: Page, model: Model) -> list[AliasSummary]:
+    """Return the aliases of a model's name whose protection is suspended."""
+    if not model.aliases:
+        return []
+    found = await page.client.models.alias_page(model.name, limit=200)
+    return [each for each in found.data if each.break_glass_until is not None]
 
 
 async def show_part(
@@ -98,7 +108,7 @@ async def show_part(
     if "hx-request" in page.request.headers:
         here = page.outside(model_page(model.id))
         return page.show(template, status, model=model, here=here, alone=False, **values)
-    return show_tab(
+    return await show_tab(
         page,
         model,
         "model_part.html",
@@ -121,7 +131,7 @@ async def read_or_error(asked: Awaitable[T]) -> tuple[T | None, str | None]:
 async def read_explain(page: PageDep, ref: str) -> Response:
     """Show the explanations of the scores. Each part is requested after the page is loaded."""
     model = await page.client.models[ref].read()
-    return show_tab(page, model, "model_explain.html", "explain", scorecards=SCORECARDS)
+    return await show_tab(page, model, "model_explain.html", "explain", scorecards=SCORECARDS)
 
 
 @router.get("/{ref}/versions")

@@ -13,10 +13,11 @@ from rankwright.operations import Page as ApiPage
 from rankwright.types import ListedModel, Metrics, Model, ModelParts
 from starlette.responses import Response
 
+from app.console.alias_requests import request_page
 from app.console.api import alias_segment, at, refusal
 from app.console.jobs import again_address
 from app.console.lists import describe_filters, read_list
-from app.console.model_aliases import AliasChangeForm, SavedCutoff, show_preview
+from app.console.model_aliases import AliasChangeForm, SavedCutoff, needs_more, show_preview
 from app.console.model_curve import (
     COST_COLUMNS,
     CURVE_POINTS,
@@ -152,12 +153,26 @@ async def save_cutoff(page: PageDep, ref: str) -> Response:
         if form.get("confirmed"):
             revision = str(form.get("revision", "")) or None
             try:
+                if form.get("request"):
+                    facts = {name: value for name, value in memo.items() if name != REASON}
+                    made = await page.client.alias_requests.create(
+                        "set",
+                        model.name,
+                        segment,
+                        memo[REASON] or "",
+                        model=model.id,
+                        guarantee=guarantee,
+                        memo=facts,
+                    )
+                    return page.go(request_page(made.id))
                 await models.set_alias(
                     model.name, segment, model.id, guarantee=guarantee, memo=memo, revision=revision
                 )
             except ProblemError as error:
                 changed = error.status in (412, 428)
-                if not changed and error.problem.get("code") != "reason_required":
+                if not changed and not needs_more(error) and not form.get("request"):
+                    raise
+                if error.status not in (404, 409, 412, 422, 428, 429):
                     raise
                 status, problem = error.status, CHANGED if changed else error.problem
             else:
@@ -174,12 +189,11 @@ async def save_cutoff(page: PageDep, ref: str) -> Response:
     saving = SavedCutoff(
         f"{page.outside(here)}?{urlencode(kept)}",
         fields,
-        {**memo, **dict.fromkeys(WHO)},
+        {**memo, REASON: None, "approved_by": None},
         f"{page.outside(here)}?{chosen}#curve",
-        memo["approved_by"] or "",
     )
-    change = AliasChangeForm(alias, memo["reason"] or "", saving=saving)
-    return show_preview(page, model, preview, change, status, problem)
+    change = AliasChangeForm(alias, memo[REASON] or "", saving=saving)
+    return await show_preview(page, model, preview, change, status, problem)
 
 
 CHANGED = {
@@ -216,13 +230,13 @@ async def _check_terms(page: Page, model: Model, threshold: str) -> None:
     )
 
 
-WHO = ("reason", "approved_by")
-"""The fields of a memo that are entered with the alias. The others are those of the panel."""
+REASON = "reason"
+"""The field of a memo that is entered with the alias. The others are those of the panel."""
 
 
 def _memo(form: Fields, asked: Mapping[str, str | None], dialect: Mapping[str, str] | None) -> Json:
-    """Return the memo of the decision for the API: the entered texts, the review capacity and the costs."""
-    said = {name: str(form.get(name, "")).strip() for name in WHO}
+    """Return the memo of the decision for the API: the entered reason, the review capacity and the costs."""
+    said = {REASON: str(form.get(REASON, "")).strip()}
     numbers = {
         name: number_or_text(asked[name] or "", dialect if name in TERMS else None)
         for name in ("review", "rows", *TERMS)
@@ -267,7 +281,7 @@ async def _show_decide(
     panel = None
     if isinstance(metrics, Metrics) and found.parts.operating_points is not None:
         panel = await make_panel(page, found, metrics, on, query, save)
-    return show_tab(
+    return await show_tab(
         page,
         found.model,
         "model.html",
@@ -287,7 +301,7 @@ async def read_validation(page: PageDep, ref: str) -> Response:
     on = page.asked("on") or "validation"
     model = await page.client.models[ref].read(include=("metrics",), on=on)
     found = ShownModel(model, cast(ModelParts, model.included))
-    return show_tab(
+    return await show_tab(
         page,
         model,
         "model_validation.html",
@@ -315,7 +329,7 @@ async def _show_history(
         name: value for name, value in model.algorithm.items() if name not in ("name", "members")
     }
     other = model.validation_dataset
-    return show_tab(
+    return await show_tab(
         page,
         model,
         "model_history.html",

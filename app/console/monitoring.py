@@ -25,7 +25,7 @@ from starlette.responses import Response
 
 from app.console import charts
 from app.console.api import alias_segment, attempt, path_segment
-from app.console.feedback import alias_page, read_settings
+from app.console.feedback import alias_page, read_settings, read_suspended
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.platform.errors import shown
 
@@ -115,6 +115,7 @@ async def _show_monitor(
         200 if problem is None else problem["status"],
         name=name,
         alias=alias,
+        suspended=await read_suspended(page, name, alias),
         tab="",
         settings=settings,
         found=found,
@@ -273,6 +274,7 @@ async def read_shadow(page: PageDep, name: str, alias: str) -> Response:
         "alias_shadow.html",
         name=name,
         alias=alias,
+        suspended=await read_suspended(page, name, alias),
         tab="shadow",
         settings=settings,
         found=found,

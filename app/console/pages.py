@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from app.console import (
     admin,
+    alias_requests,
     choices,
     comments,
     comparisons,
@@ -49,6 +50,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     scorecard.router,
     letters.router,
     model_aliases.router,
+    alias_requests.router,
     comments.router,
     groups.router,
     row_score.router,

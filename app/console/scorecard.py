@@ -100,7 +100,7 @@ async def _show(
     values = fields if given is None else {**fields, **given}
     edited = _edited(found, fields, values)
     status = 422 if faults or wrong else problem["status"] if problem else 200
-    return show_tab(
+    return await show_tab(
         page,
         model,
         "model_bins.html",

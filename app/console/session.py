@@ -96,6 +96,7 @@ NAVIGATION = (
         "Models",
         (
             NavLink("/console/models", "Models", "read"),
+            NavLink("/console/alias-requests", "Alias requests", "read"),
             NavLink("/console/comparisons", "Compare", "read"),
             NavLink("/console/evaluations", "Evaluations", "read"),
             NavLink("/console/batch-scores", "Batch scores", "score"),

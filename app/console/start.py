@@ -44,11 +44,13 @@ async def read_start(page: PageDep) -> Response:
     failed = Page(found.failed, found.failed_next is not None, found.failed_next)
     if after is not None:
         failed = await client.jobs.page(kind="all", unresolved=True, limit=SHOWN, after=after)
+    requests = await client.alias_requests.page(state="open", limit=SHOWN)
     alarms = await client.alarms.page(acknowledged=False, limit=shown)
     return page.show(
         "start.html",
         found=found,
         alarms=alarms,
+        requests=requests,
         families=FAMILIES,
         more=None if shown == MOST_SHOWN else MOST_SHOWN,
         is_empty=not (found.datasets or found.jobs_looked_through or found.models),

@@ -13,11 +13,13 @@ from rankwright.errors import ProblemError
 from rankwright.plots import Band
 from rankwright.resources import AsyncEvaluation, AsyncModel
 from rankwright.types import (
+    AliasSummary,
     CalibrationDrift,
     EvaluationGains,
     EvaluationMetricEstimates,
     EvaluationOperatingPoint,
     Gain,
+    Model,
     ModelGains,
     ModelMetricEstimates,
     OperatingPoint,
@@ -26,8 +28,10 @@ from rankwright.types import (
 from starlette.responses import Response
 
 from app.console import charts
-from app.console.api import at, attempt, refusal
+from app.console.alias_requests import request_page
+from app.console.api import alias_segment, at, attempt, refusal
 from app.console.choices import mark_misfits, offer_datasets
+from app.console.model_aliases import needs_more
 from app.console.model_parts import model_page, read_or_error, show_part, show_tab
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.words import FieldLabel, FormFaults, place_faults
@@ -229,11 +233,19 @@ async def recalibrate(page: PageDep, ref: str) -> Response:
             asked = {"dataset_id": dataset, "reason": "not entered yet"}
             await page.api.check(at("/v1/models", ref, "calibration", "validate"), asked)
             return await _confirm_calibration(page, ref, dataset)
+        if alias := str(form.get("request", "")):
+            model = await page.client.models[ref].read()
+            made = await page.client.alias_requests.create(
+                "recalibrate", model.name, alias_segment(alias), reason, dataset=dataset
+            )
+            return page.go(request_page(made.id))
         job = await page.client.models[ref].recalibrate(dataset, wait=False, reason=reason or None)
     except ProblemError as error:
-        if error.status not in (404, 409, 422):
+        if error.status not in (404, 409, 422, 429):
             raise
-        if error.problem.get("code") == "reason_required":
+        if "confirmed" not in form and error.problem.get("code") == "approval_required":
+            return await _confirm_calibration(page, ref, dataset)
+        if "confirmed" in form:
             return await _confirm_calibration(page, ref, dataset, error.status, error.problem)
         return await _show_calibration(page, ref, error.status, error.problem, dataset)
     return page.go(f"/console/jobs/{job.id}")
@@ -251,7 +263,7 @@ async def _confirm_calibration(
         return await _show_calibration(page, model.id, 404, refused, dataset_id)
     found, _ = await read_or_error(page.client.models[model.id].read_calibration())
     listed = await page.client.models.alias_page(model.name, limit=200)
-    return show_tab(
+    return await show_tab(
         page,
         model,
         "model_calibration_change.html",
@@ -259,9 +271,16 @@ async def _confirm_calibration(
         status,
         dataset=dataset.data,
         found=found,
-        served_as=[each for each in listed.data if each.model_id == model.id],
         problem=problem,
+        **_served_as(model, listed.data),
     )
+
+
+def _served_as(model: Model, aliases: Sequence[AliasSummary]) -> Json:
+    """Return the aliases of a model, and the one for which a change of its calibration must be requested."""
+    served_as = [each for each in aliases if each.model_id == model.id]
+    asks = [each.alias for each in served_as if each.protected and not each.break_glass_until]
+    return {"served_as": served_as, "asks": asks[0] if asks else None}
 
 
 @router.post("/{ref}/calibration/restore")
@@ -274,11 +293,35 @@ async def restore_calibration(page: PageDep, ref: str) -> Response:
         if not (version.isascii() and version.isdigit() and len(version) < 10):
             rule = f"version must be a number of the list, got {version[:100]!r}"
             raise refusal(422, "Invalid request", rule)
+        if alias := str(form.get("request", "")):
+            made = await page.client.alias_requests.create(
+                "restore_calibration",
+                model.name,
+                alias_segment(alias),
+                reason,
+                calibration_version=int(version),
+            )
+            return page.go(request_page(made.id))
         await page.client.models[model.id].restore_calibration(
             int(version), reason=reason or None, revision=str(form.get("revision", ""))
         )
     except ProblemError as error:
-        if error.status not in (404, 412, 422):
+        if error.status not in (404, 409, 412, 422, 429):
             raise
+        if needs_more(error) or form.get("request"):
+            listed = await page.client.models.alias_page(model.name, limit=200)
+            found, _ = await read_or_error(page.client.models[model.id].read_calibration())
+            return await show_tab(
+                page,
+                model,
+                "model_calibration_change.html",
+                "validation",
+                error.status,
+                dataset=None,
+                version=version,
+                found=found,
+                problem=error.problem,
+                **_served_as(model, listed.data),
+            )
         return await _show_calibration(page, model.id, error.status, error.problem)
     return page.go(model_page(model.id) + "/validation#calibration")

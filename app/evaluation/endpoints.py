@@ -93,13 +93,13 @@ async def put_calibration(
     """Fit the calibration on another dataset. A job of kind `calibrate` does the work. The new version is then served,
     and earlier ones remain in `history`. Scores and their order do not change.
 
-
-
-    Returns 409 `rows_seen` if the model was trained on rows of the dataset, and 422 `reason_required` if a protected
-    alias points to the model and there is no reason. To undo it, use `…/calibration/restore`.
+    Returns 409 `rows_seen` if the model was trained on rows of the dataset, and 409 `approval_required` if a protected
+    alias points to the model: then use `POST /v1/alias-requests`. To undo it, use `…/calibration/restore`.
     """
     if new.only_check:
-        return await new.check(recalibration.check, new.owner, ref, body.dataset_id, body.reason)
+        return await new.check(
+            recalibration.check_direct, new.owner, ref, body.dataset_id, body.reason
+        )
     return await new.create_and_respond(
         RECALIBRATION,
         _calibrate,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NotRequired, cast
+from typing import cast
 
 from typing_extensions import TypedDict
 
@@ -17,8 +18,10 @@ from app.jobs import service as jobs
 from app.jobs.kinds import Claim, JobKind, Work
 from app.jobs.progress import Callback
 from app.models import calibrations
+from app.models import repository as model_rows
 from app.models import service as models
-from app.models.calibrations import CalibrationRecord
+from app.models.calibrations import CalibrationMarks, CalibrationRecord
+from app.models.protection import BREAK_GLASS, Approval, protected_aliases
 from app.platform.audit import describe
 from app.platform.blobs import Publisher
 from app.platform.callers import check_model
@@ -38,8 +41,11 @@ class CalibrationSpec(TypedDict):
     calibrates: str
     dataset: DatasetLineage
     seed: int
-    reason: NotRequired[str | None]
-    author: NotRequired[str | None]
+    marks: CalibrationMarks
+    calibration_version: int | None
+    """The calibration of the model when the job was submitted."""
+    protected: Mapping[str, int]
+    """The protected aliases of the model at that time, with their revisions: the change was permitted for these."""
 
 
 class CalibrationPayload(Work):
@@ -61,13 +67,11 @@ def check(
     owner: str,
     ref: str,
     dataset_id: str,
-    reason: str | None,
     *,
     lock: bool = False,
 ) -> Inputs:
-    """Return the model and the dataset, after a check that the dataset can calibrate the model, and that there is a
-    reason if a protected alias points to the model. Raises NotFound, Conflict or Invalid. `lock` locks both until the
-    transaction ends.
+    """Return the model and the dataset, after a check that the dataset can calibrate the model. Raises NotFound,
+    Conflict or Invalid. `lock` locks both until the transaction ends.
     """
     inputs = find_inputs(session, owner, [ref], [""], dataset_id, lock=lock)
     (model,), dataset = inputs.models, inputs.dataset
@@ -82,8 +86,15 @@ def check(
         )
         errors = [{"pointer": "/dataset_id", "detail": detail}]
         raise Conflict(detail, code="rows_seen", errors=errors)
-    calibrations.check_reason(session, owner, model, reason)
     return inputs
+
+
+def check_direct(
+    session: Session, owner: str, ref: str, dataset_id: str, reason: str | None
+) -> None:
+    """Raise the errors of `submit` for a recalibration without approval."""
+    (model,) = check(session, owner, ref, dataset_id).models
+    calibrations.permit_change(session, owner, model, reason, None)
 
 
 def submit(
@@ -94,21 +105,27 @@ def submit(
     dataset_id: str,
     reason: str | None,
     author: str | None,
+    approval: Approval | None = None,
 ) -> Job:
-    """Check a request, and create the calibration job in the caller's transaction."""
-    inputs = check(session, owner, ref, dataset_id, reason, lock=True)
+    """Check a request, and create the calibration job in the caller's transaction. Raises Conflict if a protected alias
+    points to the model and there is no `approval`.
+    """
+    inputs = check(session, owner, ref, dataset_id, lock=True)
     (model,), dataset = inputs.models, inputs.dataset
+    break_glass = calibrations.permit_change(session, owner, model, reason, approval)
     now = "none" if model.calibration_version is None else model.calibration_version
     describe(
         session,
-        f"{model.name} v{model.version}: recalibration on {dataset.name} requested (calibration now: {now})",
+        f"{model.name} v{model.version}: recalibration on {dataset.name} requested (calibration now: {now})"
+        f"{BREAK_GLASS if break_glass else ''}",
     )
     spec: CalibrationSpec = {
         "calibrates": model.id,
         "dataset": lineage_of(dataset),
         "seed": model.seed,
-        "reason": reason,
-        "author": author,
+        "marks": calibrations.marks_of(reason, author, approval, break_glass=break_glass),
+        "calibration_version": model.calibration_version,
+        "protected": protected_aliases(session, owner, model.id),
     }
     return jobs.enqueue(
         session,
@@ -156,8 +173,7 @@ def publish(blobs: Publisher, claim: Claim, result: CalibrationResult) -> ModelC
         version=0,
         job_id=claim.job_id,
         dataset=spec["dataset"],
-        reason=spec.get("reason"),
-        author=spec.get("author"),
+        marks=spec["marks"],
     )
 
 
@@ -166,7 +182,38 @@ def complete(
 ) -> None:
     """Write the calibration as the model's next version, serve it, and end the job."""
     queue.finish(session, claim, model_id=row.model_id)
+    _check_unchanged(session, claim.owner, cast(CalibrationSpec, claim.spec), lock=True)
     calibrations.add(session, claim.owner, row)
+
+
+def _before_retry(session: Session, job: Job) -> None:
+    lock_inputs(session, job)
+    _check_unchanged(session, job.owner, cast(CalibrationSpec, job.spec))
+
+
+def _check_unchanged(
+    session: Session, owner: str, spec: CalibrationSpec, *, lock: bool = False
+) -> None:
+    """Raise Conflict if a protected alias serves the model now, and the change was not permitted for its revision and
+    for this calibration: when the job was submitted, the alias was not protected, or served another model.
+    """
+    model = model_rows.find(session, owner, spec["calibrates"], lock=lock)
+    if model is None:
+        return  # `calibrations.add` has the error
+    session.refresh(model)
+    name = f"{model.name}:{model.version}"
+    for alias, revision in protected_aliases(session, owner, model.id).items():
+        if spec["protected"].get(alias) != revision:
+            raise Conflict(
+                f"the recalibration of {name} was not approved for {alias} at revision {revision}: request it again",
+                code="approval_required",
+            )
+        if spec["calibration_version"] != model.calibration_version:
+            raise Conflict(
+                f"the recalibration of {name} was approved for its calibration {spec['calibration_version']}, but it "
+                f"is at {model.calibration_version}: request it again",
+                code="approval_required",
+            )
 
 
 KIND = JobKind(
@@ -176,5 +223,5 @@ KIND = JobKind(
     run=run,
     publish=publish,
     complete=complete,
-    before_retry=lock_inputs,
+    before_retry=_before_retry,
 )

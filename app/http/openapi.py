@@ -76,6 +76,11 @@ INFO: dict[str, Any] = {
         {"name": "keys", "description": "Create, rotate and revoke API keys."},
         {"name": "quotas", "description": "Read usage, and read and set the limits of owners."},
         {
+            "name": "retention",
+            "description": "Read and set after how many days an owner's resources are deleted.",
+        },
+        {"name": "holds", "description": "Legal holds: forbid deletions, and allow them again."},
+        {
             "name": "audit",
             "description": "Read the log of all changes: who changed what, and when.",
         },
@@ -229,7 +234,8 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
         "key": {
             "type": "http",
             "scheme": "bearer",
-            "description": "An API key such as `rw_…`. Its scopes determine which routes it can use.",
+            "description": "An API key such as `rw_…`, or an access token (JWT) of a configured identity provider. The "
+            "scopes of the key, or of the caller's roles, determine which routes it can use.",
         }
     }
     components["responses"] = {

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from app.models import alias_request_repository as request_rows
 from app.models import aliases, calibrations, repository
 from app.models.curves import PartCurve, find_curve_on
 from app.models.operating_points import point_on
@@ -43,7 +44,7 @@ class AliasPreview:
     alias: str
     revision: int | None
     protected: bool
-    reason_required: bool
+    approval_required: bool
     before: AliasSide | None
     after: AliasSide
 
@@ -59,23 +60,19 @@ def preview(
     revision: int | None,
 ) -> Callable[[], AliasPreview]:
     """Read what a change of an alias to the model `ref`, or to an earlier revision, would do; return a function that
-    computes the rates without the database. Raises the errors of that change, except those of `If-Match` and the
-    reason.
+    computes the rates without the database. Raises the errors of that change, except those of `If-Match` and of the
+    protection.
     """
     check_name("alias", alias)
     current = repository.find_alias(session, owner, name, alias)
     newest = repository.last_alias_revision(session, owner, name, alias)
     protected = newest is not None and (newest if current is None else current).protected
-    reason_required = protected
     if revision is not None:
         target = aliases.find_restorable(session, owner, name, alias, revision)
         model = repository.find(session, owner, target.model_id)
         if model is None:
             raise aliases.model_deleted(target)
         kept, cutoff = target.guarantee, target.cutoff
-        assert newest is not None
-        if revision == repository.revision_before(session, newest):
-            reason_required = False
     else:
         model = aliases.find_target(session, owner, name, ref or "")
         of_alias = None if current is None else current.guarantee
@@ -93,12 +90,13 @@ def preview(
         before = _read(session, pointed_at, current.guarantee, current.cutoff)
     after = _read(session, model, kept, cutoff)
     number = None if newest is None else newest.revision
+    suspended = request_rows.find_break_glass(session, owner, name, alias)
     return lambda: AliasPreview(
         name=name,
         alias=alias,
         revision=number,
         protected=protected,
-        reason_required=reason_required,
+        approval_required=protected and suspended is None,
         before=None if before is None else before(),
         after=after(),
     )

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import zipfile
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import Response
 
 from app.access.authentication import GuardedRoute, needs, records_reads
-from app.http.dependencies import CallerDep, ContextDep, PagingDep
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.responses import StoredFile
 from app.http.schemas import ReasonText
-from app.models import alias_changes, aliases
+from app.models import alias_changes, aliases, protection
 from app.models.alias_schemas import (
     Alias,
     AliasPage,
@@ -22,6 +23,8 @@ from app.models.alias_schemas import (
     AliasRestoration,
     AliasRevisionPage,
     AliasSide,
+    BreakGlass,
+    BreakGlassRequest,
     DeletedAliasPage,
     alias_of,
     deleted_of,
@@ -29,7 +32,8 @@ from app.models.alias_schemas import (
 )
 from app.models.operating_point_endpoints import TOTAL_ROWS, operating_point_of
 from app.models.revisions import revision_of
-from app.platform.errors import NotFound
+from app.platform.documents import EvidenceFile
+from app.platform.errors import NAME_PATTERN, NotFound
 
 router = APIRouter(prefix="/v1/models", tags=["models"], route_class=GuardedRoute)
 
@@ -65,6 +69,8 @@ _STORED_PAGE = (
 )
 """Content security policy of a stored report: an earlier version of this software may have written its style sheet."""
 Revision = Annotated[int, Path(ge=1, le=2**31 - 1, description="Revision of the alias.")]
+AliasedName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of the models.")]
+AliasName = Annotated[str, Path(pattern=NAME_PATTERN, description="The alias.")]
 
 
 @router.delete("/{name}/aliases/{alias}", status_code=204, summary="Delete an alias")
@@ -78,14 +84,15 @@ def delete_alias(
     if_match: IfMatch = None,
     reason: Annotated[
         ReasonText | None,
-        Query(description="Reason for the deletion. A protected alias needs one."),
+        Query(description="Reason for the deletion."),
     ] = None,
 ) -> None:
     """Remove the alias. The model is kept. Other processes apply the change within a second. The deletion is a revision
     of the history: to undo it, restore the revision before it.
 
     The newest 100 revisions of the history are kept as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`). If the
-    alias is created again, it continues this history, and stays protected if it was.
+    alias is created again, it continues this history, and stays protected if it was. Returns 409 `approval_required`
+    if the alias is protected.
     """
     context.db.writing(
         aliases.remove_alias,
@@ -128,23 +135,35 @@ def list_alias_revisions(
     )
 
 
+EVIDENCE_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The archive, or one of its files.",
+        "content": {
+            "application/zip": {"schema": {"type": "string", "format": "binary"}},
+            "application/json": {
+                "schema": {"type": "object"},
+                "example": {"model": {"id": "mdl_0198f0c2a6d37c1e8a4b5c6d7e8f9012"}},
+            },
+            "text/html": {"schema": {"type": "string", "format": "binary"}},
+        },
+    }
+}
+"""The description of a download of evidence in OpenAPI."""
+EvidenceName = Annotated[
+    str | None,
+    Query(
+        max_length=255,
+        description="Name of one file. Default: the whole archive (ZIP).",
+        examples=["report.html"],
+    ),
+]
+
+
 @router.get(
     "/{name}/aliases/{alias}/revisions/{revision}/evidence",
     response_class=Response,
     summary="Download the evidence of a revision",
-    responses={
-        200: {
-            "description": "The archive, or one of its files.",
-            "content": {
-                "application/zip": {"schema": {"type": "string", "format": "binary"}},
-                "application/json": {
-                    "schema": {"type": "object"},
-                    "example": {"model": {"id": "mdl_0198f0c2a6d37c1e8a4b5c6d7e8f9012"}},
-                },
-                "text/html": {"schema": {"type": "string", "format": "binary"}},
-            },
-        }
-    },
+    responses=EVIDENCE_RESPONSES,
 )
 @needs("read")
 @records_reads
@@ -155,23 +174,23 @@ def read_alias_evidence(
     revision: Revision,
     context: ContextDep,
     caller: CallerDep,
-    file: Annotated[
-        str | None,
-        Query(
-            max_length=255,
-            description="Name of one file. Default: the whole archive (ZIP).",
-            examples=["report.html"],
-        ),
-    ] = None,
+    file: EvidenceName = None,
 ) -> Response:
     """Return the files that were stored with this revision, unchanged: the report of the model at that time, its
     evaluations, and its comparison with the model before. The revision lists their SHA-256. A restored revision has the
     evidence of the earlier one. Returns 404 `no_evidence` if none was recorded, or if it was deleted with the model.
     """
     key, files = context.db.reading(aliases.find_evidence, caller.owner, name, alias, revision)
+    return respond_with_evidence(context, key, files, file, f"{name}-{alias}-{revision}-evidence")
+
+
+def respond_with_evidence(
+    context: Context, key: str, files: Sequence[EvidenceFile], file: str | None, title: str
+) -> Response:
+    """Return the response with an archive of evidence, or one of its files. Raises NotFound for an unknown file."""
     if file is None:
-        title = f"{name}-{alias}-{revision}-evidence.zip"
-        return StoredFile(context.fetch(key), media_type="application/zip", filename=title)
+        path = context.fetch(key)
+        return StoredFile(path, media_type="application/zip", filename=f"{title}.zip")
     if file not in {each["name"] for each in files}:
         known = ", ".join(each["name"] for each in files)
         detail = f"file must be one of {known}, got {file[:100]!r}"
@@ -254,7 +273,9 @@ def restore_alias(
 ) -> Alias:
     """Give the alias the model, guarantee, cutoff and memo of an earlier revision again. This is a new revision with
     the evidence of the earlier one. To undo the last change, restore the revision before the newest one; a deleted
-    alias exists again. Returns 409 `model_deleted` if the model was deleted.
+    alias exists again.
+
+    Returns 409 `model_deleted` if the model was deleted, and 409 `approval_required` if the alias is protected.
     """
     return show(
         context.db.writing(
@@ -283,9 +304,9 @@ def put_alias_protection(
     response: Response,
     if_match: IfMatch = None,
 ) -> Alias:
-    """Set or lift the protection of an alias. Every change of a protected alias, and of the calibration of its model,
-    needs a reason; without one it returns 422 `reason_required`. The protection is a revision of the history, and
-    outlives the deletion of the alias.
+    """Protect an alias: another person must then approve every change of it, and of the calibration of its model.
+    Direct changes return 409 `approval_required`, also lifting the protection: use `POST /v1/alias-requests`. The
+    protection is a revision of the history, and outlives the deletion of the alias.
     """
     return show(
         context.db.writing(
@@ -300,6 +321,46 @@ def put_alias_protection(
         ),
         response,
     )
+
+
+@router.post("/{name}/aliases/{alias}/break-glass", status_code=201, summary="Suspend a protection")
+@needs("admin")
+def start_break_glass(
+    *,
+    name: AliasedName,
+    alias: AliasName,
+    body: BreakGlassRequest,
+    context: ContextDep,
+    caller: CallerDep,
+) -> BreakGlass:
+    """Suspend the protection of an alias in an emergency (break-glass). Until it expires, admins can change the alias,
+    and the calibration of its model, directly with a reason. Without one they get 422 `reason_required`.
+
+    It is logged as a warning, raises an alert, and is shown on every page about the alias; each change made under it is
+    marked with `break_glass`. Another POST replaces it. Returns 409 `not_protected` if the alias is not protected.
+    """
+    return BreakGlass.from_row(
+        context.db.writing(
+            protection.suspend,
+            caller.owner,
+            name,
+            alias,
+            reason=body.reason,
+            seconds=body.seconds,
+            author=caller.name,
+        )
+    )
+
+
+@router.delete(
+    "/{name}/aliases/{alias}/break-glass", status_code=204, summary="Resume a protection"
+)
+@needs("admin")
+def end_break_glass(
+    *, name: AliasedName, alias: AliasName, context: ContextDep, caller: CallerDep
+) -> None:
+    """End the suspension of a protection early. Returns 404 `no_break_glass` if the protection is not suspended."""
+    context.db.writing(protection.resume, caller.owner, name, alias)
 
 
 def show(state: aliases.AliasState, response: Response) -> Alias:

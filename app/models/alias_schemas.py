@@ -18,6 +18,7 @@ from app.http.schemas import (
 )
 from app.models.aliases import AliasState
 from app.models.operating_point_schemas import OperatingPoint
+from app.models.protection import DEFAULT_SECONDS, MAX_SECONDS
 from app.platform.documents import AliasCutoff, EvidenceFile, StoredGuarantee, StoredMemo
 from app.platform.tables import AliasChange, ModelAliasHistory
 
@@ -73,17 +74,11 @@ _Rows = Annotated[float, Field(gt=0.0, le=1e12, allow_inf_nan=False)]
 _Cost = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 
-class DecisionMemo(Body):
-    """Why an alias is moved. The service stores the memo but does not compute anything from it."""
+class DecisionFacts(Body):
+    """Capacity, costs and prevalence on which a decision is based. The service stores them but does not compute
+    anything from them.
+    """
 
-    reason: ReasonText | None = Field(
-        default=None,
-        description="Reason for the decision.",
-        examples=["Review team of four since May."],
-    )
-    approved_by: ReasonText | None = Field(
-        default=None, description="Who approved the decision.", examples=["Credit committee"]
-    )
     review: _Rows | None = Field(
         default=None,
         description="Number of rows that can be reviewed, of every `rows` rows. Set both or neither.",
@@ -126,6 +121,16 @@ class DecisionMemo(Body):
         return self
 
 
+class DecisionMemo(DecisionFacts):
+    """Why an alias is moved."""
+
+    reason: ReasonText | None = Field(
+        default=None,
+        description="Reason for the decision.",
+        examples=["Review team of four since May."],
+    )
+
+
 class AliasTarget(Body):
     """The model that an alias should point to."""
 
@@ -143,8 +148,7 @@ class AliasTarget(Body):
     memo: DecisionMemo | None = Field(
         default=None,
         description="Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; "
-        "`reason` and `approved_by` belong to this revision alone. Null removes the memo. A protected alias needs a "
-        "`reason`.",
+        "`reason` belongs to this revision alone. Null removes the memo.",
     )
 
     def new_memo(self) -> dict[str, Any] | Literal["keep"] | None:
@@ -208,7 +212,7 @@ class AliasRestoration(Body):
     )
     reason: ReasonText | None = Field(
         default=None,
-        description="Reason for the change. A protected alias needs one, except to undo its last change.",
+        description="Reason for the change.",
         examples=["Version 4 rejects too many students."],
     )
 
@@ -217,11 +221,36 @@ class AliasProtection(Body):
     """Whether an alias is protected."""
 
     protected: bool = Field(
-        description="True: every change of the alias, and of the calibration of its model, needs a reason."
+        description="True: another person must approve every change of the alias, and of the calibration of its model."
     )
-    reason: ReasonText | None = Field(
-        default=None, description="Reason for the change. To lift the protection needs one."
+    reason: ReasonText | None = Field(default=None, description="Reason for the change.")
+
+
+class BreakGlassRequest(Body):
+    """An emergency in which the protection of an alias is suspended."""
+
+    reason: ReasonText = Field(
+        description="Reason for the emergency.",
+        examples=["Version 4 rejects everybody; approvers are away."],
     )
+    seconds: float = Field(
+        default=DEFAULT_SECONDS,
+        ge=60,
+        le=MAX_SECONDS,
+        description="Time after which the protection is in force again, in seconds: at most 4 hours.",
+    )
+
+
+class BreakGlass(Resource):
+    """A suspended protection: until it ends, admins can change the alias directly."""
+
+    name: str = Field(description="Name of the models.")
+    alias: str = Field(description="The alias.")
+    reason: str = Field(description="Reason for the emergency.")
+    author: str | None = Field(description="Name of the principal that suspended the protection.")
+    principal_id: str | None = Field(description="Id of this principal.")
+    at: Timestamp = Field(description="When it was suspended.")
+    until: Timestamp = Field(description="When it expires.")
 
 
 class AliasStep(Resource):
@@ -254,7 +283,20 @@ class AliasStep(Resource):
         description="Why the alias was moved. Null if no memo was given."
     )
     author: str | None = Field(
-        description="Name of the key that moved the alias. Null if it was moved without a key."
+        description="Name of the principal that changed the alias; of an approved change, the one that requested it. "
+        "Null if it was changed without a key."
+    )
+    principal_id: str | None = Field(
+        description="Id of this principal. Null for revisions of older releases, and if there was no key."
+    )
+    alias_request_id: str | None = Field(
+        description="The approved request that made this revision. Null for a direct change."
+    )
+    approved_by_id: str | None = Field(
+        description="Id of the principal that approved it; `memo.approved_by` is its name. Null for a direct change."
+    )
+    break_glass: bool = Field(
+        description="True if the alias was protected, and was changed without approval during a break-glass."
     )
     at: Timestamp = Field(description="Time of the change.")
     evidence: list[EvidenceFile] | None = Field(
@@ -292,7 +334,12 @@ class AliasSummary(Resource):
         description="Name of the key that last moved the alias. Null if it was moved without a key."
     )
     protected: bool = Field(
-        description="True if every change of the alias, and of the calibration of its model, needs a reason."
+        description="True if another person must approve every change of the alias, and of the calibration of its "
+        "model."
+    )
+    break_glass_until: Timestamp | None = Field(
+        description="Until when the protection is suspended, so that admins can change the alias directly. Null if it "
+        "is not suspended."
     )
     updated_at: Timestamp = Field(
         description="Time of the last change, apart from changes of the protection."
@@ -347,7 +394,9 @@ class AliasPreview(Resource):
         description="Newest revision, also of a deleted alias: send it as `If-Match`. Null for a new alias."
     )
     protected: bool = Field(description="True if the alias is protected.")
-    reason_required: bool = Field(description="True if this change needs a reason.")
+    approval_required: bool = Field(
+        description="True if another person must approve this change: use `POST /v1/alias-requests`."
+    )
     before: AliasSide | None = Field(
         description="What the alias serves now. Null if it does not exist."
     )

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from app.access import quotas
+from app.models import alias_request_repository as request_rows
 from app.models import repository
 from app.models.curves import PartCurve, curve_on
 from app.models.operating_points import cutoff_on, point_on
-from app.models.protection import reason_required
+from app.models.protection import BREAK_GLASS, Approval, permit
 from app.models.revisions import check_revision
 from app.models.service import HISTORY_SHOWN, VALIDATION, find
 from app.platform import catalogue
@@ -31,7 +32,6 @@ from app.platform.errors import (
 )
 from app.platform.sql import Page, Session
 from app.platform.tables import AliasChange, Model, ModelAlias, ModelAliasHistory
-from app.platform.text import is_blank
 from core import metrics as core_metrics
 
 
@@ -174,13 +174,14 @@ def check_change(
     find_target(session, owner, name, ref)
     check_model(name)
     current = repository.find_alias(session, owner, name, alias)
+    given = memo if isinstance(memo, Mapping) else {}
     if current is None and if_revision is None:
         quotas.check_one(session, owner, "aliases")
-        return
-    check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
-    assert current is not None
-    given = memo if isinstance(memo, Mapping) else {}
-    _check_reason(current, given.get("reason"), "/memo/reason")
+        current_or_last: _Protectable = repository.last_alias_revision(session, owner, name, alias)
+    else:
+        check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
+        current_or_last = current
+    _permit(session, current_or_last, given.get("reason"), "/memo/reason", None)
 
 
 def set_alias(
@@ -196,13 +197,14 @@ def set_alias(
     evidence: CollectedEvidence | None = None,
     if_revision: int | None,
     must_be_new: bool = False,
+    approval: Approval | None = None,
 ) -> tuple[AliasState, bool]:
     """Point the alias at a model of the same name, given by any reference; returns the alias, and True if it is new.
 
     To move one that exists the caller gives the revision that they saw (`if_revision`), so that no move is lost.
     `guarantee` replaces that of the alias, None removes it; raises Invalid if the model cannot meet it. `memo` has the
-    members of the memo to change, None removes it. Its `reason` and `approved_by` belong to this revision alone.
-    Raises Invalid if the alias is protected and there is no reason.
+    members of the memo to change, None removes it. Its `reason` belongs to this revision alone. Raises Conflict if the
+    alias is protected and there is no `approval`.
     """
     check_name("alias", alias)
     model = _lock_target(session, owner, name, ref)
@@ -215,27 +217,29 @@ def set_alias(
         created = repository.create(session, owner, name, alias, model.id)
         current = repository.find_alias(session, owner, name, alias, lock=True)
         if created and current is not None and last is not None:
-            # Otherwise a key without the scope `admin` could lift the protection by deleting the alias.
+            # Otherwise a deletion would lift the protection.
             current.protected = last.protected
     if not created:
         # A bad version must be rolled back at once; an alias keeps at most HISTORY_SHOWN revisions.
         allow_over_quota(session)
         check_revision(f"{name}@{alias}", current, if_revision, must_be_new)
         assert current is not None
-        before = _in_words(session, owner, current)
+        before = in_words(session, owner, current)
         current.revision += 1
     assert current is not None
     given = memo if isinstance(memo, Mapping) else {}
-    _check_reason(current, given.get("reason"), "/memo/reason")
+    break_glass = _permit(session, current, given.get("reason"), "/memo/reason", approval)
     kept = current.guarantee if guarantee == "keep" else guarantee
     cutoff = (
         None if kept is None else cutoff_to_keep(session, model, kept, given=guarantee != "keep")
     )
     current.model_id, current.guarantee, current.cutoff = model.id, kept, cutoff
-    current.memo = _memo_to_store(current.memo, memo)
+    current.memo = _memo_to_store(current.memo, memo, approval)
     current.author = author
-    _record(session, current, model, AliasChange.SET, evidence=evidence)
-    _describe(session, current, before, words_of(name, model.version, cutoff), given.get("reason"))
+    change = _Change(AliasChange.SET, approval, break_glass, evidence=evidence)
+    _record(session, current, model, change)
+    after = words_of(name, model.version, cutoff)
+    _describe(session, current, before, after, given.get("reason"), change)
     return get_alias(session, owner, name, alias), created
 
 
@@ -249,13 +253,14 @@ def restore(
     reason: str | None,
     author: str | None,
     if_revision: int | None,
+    approval: Approval | None = None,
 ) -> AliasState:
     """Give an alias the model, guarantee, cutoff and memo of an earlier revision again, as a new revision; a deleted
     alias is created again. Nothing is computed, so this is fast.
 
-    `if_revision` is the newest revision that the caller saw, of a deleted alias that of its deletion. A protected alias
-    needs a reason, except to undo its last change. Raises NotFound, Invalid, Conflict if the model was deleted, and the
-    errors of `check_revision`.
+    `if_revision` is the newest revision that the caller saw, of a deleted alias that of its deletion. Raises NotFound,
+    Invalid, Conflict if the model was deleted or if the alias is protected and there is no `approval`, and the errors
+    of `check_revision`.
     """
     target = find_restorable(session, owner, name, alias, revision)
     check_model(name)
@@ -267,7 +272,7 @@ def restore(
     check_revision(f"{name}@{alias}", current or newest, if_revision, must_be_new=False)
     if model is None:
         raise model_deleted(target)
-    before = "deleted" if current is None else _in_words(session, owner, current)
+    before = "deleted" if current is None else in_words(session, owner, current)
     if current is None:
         quotas.admit_one(session, owner, "aliases")
         created = repository.create(session, owner, name, alias, model.id)
@@ -277,16 +282,15 @@ def restore(
         current.protected = newest.protected
     else:
         current.revision += 1
-    if revision != repository.revision_before(session, newest):
-        _check_reason(current, reason, "/reason")
+    break_glass = _permit(session, current, reason, "/reason", approval)
     current.model_id, current.guarantee, current.cutoff = model.id, target.guarantee, target.cutoff
-    current.memo = _memo_to_store(
-        target.memo, {"reason": reason or f"Restores revision {revision}."}
-    )
+    memo = {"reason": reason or f"Restores revision {revision}."}
+    current.memo = _memo_to_store(target.memo, memo, approval)
     current.author = author
-    _record(session, current, model, AliasChange.RESTORED, restores=target)
+    change = _Change(AliasChange.RESTORED, approval, break_glass, restores=target)
+    _record(session, current, model, change)
     after = words_of(name, model.version, target.cutoff)
-    _describe(session, current, before, f"{after}, as in revision {revision}", reason)
+    _describe(session, current, before, f"{after}, as in revision {revision}", reason, change)
     return get_alias(session, owner, name, alias)
 
 
@@ -299,23 +303,25 @@ def remove_alias(
     reason: str | None = None,
     author: str | None = None,
     if_revision: int | None,
+    approval: Approval | None = None,
 ) -> None:
     """Delete the alias, given its revision as the caller has seen it. Its history is kept, with the deletion as the
-    newest revision: a new alias of the same name continues it. Raises Invalid if the alias is protected and there is no
-    reason.
+    newest revision: a new alias of the same name continues it. Raises Conflict if the alias is protected and there is
+    no `approval`.
     """
     current = _find(session, owner, name, alias, lock=True)
     check_model(name)
     check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
-    _check_reason(current, reason, None)
+    break_glass = _permit(session, current, reason, None, approval)
     model = repository.find(session, owner, current.model_id)
     assert model is not None  # a model with an alias cannot be deleted
-    before = _in_words(session, owner, current)
+    before = in_words(session, owner, current)
     current.revision += 1
-    current.memo = _memo_to_store(current.memo, {"reason": reason})
+    current.memo = _memo_to_store(current.memo, {"reason": reason}, approval)
     current.author = author
-    _record(session, current, model, AliasChange.DELETED)
-    _describe(session, current, before, "deleted", reason)
+    change = _Change(AliasChange.DELETED, approval, break_glass)
+    _record(session, current, model, change)
+    _describe(session, current, before, "deleted", reason, change)
     repository.remove(session, current)
 
 
@@ -329,8 +335,10 @@ def protect(
     reason: str | None,
     author: str | None,
     if_revision: int | None,
+    approval: Approval | None = None,
 ) -> AliasState:
-    """Set or lift the protection of an alias, as a new revision. To lift it needs a reason. Returns the alias.
+    """Set or lift the protection of an alias, as a new revision. Returns the alias. Raises Conflict if it is protected
+    and there is no `approval`.
 
     The given reason, the author and the time are stored with this revision only. The alias keeps the reason, the
     approval, the author and the time of its cutoff, and the revision keeps the evidence of the previous one.
@@ -338,20 +346,21 @@ def protect(
     current = _find(session, owner, name, alias, lock=True)
     check_model(name)
     check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
-    _check_reason(current, reason, "/reason")
+    break_glass = _permit(session, current, reason, "/reason", approval)
     model = repository.find(session, owner, current.model_id)
     assert model is not None  # a model with an alias cannot be deleted
     before = repository.last_alias_revision(session, owner, name, alias)
     decided = current.memo, current.author, current.updated_at
     current.protected = protected
     current.revision += 1
-    current.memo = _memo_to_store(current.memo, {"reason": reason})
+    current.memo = _memo_to_store(current.memo, {"reason": reason}, approval)
     current.author = author
-    _record(session, current, model, AliasChange.PROTECTION, evidence_of=before)
+    change = _Change(AliasChange.PROTECTION, approval, break_glass, evidence_of=before)
+    _record(session, current, model, change)
     current.memo, current.author, current.updated_at = decided
     session.flush()
     words = ("not protected", "protected")[:: 1 if protected else -1]
-    _describe(session, current, words[0], words[1], reason)
+    _describe(session, current, words[0], words[1], reason, change)
     return get_alias(session, owner, name, alias)
 
 
@@ -360,13 +369,28 @@ def forget_model(session: Session, owner: str, model_id: str) -> None:
     files, remain.
     """
     repository.drop_evidence(session, owner, model_id)
+    request_rows.drop_evidence(session, owner, model_id)
 
 
-def _check_reason(current: ModelAlias, reason: str | None, pointer: str | None) -> None:
-    """Raise Invalid if the alias is protected and there is no reason. Without a pointer, the reason is a parameter."""
-    if current.protected and is_blank(reason or ""):
-        position = {"parameter": "reason"} if pointer is None else {"pointer": pointer}
-        raise reason_required(f"{current.name}@{current.alias}", position)
+_Protectable = ModelAlias | ModelAliasHistory | None
+
+
+def _permit(
+    session: Session,
+    current: _Protectable,
+    reason: str | None,
+    pointer: str | None,
+    approval: Approval | None,
+) -> bool:
+    """Check that a change is allowed: the alias (or the last revision of a deleted one) is not protected, the change is
+    approved, or the protection is suspended. Returns True in this last case. Without a pointer, the reason is a
+    parameter.
+    """
+    if current is None or not current.protected or approval is not None:
+        return False
+    position = {"parameter": "reason"} if pointer is None else {"pointer": pointer}
+    permit(session, current.owner, f"{current.name}@{current.alias}", reason, position)
+    return True
 
 
 _NO_MEMO: StoredMemo = {
@@ -384,11 +408,18 @@ _PAIRS = (("review", "rows"), ("cost_false_positive", "cost_false_negative"))
 
 
 def _memo_to_store(
-    before: StoredMemo | None, given: Mapping[str, Any] | Literal["keep"] | None
+    before: StoredMemo | None,
+    given: Mapping[str, Any] | Literal["keep"] | None,
+    approval: Approval | None = None,
 ) -> StoredMemo | None:
     """Return the memo of a new revision: capacity, costs and prevalence stay as they are unless they are given; reason
     and approval are those of this revision, and the amounts those of its costs. None removes it.
     """
+    if approval is not None:
+        given = {
+            **(given if isinstance(given, Mapping) else {}),
+            "approved_by": approval.approved_by,
+        }
     if given is None:
         return None
     memo: dict[str, Any] = {**_NO_MEMO, **(before or {})}
@@ -418,7 +449,7 @@ def words_of(name: str, version: int, cutoff: AliasCutoff | None) -> str:
     return f"{name} v{version} (threshold {threshold})"
 
 
-def _in_words(session: Session, owner: str, alias: ModelAlias) -> str:
+def in_words(session: Session, owner: str, alias: ModelAlias) -> str:
     """Return the present model and cutoff of an alias in words."""
     model = repository.find(session, owner, alias.model_id)
     assert model is not None  # a model with an alias cannot be deleted
@@ -426,7 +457,12 @@ def _in_words(session: Session, owner: str, alias: ModelAlias) -> str:
 
 
 def _describe(
-    session: Session, alias: ModelAlias, before: str | None, after: str, reason: str | None
+    session: Session,
+    alias: ModelAlias,
+    before: str | None,
+    after: str,
+    reason: str | None,
+    change: _Change,
 ) -> None:
     """State the change of an alias and its reason in the audit log:
     `live: credit v3 (threshold −0.483) → v4 (threshold −0.21). Reason: Four reviewers since May.`
@@ -434,35 +470,50 @@ def _describe(
     if before is not None and before != "deleted":
         after = after.removeprefix(f"{alias.name} ")
     because = f". Reason: {reason}" if reason else ""
-    describe(session, f"{alias.alias}: {before or 'new'} → {after}{because}")
+    describe(session, f"{alias.alias}: {before or 'new'} → {after}{because}{_mark(change)}")
 
 
-def _record(
-    session: Session,
-    alias: ModelAlias,
-    model: Model,
-    change: AliasChange,
-    *,
-    restores: ModelAliasHistory | None = None,
-    evidence: CollectedEvidence | None = None,
-    evidence_of: ModelAliasHistory | None = None,
-) -> None:
-    """Store the new state of a locked alias, and add it to the history with its evidence: what was collected, or that
-    of the restored revision or of another.
+def _mark(change: _Change) -> str:
+    """Return what an audit entry says about a change without the approval that it needed; empty for others."""
+    return BREAK_GLASS if change.break_glass else ""
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What makes a revision, on which approval, or while the protection is suspended; and its evidence: what was
+    collected, or that of the restored revision or of another.
     """
-    more: dict[str, Any] = {} if restores is None else {"restores": restores.revision}
-    if (source := restores or evidence_of) is not None:
+
+    kind: AliasChange
+    approval: Approval | None
+    break_glass: bool
+    evidence: CollectedEvidence | None = None
+    restores: ModelAliasHistory | None = None
+    evidence_of: ModelAliasHistory | None = None
+
+
+def _record(session: Session, alias: ModelAlias, model: Model, change: _Change) -> None:
+    """Store the new state of a locked alias, and add it to the history. Open requests for the alias are void."""
+    more: dict[str, Any] = {} if change.restores is None else {"restores": change.restores.revision}
+    source = change.approval or change.restores or change.evidence_of
+    if source is not None:
         more |= {
             "evidence": source.evidence,
             "evidence_key": source.evidence_key,
             "evidence_bytes": source.evidence_bytes,
         }
-    elif evidence is not None:
-        blob = catalogue.commit(session, evidence.archive)
+    elif change.evidence is not None:
+        blob = catalogue.commit(session, change.evidence.archive)
         more = {
-            "evidence": evidence.files,
+            "evidence": change.evidence.files,
             "evidence_key": blob.key,
             "evidence_bytes": blob.bytes,
+        }
+    if (approval := change.approval) is not None:
+        more |= {
+            "alias_request_id": approval.alias_request_id,
+            "principal_id": approval.principal_id,
+            "approved_by_id": approval.approved_by_id,
         }
     repository.touch_alias(session, alias)
     repository.add_to_history(
@@ -471,10 +522,18 @@ def _record(
         HISTORY_SHOWN,
         model_version=model.version,
         calibration_version=model.calibration_version,
-        change=change,
+        change=change.kind,
+        break_glass=change.break_glass,
         **more,
     )
     session.flush()
+    request_rows.void(
+        session,
+        alias.owner,
+        f"{alias.name}@{alias.alias} was changed: it is at revision {alias.revision}",
+        alias=(alias.name, alias.alias),
+        except_id=None if approval is None else approval.alias_request_id,
+    )
 
 
 def cutoff_to_keep(

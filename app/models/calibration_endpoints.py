@@ -47,7 +47,8 @@ def restore_calibration(
     ] = None,
 ) -> Calibration:
     """Serve an earlier version of the calibration again, as a new version. To undo a recalibration, restore the version
-    before it. Scores and their order do not change. All processes apply the change within a second.
+    before it. Scores and their order do not change. All processes apply the change within a second. Returns 409
+    `approval_required` if a protected alias points to the model: then use `POST /v1/alias-requests`.
     """
     _, row, history = context.db.writing(
         calibrations.restore,

@@ -91,7 +91,7 @@ class CalibrationRequest(Body):
     )
     reason: ReasonText | None = Field(
         default=None,
-        description="Reason for the recalibration. Required if a protected alias points to the model.",
+        description="Reason for the recalibration.",
         examples=["Default rate has doubled since March."],
     )
 
@@ -102,8 +102,7 @@ class CalibrationRestoration(Body):
     version: int = Field(ge=1, le=2**31 - 1, description="An earlier version.", examples=[1])
     reason: ReasonText | None = Field(
         default=None,
-        description="Reason for the change. Required if a protected alias points to the model, except to undo the last "
-        "change.",
+        description="Reason for the change.",
     )
 
 
@@ -134,8 +133,21 @@ class CalibrationSummary(Resource):
     )
     reason: str | None = Field(description="Reason for this version. Null if none was given.")
     author: str | None = Field(
-        description="Name of the key that requested this version. Null for the one of the training, and for those of "
-        "release 0.3.0."
+        description="Name of the principal that requested this version. Null for the one of the training, and for "
+        "those of release 0.3.0."
+    )
+    alias_request_id: str | None = Field(
+        description="The approved request that made this version. Null for a direct change."
+    )
+    approved_by: str | None = Field(
+        description="Name of the principal that approved it. Null for a direct change."
+    )
+    approved_by_id: str | None = Field(
+        description="Id of the principal that approved it. Null for a direct change."
+    )
+    break_glass: bool = Field(
+        description="True if a protected alias served the model, and the calibration was changed without approval "
+        "during a break-glass."
     )
     created_at: CreatedAt
 

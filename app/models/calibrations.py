@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import TypedDict
 
+from app.models import alias_request_repository as request_rows
 from app.models import repository
 from app.models import service as models
-from app.models.protection import protecting, reason_required
+from app.models.protection import BREAK_GLASS, Approval, permit, protected_aliases
 from app.models.revisions import check_revision
 from app.platform import documents
 from app.platform.audit import allow_over_quota, describe
-from app.platform.callers import check_model
+from app.platform.callers import acting_principal, check_model
 from app.platform.documents import (
     CalibrationPeriods,
     DatasetLineage,
@@ -33,7 +34,6 @@ from app.platform.documents import (
 from app.platform.errors import Conflict, NotFound, invalid
 from app.platform.sql import Base, Session, db_now
 from app.platform.tables import DatasetKind, Model, ModelCalibration
-from app.platform.text import is_blank
 from core import probability as core_probability
 
 if TYPE_CHECKING:
@@ -63,6 +63,33 @@ class CalibrationRecord(TypedDict):
     rows: int
     positives: int
     log_losses: dict[str, float]
+
+
+class CalibrationMarks(TypedDict):
+    """Why a calibration was changed, by whom, and with whose approval."""
+
+    reason: str | None
+    author: str | None
+    principal_id: str | None
+    alias_request_id: str | None
+    approved_by: str | None
+    approved_by_id: str | None
+    break_glass: bool
+
+
+def marks_of(
+    reason: str | None, author: str | None, approval: Approval | None, *, break_glass: bool
+) -> CalibrationMarks:
+    """Return the marks of a change of a calibration, which is approved or not."""
+    return {
+        "reason": reason,
+        "author": author if approval is None else approval.author,
+        "principal_id": acting_principal() if approval is None else approval.principal_id,
+        "alias_request_id": None if approval is None else approval.alias_request_id,
+        "approved_by": None if approval is None else approval.approved_by,
+        "approved_by_id": None if approval is None else approval.approved_by_id,
+        "break_glass": break_glass,
+    }
 
 
 def learn(
@@ -196,10 +223,11 @@ def row_of(
     version: int,
     job_id: str,
     dataset: DatasetLineage | None,
-    reason: str | None = None,
-    author: str | None = None,
+    marks: CalibrationMarks | None = None,
 ) -> ModelCalibration:
-    """Return the row of a calibration that a job has fitted; its time is set when it is written."""
+    """Return the row of a calibration that a job has fitted; its time is set when it is written. `marks` say who
+    requested it; None for that of the training.
+    """
     with np.load(workdir / record["file"], allow_pickle=False) as arrays:
         columns = {name: arrays[name].astype("<f8").tobytes() for name in arrays.files}
     evaluated = record["reliability_file"]
@@ -208,8 +236,7 @@ def row_of(
         version=version,
         job_id=job_id,
         dataset=dataset,
-        reason=reason,
-        author=author,
+        **cast(dict[str, Any], marks or {}),
         method=record["method"],
         prevalence=record["prevalence"],
         trained_on=record["trained_on"],
@@ -376,6 +403,15 @@ def add(session: Session, owner: str, row: ModelCalibration) -> None:
     stamp(row)
     model.calibration_version = row.version
     session.add(row)
+    if row.alias_request_id is not None:
+        request_rows.note_calibration(session, owner, row.alias_request_id, row.version)
+    request_rows.void(
+        session,
+        owner,
+        f"the calibration of {model.name}:{model.version} was changed: it is at version {row.version}",
+        model_id=model.id,
+        except_id=row.alias_request_id,
+    )
 
 
 _COPIED = (
@@ -404,11 +440,12 @@ def restore(
     reason: str | None,
     author: str | None,
     if_version: int | None,
+    approval: Approval | None = None,
 ) -> tuple[Model, ModelCalibration, Sequence[ModelCalibration]]:
     """Add a copy of an earlier calibration as the next version, which is then current; returns what `read` returns.
 
-    `if_version` is the current version as the caller has seen it. A model of a protected alias needs a reason, except
-    to undo the last change. Raises NotFound, Invalid and the errors of `check_revision`.
+    `if_version` is the current version as the caller has seen it. Raises NotFound, Invalid, Conflict if a protected
+    alias points to the model and there is no `approval`, and the errors of `check_revision`.
     """
     found = models.find(session, owner, ref)
     model = repository.find(session, owner, found.id, lock=True)
@@ -423,15 +460,8 @@ def restore(
             f"model {model.id} has no calibration: {why_none(model)}", code="no_calibration"
         )
     check_revision(f"the calibration of {name}", row, if_version, must_be_new=False)
-    earlier = repository.find_calibration(session, model.id, version)
-    if earlier is None:
-        raise NotFound(f"{name} has no calibration of version {version}", code="no_calibration")
-    if version == row.version:
-        raise invalid(
-            "/version", f"version must be an earlier one, got {version}, which is current"
-        )
-    if version != row.version - 1:
-        check_reason(session, owner, model, reason)
+    earlier = find_restorable(session, model, version)
+    break_glass = permit_change(session, owner, model, reason, approval)
     allow_over_quota(session)  # a wrong calibration must be undone at once
     copied = {column: getattr(earlier, column) for column in _COPIED}
     add(
@@ -440,8 +470,12 @@ def restore(
         ModelCalibration(
             model_id=model.id,
             restores=version,
-            reason=reason or f"Restores version {version}.",
-            author=author,
+            **marks_of(
+                reason or f"Restores version {version}.",
+                author,
+                approval,
+                break_glass=break_glass,
+            ),
             **copied,
         ),
     )
@@ -449,12 +483,35 @@ def restore(
     describe(
         session,
         f"{model.name} v{model.version}: calibration {row.version} ({row.method}) → {row.version + 1} "
-        f"({earlier.method}), as in version {version}",
+        f"({earlier.method}), as in version {version}{BREAK_GLASS if break_glass else ''}",
     )
     return read(session, owner, model.id)
 
 
-def check_reason(session: Session, owner: str, model: Model, reason: str | None) -> None:
-    """Raise Invalid if a protected alias points to the model and there is no reason to change its probabilities."""
-    if is_blank(reason or "") and (alias := protecting(session, owner, model.id)) is not None:
-        raise reason_required(alias, {"pointer": "/reason"})
+def find_restorable(session: Session, model: Model, version: int) -> ModelCalibration:
+    """Return an earlier calibration of a model. Raises NotFound, and Invalid for the current one."""
+    earlier = repository.find_calibration(session, model.id, version)
+    if earlier is None:
+        raise NotFound(
+            f"{model.name}:{model.version} has no calibration of version {version}",
+            code="no_calibration",
+        )
+    if version == model.calibration_version:
+        raise invalid(
+            "/version", f"version must be an earlier one, got {version}, which is current"
+        )
+    return earlier
+
+
+def permit_change(
+    session: Session, owner: str, model: Model, reason: str | None, approval: Approval | None
+) -> bool:
+    """Check that the probabilities of a model may be changed: no protected alias points to it, the change is approved,
+    or the protection of each such alias is suspended. Returns True in this last case. Raises as `permit` does.
+    """
+    if approval is not None:
+        return False
+    protected = protected_aliases(session, owner, model.id)
+    for alias in protected:
+        permit(session, owner, alias, reason, {"pointer": "/reason"})
+    return bool(protected)

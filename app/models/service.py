@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from app.access import holds
+from app.models import alias_request_repository as request_rows
 from app.models import repository
 from app.platform.audit import describe
 from app.platform.callers import check_model
@@ -162,6 +164,8 @@ def delete(session: Session, owner: str, model_id: str) -> None:
     """
     if not is_id(model_id, "mdl"):
         raise Invalid(f"to delete a model, use its id (mdl_…), got {model_id[:100]!r}")
+    holds.lock(session, owner)
+    holds.check(session, owner, model_id=model_id)
     model = repository.find(session, owner, model_id, lock=True)
     if model is None:
         raise NotFound(f"there is no model {model_id!r}")
@@ -181,6 +185,8 @@ def delete(session: Session, owner: str, model_id: str) -> None:
             code="model_in_use",
         )
     repository.trash(session, owner, model_id)
+    words = f"the model {model.name}:{model.version} was deleted"
+    request_rows.void(session, owner, words, model_id=model_id)
     describe(session, f"Model {model.name}:{model.version} → trash")
 
 

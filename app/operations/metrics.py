@@ -92,6 +92,7 @@ class _Now(NamedTuple):
     successes: dict[str, float]
     at_quota: dict[str, int]
     connections: tuple[int, int] | None
+    break_glass: int
 
 
 class _Bytes(NamedTuple):
@@ -128,6 +129,11 @@ class DatabaseCollector(Collector):
             return
         yield from _of_queue(now)
         yield from _of_upkeep(now)
+        yield GaugeMetricFamily(
+            "rankwright_break_glass",
+            "Protected aliases whose protection is suspended now, so that admins change them without approval.",
+            float(now.break_glass),
+        )
         if (counts := self._counts.get()) is not None:
             yield from _of_jobs(*counts)
         if (found := self._bytes.get()) is not None:
@@ -164,6 +170,7 @@ def _now(session: Session, settings: Settings) -> _Now:
             if (count := quota_rows.owners_at_limit(session, quota, limit)) is not None
         },
         connections=repository.server_connections(session),
+        break_glass=repository.count_break_glass(session),
     )
 
 

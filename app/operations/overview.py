@@ -18,7 +18,9 @@ from app.http.dependencies import CallerDep, ContextDep
 from app.http.schemas import DatasetId, EvaluationId, ModelId, Resource, Timestamp
 from app.jobs import service as jobs
 from app.jobs.schemas import Job
+from app.models import alias_request_repository as request_rows
 from app.models import service as models
+from app.models.alias_schemas import BreakGlass
 from app.models.schemas import ListedModel, listed_of
 from app.operations.live import LiveAlias, list_live
 from app.platform.sql import Json, Session
@@ -72,6 +74,9 @@ class Overview(Resource):
         description=f"Number of newest jobs that were searched for `ended`: at most {LOOKED_THROUGH}."
     )
     has_older_jobs: bool = Field(description="True if there are older jobs that were not searched.")
+    break_glass: list[BreakGlass] = Field(
+        description="Aliases whose protection is suspended now, the first that ends first."
+    )
     live: list[LiveAlias] = Field(description="The aliases, the most recently moved first.")
     failed: list[Job] = Field(
         description="The newest unresolved failures, as listed by `GET /v1/jobs?kind=all&unresolved=true`."
@@ -150,6 +155,9 @@ def find_overview(session: Session, owner: str, limit: int) -> Overview:
         ended=[Job.of_row(row) for row in ended[:limit]],
         jobs_looked_through=len(newest.data),
         has_older_jobs=newest.has_more,
+        break_glass=[
+            BreakGlass.from_row(row) for row in request_rows.list_break_glass(session, owner)
+        ],
         live=list_live(session, owner, limit, newer),
         failed=[Job.of_row(row) for row in failed.data],
         failed_next=failed.next,

@@ -25,6 +25,7 @@ from sqlalchemy import (
     false,
     func,
     literal,
+    or_,
     select,
     text,
 )
@@ -45,6 +46,7 @@ from app.platform.documents import (
     BatchSummary,
     BestMargin,
     DatasetLineage,
+    ErasureReport,
     EvidenceFile,
     FeatureImportance,
     FoldAuc,
@@ -65,6 +67,7 @@ from app.platform.documents import (
     ProtectedColumn,
     ProxyTest,
     Reliability,
+    RequestedChange,
     Search,
     StoredFeedback,
     StoredGuarantee,
@@ -76,7 +79,7 @@ from app.platform.documents import (
     Window,
     WindowBaselines,
 )
-from app.platform.sql import Base, Json, contains
+from app.platform.sql import Base, Json, contains, db_now
 
 T = TypeVar("T")
 Document = Annotated[T, mapped_column(JSON(none_as_null=True))]
@@ -904,7 +907,42 @@ class ModelName(Owned):
     last_version: Mapped[int]
 
 
-class ModelAlias(Owned):
+class BreakGlass(Owned):
+    """The protection of an alias is suspended until a time: an emergency. It may outlive the alias."""
+
+    __tablename__ = "break_glass"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    alias: Mapped[str] = mapped_column(primary_key=True)
+    until: Mapped[float] = mapped_column(index=True)
+    reason: Mapped[str]
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None]
+    at: Mapped[float]
+
+
+class AliasRow(Owned):
+    """A row of one alias."""
+
+    __abstract__ = True
+
+    name: Mapped[str]
+    alias: Mapped[str]
+
+    @declared_attr
+    def break_glass_until(cls) -> Mapped[float | None]:  # noqa: N805 - SQLAlchemy passes the class
+        """Until when the protection of the alias is suspended; None if it is not."""
+        until = select(BreakGlass.until).where(
+            BreakGlass.owner == cls.owner,
+            BreakGlass.name == cls.name,
+            BreakGlass.alias == cls.alias,
+            BreakGlass.until > db_now(),
+        )
+        return column_property(until.correlate_except(BreakGlass).scalar_subquery())
+
+
+class ModelAlias(AliasRow):
     """A movable name for a model version, such as `champion`; `revision` is its ETag."""
 
     __tablename__ = "model_aliases"
@@ -919,7 +957,7 @@ class ModelAlias(Owned):
     memo: Mapped[Document[StoredMemo] | None]
     author: Mapped[str | None]
     protected: Mapped[bool] = mapped_column(server_default=false())
-    """Whether each change needs a reason."""
+    """Whether each change needs the approval of another person."""
     updated_at: Mapped[float]
 
 
@@ -934,7 +972,7 @@ class AliasChange(StrEnum):
     PROTECTION = "protection"
 
 
-class ModelAliasHistory(Owned):
+class ModelAliasHistory(AliasRow):
     """The history of an alias, revision by revision, so that a rollback is one request. It outlives the alias and the
     models.
 
@@ -965,6 +1003,88 @@ class ModelAliasHistory(Owned):
     evidence: Mapped[Document[list[EvidenceFile]] | None]
     evidence_key: Mapped[str | None] = mapped_column(index=True)
     evidence_bytes: Mapped[int | None]
+    alias_request_id: Mapped[str | None]
+    """The approved request that made this revision. `author` and `principal_id` are then those of the requester."""
+    approved_by_id: Mapped[str | None]
+    """The principal that approved it."""
+    break_glass: Mapped[bool] = mapped_column(server_default=false())
+    """Whether a protected alias was changed without approval, while its protection was suspended."""
+
+
+class AliasRequestKind(StrEnum):
+    """What a request asks for: to move an alias, restore a revision, delete the alias or lift its protection; or to
+    recalibrate the model that it serves, or restore an earlier calibration of it.
+    """
+
+    SET = "set"
+    RESTORE = "restore"
+    DELETE = "delete"
+    UNPROTECT = "unprotect"
+    RECALIBRATE = "recalibrate"
+    RESTORE_CALIBRATION = "restore_calibration"
+
+
+class AliasRequestState(StrEnum):
+    """open → approved | rejected | withdrawn | void, or expired, which the clock decides: such a row is stored as
+    open.
+    """
+
+    OPEN = "open"
+    APPROVED = "approved"
+    REJECTED = "rejected"
+    WITHDRAWN = "withdrawn"
+    EXPIRED = "expired"
+    VOID = "void"
+
+
+class AliasRequest(Owned):
+    """A request to change a protected alias, or the calibration that it serves, which another person approves.
+
+    It is bound to the revision of the alias, and to the model that it concerns: its id, the SHA-256 of its artifact and
+    its calibration. With any other of these it is void. It outlives the alias and the model.
+    """
+
+    __tablename__ = "alias_requests"
+    __table_args__ = (
+        Index(None, "owner", "created_at", "id"),
+        Index(None, "owner", "name", "alias", "state"),
+        Index(None, "owner", "model_id"),
+    )
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    alias: Mapped[str]
+    kind: Mapped[str]
+    state: Mapped[str]
+    change: Mapped[Document[RequestedChange]]
+    reason: Mapped[str]
+    before: Mapped[str]
+    """What the alias serves, in words."""
+    after: Mapped[str]
+    alias_revision: Mapped[int]
+    model_id: Mapped[str]
+    model_version: Mapped[int]
+    artifact_sha256: Mapped[str]
+    calibration_version: Mapped[int | None]
+    evidence: Mapped[Document[list[EvidenceFile]]]
+    evidence_key: Mapped[str | None] = mapped_column(index=True)
+    evidence_bytes: Mapped[int | None]
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None]
+    root_id: Mapped[str | None]
+    """The person who made the request, or the one who created its key."""
+    created_at: Mapped[float]
+    expires_at: Mapped[float]
+    decided_at: Mapped[float | None]
+    decided_by: Mapped[str | None]
+    decided_by_id: Mapped[str | None]
+    decision_reason: Mapped[str | None]
+    """Why it was rejected, withdrawn or void."""
+    applied_revision: Mapped[int | None]
+    """The revision of the alias that the approval made."""
+    applied_calibration: Mapped[int | None]
+    job_id: Mapped[str | None]
+    """The job of an approved recalibration."""
 
 
 class ModelComment(Owned):
@@ -1147,6 +1267,12 @@ class ModelCalibration(Base):
     author: Mapped[str | None]
     principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
     created_at: Mapped[float]
+    alias_request_id: Mapped[str | None]
+    """The approved request that made this version. `author` is then the requester."""
+    approved_by: Mapped[str | None]
+    approved_by_id: Mapped[str | None]
+    break_glass: Mapped[bool] = mapped_column(server_default=false())
+    """Whether a protected alias served the model, and its protection was suspended."""
 
 
 class ModelReference(Base):
@@ -1345,7 +1471,10 @@ class Alarm(Owned):
 
 
 class Erasure(Owned):
-    """A request to erase all decisions and outcomes of an entity. `entity_id` is null once it is done."""
+    """A request to erase all that is stored about an entity (`app.erasure`). `entity_id` is null once it is done.
+
+    A job erases it from tables, and housekeeping from decisions and outcomes, and then deletes the old blobs.
+    """
 
     __tablename__ = "erasures"
     __table_args__ = (Index(None, "owner", "requested_at", "id"), Index(None, "done_at", "due_at"))
@@ -1353,13 +1482,70 @@ class Erasure(Owned):
     id: Mapped[str] = mapped_column(primary_key=True)
     owner: Mapped[str]
     entity_id: Mapped[str | None]
+    key_columns: Mapped[list[str]] = mapped_column(server_default="[]")
+    retire_models: Mapped[bool] = mapped_column(server_default=false())
+    job_id: Mapped[str | None] = mapped_column(index=True)
     requested_at: Mapped[float]
     due_at: Mapped[float]
     done_at: Mapped[float | None]
     erased: Mapped[Json | None]
     """Numbers of rows, by kind of file."""
+    report: Mapped[Document[ErasureReport] | None]
+    """What the job has searched and removed so far."""
+    old_keys: Mapped[list[str] | None]
+    """Blobs that the job has replaced, until housekeeping has deleted them."""
     author: Mapped[str | None]
     principal_id: Mapped[str | None]
+
+
+class LegalHold(Owned):
+    """A legal hold: while it is active, nothing that it covers is deleted (`app.access.holds`).
+
+    `kind` is `owner` (everything of the owner), `dataset` or `model` (`resource_id`).
+    """
+
+    __tablename__ = "legal_holds"
+    __table_args__ = (Index(None, "owner", "placed_at", "id"), Index(None, "owner", "released_at"))
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    kind: Mapped[str]
+    resource_id: Mapped[str | None]
+    reason: Mapped[str]
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
+    placed_at: Mapped[float]
+    released_at: Mapped[float | None]
+    release_reason: Mapped[str | None]
+    released_by: Mapped[str | None]
+    releasing_principal_id: Mapped[str | None]
+
+    @classmethod
+    def covers(cls, owner: Any, resource_id: Any = None) -> ColumnElement[bool]:
+        """Return the condition that an active hold covers everything of an owner, or the resource: each a value, or a
+        column of the query around it.
+        """
+        of_resource = false() if resource_id is None else cls.resource_id == resource_id
+        return exists().where(
+            cls.owner == owner, cls.released_at.is_(None), or_(cls.kind == "owner", of_resource)
+        )
+
+
+class RetentionRule(Owned):
+    """For how many days the resources of one owner are kept (`app.operations.retention`). Null: the setting, or no
+    limit.
+    """
+
+    __tablename__ = "retention_rules"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    datasets: Mapped[float | None]
+    models: Mapped[float | None]
+    batch_scores: Mapped[float | None]
+    evaluations: Mapped[float | None]
+    decisions: Mapped[float | None]
+    jobs: Mapped[float | None]
+    updated_at: Mapped[float]
 
 
 class ModelOutOfFold(Base):

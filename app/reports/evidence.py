@@ -22,6 +22,7 @@ from app.platform.blobs import BlobStore
 from app.platform.documents import EvidenceFile
 from app.platform.errors import NAME, ServiceError
 from app.platform.sql import Session
+from app.platform.tables import Model
 from app.reports.schemas import report_of
 from app.reports.sections import document_of
 from app.reports.service import gather
@@ -57,6 +58,11 @@ def read_evidence(session: Session, owner: str, name: str, alias: str, ref: str)
         model = find_target(session, owner, name, ref)
     except ServiceError:
         return None
+    return evidence_of(session, owner, name, alias, model)
+
+
+def evidence_of(session: Session, owner: str, name: str, alias: str, model: Model) -> Target:
+    """Read what is known about a model, for the evidence of a change of an alias."""
     facts_of = gather(session, owner, model.id)
     valid = re.fullmatch(NAME, alias) is not None
     current = model_rows.find_alias(session, owner, name, alias) if valid else None

@@ -48,8 +48,8 @@ async def put_alias(
     Returns 422 if the version cannot meet it: it has no validation curve, or too few validation rows for the
     confidence.
 
-    A `memo` documents the decision. It is stored with this revision and shown in the report of the model. Returns 422
-    `reason_required` if the alias is protected and the memo has no `reason`.
+    A `memo` documents the decision. It is stored with this revision and shown in the report of the model. Returns 409
+    `approval_required` if the alias is protected: then use `POST /v1/alias-requests`.
 
     The report of the model, its evaluations and its comparison with the model before are stored with the revision, as
     they are at this moment: `…/revisions/{revision}/evidence` returns them.

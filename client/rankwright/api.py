@@ -81,6 +81,24 @@ def add_files(upload_id: str, /, path: str, **fields: Unpack[AddFiles]) -> ApiRe
     """
     return ApiRequest.of("POST", f"/v1/uploads/{segment(upload_id)}/files", record_of(types.Upload), {"path": path, **fields}, headers=["idempotency_key"], body=["path"])
 
+def approve_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasRequest]:
+    """Approve a request.
+
+    Approve a request. The change is made at once, in the same transaction; a recalibration starts its job.
+
+    Returns 403 `self_approval` for the person who made the request: a key counts as the person who created it. Returns
+    409 `alias_request_void` if the alias, the model or its calibration is not as it was when the change was requested,
+    409 `alias_request_expired` after 7 days, and 409 `alias_request_closed` if it was already decided.
+
+    Scope: `approve`.
+
+    Parameters
+    ----------
+    alias_request_id : str
+        Id of the alias request.
+    """
+    return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/approve", record_of(types.AliasRequest))
+
 class CancelJob(TypedDict, total=False):
     """Keywords of `cancel_job`."""
 
@@ -137,6 +155,66 @@ def close_upload(upload_id: str, /, parts: int, **fields: Unpack[CloseUpload]) -
         `wait=N`: respond only when the work is done, or after N seconds (at most 60).
     """
     return ApiRequest.of("POST", f"/v1/uploads/{segment(upload_id)}/close", record_of(types.Dataset), {"parts": parts, **fields}, headers=["prefer"], body=["parts"])
+
+class CreateAliasRequest(TypedDict, total=False):
+    """Keywords of `create_alias_request`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+    model_id: Annotated[str | None, "Of `set`: a model with the alias's name, by any reference."]
+    guarantee: Annotated[Mapping[str, Any] | None, 'Of `set`: the guarantee of the alias from then on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
+    memo: Annotated[Mapping[str, Any] | None, 'Of `set`: capacity, costs and prevalence. Those that are absent stay as they are.']
+    revision: Annotated[int | None, 'Of `restore`: a revision in which the alias existed.']
+    dataset_id: Annotated[str | None, 'Of `recalibrate`: a ready dataset with rows that the model was not trained on.']
+    calibration_version: Annotated[int | None, 'Of `restore_calibration`: an earlier version of the calibration.']
+
+
+@keywords(CreateAliasRequest)
+def create_alias_request(kind: Literal["set", "restore", "delete", "unprotect", "recalibrate", "restore_calibration"] | str, name: str, alias: str, reason: str, **fields: Unpack[CreateAliasRequest]) -> ApiRequest[types.AliasRequest]:
+    """Request a change of a protected alias.
+
+    Request a change of a protected alias, or of the calibration of its model. Another person approves or rejects it;
+    it expires after 7 days.
+
+    The change is checked as if it were made now, with the same errors. The report of the model, its evaluations and its
+    comparison with the model before are stored as evidence. The request is bound to the revision of the alias, and to
+    the artifact and calibration of the model: if any of these changes, the request is void.
+
+    Returns 409 `not_protected` if the alias is not protected, and 429 `too_many_alias_requests` if the alias has 10, or
+    the owner 100, open requests.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    kind : Literal["set", "restore", "delete", "unprotect", "recalibrate", "restore_calibration"] | str
+        `set`: point the alias to `model_id`. `restore`: restore its `revision`. `delete`: delete it.
+        `unprotect`: lift its protection. `recalibrate`: fit the calibration of its model on
+        `dataset_id`. `restore_calibration`: serve the calibration `calibration_version` of its model
+        again.
+    name : str
+        Name of the models.
+    alias : str
+        The protected alias.
+    reason : str
+        Reason for the change.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    model_id : str, optional
+        Of `set`: a model with the alias's name, by any reference.
+    guarantee : Mapping[str, Any], optional
+        Of `set`: the guarantee of the alias from then on. Null removes the guarantee. If absent, the
+        alias keeps its current guarantee.
+    memo : Mapping[str, Any], optional
+        Of `set`: capacity, costs and prevalence. Those that are absent stay as they are.
+    revision : int, optional
+        Of `restore`: a revision in which the alias existed.
+    dataset_id : str, optional
+        Of `recalibrate`: a ready dataset with rows that the model was not trained on.
+    calibration_version : int, optional
+        Of `restore_calibration`: an earlier version of the calibration.
+    """
+    return ApiRequest.of("POST", "/v1/alias-requests", record_of(types.AliasRequest), {"kind": kind, "name": name, "alias": alias, "reason": reason, **fields}, headers=["idempotency_key"], body=["kind", "name", "alias", "reason", "model_id", "guarantee", "memo", "revision", "dataset_id", "calibration_version"])
 
 class CreateBatchScore(TypedDict, total=False):
     """Keywords of `create_batch_score`."""
@@ -397,31 +475,45 @@ class CreateErasure(TypedDict, total=False):
     """Keywords of `create_erasure`."""
 
     idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+    key_columns: Annotated[str | Sequence[str] | None, 'Columns of uploaded tables that have ids of entities. All datasets with one of these columns are searched. Datasets made from decisions are always searched. Default: `[]`.', REPEATED]
+    retire_models: Annotated[bool | None, 'Whether models are deleted permanently whose artifact has rows of the entity or its id. If false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.']
 
 
 @keywords(CreateErasure)
 def create_erasure(id: str, **fields: Unpack[CreateErasure]) -> ApiRequest[types.Erasure]:
     """Erase an entity.
 
-    Erase all decisions about an entity, and its outcomes, by `due_at`. The request is done when no row is left, and
-    no process can still have one in its log. Then the service deletes the id, too.
+    Erase everything that is stored about an entity, by `due_at`: its decisions and outcomes, and its rows in
+    datasets and results of batch scores.
 
+    A job searches all versions of datasets with a key column, also in the trash. A version with rows of the entity is
+    replaced by a dataset without them: it has a new id, and the old version's number. The old version is deleted
+    permanently, with everything that was derived from it. Unfinished jobs that use it are cancelled. The job ends with
+    a search that finds nothing; `report` says what was searched and removed, which models used the rows, and what
+    remains.
 
-
-    It does not reach backups, files that you have downloaded, and datasets and batch scores that you have created.
-    `erased.datasets` lists the datasets made from decisions that have rows of the entity.
+    The request is done when no process can still have a decision in its log, and the old files are deleted. Then the
+    service deletes the id, too. A legal hold on a dataset or a model with such rows ends the job with the code
+    `on_hold`, and changes nothing.
 
     Scope: `train`.
 
     Parameters
     ----------
     id : str
-        Id of the entity, as in the decisions and outcomes.
+        Id of the entity, as in the decisions, outcomes and tables. It is compared as text, without
+        surrounding spaces; a whole number has no decimal point.
     idempotency_key : str, optional
         Any string that identifies this request. A repeated request with the same key returns the first
         response again and creates nothing.
+    key_columns : str | Sequence[str], optional
+        Columns of uploaded tables that have ids of entities. All datasets with one of these columns are
+        searched. Datasets made from decisions are always searched. Default: `[]`.
+    retire_models : bool, optional
+        Whether models are deleted permanently whose artifact has rows of the entity or its id. If
+        false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.
     """
-    return ApiRequest.of("POST", "/v1/erasures", record_of(types.Erasure), {"id": id, **fields}, headers=["idempotency_key"], body=["id"])
+    return ApiRequest.of("POST", "/v1/erasures", record_of(types.Erasure), {"id": id, **fields}, headers=["idempotency_key"], body=["id", "key_columns", "retire_models"])
 
 class CreateEvaluation(TypedDict, total=False):
     """Keywords of `create_evaluation`."""
@@ -651,7 +743,7 @@ def delete_acknowledgement(evaluation_id: str, /) -> ApiRequest[None]:
 class DeleteAlias(TypedDict, total=False):
     """Keywords of `delete_alias`."""
 
-    reason: Annotated[str | None, 'Reason for the deletion. A protected alias needs one.']
+    reason: Annotated[str | None, 'Reason for the deletion.']
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
 
 
@@ -663,7 +755,8 @@ def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> Api
     of the history: to undo it, restore the revision before it.
 
     The newest 100 revisions of the history are kept as long as the audit log (`RANKWRIGHT_KEEP_AUDIT_DAYS`). If the
-    alias is created again, it continues this history, and stays protected if it was.
+    alias is created again, it continues this history, and stays protected if it was. Returns 409 `approval_required`
+    if the alias is protected.
 
     Scope: `train`.
 
@@ -674,7 +767,7 @@ def delete_alias(name: str, alias: str, /, **fields: Unpack[DeleteAlias]) -> Api
     alias : str
         The alias, such as `live`.
     reason : str, optional
-        Reason for the deletion. A protected alias needs one.
+        Reason for the deletion.
     if_match : str, optional
         ETag of the alias. Required to change or delete an existing alias.
     """
@@ -841,6 +934,22 @@ def delete_view(list: Literal["models", "datasets", "jobs", "evaluations", "comp
     """
     return ApiRequest.of("DELETE", f"/v1/views/{segment(list)}/{segment(name)}", nothing_of)
 
+def end_break_glass(name: str, alias: str, /) -> ApiRequest[None]:
+    """Resume a protection.
+
+    End the suspension of a protection early. Returns 404 `no_break_glass` if the protection is not suspended.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias.
+    """
+    return ApiRequest.of("DELETE", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/break-glass", nothing_of)
+
 class ExplainRows(TypedDict, total=False):
     """Keywords of `explain_rows`."""
 
@@ -927,6 +1036,39 @@ def list_algorithms() -> ApiRequest[types.Algorithms]:
     Scope: `read`.
     """
     return ApiRequest.of("GET", "/v1/algorithms", record_of(types.Algorithms))
+
+class ListAliasRequests(TypedDict, total=False):
+    """Keywords of `list_alias_requests`."""
+
+    state: Annotated[Literal["open", "approved", "rejected", "withdrawn", "expired", "void"] | str | None, 'Only requests in this state.']
+    name: Annotated[str | None, 'Only requests for models of this name.']
+    alias: Annotated[str | None, 'Only requests for this alias.']
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListAliasRequests)
+def list_alias_requests(**fields: Unpack[ListAliasRequests]) -> ApiRequest[Page[types.AliasRequest]]:
+    """List requests to change protected aliases.
+
+    Return the requests, the newest first.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    state : Literal["open", "approved", "rejected", "withdrawn", "expired", "void"] | str, optional
+        Only requests in this state.
+    name : str, optional
+        Only requests for models of this name.
+    alias : str, optional
+        Only requests for this alias.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/alias-requests", page_of(types.AliasRequest), {**fields})
 
 class ListAliasRevisions(TypedDict, total=False):
     """Keywords of `list_alias_revisions`."""
@@ -1267,10 +1409,10 @@ class ListErasures(TypedDict, total=False):
 
 
 @keywords(ListErasures)
-def list_erasures(**fields: Unpack[ListErasures]) -> ApiRequest[Page[types.Erasure]]:
+def list_erasures(**fields: Unpack[ListErasures]) -> ApiRequest[Page[types.ErasureItem]]:
     """List erasures.
 
-    Return all requests to erase an entity, newest first, without the ids of the entities.
+    Return all requests to erase an entity, newest first, without the ids of the entities and without reports.
 
     Scope: `read`.
 
@@ -1281,7 +1423,7 @@ def list_erasures(**fields: Unpack[ListErasures]) -> ApiRequest[Page[types.Erasu
     after : str, optional
         Cursor of the page: the `next` of the previous page.
     """
-    return ApiRequest.of("GET", "/v1/erasures", page_of(types.Erasure), {**fields})
+    return ApiRequest.of("GET", "/v1/erasures", page_of(types.ErasureItem), {**fields})
 
 class ListEvaluations(TypedDict, total=False):
     """Keywords of `list_evaluations`."""
@@ -1328,12 +1470,39 @@ def list_evaluations(**fields: Unpack[ListEvaluations]) -> ApiRequest[Page[types
     """
     return ApiRequest.of("GET", "/v1/evaluations", page_of(types.Evaluation), {**fields})
 
+class ListHolds(TypedDict, total=False):
+    """Keywords of `list_holds`."""
+
+    active: Annotated[bool | None, 'Only holds that are not released.']
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListHolds)
+def list_holds(**fields: Unpack[ListHolds]) -> ApiRequest[Page[types.Hold]]:
+    """List legal holds.
+
+    Return the legal holds of the owner, newest first.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    active : bool, optional
+        Only holds that are not released.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/holds", page_of(types.Hold), {**fields})
+
 class ListJobs(TypedDict, total=False):
     """Keywords of `list_jobs`."""
 
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
     state: Annotated[Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str | None, 'Only jobs in this state.']
-    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every kind: all.']
+    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "erase", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`. Or of every kind: all.']
     dataset_id: Annotated[str | None, 'Only jobs that use this dataset.']
     unresolved: Annotated[bool | None, '`true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were retried, jobs whose output was deleted, and jobs followed by a successful job of the same kind and name.']
     limit: Annotated[int | None, 'Maximum number of items on the page.']
@@ -1359,10 +1528,10 @@ def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
         evaluations and batch scores, and that of the dataset in lists of comparisons.
     state : Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str, optional
         Only jobs in this state.
-    kind : Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str, optional
+    kind : Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "erase", "all"] | str, optional
         Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`,
-        `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every
-        kind: all.
+        `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`. Or
+        of every kind: all.
     dataset_id : str, optional
         Only jobs that use this dataset.
     unresolved : bool, optional
@@ -1489,6 +1658,30 @@ def list_quotas(**fields: Unpack[ListQuotas]) -> ApiRequest[Page[types.OwnerQuot
         Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/quotas", page_of(types.OwnerQuota), {**fields})
+
+class ListRetention(TypedDict, total=False):
+    """Keywords of `list_retention`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListRetention)
+def list_retention(**fields: Unpack[ListRetention]) -> ApiRequest[Page[types.Retention]]:
+    """List the retention of owners.
+
+    Return the owners with their own days, the last changed first. The settings apply to all others.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/retention", page_of(types.Retention), {**fields})
 
 class ListTrash(TypedDict, total=False):
     """Keywords of `list_trash`."""
@@ -1730,6 +1923,35 @@ def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
     """
     return ApiRequest.of("POST", "/v1/uploads", record_of(types.Upload), {**fields}, headers=["idempotency_key"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
+class PlaceHold(TypedDict, total=False):
+    """Keywords of `place_hold`."""
+
+    resource_id: Annotated[str | None, 'Id of the dataset or the model, which may be in the trash. Null for kind `owner`.']
+
+
+@keywords(PlaceHold)
+def place_hold(kind: Literal["owner", "dataset", "model"] | str, reason: str, **fields: Unpack[PlaceHold]) -> ApiRequest[types.Hold]:
+    """Place a legal hold.
+
+    Forbid the deletion of a dataset, a model, or everything of the owner of the key, until the hold is released.
+
+    Requests that would delete something that it covers return 409 with the code `on_hold`. Retention, the emptying of
+    the trash and erasures keep it, too. A hold on a dataset or a model does not cover what belongs to it: evaluations,
+    batch scores, decisions.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    kind : Literal["owner", "dataset", "model"] | str
+        What the hold covers: one `dataset`, one `model`, or everything of the `owner`.
+    reason : str
+        Why the hold is placed.
+    resource_id : str, optional
+        Id of the dataset or the model, which may be in the trash. Null for kind `owner`.
+    """
+    return ApiRequest.of("POST", "/v1/holds", record_of(types.Hold), {"kind": kind, "reason": reason, **fields}, body=["kind", "reason", "resource_id"])
+
 class PreviewAlias(TypedDict, total=False):
     """Keywords of `preview_alias`."""
 
@@ -1823,6 +2045,47 @@ def preview_letters(ref: str, /, entries: Sequence[Mapping[str, Any]], rows: Seq
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/letters/preview", record_of(types.LettersAnswer), {"entries": entries, "rows": rows, **fields}, body=["entries", "rows"])
 
+class PreviewRetention(TypedDict, total=False):
+    """Keywords of `preview_retention`."""
+
+    datasets: Annotated[float | None, 'Days after its creation until a ready dataset is deleted, whether or not models were trained on it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.']
+    models: Annotated[float | None, 'Days after its creation until a model without an alias is deleted. Null: no limit.']
+    batch_scores: Annotated[float | None, 'Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.']
+    evaluations: Annotated[float | None, 'Days until an evaluation or a comparison is deleted. Null: no limit.']
+    decisions: Annotated[float | None, 'Days until decisions and outcomes are deleted, if the settings of their alias do not delete them earlier. Null: the settings of the alias apply alone.']
+    jobs: Annotated[float | None, 'Days until a job that ended is deleted, once nothing refers to it. Null: RANKWRIGHT_KEEP_JOBS_DAYS applies.']
+
+
+@keywords(PreviewRetention)
+def preview_retention(owner: str, /, **fields: Unpack[PreviewRetention]) -> ApiRequest[types.RetentionPreview]:
+    """Preview the retention of an owner.
+
+    Return how much a round of housekeeping would delete now with these days. It changes nothing.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    owner : str
+        The owner.
+    datasets : float, optional
+        Days after its creation until a ready dataset is deleted, whether or not models were trained on
+        it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.
+    models : float, optional
+        Days after its creation until a model without an alias is deleted. Null: no limit.
+    batch_scores : float, optional
+        Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.
+    evaluations : float, optional
+        Days until an evaluation or a comparison is deleted. Null: no limit.
+    decisions : float, optional
+        Days until decisions and outcomes are deleted, if the settings of their alias do not delete them
+        earlier. Null: the settings of the alias apply alone.
+    jobs : float, optional
+        Days until a job that ended is deleted, once nothing refers to it. Null:
+        RANKWRIGHT_KEEP_JOBS_DAYS applies.
+    """
+    return ApiRequest.of("POST", f"/v1/retention/{segment(owner)}/preview", record_of(types.RetentionPreview), {**fields}, body=["datasets", "models", "batch_scores", "evaluations", "decisions", "jobs"])
+
 def profile_dataset(dataset_id: str, /) -> ApiRequest[types.DatasetProfile]:
     """Read the profile of a dataset.
 
@@ -1866,7 +2129,7 @@ class PutAlias(TypedDict, total=False):
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
     if_none_match: Annotated[str | None, '`*`: create the alias, or return an error if it exists.', HEADER]
     guarantee: Annotated[Mapping[str, Any] | None, 'The guarantee of the alias from now on. Null removes the guarantee. If absent, the alias keeps its current guarantee.']
-    memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; `reason` and `approved_by` belong to this revision alone. Null removes the memo. A protected alias needs a `reason`.']
+    memo: Annotated[Mapping[str, Any] | None, 'Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are; `reason` belongs to this revision alone. Null removes the memo.']
 
 
 @keywords(PutAlias)
@@ -1880,8 +2143,8 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
     Returns 422 if the version cannot meet it: it has no validation curve, or too few validation rows for the
     confidence.
 
-    A `memo` documents the decision. It is stored with this revision and shown in the report of the model. Returns 422
-    `reason_required` if the alias is protected and the memo has no `reason`.
+    A `memo` documents the decision. It is stored with this revision and shown in the report of the model. Returns 409
+    `approval_required` if the alias is protected: then use `POST /v1/alias-requests`.
 
     The report of the model, its evaluations and its comparison with the model before are stored with the revision, as
     they are at this moment: `…/revisions/{revision}/evidence` returns them.
@@ -1906,8 +2169,7 @@ def put_alias(name: str, alias: str, /, model_id: str, **fields: Unpack[PutAlias
         its current guarantee.
     memo : Mapping[str, Any], optional
         Why the alias is moved. Capacity, costs and prevalence that are absent here stay as they are;
-        `reason` and `approved_by` belong to this revision alone. Null removes the memo. A protected
-        alias needs a `reason`.
+        `reason` belongs to this revision alone. Null removes the memo.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}", record_of(types.Alias), {"model_id": model_id, **fields}, headers=["if_match", "if_none_match"], body=["model_id", "guarantee", "memo"])
 
@@ -1915,16 +2177,16 @@ class PutAliasProtection(TypedDict, total=False):
     """Keywords of `put_alias_protection`."""
 
     if_match: Annotated[str | None, 'ETag of the alias. Required to change or delete an existing alias.', HEADER]
-    reason: Annotated[str | None, 'Reason for the change. To lift the protection needs one.']
+    reason: Annotated[str | None, 'Reason for the change.']
 
 
 @keywords(PutAliasProtection)
 def put_alias_protection(name: str, alias: str, /, protected: bool, **fields: Unpack[PutAliasProtection]) -> ApiRequest[types.Alias]:
     """Protect an alias.
 
-    Set or lift the protection of an alias. Every change of a protected alias, and of the calibration of its model,
-    needs a reason; without one it returns 422 `reason_required`. The protection is a revision of the history, and
-    outlives the deletion of the alias.
+    Protect an alias: another person must then approve every change of it, and of the calibration of its model.
+    Direct changes return 409 `approval_required`, also lifting the protection: use `POST /v1/alias-requests`. The
+    protection is a revision of the history, and outlives the deletion of the alias.
 
     Scope: `admin`.
 
@@ -1935,11 +2197,12 @@ def put_alias_protection(name: str, alias: str, /, protected: bool, **fields: Un
     alias : str
         The alias, such as `live`.
     protected : bool
-        True: every change of the alias, and of the calibration of its model, needs a reason.
+        True: another person must approve every change of the alias, and of the calibration of its
+        model.
     if_match : str, optional
         ETag of the alias. Required to change or delete an existing alias.
     reason : str, optional
-        Reason for the change. To lift the protection needs one.
+        Reason for the change.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/protection", record_of(types.Alias), {"protected": protected, **fields}, headers=["if_match"], body=["protected", "reason"])
 
@@ -1948,7 +2211,7 @@ class PutCalibration(TypedDict, total=False):
 
     idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
     prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
-    reason: Annotated[str | None, 'Reason for the recalibration. Required if a protected alias points to the model.']
+    reason: Annotated[str | None, 'Reason for the recalibration.']
 
 
 @keywords(PutCalibration)
@@ -1958,10 +2221,8 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
     Fit the calibration on another dataset. A job of kind `calibrate` does the work. The new version is then served,
     and earlier ones remain in `history`. Scores and their order do not change.
 
-
-
-    Returns 409 `rows_seen` if the model was trained on rows of the dataset, and 422 `reason_required` if a protected
-    alias points to the model and there is no reason. To undo it, use `…/calibration/restore`.
+    Returns 409 `rows_seen` if the model was trained on rows of the dataset, and 409 `approval_required` if a protected
+    alias points to the model: then use `POST /v1/alias-requests`. To undo it, use `…/calibration/restore`.
 
     Scope: `train`.
 
@@ -1978,7 +2239,7 @@ def put_calibration(ref: str, /, dataset_id: str, **fields: Unpack[PutCalibratio
     prefer : str, optional
         `wait=N`: respond only when the work is done, or after N seconds (at most 60).
     reason : str, optional
-        Reason for the recalibration. Required if a protected alias points to the model.
+        Reason for the recalibration.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(ref)}/calibration", record_of(types.Job), {"dataset_id": dataset_id, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "reason"])
 
@@ -2175,6 +2436,50 @@ def put_reason_codes(name: str, /, entries: Sequence[Mapping[str, Any]], **field
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/reason-codes", record_of(types.ReasonCodes), {"entries": entries, **fields}, headers=["if_match", "if_none_match"], body=["entries"])
 
+class PutRetention(TypedDict, total=False):
+    """Keywords of `put_retention`."""
+
+    datasets: Annotated[float | None, 'Days after its creation until a ready dataset is deleted, whether or not models were trained on it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.']
+    models: Annotated[float | None, 'Days after its creation until a model without an alias is deleted. Null: no limit.']
+    batch_scores: Annotated[float | None, 'Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.']
+    evaluations: Annotated[float | None, 'Days until an evaluation or a comparison is deleted. Null: no limit.']
+    decisions: Annotated[float | None, 'Days until decisions and outcomes are deleted, if the settings of their alias do not delete them earlier. Null: the settings of the alias apply alone.']
+    jobs: Annotated[float | None, 'Days until a job that ended is deleted, once nothing refers to it. Null: RANKWRIGHT_KEEP_JOBS_DAYS applies.']
+
+
+@keywords(PutRetention)
+def put_retention(owner: str, /, **fields: Unpack[PutRetention]) -> ApiRequest[types.Retention]:
+    """Replace the retention of an owner.
+
+    Replace all days of an owner. Without any, the settings of the service apply again.
+
+    Housekeeping deletes permanently what is older, at its next round. A legal hold, an alias and an unfinished job keep
+    what they cover. The key must also have the scope `admin`.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    owner : str
+        The owner.
+    datasets : float, optional
+        Days after its creation until a ready dataset is deleted, whether or not models were trained on
+        it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.
+    models : float, optional
+        Days after its creation until a model without an alias is deleted. Null: no limit.
+    batch_scores : float, optional
+        Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.
+    evaluations : float, optional
+        Days until an evaluation or a comparison is deleted. Null: no limit.
+    decisions : float, optional
+        Days until decisions and outcomes are deleted, if the settings of their alias do not delete them
+        earlier. Null: the settings of the alias apply alone.
+    jobs : float, optional
+        Days until a job that ended is deleted, once nothing refers to it. Null:
+        RANKWRIGHT_KEEP_JOBS_DAYS applies.
+    """
+    return ApiRequest.of("PUT", f"/v1/retention/{segment(owner)}", record_of(types.Retention), {**fields}, body=["datasets", "models", "batch_scores", "evaluations", "decisions", "jobs"])
+
 def put_view(list: Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str, name: str, /, query: str) -> ApiRequest[types.View]:
     """Save a view.
 
@@ -2335,6 +2640,45 @@ def read_alias_evidence(name: str, alias: str, revision: int, /, **fields: Unpac
         Name of one file. Default: the whole archive (ZIP).
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/revisions/{revision}/evidence", json_of, {**fields})
+
+def read_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasRequest]:
+    """Read a request to change a protected alias.
+
+    Return what is requested, by whom, why, and how it was decided.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    alias_request_id : str
+        Id of the alias request.
+    """
+    return ApiRequest.of("GET", f"/v1/alias-requests/{segment(alias_request_id)}", record_of(types.AliasRequest))
+
+class ReadAliasRequestEvidence(TypedDict, total=False):
+    """Keywords of `read_alias_request_evidence`."""
+
+    file: Annotated[str | None, 'Name of one file. Default: the whole archive (ZIP).']
+
+
+@keywords(ReadAliasRequestEvidence)
+def read_alias_request_evidence(alias_request_id: str, /, **fields: Unpack[ReadAliasRequestEvidence]) -> ApiRequest[Any]:
+    """Download the evidence of a request.
+
+    Return the files that were stored with the request, unchanged: the report of the model at that time, its
+    evaluations, and its comparison with the model before. The request lists their SHA-256. Returns 404 `no_evidence` if
+    they were deleted with the model.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    alias_request_id : str
+        Id of the alias request.
+    file : str, optional
+        Name of one file. Default: the whole archive (ZIP).
+    """
+    return ApiRequest.of("GET", f"/v1/alias-requests/{segment(alias_request_id)}/evidence", json_of, {**fields})
 
 def read_artifact(ref: str, /) -> ApiRequest[bytes]:
     """Download the model.
@@ -2595,7 +2939,8 @@ def read_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrift]:
 def read_erasure(erasure_id: str, /) -> ApiRequest[types.Erasure]:
     """Read an erasure.
 
-    Return a request to erase an entity, without the id of the entity.
+    Return a request to erase an entity with its report, without the id of the entity. The report is the proof of
+    the erasure: download it before you delete anything else.
 
     Scope: `read`.
 
@@ -2978,6 +3323,20 @@ def read_groups(ref: str, /, **fields: Unpack[ReadGroups]) -> ApiRequest[types.M
         `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/groups", record_of(types.ModelThresholdGroups), {**fields})
+
+def read_hold(hold_id: str, /) -> ApiRequest[types.Hold]:
+    """Read a legal hold.
+
+    Return a legal hold.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    hold_id : str
+        Id of the hold.
+    """
+    return ApiRequest.of("GET", f"/v1/holds/{segment(hold_id)}", record_of(types.Hold))
 
 class ReadImportance(TypedDict, total=False):
     """Keywords of `read_importance`."""
@@ -3682,6 +4041,20 @@ def read_result(batch_score_id: str, /, **fields: Unpack[ReadResult]) -> ApiRequ
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/result", bytes_of, {**fields})
 
+def read_retention(owner: str, /) -> ApiRequest[types.Retention]:
+    """Read the retention of an owner.
+
+    Return the days of an owner. All are null if the owner has none.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    owner : str
+        The owner.
+    """
+    return ApiRequest.of("GET", f"/v1/retention/{segment(owner)}", record_of(types.Retention))
+
 class ReadRoc(TypedDict, total=False):
     """Keywords of `read_roc`."""
 
@@ -4010,11 +4383,44 @@ def ready() -> ApiRequest[types.Health]:
     """
     return ApiRequest.of("GET", "/health/ready", record_of(types.Health))
 
+def reject_alias_request(alias_request_id: str, /, reason: str) -> ApiRequest[types.AliasRequest]:
+    """Reject a request.
+
+    Reject a request, with a reason. Returns 409 `alias_request_closed` if it was already decided.
+
+    Scope: `approve`.
+
+    Parameters
+    ----------
+    alias_request_id : str
+        Id of the alias request.
+    reason : str
+        Reason for the rejection.
+    """
+    return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/reject", record_of(types.AliasRequest), {"reason": reason}, body=["reason"])
+
+def release_hold(hold_id: str, /, reason: str) -> ApiRequest[types.Hold]:
+    """Release a legal hold.
+
+    Release a legal hold. It stays in the list, with both reasons. Retention then applies again: what is over its age
+    may be deleted at once.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    hold_id : str
+        Id of the hold.
+    reason : str
+        Why the hold is released.
+    """
+    return ApiRequest.of("POST", f"/v1/holds/{segment(hold_id)}/release", record_of(types.Hold), {"reason": reason}, body=["reason"])
+
 class RestoreAlias(TypedDict, total=False):
     """Keywords of `restore_alias`."""
 
     if_match: Annotated[str | None, 'Newest revision of the alias; of a deleted alias, that of its deletion. Required.', HEADER]
-    reason: Annotated[str | None, 'Reason for the change. A protected alias needs one, except to undo its last change.']
+    reason: Annotated[str | None, 'Reason for the change.']
 
 
 @keywords(RestoreAlias)
@@ -4023,7 +4429,9 @@ def restore_alias(name: str, alias: str, /, revision: int, **fields: Unpack[Rest
 
     Give the alias the model, guarantee, cutoff and memo of an earlier revision again. This is a new revision with
     the evidence of the earlier one. To undo the last change, restore the revision before the newest one; a deleted
-    alias exists again. Returns 409 `model_deleted` if the model was deleted.
+    alias exists again.
+
+    Returns 409 `model_deleted` if the model was deleted, and 409 `approval_required` if the alias is protected.
 
     Scope: `train`.
 
@@ -4038,7 +4446,7 @@ def restore_alias(name: str, alias: str, /, revision: int, **fields: Unpack[Rest
     if_match : str, optional
         Newest revision of the alias; of a deleted alias, that of its deletion. Required.
     reason : str, optional
-        Reason for the change. A protected alias needs one, except to undo its last change.
+        Reason for the change.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/restore", record_of(types.Alias), {"revision": revision, **fields}, headers=["if_match"], body=["revision", "reason"])
 
@@ -4046,7 +4454,7 @@ class RestoreCalibration(TypedDict, total=False):
     """Keywords of `restore_calibration`."""
 
     if_match: Annotated[str | None, 'ETag of the calibration: its current version. Required.', HEADER]
-    reason: Annotated[str | None, 'Reason for the change. Required if a protected alias points to the model, except to undo the last change.']
+    reason: Annotated[str | None, 'Reason for the change.']
 
 
 @keywords(RestoreCalibration)
@@ -4054,7 +4462,8 @@ def restore_calibration(ref: str, /, version: int, **fields: Unpack[RestoreCalib
     """Restore a calibration.
 
     Serve an earlier version of the calibration again, as a new version. To undo a recalibration, restore the version
-    before it. Scores and their order do not change. All processes apply the change within a second.
+    before it. Scores and their order do not change. All processes apply the change within a second. Returns 409
+    `approval_required` if a protected alias points to the model: then use `POST /v1/alias-requests`.
 
     Scope: `train`.
 
@@ -4067,8 +4476,7 @@ def restore_calibration(ref: str, /, version: int, **fields: Unpack[RestoreCalib
     if_match : str, optional
         ETag of the calibration: its current version. Required.
     reason : str, optional
-        Reason for the change. Required if a protected alias points to the model, except to undo the
-        last change.
+        Reason for the change.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/restore", record_of(types.Calibration), {"version": version, **fields}, headers=["if_match"], body=["version", "reason"])
 
@@ -4384,6 +4792,38 @@ def staffed() -> ApiRequest[types.Health]:
     """
     return ApiRequest.of("GET", "/health/staffed", record_of(types.Health))
 
+class StartBreakGlass(TypedDict, total=False):
+    """Keywords of `start_break_glass`."""
+
+    seconds: Annotated[float | None, 'Time after which the protection is in force again, in seconds: at most 4 hours. Default: `3600.0`.']
+
+
+@keywords(StartBreakGlass)
+def start_break_glass(name: str, alias: str, /, reason: str, **fields: Unpack[StartBreakGlass]) -> ApiRequest[types.BreakGlass]:
+    """Suspend a protection.
+
+    Suspend the protection of an alias in an emergency (break-glass). Until it expires, admins can change the alias,
+    and the calibration of its model, directly with a reason. Without one they get 422 `reason_required`.
+
+    It is logged as a warning, raises an alert, and is shown on every page about the alias; each change made under it is
+    marked with `break_glass`. Another POST replaces it. Returns 409 `not_protected` if the alias is not protected.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the models.
+    alias : str
+        The alias.
+    reason : str
+        Reason for the emergency.
+    seconds : float, optional
+        Time after which the protection is in force again, in seconds: at most 4 hours. Default:
+        `3600.0`.
+    """
+    return ApiRequest.of("POST", f"/v1/models/{segment(name)}/aliases/{segment(alias)}/break-glass", record_of(types.BreakGlass), {"reason": reason, **fields}, body=["reason", "seconds"])
+
 class SubmitJob(TypedDict, total=False):
     """Keywords of `submit_job`."""
 
@@ -4685,7 +5125,7 @@ def validate_batch_score(**fields: Unpack[ValidateBatchScore]) -> ApiRequest[typ
 class ValidateCalibration(TypedDict, total=False):
     """Keywords of `validate_calibration`."""
 
-    reason: Annotated[str | None, 'Reason for the recalibration. Required if a protected alias points to the model.']
+    reason: Annotated[str | None, 'Reason for the recalibration.']
 
 
 @keywords(ValidateCalibration)
@@ -4704,7 +5144,7 @@ def validate_calibration(ref: str, /, dataset_id: str, **fields: Unpack[Validate
         A ready dataset with the model's features and label. The model must not have been trained on its
         rows.
     reason : str, optional
-        Reason for the recalibration. Required if a protected alias points to the model.
+        Reason for the recalibration.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/calibration/validate", record_of(types.Valid), {"dataset_id": dataset_id, **fields}, body=["dataset_id", "reason"])
 
@@ -4817,7 +5257,15 @@ def validate_decisions(**fields: Unpack[ValidateDecisions]) -> ApiRequest[types.
     """
     return ApiRequest.of("POST", "/v1/decisions/validate", record_of(types.DecisionTableCheck), {**fields}, joined=["ignore", "missing"])
 
-def validate_erasure(id: str) -> ApiRequest[types.Valid]:
+class ValidateErasure(TypedDict, total=False):
+    """Keywords of `validate_erasure`."""
+
+    key_columns: Annotated[str | Sequence[str] | None, 'Columns of uploaded tables that have ids of entities. All datasets with one of these columns are searched. Datasets made from decisions are always searched. Default: `[]`.', REPEATED]
+    retire_models: Annotated[bool | None, 'Whether models are deleted permanently whose artifact has rows of the entity or its id. If false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.']
+
+
+@keywords(ValidateErasure)
+def validate_erasure(id: str, **fields: Unpack[ValidateErasure]) -> ApiRequest[types.Valid]:
     """Check an erasure.
 
     Check a request to `POST /v1/erasures` without creating anything. It returns the same errors as that request would.
@@ -4827,9 +5275,16 @@ def validate_erasure(id: str) -> ApiRequest[types.Valid]:
     Parameters
     ----------
     id : str
-        Id of the entity, as in the decisions and outcomes.
+        Id of the entity, as in the decisions, outcomes and tables. It is compared as text, without
+        surrounding spaces; a whole number has no decimal point.
+    key_columns : str | Sequence[str], optional
+        Columns of uploaded tables that have ids of entities. All datasets with one of these columns are
+        searched. Datasets made from decisions are always searched. Default: `[]`.
+    retire_models : bool, optional
+        Whether models are deleted permanently whose artifact has rows of the entity or its id. If
+        false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.
     """
-    return ApiRequest.of("POST", "/v1/erasures/validate", record_of(types.Valid), {"id": id}, body=["id"])
+    return ApiRequest.of("POST", "/v1/erasures/validate", record_of(types.Valid), {"id": id, **fields}, body=["id", "key_columns", "retire_models"])
 
 class ValidateEvaluation(TypedDict, total=False):
     """Keywords of `validate_evaluation`."""
@@ -5297,6 +5752,21 @@ def validate_version(dataset_id: str, /, **fields: Unpack[ValidateVersion]) -> A
         the upload. Default: `append`.
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/versions/validate", record_of(types.TableCheck), {**fields})
+
+def withdraw_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasRequest]:
+    """Withdraw a request.
+
+    Withdraw a request. Returns 403 `not_requester` unless the caller is the person who made it, or an admin, and 409
+    `alias_request_closed` if it was already decided.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    alias_request_id : str
+        Id of the alias request.
+    """
+    return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/withdraw", record_of(types.AliasRequest))
 
 class WriteLetters(TypedDict, total=False):
     """Keywords of `write_letters`."""

@@ -548,6 +548,8 @@ class _ModelsOperations(_Collection):
     alias_revision_page = free(api.list_alias_revisions)
     read_cohorts = free(api.read_cohorts)
     deleted_aliases = free_items(api.list_deleted_aliases)
+    start_break_glass = free(api.start_break_glass)
+    end_break_glass = free(api.end_break_glass)
     read_reason_codes = free(api.read_reason_codes)
     read_feedback = free(api.read_feedback)
     monitor = free(api.read_monitor)
@@ -581,9 +583,9 @@ class _ModelsOperations(_Collection):
             `flag`, and every version that the alias points at keeps the guarantee. `{"flagged": 0.02}` flags a share of
             the rows, and `{"threshold": 1.74}` uses a fixed threshold. None removes it; "keep" leaves it as it is.
         memo : mapping, optional
-            Notes that are stored with this revision: "reason", "approved_by", "review", "rows", "cost_false_positive",
-            "cost_false_negative", "amount", "prevalence". A protected alias needs a "reason". Capacity, costs and
-            prevalence that are not given stay as they are.
+            Notes that are stored with this revision: "reason", "review", "rows", "cost_false_positive",
+            "cost_false_negative", "amount", "prevalence". Capacity, costs and prevalence that are not given stay as
+            they are.
         revision : int, str or None
             Move the alias only if it has this revision. None only creates it. Default: its current revision.
 
@@ -595,9 +597,9 @@ class _ModelsOperations(_Collection):
         Raises
         ------
         Conflict
-            Somebody else moved the alias in the meantime.
+            Somebody else moved the alias in the meantime, or it is protected: use `client.alias_requests`.
         Invalid
-            The model cannot keep the guarantee, or the alias is protected and there is no reason.
+            The model cannot keep the guarantee.
         """
         if revision == NOW:
             revision = yield from self._revision_of(api.read_alias(name, alias))
@@ -787,7 +789,7 @@ class _ModelsOperations(_Collection):
         to : int, optional
             The revision to restore. Default: the one before the newest, which undoes the last change.
         reason : str, optional
-            Reason for the change. A protected alias needs one, except to undo its last change.
+            Reason for the change.
         revision : int or str
             Restore only if this is the newest revision. Default: its current one.
 
@@ -801,7 +803,7 @@ class _ModelsOperations(_Collection):
         NotFound
             There is no such revision.
         Conflict
-            The alias was changed in the meantime, or the model was deleted.
+            The alias was changed in the meantime, it is protected, or the model was deleted.
         """
         if to is None or revision == NOW:
             found = (yield from ask(api.list_alias_revisions(name, alias, limit=2))).data
@@ -824,7 +826,8 @@ class _ModelsOperations(_Collection):
     ) -> Steps[types.Alias]:
         """Set or lift the protection of an alias. Scope: admin.
 
-        Each change of a protected alias needs a reason.
+        Another person must approve each change of a protected alias: use `client.alias_requests`, also to lift the
+        protection.
 
         Parameters
         ----------
@@ -835,7 +838,7 @@ class _ModelsOperations(_Collection):
         protected : bool
             False lifts the protection.
         reason : str, optional
-            Reason for the change. To lift the protection needs one.
+            Reason for the change.
         revision : int or str
             Change the alias only if it has this revision. Default: its current one.
 
@@ -847,7 +850,7 @@ class _ModelsOperations(_Collection):
         Raises
         ------
         Conflict
-            The alias has another revision.
+            The alias has another revision, or it is protected already.
         """
         if revision == NOW:
             revision = (yield from ask(api.read_alias(name, alias))).revision
@@ -912,7 +915,7 @@ class _ModelsOperations(_Collection):
         revision : int or str
             Its current revision.
         reason : str, optional
-            Reason for the deletion. A protected alias needs one.
+            Reason for the deletion.
 
         Raises
         ------
@@ -1332,13 +1335,13 @@ class _ErasuresOperations(_Collection):
 
 
 class Erasures(_ErasuresOperations, Blocking):
-    """Your requests to erase what was recorded of an entity: list, read and make them. It is `client.erasures`.
+    """Your requests to erase all that is stored of an entity: list, read and make them. It is `client.erasures`.
 
     Examples
     --------
     >>> import rankwright
     >>> client = rankwright.Client()
-    >>> made = client.erasures.create("c1")
+    >>> made = client.erasures.create("c1", key_columns=["customer_id"])
     >>> client.erasures.get(made.id).done_at is None
     True
     """
@@ -1346,6 +1349,134 @@ class Erasures(_ErasuresOperations, Blocking):
 
 class AsyncErasures(_ErasuresOperations, Asynchronous):
     """Like `Erasures`; await its calls."""
+
+
+# --- requests to change protected aliases ---------------------------------------------------------
+
+ChangeKind = Literal["set", "restore", "delete", "unprotect", "recalibrate", "restore_calibration"]
+
+
+class _AliasRequestsOperations(_Collection):
+    list = free_items(api.list_alias_requests)
+    page = free(api.list_alias_requests)
+    get = free(api.read_alias_request)
+    approve = free(api.approve_alias_request)
+    reject = free(api.reject_alias_request)
+    withdraw = free(api.withdraw_alias_request)
+
+    @operation
+    def create(
+        self,
+        kind: ChangeKind,
+        name: str,
+        alias: str,
+        reason: str,
+        *,
+        model: Any = None,
+        guarantee: Mapping[str, float] | Literal["keep"] | None = "keep",
+        memo: Mapping[str, Any] | None = None,
+        revision: int | None = None,
+        dataset: Any = None,
+        calibration_version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Steps[types.AliasRequest]:
+        """Request a change of a protected alias, which another person approves. Scope: train.
+
+        Parameters
+        ----------
+        kind : str
+            "set" points the alias at `model`, "restore" restores its `revision`, "delete" deletes it, "unprotect"
+            lifts its protection. "recalibrate" fits the calibration of its model on `dataset`, and
+            "restore_calibration" serves its `calibration_version` again.
+        name : str
+            Name of the model.
+        alias : str
+            Name of the alias.
+        reason : str
+            Reason for the change.
+        model : Model or str, optional
+            Of "set": the model, its id or its reference.
+        guarantee : mapping, "keep" or None
+            Of "set": as for `client.models.set_alias`.
+        memo : mapping, optional
+            Of "set": "review", "rows", "cost_false_positive", "cost_false_negative", "amount", "prevalence".
+        revision : int, optional
+            Of "restore": the revision.
+        dataset : Dataset or str, optional
+            Of "recalibrate": rows that the model was not trained on.
+        calibration_version : int, optional
+            Of "restore_calibration": the earlier calibration.
+        idempotency_key : str, optional
+            Identifies this request, so that a repeated call does not make another.
+
+        Returns
+        -------
+        types.AliasRequest
+            The open request.
+
+        Raises
+        ------
+        Conflict
+            The alias is not protected.
+        Invalid
+            The change itself would be refused.
+        """
+        fields: dict[str, Any] = {
+            "model_id": None if model is None else _named(model),
+            "memo": memo,
+            "revision": revision,
+            "dataset_id": None if dataset is None else _named(dataset),
+            "calibration_version": calibration_version,
+            "idempotency_key": idempotency_key,
+        }
+        if not isinstance(guarantee, str):
+            fields["guarantee"] = NULL if guarantee is None else guarantee
+        request = api.create_alias_request(kind, name, alias, reason, **cast(Any, fields))
+        return (yield from ask(request))
+
+    @operation
+    def evidence(
+        self,
+        alias_request: str,
+        to: str | os.PathLike[str] | BinaryIO | None = None,
+        *,
+        file: str | None = None,
+    ) -> Steps[bytes]:
+        """Download the evidence that was stored with a request: the report, the evaluations and the comparison.
+
+        Parameters
+        ----------
+        alias_request : str
+            Id of the request.
+        to : path or binary file, optional
+            Where to write it. Default: return the bytes.
+        file : str, optional
+            Name of one file, such as "report.html". Default: a ZIP archive of all files.
+
+        Returns
+        -------
+        bytes
+            The archive or the file; empty if it was written to `to`.
+        """
+        path = f"/v1/alias-requests/{segment(alias_request)}/evidence"
+        request = ApiRequest("GET", path, {} if file is None else {"file": file}, read=bytes_of)
+        return (yield from self._download(request, to))
+
+
+class AliasRequests(_AliasRequestsOperations, Blocking):
+    """Changes of protected aliases: request, approve, reject and withdraw them. It is `client.alias_requests`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> for request in client.alias_requests.list(state="open"):
+    ...     client.alias_requests.reject(request.id, reason="Compare both versions first.")
+    """
+
+
+class AsyncAliasRequests(_AliasRequestsOperations, Asynchronous):
+    """Like `AliasRequests`; await its calls."""
 
 
 # --- alarms ---------------------------------------------------------------------------------------
@@ -1559,6 +1690,65 @@ class Quotas(_QuotasOperations, Blocking):
 
 class AsyncQuotas(_QuotasOperations, Asynchronous):
     """Like `Quotas`; await its calls."""
+
+
+# --- retention ------------------------------------------------------------------------------------
+
+
+class _RetentionOperations(_Collection):
+    list = free_items(api.list_retention)
+    page = free(api.list_retention)
+    get = free(api.read_retention)
+    set = free(api.put_retention)
+    preview = free(api.preview_retention)
+
+
+class Retention(_RetentionOperations, Blocking):
+    """For how many days the resources of owners are kept, for operators. It is `client.retention`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> client.retention.preview("acme", datasets=730).datasets
+    0
+    >>> client.retention.set("acme", datasets=730).datasets
+    730
+    >>> client.retention.set("acme").datasets is None
+    True
+    """
+
+
+class AsyncRetention(_RetentionOperations, Asynchronous):
+    """Like `Retention`; await its calls."""
+
+
+# --- holds ----------------------------------------------------------------------------------------
+
+
+class _HoldsOperations(_Collection):
+    list = free_items(api.list_holds)
+    page = free(api.list_holds)
+    get = free(api.read_hold)
+    place = free(api.place_hold)
+    release = free(api.release_hold)
+
+
+class Holds(_HoldsOperations, Blocking):
+    """Legal holds, which forbid deletions: list, read, place and release them. It is `client.holds`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> hold = client.holds.place("owner", "Case 2026-17")
+    >>> client.holds.release(hold.id, "Case closed").released_at is None
+    False
+    """
+
+
+class AsyncHolds(_HoldsOperations, Asynchronous):
+    """Like `Holds`; await its calls."""
 
 
 # --- the clients ----------------------------------------------------------------------------------
@@ -2207,7 +2397,10 @@ class Client(_ClientOperations, Blocking):
     trash : Trash
         Restore what was deleted.
     erasures : Erasures
+        Erase all that is stored of an entity.
         Erase what was recorded of an entity.
+    alias_requests : AliasRequests
+        Request and approve changes of protected aliases.
     alarms : Alarms
         Acknowledge the alarms of monitors.
     views : Views
@@ -2216,6 +2409,10 @@ class Client(_ClientOperations, Blocking):
         Create, rotate and revoke API keys.
     quotas : Quotas
         The limits of owners, for operators.
+    retention : Retention
+        For how many days the resources of owners are kept, for operators.
+    holds : Holds
+        Legal holds, which forbid deletions.
 
     Notes
     -----
@@ -2258,10 +2455,13 @@ class Client(_ClientOperations, Blocking):
         self.batch_scores = BatchScores(self._transport)
         self.trash = Trash(self._transport)
         self.erasures = Erasures(self._transport)
+        self.alias_requests = AliasRequests(self._transport)
         self.alarms = Alarms(self._transport)
         self.views = Views(self._transport)
         self.keys = Keys(self._transport)
         self.quotas = Quotas(self._transport)
+        self.retention = Retention(self._transport)
+        self.holds = Holds(self._transport)
 
     @property
     def url(self) -> str:
@@ -2315,7 +2515,9 @@ class AsyncClient(_ClientOperations, Asynchronous):
     Attributes
     ----------
     datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alarms, views, keys
-    quotas
+    quotas, retention, holds
+    datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alias_requests, alarms
+    views, keys, quotas
         As for `Client`; await their calls.
 
     Examples
@@ -2352,10 +2554,13 @@ class AsyncClient(_ClientOperations, Asynchronous):
         self.batch_scores = AsyncBatchScores(self._transport)
         self.trash = AsyncTrash(self._transport)
         self.erasures = AsyncErasures(self._transport)
+        self.alias_requests = AsyncAliasRequests(self._transport)
         self.alarms = AsyncAlarms(self._transport)
         self.views = AsyncViews(self._transport)
         self.keys = AsyncKeys(self._transport)
         self.quotas = AsyncQuotas(self._transport)
+        self.retention = AsyncRetention(self._transport)
+        self.holds = AsyncHolds(self._transport)
 
     @property
     def url(self) -> str:

@@ -103,7 +103,11 @@ class Alias(Record):
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
     protected: bool
-    """True if every change of the alias, and of the calibration of its model, needs a reason."""
+    """True if another person must approve every change of the alias, and of the calibration of its model."""
+    break_glass_until: str | None
+    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is
+    not suspended.
+    """
     updated_at: str
     """Time of the last change, apart from changes of the protection."""
     history: list[AliasStep]
@@ -158,12 +162,92 @@ class AliasPreview(Record):
     """Newest revision, also of a deleted alias: send it as `If-Match`. Null for a new alias."""
     protected: bool
     """True if the alias is protected."""
-    reason_required: bool
-    """True if this change needs a reason."""
+    approval_required: bool
+    """True if another person must approve this change: use `POST /v1/alias-requests`."""
     before: AliasSide | None
     """What the alias serves now. Null if it does not exist."""
     after: AliasSide
     """What it would serve."""
+
+class AliasRequest(Record):
+    """A request to change a protected alias. It is bound to `alias_revision`, `model_id`,
+    `artifact_sha256` and `calibration`: with any other of these it is void.
+    """
+
+    id: str
+    """Id of the request."""
+    kind: Literal['set', 'restore', 'delete', 'unprotect', 'recalibrate', 'restore_calibration']
+    """`set`: point the alias to `model_id`. `restore`: restore its `revision`. `delete`: delete it.
+    `unprotect`: lift its protection. `recalibrate`: fit the calibration of its model on `dataset_id`.
+    `restore_calibration`: serve the calibration `calibration_version` of its model again.
+    """
+    state: Literal['open', 'approved', 'rejected', 'withdrawn', 'expired', 'void']
+    """`open`; `approved`: the change was made, or its job was started; `rejected`; `withdrawn` by the
+    requester; `expired`; `void`: the alias, the model or its calibration was changed, or the model was
+    deleted.
+    """
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    reason: str
+    """Reason for the change."""
+    before: str
+    """What the alias served when the change was requested, in words."""
+    after: str
+    """What it would serve, in words."""
+    alias_revision: int
+    """Revision of the alias for which the change was requested."""
+    model_id: str
+    """The model that the change concerns."""
+    model_version: int
+    """Version of this model."""
+    artifact_sha256: str
+    """SHA-256 of its artifact."""
+    calibration: int | None
+    """Version of its calibration when the change was requested. Null without one."""
+    keeps_guarantee: bool
+    """True if the alias keeps its guarantee, or if the kind is not `set`."""
+    guarantee: StoredGuarantee | None
+    """The requested guarantee. Null if `keeps_guarantee`, or if the guarantee is to be removed."""
+    revision: int | None
+    """The revision to restore. Null for other kinds."""
+    dataset_id: str | None
+    """The dataset of a recalibration. Null for other kinds."""
+    calibration_version: int | None
+    """The calibration to restore. Null for other kinds."""
+    author: str | None
+    """Name of the principal that requested the change."""
+    principal_id: str | None
+    """Id of this principal."""
+    created_at: str
+    """Time of creation."""
+    expires_at: str
+    """When an open request expires."""
+    decided_at: str | None
+    """When the request was approved, rejected, withdrawn or void. Null before."""
+    decided_by: str | None
+    """Name of the principal that approved, rejected or withdrew it. Null before, and if it is void."""
+    decided_by_id: str | None
+    """Id of this principal."""
+    decision_reason: str | None
+    """Why the request was rejected or is void. Null otherwise."""
+    applied_revision: int | None
+    """The revision of the alias that the approval made. Null without one."""
+    applied_calibration: int | None
+    """The calibration that the approval made; of a recalibration, once its job has succeeded. Null without
+    one.
+    """
+    job_id: str | None
+    """The job of an approved recalibration. It fails if the alias, the model or its calibration was
+    changed in the meantime. Null otherwise.
+    """
+    evidence: list[EvidenceFile]
+    """What was known about the model when the change was requested, as files with their SHA-256.
+    `…/evidence` returns them.
+    """
+    evidence_available: bool
+    """True if the files are stored. They are deleted when the model is permanently deleted."""
 
 class AliasShadow(Record):
     """The model behind an alias (the champion) compared with its shadow model (the challenger). The
@@ -254,7 +338,17 @@ class AliasStep(Record):
     memo: StoredMemo | None
     """Why the alias was moved. Null if no memo was given."""
     author: str | None
-    """Name of the key that moved the alias. Null if it was moved without a key."""
+    """Name of the principal that changed the alias; of an approved change, the one that requested it. Null
+    if it was changed without a key.
+    """
+    principal_id: str | None
+    """Id of this principal. Null for revisions of older releases, and if there was no key."""
+    alias_request_id: str | None
+    """The approved request that made this revision. Null for a direct change."""
+    approved_by_id: str | None
+    """Id of the principal that approved it; `memo.approved_by` is its name. Null for a direct change."""
+    break_glass: bool
+    """True if the alias was protected, and was changed without approval during a break-glass."""
     at: str
     """Time of the change."""
     evidence: list[EvidenceFile] | None
@@ -287,7 +381,11 @@ class AliasSummary(Record):
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
     protected: bool
-    """True if every change of the alias, and of the calibration of its model, needs a reason."""
+    """True if another person must approve every change of the alias, and of the calibration of its model."""
+    break_glass_until: str | None
+    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is
+    not suspended.
+    """
     updated_at: str
     """Time of the last change, apart from changes of the protection."""
 
@@ -681,6 +779,24 @@ class BinnedFeature(Record):
     bins: list[ScorecardBin]
     """The bins."""
 
+class BreakGlass(Record):
+    """A suspended protection: until it ends, admins can change the alias directly."""
+
+    name: str
+    """Name of the models."""
+    alias: str
+    """The alias."""
+    reason: str
+    """Reason for the emergency."""
+    author: str | None
+    """Name of the principal that suspended the protection."""
+    principal_id: str | None
+    """Id of this principal."""
+    at: str
+    """When it was suspended."""
+    until: str
+    """When it expires."""
+
 class Calibration(Record):
     """The calibration of a model: a non-decreasing map from scores to probabilities."""
 
@@ -710,8 +826,18 @@ class Calibration(Record):
     reason: str | None
     """Reason for this version. Null if none was given."""
     author: str | None
-    """Name of the key that requested this version. Null for the one of the training, and for those of
-    release 0.3.0.
+    """Name of the principal that requested this version. Null for the one of the training, and for those
+    of release 0.3.0.
+    """
+    alias_request_id: str | None
+    """The approved request that made this version. Null for a direct change."""
+    approved_by: str | None
+    """Name of the principal that approved it. Null for a direct change."""
+    approved_by_id: str | None
+    """Id of the principal that approved it. Null for a direct change."""
+    break_glass: bool
+    """True if a protected alias served the model, and the calibration was changed without approval during
+    a break-glass.
     """
     created_at: str
     """Time of creation."""
@@ -823,8 +949,18 @@ class CalibrationSummary(Record):
     reason: str | None
     """Reason for this version. Null if none was given."""
     author: str | None
-    """Name of the key that requested this version. Null for the one of the training, and for those of
-    release 0.3.0.
+    """Name of the principal that requested this version. Null for the one of the training, and for those
+    of release 0.3.0.
+    """
+    alias_request_id: str | None
+    """The approved request that made this version. Null for a direct change."""
+    approved_by: str | None
+    """Name of the principal that approved it. Null for a direct change."""
+    approved_by_id: str | None
+    """Id of the principal that approved it. Null for a direct change."""
+    break_glass: bool
+    """True if a protected alias served the model, and the calibration was changed without approval during
+    a break-glass.
     """
     created_at: str
     """Time of creation."""
@@ -1677,7 +1813,11 @@ class DeletedAlias(Record):
     author: str | None
     """Name of the key that last moved the alias. Null if it was moved without a key."""
     protected: bool
-    """True if every change of the alias, and of the calibration of its model, needs a reason."""
+    """True if another person must approve every change of the alias, and of the calibration of its model."""
+    break_glass_until: str | None
+    """Until when the protection is suspended, so that admins can change the alias directly. Null if it is
+    not suspended.
+    """
     updated_at: str
     """Time of the last change, apart from changes of the protection."""
 
@@ -1802,30 +1942,124 @@ class Duplicates(Record):
     """
 
 class ErasedRows(Record):
-    """Numbers of rows that were erased, and what still has rows of the entity."""
+    """Numbers of recorded rows that were erased."""
 
     decisions: int
     """Number of decisions."""
     outcomes: int
     """Number of outcomes."""
-    datasets: list[str]
-    """Datasets made from decisions, also in the trash, that had rows of the entity at the last check. They
-    are not changed: delete them permanently, and make them again without the entity.
-    """
 
 class Erasure(Record):
-    """A request to erase an entity."""
+    """A request to erase an entity, with its report."""
 
     id: str
     """Id of the request."""
+    state: Literal['running', 'settling', 'done', 'on_hold', 'failed']
+    """`running`: a job searches and removes rows. `settling`: no table has rows of the entity any more;
+    decisions may still arrive from the log of a process. `done`. `on_hold`: a legal hold covers some of
+    the rows; retry the job after its release. `failed`: see `problem`.
+    """
+    key_columns: list[str]
+    """Columns that have ids of entities."""
+    job_id: str | None
+    """The job that searches tables. Null for an old request."""
+    problem: str | None
+    """The error of the job. Null without one."""
     requested_at: str
     """Time of the request."""
     due_at: str
-    """Time until which the request is done."""
+    """Time until which the request is done. If it is not, the service forgets the id, and the request has
+    failed.
+    """
     done_at: str | None
-    """When the last check found no row of the entity. Null if that is still to come."""
+    """When the last check found no row of the entity, and all old files were deleted. Null if that is
+    still to come.
+    """
     erased: ErasedRows | None
-    """What was erased so far. Null before the first pass."""
+    """Decisions and outcomes erased so far. Null before the first pass."""
+    report: ErasureReport | None
+    """What was searched and removed in tables, and what remains. Null before the first search."""
+
+class ErasureItem(Record):
+    """A request to erase an entity, without its report."""
+
+    id: str
+    """Id of the request."""
+    state: Literal['running', 'settling', 'done', 'on_hold', 'failed']
+    """`running`: a job searches and removes rows. `settling`: no table has rows of the entity any more;
+    decisions may still arrive from the log of a process. `done`. `on_hold`: a legal hold covers some of
+    the rows; retry the job after its release. `failed`: see `problem`.
+    """
+    key_columns: list[str]
+    """Columns that have ids of entities."""
+    job_id: str | None
+    """The job that searches tables. Null for an old request."""
+    problem: str | None
+    """The error of the job. Null without one."""
+    requested_at: str
+    """Time of the request."""
+    due_at: str
+    """Time until which the request is done. If it is not, the service forgets the id, and the request has
+    failed.
+    """
+    done_at: str | None
+    """When the last check found no row of the entity, and all old files were deleted. Null if that is
+    still to come.
+    """
+    erased: ErasedRows | None
+    """Decisions and outcomes erased so far. Null before the first pass."""
+
+class ErasureRemainder(Record):
+    """Something that the erasure does not remove."""
+
+    what: str
+    """`backups`, `bucket_versions`, `logs`, `caches`, `downloads`, `files_on_the_server` or
+    `unsearchable_dataset`.
+    """
+    resource: str | None
+    """The file or dataset, if it is one."""
+    until: str
+    """When it is removed, in words."""
+
+class ErasureReport(Record):
+    """What an erasure has searched and removed, and what remains."""
+
+    rounds: int
+    """Searches so far. The last one found nothing."""
+    searched: ErasureSearch
+    """What the last search has read."""
+    datasets: list[ReplacedDataset]
+    """Versions of datasets that had rows of the entity."""
+    models: list[ModelOfErasedRows]
+    """Models that used these rows. Their stored sample and reference rows, out-of-fold and held-out scores
+    are deleted.
+    """
+    batch_scores: list[str]
+    """Batch scores that were deleted: of these datasets, or with rows of the entity."""
+    evaluations: list[str]
+    """Evaluations and comparisons that were deleted, because they name the entity."""
+    uploads: list[str]
+    """Invalid datasets and open uploads that were deleted."""
+    cancelled_jobs: list[str]
+    """Unfinished jobs that used these datasets."""
+    files: int
+    """Files of the blob store that were replaced or deleted."""
+    remains: list[ErasureRemainder]
+    """What the erasure does not remove, and until when."""
+    verified_at: float | None
+    """When a search of everything found no row of the entity, in seconds since 1970. Null: not yet."""
+
+class ErasureSearch(Record):
+    """What the last search of an erasure has read."""
+
+    datasets: int
+    """Versions of datasets with one of the key columns, also in the trash."""
+    rows: int
+    """Rows of these datasets."""
+    batch_scores: int
+    """Results of batch scores with one of the key columns."""
+    uploads: int
+    """Uploads that are no dataset: invalid ones, and files that wait for more."""
 
 class Estimate(Record):
     """A rough estimate from the size of the table."""
@@ -2813,6 +3047,28 @@ class Histogram(Record):
     counts: list[int]
     """Number of rows in each bin."""
 
+class Hold(Record):
+    """A legal hold."""
+
+    id: str
+    """Id of the hold."""
+    kind: Literal['owner', 'dataset', 'model']
+    """What the hold covers."""
+    resource_id: str | None
+    """Id of the dataset or the model. Null for kind `owner`."""
+    reason: str
+    """Why the hold was placed."""
+    author: str | None
+    """Name of who placed it."""
+    placed_at: str
+    """When it was placed."""
+    released_at: str | None
+    """When it was released. Null: it is active."""
+    release_reason: str | None
+    """Why it was released."""
+    released_by: str | None
+    """Name of who released it."""
+
 class Importance(Record):
     """The features, most important first. Values of different methods are not comparable."""
 
@@ -2868,9 +3124,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'ingest_source', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor']
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'ingest_source', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor', 'erase']
     """`ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`,
-    `batch_score`, `backfill`, `train`, `importance`, `monitor`.
+    `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`.
     """
     name: str
     """Name of the resource that the job creates."""
@@ -4028,6 +4284,18 @@ class ModelMetricEstimates(Record):
     the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
 
+class ModelOfErasedRows(Record):
+    """A model that was trained, validated or calibrated on rows of the entity."""
+
+    model_id: str
+    """Id of the model."""
+    name: str
+    """Name of the model."""
+    version: int
+    """Version of the model."""
+    retired: bool
+    """Whether the model was deleted permanently, because its artifact contains rows or keys."""
+
 class ModelParts(Record):
     """Parts of a model, each as its own route returns it. Parts that the model does not have are listed in
     `absent`.
@@ -4374,6 +4642,8 @@ class Overview(Record):
     """Number of newest jobs that were searched for `ended`: at most 50."""
     has_older_jobs: bool
     """True if there are older jobs that were not searched."""
+    break_glass: list[BreakGlass]
+    """Aliases whose protection is suspended now, the first that ends first."""
     live: list[LiveAlias]
     """The aliases, the most recently moved first."""
     failed: list[Job]
@@ -5012,6 +5282,20 @@ class ReliabilityPoint(Record):
     consistent_high: float
     """Upper end of the consistency band."""
 
+class ReplacedDataset(Record):
+    """A version of a dataset that had rows of the entity."""
+
+    dataset_id: str
+    """Id of the version that was deleted permanently."""
+    name: str
+    """Name of the dataset."""
+    version: int
+    """Its version number, which the new dataset takes over."""
+    rows: int
+    """Rows removed from its own upload. 0: only the version that it continues had rows of the entity."""
+    replaced_by: str | None
+    """Id of the dataset without these rows. Null: without them, the table is not valid any more."""
+
 class Report(Record):
     """A report with all stored results of a model."""
 
@@ -5147,6 +5431,42 @@ class ResultColumn(Record):
     """Name of the column."""
     type: str
     """Arrow type of the column."""
+
+class Retention(Record):
+    """Days for which an owner's resources are kept. Null: see the request."""
+
+    owner: str
+    """The owner."""
+    datasets: float | None
+    """Days for datasets."""
+    models: float | None
+    """Days for models without an alias."""
+    batch_scores: float | None
+    """Days for batch scores."""
+    evaluations: float | None
+    """Days for evaluations and comparisons."""
+    decisions: float | None
+    """Days for decisions and outcomes."""
+    jobs: float | None
+    """Days for jobs that ended."""
+    updated_at: str | None
+    """Time of the last change. Null if the owner has no days of its own."""
+
+class RetentionPreview(Record):
+    """What would be deleted now, by kind. Null: no days are given."""
+
+    datasets: int | None
+    """Number of datasets."""
+    models: int | None
+    """Number of models."""
+    batch_scores: int | None
+    """Number of batch scores."""
+    evaluations: int | None
+    """Number of evaluations and comparisons."""
+    decisions: int | None
+    """Number of files of decisions and outcomes."""
+    jobs: int | None
+    """Number of jobs."""
 
 class ReviewCapacity(Record):
     """How many of how many rows can be reviewed, such as 200 of 5000 a day."""
@@ -5665,7 +5985,7 @@ class StoredMemo(Record):
     reason: str | None
     """Reason for the decision."""
     approved_by: str | None
-    """Who approved the decision."""
+    """Name of the principal that approved the change of a protected alias. Null without an approval."""
     review: float | None
     """Number of rows that can be reviewed, of every `rows` rows."""
     rows: float | None

@@ -2,14 +2,14 @@
 
 Existing entries are changes. The author of those by a key is the name that the key has now.
 
-Revision: 0124, after 0122.
+Revision: 0124, after 0123.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0124"
-down_revision = "0122"
+down_revision = "0123"
 branch_labels = None
 depends_on = None
 

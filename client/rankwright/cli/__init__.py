@@ -58,7 +58,16 @@ def command_line(additions: Iterable[Add] = ()) -> typer.Typer:
 
 def _add_client_commands(app: typer.Typer) -> None:
     """Add the commands that call a service."""
-    from rankwright.cli import datasets, evaluating, feedback, lists, models, scoring, training
+    from rankwright.cli import (
+        alias_requests,
+        datasets,
+        evaluating,
+        feedback,
+        lists,
+        models,
+        scoring,
+        training,
+    )
     from rankwright.cli.audit import audit
     from rankwright.cli.trash import trash
 
@@ -96,9 +105,11 @@ def _add_client_commands(app: typer.Typer) -> None:
         feedback.outcomes,
         feedback.monitor,
         feedback.shadow,
+        alias_requests.break_glass,
     ):
         name = command.__name__.rstrip("_").replace("_", "-")
         app.command(name, rich_help_panel="Use the service", help=help_of(command))(command)
+    app.add_typer(alias_requests.requests, name="alias-requests", rich_help_panel="Use the service")
     app.add_typer(feedback.alarms, name="alarms", rich_help_panel="Use the service")
     groups = {group.name: group.typer_instance for group in app.registered_groups}
     if (of_server := groups.get("audit")) is not None:  # one group, with the server's `verify`

@@ -413,3 +413,11 @@ def print_lines(lines: Iterable[Sequence[str]]) -> None:
     for line in shown:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         out.print("  ".join(cells).rstrip(), markup=False)
+
+
+def split_alias(alias: str) -> tuple[str, str]:
+    """Return the name of the models and that of the alias."""
+    name, at, label = alias.partition("@")
+    if not (name and at and label):
+        raise CommandFailed(f"an alias must have the form name@alias, got {alias!r}")
+    return name, label

@@ -23,6 +23,7 @@ from rankwright.cli.common import (
     print_lines,
     sending,
     service,
+    split_alias,
     table_file,
     takes,
 )
@@ -58,7 +59,7 @@ def feedback(
     Settings make an alias record its decisions. You can edit the printed settings and send them back.
     """
     with service(url, key) as client:
-        name, at = _split(alias)
+        name, at = split_alias(alias)
         if stop and file is not None:
             raise CommandFailed("--stop cannot be combined with a file")
         if stop:
@@ -73,14 +74,6 @@ def feedback(
     err.print_line(f"{alias} has revision {made.revision} of its feedback settings")
     if made.detectable is not None:
         err.print_line(_say_detectable(made.detectable))
-
-
-def _split(alias: str) -> tuple[str, str]:
-    """Return the name of the models and that of the alias."""
-    name, at, label = alias.partition("@")
-    if not (name and at and label):
-        raise CommandFailed(f"an alias must have the form name@alias, got {alias!r}")
-    return name, label
 
 
 def _settings_of(file: Path) -> dict[str, Any]:
@@ -147,7 +140,7 @@ def monitor(alias: Alias, *, url: Url = None, key: Key = None, as_json: AsJson =
     The exit code is 7 if an alarm is open.
     """
     with service(url, key, as_json=as_json) as client:
-        name, at = _split(alias)
+        name, at = split_alias(alias)
         found = client.models.monitor(name, at)
     waiting = [each for each in found.alarms if each.acknowledged_at is None]
     if as_json:
@@ -197,7 +190,7 @@ def _auc(look: types.Look | None) -> str:
 def shadow(alias: Alias, *, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
     """Compare the model behind an alias with its shadow model, on the same decisions."""
     with service(url, key, as_json=as_json) as client:
-        name, at = _split(alias)
+        name, at = split_alias(alias)
         found = client.models.shadow(name, at)
     if as_json:
         out.print_json(data=found.to_json())

@@ -161,7 +161,6 @@ def alias(
     reason: Annotated[
         str | None, typer.Option(help="Reason for the decision, shown in the report.")
     ] = None,
-    approved_by: Annotated[str | None, typer.Option(help="Who approved the decision.")] = None,
     review: Annotated[
         float | None,
         typer.Option(help="Number of rows that can be reviewed, of every --rows rows."),
@@ -182,12 +181,12 @@ def alias(
     key: Key = None,
 ) -> None:
     """Point an alias to a version of a model, or undo its last change. Earlier versions remain in the alias's history.
+    If it is protected, use `rankwright alias-requests create`.
 
     With a guarantee, responses under the alias have a flag, by the cutoff of the version that it points to.
     """
     memo = given(
         reason=reason,
-        approved_by=approved_by,
         review=review,
         rows=rows,
         cost_false_positive=cost_false_positive,

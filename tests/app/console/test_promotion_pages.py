@@ -89,36 +89,160 @@ def test_an_alias_is_moved_with_a_reason_and_undone(world: World, ours: PlainBro
     assert ours.get(f"{page}/aliases/A!/change").status_code == 422
 
 
-def test_a_protected_alias_asks_for_a_reason(world: World, ours: PlainBrowser) -> None:
+def request_of(answer: httpx.Response) -> str:
+    """Return the address of the page of the request that was just made."""
+    assert answer.status_code == 303, answer.text
+    found: str = answer.headers["location"]
+    assert found.startswith("/console/alias-requests/arq_")
+    return found
+
+
+def test_a_change_of_a_protected_alias_is_requested_and_approved(
+    world: World, ours: PlainBrowser
+) -> None:
     page = f"/console/models/{world.second}"
     protect = fields_of(ours.get(f"{page}/aliases"), "/aliases/live/protection")
     assert ours.post(f"{page}/aliases/live/protection", **protect).status_code == 303
     assert world.alias()["protected"] is True
     trainer = PlainBrowser(world.service, scopes=["read", "train"])
-    assert "/protection" not in trainer.get(f"{page}/aliases").text
+    approver = PlainBrowser(world.service, scopes=["read", "approve"])
+    reader = PlainBrowser(world.service, scopes=["read"])
     sent = fields_of(trainer.get(f"{page}/aliases/live/change"), "/aliases")
     refused = trainer.post(f"{page}/aliases", **sent, reason=" ")
     assert refused.status_code == 422
     assert 'role="alert"' in refused.text
     assert fields_of(refused, "/aliases") == sent
+    asked = request_of(trainer.post(f"{page}/aliases", **sent, reason=NASTY))
+    assert world.alias()["model_id"] == world.first
+
+    # The page shows what would change to all, and to each only what they may do.
+    forms = {
+        browser: set(re.findall(rf'action="{asked}/(\w+)"', browser.get(asked).text))
+        for browser in (trainer, approver, reader, ours)
+    }
+    assert forms[trainer] == {"withdraw"}
+    assert forms[approver] == {"approve", "reject"}
+    assert forms[reader] == set()
+    assert forms[ours] == {"approve", "reject", "withdraw"}
+    shown = approver.get(asked)
+    assert NASTY not in shown.text
+    preview = world.api.post(f"{ADDRESS}/preview", json={"model_id": world.second}).json()
+    for side in ("before", "after"):
+        assert f"{preview[side]['cutoff']['threshold']:.6g}" in shown.text
+    assert f"{asked}/download/evidence?file=report.html" in shown.text
+    evidence = approver.get(f"{asked}/download/evidence")
+    assert evidence.headers["content-type"] == "application/zip"
+    assert asked in approver.get("/console").text
+    assert asked in approver.get("/console/alias-requests").text
+    assert asked not in approver.get("/console/alias-requests?state=approved").text
+    assert approver.get("/console/alias-requests?state=none").status_code == 422
+    assert trainer.post(f"{asked}/approve").status_code == 403
+    assert reader.post(f"{asked}/reject", reason="x").status_code == 403
+    assert approver.post(f"{asked}/reject", reason=" ").status_code == 422
+    done = approver.post(f"{asked}/approve")
+    assert (done.status_code, done.headers["location"]) == (303, asked)
+    assert world.alias()["model_id"] == world.second
+    history = trainer.get(f"{page}/aliases").text
+    assert asked in history
+    assert "Approved by" in history
+    again = approver.post(f"{asked}/approve")
+    assert again.status_code == 409
+    assert 'role="alert"' in again.text
+    assert asked in approver.get("/console/alias-requests?state=all").text
+    for missing in ("arq_none", "arq_" + "0" * 32):
+        assert approver.get(f"/console/alias-requests/{missing}").status_code == 404
+    other = PlainBrowser(world.service, owner="stranger")
+    assert other.get(asked).status_code == 404
+    assert other.post(f"{asked}/approve").status_code == 404
+
+    # Its restoration, its deletion and the lifting of its protection are requested, too.
+    older = fields_of(trainer.get(f"{page}/aliases/live/change?to=1"), "/aliases/live/restore")
+    direct = {name: value for name, value in older.items() if name != "request"}
+    refused = trainer.post(f"{page}/aliases/live/restore", **direct)
+    assert refused.status_code == 409
+    assert fields_of(refused, "/aliases/live/restore") == older
+    asked = request_of(trainer.post(f"{page}/aliases/live/restore", **older, reason="Worse"))
+    assert trainer.post(f"{asked}/withdraw").status_code == 303
+    assert "withdrawn" in trainer.get(asked).text
     removal = fields_of(trainer.get(f"{page}/aliases/live/remove"), "/remove")
     assert trainer.post(f"{page}/aliases/live/remove", **removal).status_code == 422
-    gone = trainer.post(f"{page}/aliases/live/remove", **removal, reason="Old name")
-    assert gone.status_code == 303
-    left = trainer.get(f"{page}/aliases")
-    assert "Old name" in left.text
-    undo = fields_of(left, "/aliases/live/restore")
-    assert trainer.post(f"{page}/aliases/live/restore", **undo).status_code == 303
-    now = world.alias()
-    assert (now["model_id"], now["protected"]) == (world.first, True)
-    lift = fields_of(ours.get(f"{page}/aliases"), "/aliases/live/protection")
-    assert ours.post(f"{page}/aliases/live/protection", **lift).status_code == 422
-    lifted = ours.post(f"{page}/aliases/live/protection", **lift, reason="Pilot is over")
-    assert lifted.status_code == 303
+    asked = request_of(trainer.post(f"{page}/aliases/live/remove", **removal, reason="Old name"))
+    assert approver.post(f"{asked}/reject", reason=f"In use {NASTY}").status_code == 303
+    assert NASTY not in approver.get(asked).text
+    lift = fields_of(trainer.get(f"{page}/aliases"), "/aliases/live/protection")
+    assert trainer.post(f"{page}/aliases/live/protection", **lift).status_code == 422
+    asked = request_of(trainer.post(f"{page}/aliases/live/protection", **lift, reason="Over"))
+    assert approver.post(f"{asked}/approve").status_code == 303
+    assert world.alias()["protected"] is False
+    back = fields_of(ours.get(f"/console/models/{world.first}/aliases/live/change"), "/aliases")
+    assert ours.post(f"/console/models/{world.first}/aliases", **back).status_code == 303
+
+
+def test_a_recalibration_of_a_protected_alias_is_requested(
+    world: World, ours: PlainBrowser
+) -> None:
+    page = f"/console/models/{world.first}"
+    approver = PlainBrowser(world.service, scopes=["read", "approve"])
+    address = "/v1/models/churn/aliases/priced"
+    assert world.api.put(address, json={"model_id": world.first}).status_code == 201
+    protection = {"json": {"protected": True}, "headers": {"If-Match": '"1"'}}
+    assert world.api.put(f"{address}/protection", **protection).is_success
+    confirm = ours.post(f"{page}/calibration", dataset_id=world.later)
+    assert confirm.status_code == 200, confirm.text
+    sent = fields_of(confirm, "/calibration")
+    assert sent["request"] == "priced"
+    assert ours.post(f"{page}/calibration", **sent, reason=" ").status_code == 422
+    asked = request_of(ours.post(f"{page}/calibration", **sent, reason="New tariff"))
+    assert approver.post(f"{asked}/approve").status_code == 303
+    world.service.work()
+    found = world.api.get(f"/v1/models/{world.first}/calibration").json()
+    assert (found["version"], found["reason"]) == (2, "New tariff")
+    undo = fields_of(ours.get(f"{page}/calibration"), "/calibration/restore")
+    confirm = ours.post(f"{page}/calibration/restore", **undo)
+    assert confirm.status_code == 409
+    sent = fields_of(confirm, "/calibration/restore")
+    asked = request_of(ours.post(f"{page}/calibration/restore", **sent, reason="Worse"))
+    assert approver.post(f"{asked}/approve").status_code == 303
+    assert world.api.get(f"/v1/models/{world.first}/calibration").json()["restores"] == 1
+    lift = {"kind": "unprotect", "name": "churn", "alias": "priced", "reason": "x"}
+    made = world.api.post("/v1/alias-requests", json=lift).json()["id"]
+    assert approver.post(f"/console/alias-requests/{made}/approve").status_code == 303
+    assert world.api.delete(address, headers={"If-Match": '"3"'}).status_code == 204
+
+
+def test_break_glass_is_on_every_page(world: World, ours: PlainBrowser) -> None:
+    page = f"/console/models/{world.first}"
+    address = "/v1/models/churn/aliases/glass"
+    assert world.api.put(address, json={"model_id": world.first}).status_code == 201
+    protection = {"json": {"protected": True}, "headers": {"If-Match": '"1"'}}
+    assert world.api.put(f"{address}/protection", **protection).is_success
+    trainer = PlainBrowser(world.service, scopes=["read", "train"])
+    start = f"{page}/aliases/glass/break-glass"
+    assert start in ours.get(f"{page}/aliases").text
+    assert start not in trainer.get(f"{page}/aliases").text
+    assert trainer.post(start, reason="x", hours="1").status_code == 403
+    for wrong in ({"reason": " "}, {"hours": "5"}, {"hours": "x"}):
+        answer = ours.post(start, **({"reason": "x", "hours": "1"} | wrong))
+        assert answer.status_code == 422, wrong
+    assert ours.post(start, reason=f"Emergency {NASTY}", hours="4").status_code == 303
+    shown_on = ("/console", page, f"{page}/history", "/console/monitoring/churn/glass")
+    for where in shown_on:
+        shown = trainer.get(where).text
+        assert "Break-glass" in shown, where
+        assert NASTY not in shown
+    # An admin changes it directly, with a reason.
+    change = fields_of(ours.get(f"{page}/aliases/glass/remove"), "/remove")
+    assert "request" not in change
+    assert ours.post(f"{page}/aliases/glass/remove", **change).status_code == 422
+    assert ours.post(start, end="yes").status_code == 303
+    for where in shown_on:
+        assert "Break-glass" not in trainer.get(where).text, where
+    assert ours.post(start, end="yes").status_code == 404
 
 
 def test_a_recalibration_is_confirmed_and_undone(world: World, ours: PlainBrowser) -> None:
     page = f"/console/models/{world.first}"
+    assert world.alias()["protected"] is False
     asked = ours.post(f"{page}/calibration", dataset_id=world.later)
     assert asked.status_code == 200, asked.text
     assert "churn@live" in asked.text
@@ -197,24 +321,33 @@ def test_saving_a_cutoff_shows_what_changes_first(world: World, ours: PlainBrows
     assert "10 of 100 rows" in shown.text
     assert world.api.get(address).json() == before
     sent = fields_of(shown, "review=10&amp;rows=100")
-    refused = ours.post(f"{page}?review=10&rows=100", **sent, reason=" ", approved_by="Board")
+    refused = ours.post(f"{page}?review=10&rows=100", **sent, reason=" ")
     assert refused.status_code == 422
     assert 'role="alert"' in refused.text
-    assert 'value="Board"' in refused.text
     assert world.api.get(address).json() == before
-    saved = ours.post(f"{page}?review=10&rows=100", **sent, reason=NASTY, approved_by="Board")
-    assert saved.status_code == 303, saved.text
+    approver = PlainBrowser(world.service, scopes=["read", "approve"])
+    asked = request_of(ours.post(f"{page}?review=10&rows=100", **sent, reason=NASTY))
+    assert world.api.get(address).json() == before
+    assert approver.post(f"{asked}/approve").status_code == 303
     now = world.api.get(address).json()
     assert (now["revision"], now["cutoff"]["threshold"]) == (3, 0.25)
-    assert (now["memo"]["reason"], now["memo"]["approved_by"]) == (NASTY, "Board")
+    assert now["memo"]["reason"] == NASTY
     assert now["memo"]["review"] == 10
+    # Without protection it is saved at once, and undone.
+    body = {"model_id": world.first, "guarantee": {"flagged": 0.2}}
+    assert world.api.put("/v1/models/churn/aliases/plain", json=body).status_code == 201
+    plain = ours.post(f"{page}?review=10&rows=100", **entered | {"alias": "plain"})
+    sent = fields_of(plain, "review=10&amp;rows=100")
+    saved = ours.post(f"{page}?review=10&rows=100", **sent, reason="Early")
+    assert saved.status_code == 303
     again = ours.post(f"{page}?review=10&rows=100", **sent, reason="Late")
     assert again.status_code == 412
     assert "Late" in again.text
     panel = ours.get(saved.headers["location"])
-    undo = fields_of(panel, "/aliases/guarded/restore")
-    assert ours.post(f"{page}/aliases/guarded/restore", **undo).status_code == 303
-    assert world.api.get(address).json()["guarantee"] == before["guarantee"]
+    undo = fields_of(panel, "/aliases/plain/restore")
+    assert ours.post(f"{page}/aliases/plain/restore", **undo).status_code == 303
+    found = world.api.get("/v1/models/churn/aliases/plain").json()
+    assert found["guarantee"]["flagged"] == 0.2
     # somebody creates the alias between the two pages
     raced = fields_of(ours.post(page, **entered | {"alias": "raced"}), f"{page[-8:]}[?]")
     made = world.api.put("/v1/models/churn/aliases/raced", json=body)

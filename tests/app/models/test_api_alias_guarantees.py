@@ -77,7 +77,6 @@ def test_each_revision_keeps_who_moved_it_and_why(
 ) -> None:
     memo = {
         "reason": "  Four reviewers ",
-        "approved_by": "Board",
         "review": 200,
         "rows": 5000,
         "cost_false_positive": 0,
@@ -86,12 +85,12 @@ def test_each_revision_keeps_who_moved_it_and_why(
         "prevalence": 0.05,
     }
     first = put(versions[0], guarantee={"flagged": 0.04}, memo=memo).json()
-    stored = memo | {"reason": "Four reviewers"}
+    stored = memo | {"reason": "Four reviewers", "approved_by": None}
     assert (first["memo"], first["author"]) == (stored, "test")
     other = shared.client(shared.key(name="night job"))
     second = putting(other)(versions[1]).json()
-    # Reason and approval are of one revision; capacity and costs stay until they are changed.
-    standing = stored | {"reason": None, "approved_by": None}
+    # The reason is of one revision; capacity and costs stay until they are changed.
+    standing = stored | {"reason": None}
     assert (second["memo"], second["author"]) == (standing, "night job")
     now, before, *_ = client.get(ADDRESS).json()["history"]
     assert (now["memo"], now["author"]) == (standing, "night job")
@@ -125,6 +124,7 @@ def test_each_revision_keeps_who_moved_it_and_why(
         ({"reason": "x" * 2001}, ("reason",)),
         ({"reason": "a\0b"}, ("reason",)),
         ({"author": "me"}, ("author",)),
+        ({"approved_by": "me"}, ("approved_by",)),
         ([], ("memo",)),
     ],
 )

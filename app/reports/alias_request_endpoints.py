@@ -1,0 +1,216 @@
+"""/v1/alias-requests: changes of protected aliases, which another person approves."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+
+from app.access.authentication import GuardedRoute, needs, records_reads
+from app.http import idempotency
+from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
+from app.http.idempotency import Created, CreationDep
+from app.jobs.acceptance import wake_a_worker
+from app.models import repository as model_rows
+from app.models.alias_endpoints import EVIDENCE_RESPONSES, EvidenceName, respond_with_evidence
+from app.platform import catalogue
+from app.platform.blobs import Blob
+from app.platform.errors import Conflict
+from app.platform.sql import Json, Session
+from app.platform.tables import AliasRequest as AliasRequestRow
+from app.platform.tables import AliasRequestKind, AliasRequestState
+from app.reports import alias_requests
+from app.reports.alias_request_schemas import (
+    AliasRejection,
+    AliasRequest,
+    AliasRequestBody,
+    AliasRequestPage,
+    State,
+    request_of,
+)
+from app.reports.evidence import Target, evidence_of, write_archive
+
+router = APIRouter(prefix="/v1/alias-requests", tags=["models"], route_class=GuardedRoute)
+
+
+@router.post(
+    "",
+    status_code=201,
+    response_model=AliasRequest,
+    summary="Request a change of a protected alias",
+)
+@needs("train")
+async def create_alias_request(
+    *, body: AliasRequestBody, context: ContextDep, caller: CallerDep, new: CreationDep
+) -> Response:
+    """Request a change of a protected alias, or of the calibration of its model. Another person approves or rejects it;
+    it expires after 7 days.
+
+    The change is checked as if it were made now, with the same errors. The report of the model, its evaluations and its
+    comparison with the model before are stored as evidence. The request is bound to the revision of the alias, and to
+    the artifact and calibration of the model: if any of these changes, the request is void.
+
+    Returns 409 `not_protected` if the alias is not protected, and 429 `too_many_alias_requests` if the alias has 10, or
+    the owner 100, open requests.
+    """
+    asked = body.as_proposal()
+
+    def create(session: Session, evidence: alias_requests.Evidence | None) -> Json:
+        if evidence is None:  # the stored response was removed a moment ago
+            raise Conflict("the request could not be repeated: try again")
+        row = alias_requests.create(session, caller, asked, evidence)
+        return request_of(row, row.created_at).model_dump(mode="json")
+
+    def run_once(evidence: alias_requests.Evidence | None) -> Created:
+        return context.db.writing(
+            idempotency.run_once,
+            caller.owner,
+            new.route,
+            new.key,
+            new.fingerprint,
+            create,
+            evidence,
+        )
+
+    def work() -> Created:
+        if new.key is not None and context.db.reading(
+            idempotency.is_known, caller.owner, new.route, new.key
+        ):
+            return run_once(None)
+        model_id, compute = context.db.reading(_read_evidence, caller.owner, asked)
+        with ExitStack() as stack:
+            archive = stack.enter_context(write_archive(context.blobs, compute()))
+            return run_once(alias_requests.Evidence(model_id, archive))
+
+    made = await context.compute(caller.owner, work)
+    return JSONResponse(made.body, 201, headers=made.headers)
+
+
+@router.get("", summary="List requests to change protected aliases")
+@needs("read")
+def list_alias_requests(
+    *,
+    context: ContextDep,
+    caller: CallerDep,
+    paging: PagingDep,
+    state: Annotated[State | None, Query(description="Only requests in this state.")] = None,
+    name: Annotated[
+        str | None, Query(description="Only requests for models of this name.", examples=["churn"])
+    ] = None,
+    alias: Annotated[
+        str | None, Query(description="Only requests for this alias.", examples=["live"])
+    ] = None,
+) -> AliasRequestPage:
+    """Return the requests, the newest first."""
+    page, now = context.db.reading(
+        alias_requests.list_page,
+        caller.owner,
+        state=state,
+        name=name,
+        alias=alias,
+        limit=paging.limit,
+        after=paging.after,
+    )
+    data = [request_of(row, now) for row in page.data]
+    return AliasRequestPage(data=data, has_more=page.has_more, next=page.next)
+
+
+@router.get("/{alias_request_id}", summary="Read a request to change a protected alias")
+@needs("read")
+def read_alias_request(
+    alias_request_id: str, context: ContextDep, caller: CallerDep
+) -> AliasRequest:
+    """Return what is requested, by whom, why, and how it was decided."""
+    return request_of(*context.db.reading(alias_requests.get, caller.owner, alias_request_id))
+
+
+@router.get(
+    "/{alias_request_id}/evidence",
+    response_class=Response,
+    summary="Download the evidence of a request",
+    responses=EVIDENCE_RESPONSES,
+)
+@needs("read")
+@records_reads
+def read_alias_request_evidence(
+    *, alias_request_id: str, context: ContextDep, caller: CallerDep, file: EvidenceName = None
+) -> Response:
+    """Return the files that were stored with the request, unchanged: the report of the model at that time, its
+    evaluations, and its comparison with the model before. The request lists their SHA-256. Returns 404 `no_evidence` if
+    they were deleted with the model.
+    """
+    key, files = context.db.reading(alias_requests.find_evidence, caller.owner, alias_request_id)
+    return respond_with_evidence(context, key, files, file, f"{alias_request_id}-evidence")
+
+
+@router.post("/{alias_request_id}/approve", summary="Approve a request")
+@needs("approve")
+async def approve_alias_request(
+    *, alias_request_id: str, context: ContextDep, caller: CallerDep
+) -> AliasRequest:
+    """Approve a request. The change is made at once, in the same transaction; a recalibration starts its job.
+
+    Returns 403 `self_approval` for the person who made the request: a key counts as the person who created it. Returns
+    409 `alias_request_void` if the alias, the model or its calibration is not as it was when the change was requested,
+    409 `alias_request_expired` after 7 days, and 409 `alias_request_closed` if it was already decided.
+    """
+
+    def work() -> AliasRequestRow:
+        _verify_artifact(context, caller.owner, alias_request_id)
+        return context.db.writing(
+            alias_requests.approve, context.settings, caller, alias_request_id
+        )
+
+    row = await context.compute(caller.owner, work)
+    if row.state == AliasRequestState.VOID:  # stored, so that nobody tries again
+        raise alias_requests.void(row)
+    if row.job_id is not None:
+        wake_a_worker(context, row.job_id)
+    return await run_in_threadpool(read_alias_request, alias_request_id, context, caller)
+
+
+@router.post("/{alias_request_id}/reject", summary="Reject a request")
+@needs("approve")
+def reject_alias_request(
+    *, alias_request_id: str, body: AliasRejection, context: ContextDep, caller: CallerDep
+) -> AliasRequest:
+    """Reject a request, with a reason. Returns 409 `alias_request_closed` if it was already decided."""
+    context.db.writing(alias_requests.reject, caller, alias_request_id, body.reason)
+    return read_alias_request(alias_request_id, context, caller)
+
+
+@router.post("/{alias_request_id}/withdraw", summary="Withdraw a request")
+@needs("train")
+def withdraw_alias_request(
+    *, alias_request_id: str, context: ContextDep, caller: CallerDep
+) -> AliasRequest:
+    """Withdraw a request. Returns 403 `not_requester` unless the caller is the person who made it, or an admin, and 409
+    `alias_request_closed` if it was already decided.
+    """
+    context.db.writing(alias_requests.withdraw, caller, alias_request_id)
+    return read_alias_request(alias_request_id, context, caller)
+
+
+def _read_evidence(session: Session, owner: str, asked: alias_requests.Proposal) -> Target:
+    """Check a proposal, and read what is known about the model that it concerns."""
+    model = alias_requests.bind(session, owner, asked).model
+    return evidence_of(session, owner, asked.name, asked.alias, model)
+
+
+def _verify_artifact(context: Context, owner: str, alias_request_id: str) -> None:
+    """Raise BlobMissing, or BlobDamaged, if the artifact of the model to serve is not the one that was stored. A
+    damaged model must not prevent that its alias is deleted, or pointed elsewhere.
+    """
+
+    def read(session: Session) -> Blob | None:
+        row, _ = alias_requests.get(session, owner, alias_request_id)
+        if row.kind not in (AliasRequestKind.SET, AliasRequestKind.RESTORE):
+            return None
+        model = model_rows.find(session, owner, row.model_id)
+        return None if model is None else catalogue.find(session, model.artifact_key)
+
+    if (blob := context.db.reading(read)) is not None:
+        context.blobs.verify(blob)

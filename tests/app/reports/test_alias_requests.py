@@ -1,0 +1,548 @@
+"""Changes of protected aliases are requested by one person and approved by another."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from functools import partial
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from app.platform.callers import Actor, acting_as
+from app.platform.errors import Forbidden
+from app.platform.ids import new_id
+from app.platform.roles import Identity, Rule, caller_of
+from app.platform.tables import AliasRequest, AliasRequestKind, Model
+from app.reports import alias_requests
+from app.reports.alias_requests import Proposal
+from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
+from tests.app.queue_steps import at_once
+from tests.app.refusals import refused
+from tests.app.reports.alias_request_steps import ALIAS, AUDITED, REQUESTS, tag, team
+
+
+def test_an_approved_change_is_made_with_both_names(service_on_both: Service) -> None:
+    us = team(service_on_both, guarantee={"flagged": 0.2})
+    made = us.ask(memo={"review": 20, "rows": 100}, guarantee={"flagged": 0.1})
+    assert made.status_code == 201, made.text
+    asked = made.json()
+    assert (asked["state"], asked["kind"], asked["alias_revision"]) == ("open", "set", 2)
+    assert (asked["model_id"], asked["model_version"], asked["calibration"]) == (us.second, 2, 1)
+    assert (
+        asked["artifact_sha256"]
+        == us.ann.get(f"/v1/models/{us.second}").json()["artifact"]["sha256"]
+    )
+    assert (asked["author"], asked["decided_by"], asked["guarantee"]["flagged"]) == (
+        "Ann",
+        None,
+        0.1,
+    )
+    assert asked["before"].startswith("churn v1 (threshold")
+    assert asked["after"].startswith("churn v2 (threshold")
+    assert us.alias()["model_id"] == us.first
+    summary = us.eve.get(AUDITED).json()["data"][0]["summary"]
+    assert "requested by Ann" in summary
+    assert asked["id"] in summary
+
+    done = us.decide(asked["id"])
+    assert done.status_code == 200, done.text
+    found = done.json()
+    assert (found["state"], found["decided_by"], found["applied_revision"]) == (
+        "approved",
+        "Bob",
+        3,
+    )
+    now = us.alias()
+    assert (now["model_id"], now["revision"], now["protected"]) == (us.second, 3, True)
+    assert now["guarantee"]["flagged"] == 0.1
+    memo = now["memo"]
+    assert (memo["reason"], memo["approved_by"], memo["rows"]) == ("Better", "Bob", 100)
+    step = now["history"][0]
+    assert (step["author"], step["alias_request_id"], step["break_glass"]) == (
+        "Ann",
+        asked["id"],
+        False,
+    )
+    assert step["principal_id"] == found["principal_id"] != step["approved_by_id"]
+    assert step["approved_by_id"] == found["decided_by_id"]
+    assert step["evidence"] == found["evidence"] == asked["evidence"] != []
+    summary = us.eve.get(AUDITED).json()["data"][0]["summary"]
+    assert "requested by Ann, approved by Bob. Reason: Better" in summary
+    report = us.ann.get(f"/v1/models/{us.second}/report", headers={"Accept": "text/html"})
+    assert "Ann" in report.text
+    assert "Approved by Bob" in report.text
+
+    address = f"{REQUESTS}/{asked['id']}/evidence"
+    with zipfile.ZipFile(io.BytesIO(us.bob.get(address).content)) as packed:
+        for each in asked["evidence"]:
+            assert hashlib.sha256(packed.read(each["name"])).hexdigest() == each["sha256"]
+    page = us.bob.get(address, params={"file": "report.html"})
+    assert "sandbox" in page.headers["Content-Security-Policy"]
+    assert us.bob.get(address, params={"file": "../x"}).status_code == 404
+    assert us.bob.get(f"{ALIAS}/revisions/3/evidence").content == us.bob.get(address).content
+
+
+def test_no_direct_change_of_a_protected_alias(service_on_both: Service) -> None:
+    us = team(service_on_both)
+    later = us.service.upload(us.ann, table(600, seed=4), name="later")
+    why = {"reason": "x"}
+    calibration = f"/v1/models/{us.first}/calibration"
+    changes: list[partial[Any]] = [
+        partial(us.eve.put, ALIAS, json={"model_id": us.second, "memo": why}, headers=tag(2)),
+        partial(us.eve.post, f"{ALIAS}/restore", json={"revision": 1, **why}, headers=tag(2)),
+        partial(us.eve.delete, ALIAS, params=why, headers=tag(2)),
+        partial(
+            us.eve.put, f"{ALIAS}/protection", json={"protected": False, **why}, headers=tag(2)
+        ),
+        partial(us.eve.put, calibration, json={"dataset_id": later, **why}),
+        partial(us.eve.post, f"{calibration}/validate", json={"dataset_id": later, **why}),
+    ]
+    for change in changes:
+        problem = refused(change(), 409, "approval_required", "churn@live", "/v1/alias-requests")
+        assert problem["errors"][0]["alias"] == "churn@live"
+    assert us.alias()["revision"] == 2
+    assert us.ann.get(calibration).json()["version"] == 1
+    seen = partial(us.ann.post, f"{ALIAS}/preview")
+    assert seen(json={"model_id": us.second}).json()["approval_required"] is True
+    assert seen(json={"revision": 1}).json()["approval_required"] is True
+    # It stays protected when it is deleted, created and restored.
+    assert us.decide(us.asked("delete")).json()["applied_revision"] == 3
+    assert us.alias()["status"] == 404
+    put = us.eve.put(ALIAS, json={"model_id": us.second, "memo": why})
+    refused(put, 409, "approval_required")
+    for revision in (1, 2):
+        undo = us.eve.post(f"{ALIAS}/restore", json={"revision": revision}, headers=tag(3))
+        refused(undo, 409, "approval_required")
+    refused(us.ask("delete"), 404, "not_found")
+    assert us.decide(us.asked("restore", revision=1)).status_code == 200
+    now = us.alias()
+    assert (now["revision"], now["protected"], now["model_id"]) == (4, True, us.first)
+    assert now["memo"]["approved_by"] == "Bob"
+    # Deleted, and created again by a request.
+    us.decide(us.asked("delete"))
+    assert us.decide(us.asked()).json()["applied_revision"] == 6
+    assert us.alias()["protected"] is True
+    # Its protection is lifted.
+    lifted = us.decide(us.asked("unprotect", reason="Retired"))
+    assert lifted.json()["state"] == "approved", lifted.text
+    assert us.alias()["protected"] is False
+    assert us.alias()["history"][0]["memo"]["approved_by"] == "Bob"
+    refused(us.ask(), 409, "not_protected", "churn@live")
+    assert us.ann.put(ALIAS, json={"model_id": us.first}, headers=tag(7)).status_code == 200
+
+
+def test_a_recalibration_is_approved(service_on_both: Service) -> None:
+    us = team(service_on_both)
+    later = us.service.upload(us.ann, table(600, seed=4), name="later")
+    calibration = f"/v1/models/{us.first}/calibration"
+    row = dict.fromkeys(NAMES, 0.25)
+
+    def probability() -> float:
+        found: float = us.ann.get("/v1/models/churn@live/score", params=row).json()["probability"]
+        return found
+
+    before = probability()
+    asked = us.asked("recalibrate", dataset_id=later)
+    assert us.read(asked)["after"] == "recalibrated on later v1"
+    done = us.decide(asked).json()
+    assert (done["state"], done["applied_calibration"]) == ("approved", None)
+    us.service.work()
+    assert us.ann.get(f"/v1/jobs/{done['job_id']}").json()["state"] == "succeeded"
+    assert us.read(asked)["applied_calibration"] == 2
+    found = us.ann.get(calibration).json()
+    assert (found["author"], found["approved_by"], found["alias_request_id"]) == (
+        "Ann",
+        "Bob",
+        asked,
+    )
+    assert found["break_glass"] is False
+    assert probability() != before
+    refused(
+        us.eve.post(f"{calibration}/restore", json={"version": 1, "reason": "x"}, headers=tag(2)),
+        409,
+        "approval_required",
+    )
+    back = us.decide(us.asked("restore_calibration", calibration_version=1)).json()
+    assert (back["state"], back["applied_calibration"]) == ("approved", 3)
+    assert probability() == before
+    refused(us.ask("restore_calibration", calibration_version=3), 422, "invalid", "version")
+    refused(us.ask("restore_calibration", calibration_version=9), 404, "no_calibration")
+
+
+def test_a_recalibration_applies_only_while_it_is_bound(service: Service) -> None:
+    us = team(service)
+    later = service.upload(us.ann, table(600, seed=4), name="later")
+    done = us.decide(us.asked("recalibrate", dataset_id=later)).json()
+    # The alias moves while the job waits.
+    assert us.decide(us.asked()).status_code == 200
+    assert us.decide(us.asked("restore", revision=1)).status_code == 200
+    service.work()
+    job = us.ann.get(f"/v1/jobs/{done['job_id']}").json()
+    assert (job["state"], job["error"]["code"]) == ("failed", "approval_required")
+    assert us.ann.get(f"/v1/models/{us.first}/calibration").json()["version"] == 1
+    # To retry it does not help.
+    refused(us.ann.post(f"/v1/jobs/{done['job_id']}/retry"), 409, "approval_required")
+    # A direct one of a model that no protected alias serves; meanwhile one does.
+    direct = us.ann.put(f"/v1/models/{us.second}/calibration", json={"dataset_id": later})
+    assert direct.status_code == 202
+    assert us.decide(us.asked()).status_code == 200
+    service.work()
+    job = us.ann.get(f"/v1/jobs/{direct.json()['id']}").json()
+    assert (job["state"], job["error"]["code"]) == ("failed", "approval_required")
+    assert us.ann.get(f"/v1/models/{us.second}/calibration").json()["version"] == 1
+
+
+def test_nobody_approves_what_they_requested(service_on_both: Service) -> None:
+    us = team(service_on_both)
+    asked = us.asked(by=us.eve)
+    refused(us.decide(asked, by=us.eve), 403, "self_approval", "Eve")
+    # Another key that she created is still Eve, and so is one that this key created, or its successor.
+    body = {"name": "Bob", "scopes": ["read", "train", "approve", "admin"]}
+    made = us.eve.post("/v1/keys", json=body)
+    assert made.status_code == 201, made.text
+    second = us.service.client(made.json()["secret"])
+    refused(us.decide(asked, by=second), 403, "self_approval")
+    third = us.service.client(second.post("/v1/keys", json=body).json()["secret"])
+    refused(us.decide(asked, by=third), 403, "self_approval")
+    rotated = us.eve.post(f"/v1/keys/{made.json()['id']}/rotate", json={})
+    assert rotated.is_success, rotated.text
+    fourth = us.service.client(rotated.json()["secret"])
+    refused(us.decide(asked, by=fourth), 403, "self_approval")
+    # What such a key requested is not for Eve to approve either.
+    refused(us.decide(us.asked(by=third), by=us.eve), 403, "self_approval")
+    assert us.read(asked)["state"] == "open"
+    # Who may not approve at all.
+    refused(us.decide(asked, by=us.ann), 403, "forbidden", "approve")
+    refused(us.decide(asked, "reject", by=us.ann), 403, "forbidden", "approve")
+    refused(us.ask(by=us.bob), 403, "forbidden", "train")
+    assert us.decide(asked).status_code == 200
+
+
+def test_a_request_is_rejected_or_withdrawn_once(service_on_both: Service) -> None:
+    us = team(service_on_both)
+    rejected, withdrawn, approved = us.asked(), us.asked(), us.asked()
+    done = us.decide(rejected, "reject").json()
+    assert (done["state"], done["decided_by"], done["decision_reason"]) == (
+        "rejected",
+        "Bob",
+        "Not yet",
+    )
+    other = us.service.client(us.service.key(scopes=["read", "train"], name="Dan"))
+    refused(us.decide(withdrawn, "withdraw", by=other), 403, "not_requester", "Ann")
+    refused(us.decide(withdrawn, "withdraw"), 403, "forbidden", "train")
+    assert us.decide(withdrawn, "withdraw", by=us.ann).json()["state"] == "withdrawn"
+    assert us.decide(approved).json()["state"] == "approved"
+    for request_id, state in (
+        (rejected, "rejected"),
+        (withdrawn, "withdrawn"),
+        (approved, "approved"),
+    ):
+        for how, by in (("approve", us.bob), ("reject", us.bob), ("withdraw", us.ann)):
+            refused(us.decide(request_id, how, by=by), 409, "alias_request_closed", state)
+        # A repeated Idempotency-Key changes nothing: a request is decided once.
+        again = us.bob.post(f"{REQUESTS}/{request_id}/approve", headers={"Idempotency-Key": "k"})
+        refused(again, 409, "alias_request_closed")
+    assert us.alias()["revision"] == 3
+    # An admin withdraws what others requested.
+    assert us.decide(us.asked(model_id=us.first), "withdraw", by=us.eve).status_code == 200
+    found = {
+        state: [each["id"] for each in us.bob.get(REQUESTS, params={"state": state}).json()["data"]]
+        for state in ("open", "approved", "rejected", "withdrawn", "expired", "void")
+    }
+    assert (found["approved"], found["rejected"]) == ([approved], [rejected])
+    assert found["withdrawn"][1:] == [withdrawn]
+    assert found["open"] == found["expired"] == found["void"] == []
+
+
+def test_a_change_voids_open_requests(service_on_both: Service) -> None:
+    us = team(service_on_both)
+    later = us.service.upload(us.ann, table(600, seed=4), name="later")
+    first, other = us.asked(), us.asked("delete")
+    assert us.decide(first).status_code == 200
+    found = us.read(other)
+    assert (found["state"], found["decided_by"]) == ("void", None)
+    assert "revision 3" in found["decision_reason"]
+    refused(us.decide(other), 409, "alias_request_void", "revision 3")
+    refused(us.decide(other, "withdraw", by=us.ann), 409, "alias_request_void")
+    # Of a model that no alias serves, the calibration can be changed directly: this voids, too.
+    back = us.asked(model_id=us.first)
+    direct = us.ann.put(f"/v1/models/{us.first}/calibration", json={"dataset_id": later})
+    assert direct.status_code == 202, direct.text
+    us.service.work()
+    assert us.read(back)["state"] == "void"
+    refused(us.decide(back), 409, "alias_request_void", "calibration")
+    # Its model is deleted.
+    back = us.asked(model_id=us.first)
+    assert us.ann.delete(f"/v1/models/{us.first}").status_code == 204
+    assert us.read(back)["state"] == "void"
+    refused(us.decide(back), 409, "alias_request_void", "deleted")
+    refused(us.ask(model_id=us.first), 404, "not_found")
+    assert us.bob.get(f"{REQUESTS}/{back}/evidence").status_code == 200
+    assert us.ann.delete(f"/v1/trash/{us.first}").status_code == 204
+    refused(us.bob.get(f"{REQUESTS}/{back}/evidence"), 404, "no_evidence")
+    assert us.read(back)["evidence_available"] is False
+
+
+def test_an_approval_is_for_one_artifact(service_on_both: Service) -> None:
+    us = team(service_on_both)
+    db = us.service.context.db
+    # The file differs.
+    asked = us.asked()
+    with db.read() as session:
+        key = session.scalars(select(Model.artifact_key).where(Model.id == us.second)).one()
+    path = us.service.blobs.path(key)
+    content = path.read_bytes()
+    path.chmod(0o600)
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    refused(us.decide(asked), 503, "blob_damaged")
+    path.write_bytes(content)
+    assert us.read(asked)["state"] == "open"
+    # The row differs: its hash, its calibration.
+    for column in ({"artifact_sha256": "0" * 64}, {"calibration_version": None}):
+        with db.write() as session:
+            before = session.execute(
+                select(Model.artifact_sha256, Model.calibration_version).where(
+                    Model.id == us.second
+                )
+            ).one()
+            session.execute(update(Model).where(Model.id == us.second).values(**column))
+        refused(us.decide(asked), 409, "alias_request_void")
+        assert us.read(asked)["state"] == "void"
+        with db.write() as session:
+            session.execute(update(Model).where(Model.id == us.second).values(**before._asdict()))
+        refused(us.decide(asked), 409, "alias_request_void")
+        asked = us.asked()
+    assert us.alias()["revision"] == 2
+    assert us.decide(asked).status_code == 200
+
+
+def test_a_request_expires(service_on_both: Service) -> None:
+    us = team(service_on_both)
+    asked = us.asked()
+    us.lapse(AliasRequest)
+    assert us.read(asked)["state"] == "expired"
+    for how, by in (("approve", us.bob), ("reject", us.bob), ("withdraw", us.ann)):
+        refused(us.decide(asked, how, by=by), 409, "alias_request_expired")
+    listed = us.ann.get(REQUESTS, params={"state": "expired"}).json()["data"]
+    assert [each["id"] for each in listed] == [asked]
+    assert us.ann.get(REQUESTS, params={"state": "open"}).json()["data"] == []
+    assert us.decide(us.asked()).status_code == 200
+    assert us.read(asked)["state"] == "expired"
+
+
+@pytest.mark.parametrize("rival", ["approve", "withdraw", "reject", "delete"])
+def test_one_of_two_wins(service_on_both: Service, rival: str) -> None:
+    us = team(service_on_both)
+    dan = us.service.client(us.service.key(scopes=["read", "approve"], name="Dan"))
+    for _ in range(3):
+        revision = us.alias()["revision"]
+        target = us.second if us.alias()["model_id"] == us.first else us.first
+        asked = us.asked(model_id=target)
+        other = asked
+        by = {"approve": dan, "withdraw": us.ann, "reject": dan, "delete": dan}[rival]
+        how = rival
+        if rival == "delete":  # another request for the same revision
+            other, how = us.asked("delete"), "approve"
+        ours, theirs = at_once(partial(us.decide, asked), partial(us.decide, other, how, by=by))
+        assert sorted([ours.status_code, theirs.status_code]) == [200, 409], ours.text + theirs.text
+        found = us.read(asked)
+        won = ours.status_code == 200 or rival == "approve"
+        assert (found["state"] == "approved") is won
+        history = us.ann.get(f"{ALIAS}/revisions").json()["data"]
+        if rival == "delete":
+            assert history[0]["revision"] == revision + 1
+            if not won:
+                us.decide(us.asked("restore", revision=revision))
+        else:
+            assert us.alias()["revision"] == revision + won
+            assert us.alias()["model_id"] == (
+                target if won else us.alias()["history"][0]["model_id"]
+            )
+
+
+def test_an_approval_and_a_direct_change_at_once(service_on_both: Service) -> None:
+    us = team(service_on_both)
+    for _ in range(3):
+        revision = us.alias()["revision"]
+        assert us.break_glass().status_code == 201
+        target = us.second if us.alias()["model_id"] == us.first else us.first
+        asked = us.asked(model_id=target)
+        approved, moved = at_once(
+            partial(us.decide, asked),
+            partial(
+                us.eve.put,
+                ALIAS,
+                json={"model_id": target, "memo": {"reason": "Now"}},
+                headers=tag(revision),
+            ),
+        )
+        statuses = (approved.status_code, moved.status_code)
+        assert statuses in {(200, 412), (409, 200)}, approved.text + moved.text
+        assert us.alias()["revision"] == revision + 1
+        assert us.alias()["history"][0]["break_glass"] is (moved.status_code == 200)
+        assert us.read(asked)["state"] == ("approved" if approved.status_code == 200 else "void")
+
+
+def test_an_approval_and_the_deletion_of_the_model_at_once(service_on_both: Service) -> None:
+    us = team(service_on_both)
+    asked = us.asked()
+    approved, deleted = at_once(
+        partial(us.decide, asked), partial(us.ann.delete, f"/v1/models/{us.second}")
+    )
+    assert (approved.status_code, deleted.status_code) in {(200, 409), (409, 204)}, approved.text
+    assert us.read(asked)["state"] == ("approved" if approved.status_code == 200 else "void")
+
+
+def test_open_requests_are_bounded(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    us = team(service)
+    monkeypatch.setattr("app.reports.alias_requests.MAX_OPEN_OF_ALIAS", 3)
+    first, *_ = (us.asked() for _ in range(3))
+    problem = us.ask()
+    refused(problem, 429, "too_many_alias_requests", "3")
+    assert "Retry-After" in problem.headers
+    us.decide(first, "withdraw", by=us.ann)
+    at_the_same_time = at_once(*(us.ask for _ in range(3)))
+    assert sorted(each.status_code for each in at_the_same_time) == [201, 429, 429]
+    monkeypatch.setattr("app.reports.alias_requests.MAX_OPEN_OF_ALIAS", 10)
+    monkeypatch.setattr("app.reports.alias_requests.MAX_OPEN", 3)
+    refused(us.ask(), 429, "too_many_alias_requests", "3")
+    us.lapse(AliasRequest)
+    assert us.ask().status_code == 201
+    # Those that came to nothing are kept up to a number.
+    monkeypatch.setattr("app.reports.alias_requests.MAX_CLOSED", 2)
+    assert us.ask().status_code == 201
+    states = [each["state"] for each in us.ann.get(REQUESTS).json()["data"]]
+    assert states == ["open", "open", "expired", "expired"]
+
+
+def test_wrong_requests_are_refused(service: Service) -> None:
+    us = team(service)
+    good = {"kind": "set", "name": "churn", "alias": "live", "reason": "x", "model_id": us.second}
+    pages = us.ann.get(REQUESTS).json()["data"]
+    for wrong in (
+        {"kind": "move"},
+        {"kind": None},
+        {"name": ""},
+        {"name": "A!"},
+        {"alias": "x" * 64},
+        {"alias": "a\0"},
+        {"reason": ""},
+        {"reason": " "},
+        {"reason": "x" * 2001},
+        {"reason": 5},
+        {"model_id": None},
+        {"model_id": "x" * 256},
+        {"revision": 1},
+        {"dataset_id": "ds_1"},
+        {"calibration_version": 1},
+        {"guarantee": {"fpr": 2}},
+        {"guarantee": {"fpr": 0.1, "tpr": 0.1}},
+        {"guarantee": {"fpr": 1e-9, "confidence": 0.999999}},
+        {"memo": {"approved_by": "Ann"}},
+        {"memo": {"reason": "x"}},
+        {"memo": {"review": 5}},
+        {"approved_by": "Ann"},
+        {"kind": "delete"},
+        {"kind": "restore", "model_id": None},
+        {"kind": "restore", "model_id": None, "revision": 0},
+        {"kind": "restore", "model_id": None, "revision": 2**31},
+        {"kind": "restore", "model_id": None, "revision": "1"},
+        {"kind": "recalibrate", "model_id": None},
+        {"kind": "restore_calibration", "model_id": None},
+    ):
+        answer = us.ann.post(REQUESTS, json=good | wrong)
+        assert answer.status_code == 422, (wrong, answer.text)
+    bare = {"kind": "restore", "name": "churn", "alias": "live", "reason": "x"}
+    for missing in (
+        good | {"name": "none"},
+        good | {"alias": "none"},
+        good | {"model_id": "churn:9"},
+        bare | {"revision": 9},
+        bare | {"kind": "recalibrate", "dataset_id": "none"},
+    ):
+        refused(us.ann.post(REQUESTS, json=missing), 404, "not_found")
+    large = us.ann.post(REQUESTS, json=good | {"reason": "x" * 2**20})
+    assert large.status_code in (413, 422)
+    assert len(large.content) < 20_000
+    assert us.ann.post(
+        REQUESTS, content=b"{", headers={"Content-Type": "application/json"}
+    ).status_code in (400, 422)
+    other = service.train(us.ann, service.upload(us.ann), name="other")["output"]["id"]
+    refused(us.ann.post(REQUESTS, json=good | {"model_id": other}), 422, "invalid", "other")
+    seen = us.ann.get("/v1/datasets").json()["data"][-1]["id"]
+    recalibration = bare | {"kind": "recalibrate", "dataset_id": seen}
+    refused(us.ann.post(REQUESTS, json=recalibration), 409, "rows_seen")
+    assert us.ann.get(REQUESTS).json()["data"] == pages
+    for params in (
+        {"state": "x"},
+        {"name": "A!"},
+        {"alias": ""},
+        {"after": "x"},
+        {"limit": 0},
+        {"x": 1},
+    ):
+        assert us.ann.get(REQUESTS, params=params).status_code in (400, 422), params
+    asked = us.asked()
+    for body in ({}, {"reason": ""}, {"reason": "x" * 2001}, {"reason": "x", "by": "y"}):
+        answer = us.bob.post(f"{REQUESTS}/{asked}/reject", json=body)
+        refused(answer, 422, "invalid")
+    for id_ in ("arq_", "x", "arq_" + "0" * 32, "ds_" + asked[4:]):
+        assert us.bob.get(f"{REQUESTS}/{id_}").status_code == 404
+        assert us.bob.post(f"{REQUESTS}/{id_}/approve").status_code == 404
+        assert us.bob.post(f"{REQUESTS}/{id_}/reject", json={"reason": "x"}).status_code == 404
+        assert us.ann.post(f"{REQUESTS}/{id_}/withdraw").status_code == 404
+    stranger = service.client(service.key(STRANGER))
+    for method, path, body in (
+        ("GET", f"{REQUESTS}/{asked}", None),
+        ("GET", f"{REQUESTS}/{asked}/evidence", None),
+        ("POST", f"{REQUESTS}/{asked}/approve", None),
+        ("POST", f"{REQUESTS}/{asked}/reject", {"reason": "x"}),
+        ("POST", f"{REQUESTS}/{asked}/withdraw", None),
+        ("POST", REQUESTS, good),
+    ):
+        assert stranger.request(method, path, json=body).status_code == 404, path
+    assert stranger.get(REQUESTS).json()["data"] == []
+    assert us.read(asked)["state"] == "open"
+
+
+def test_a_repeated_request_is_made_once(service: Service) -> None:
+    us = team(service)
+    body = {"kind": "set", "name": "churn", "alias": "live", "reason": "x", "model_id": us.second}
+    send = partial(us.ann.post, REQUESTS, headers={"Idempotency-Key": "one"})
+    first, again = send(json=body), send(json=body)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert first.json() == again.json()
+    assert again.headers["Idempotent-Replayed"] == "true"
+    refused(send(json=body | {"reason": "y"}), 422, "idempotency_key_reused")
+    assert us.decide(first.json()["id"]).status_code == 200
+    assert send(json=body).json() == first.json()
+    assert len(us.ann.get(REQUESTS).json()["data"]) == 1
+
+
+def test_model_names_restrict_requests_and_approvals(service: Service) -> None:
+    us = team(service)
+    asked = us.asked()
+    db, settings = service.context.db, service.settings
+    rules = [
+        Rule("https://idp.example", "risk", OWNER, role, models=("fraud-*",))
+        for role in ("trainer", "approver")
+    ]
+    member = Identity("https://idp.example", "u1", "person", "Pia", frozenset({"risk"}), None)
+    pia = caller_of(member, "prn_pia", rules)
+    proposal = Proposal(AliasRequestKind.DELETE, "churn", "live", "x")
+    for scope, change in (
+        ("approve", partial(db.writing, alias_requests.approve, settings, pia, asked)),
+        ("approve", partial(db.writing, alias_requests.reject, pia, asked, "x")),
+        ("train", partial(db.writing, alias_requests.withdraw, pia, asked)),
+        ("train", partial(db.reading, alias_requests.bind, OWNER, proposal)),
+    ):
+        actor = Actor(
+            OWNER, "prn_pia", None, "POST", partial(new_id, "aud"), scope=scope, caller=pia
+        )
+        with acting_as(actor), pytest.raises(Forbidden) as error:
+            change()
+        assert error.value.code == "model_not_allowed"
+    assert us.read(asked)["state"] == "open"
