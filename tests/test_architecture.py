@@ -105,6 +105,7 @@ def calls_on_sessions(source: str) -> set[str]:
 # Functions that answer a POST: each opens the one transaction in which the answer is written.
 ANSWERING = {"run_once", "create_and_respond", "accept_upload"}
 SEVERAL = {
+    "access.list_audit_entries": "an export reads page by page, and records itself; a page is one transaction",
     "datasets.put_pairs": "looks before a body of hours is sent, accepts it, and reads again after a wait",
     "datasets.put_part": "looks before a body of hours is sent, and accepts it",
     "datasets.close_upload": "reads the parts, puts their manifest on disk, then closes: no writer waits for a disk",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.models import aliases
 from app.models import service as models
+from app.platform.audit import describe
 from app.platform.callers import check_model
 from app.platform.errors import NotFound
 from app.platform.sql import Page, Session
@@ -31,10 +32,16 @@ def _find_to_change(session: Session, owner: str, id_: str) -> TrashEntry:
     return entry
 
 
+def _named(entry: TrashEntry) -> str:
+    version = "" if entry.version is None else f":{entry.version}"
+    return f"{entry.kind.replace('_', ' ').capitalize()} {entry.name}{version}"
+
+
 def restore(session: Session, owner: str, id_: str) -> TrashEntry:
     """Restore a resource unchanged; returns its entry. Its bytes and its version number were never reused."""
     entry = _find_to_change(session, owner, id_)
     repository.restore(session, owner, entry)
+    describe(session, f"{_named(entry)}: in the trash → restored")
     return entry
 
 
@@ -42,6 +49,7 @@ def delete(session: Session, owner: str, id_: str) -> None:
     """Delete a resource in the trash permanently; the sweeper later removes its bytes."""
     entry = _find_to_change(session, owner, id_)
     repository.delete_for_good(session, owner, entry)
+    describe(session, f"{_named(entry)}: in the trash → permanently deleted")
     if entry.kind == "model":
         aliases.forget_model(session, owner, entry.id)
         models.forget_name(session, owner, entry.name)
