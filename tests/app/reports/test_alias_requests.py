@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from app.operations.repository import prune_alias_requests
 from app.platform.callers import Actor, acting_as
 from app.platform.errors import Forbidden
 from app.platform.ids import new_id
@@ -546,3 +547,20 @@ def test_model_names_restrict_requests_and_approvals(service: Service) -> None:
             change()
         assert error.value.code == "model_not_allowed"
     assert us.read(asked)["state"] == "open"
+
+
+def test_old_requests_are_removed_but_those_of_the_history(service_on_both: Service) -> None:
+    us = team(service_on_both)
+    db = us.service.context.db
+    one, rejected, two = us.asked(), us.asked(), us.asked(model_id=us.first)
+    us.decide(rejected, "reject")
+    us.lapse(AliasRequest)
+    fresh = us.asked()
+    assert us.decide(fresh).status_code == 200
+    assert us.read(one)["state"] == us.read(two)["state"] == "expired"
+    assert db.writing(prune_alias_requests, 60.0, 10) == 0
+    assert db.writing(prune_alias_requests, -1.0, 10) == 3
+    assert [each["id"] for each in us.ann.get(REQUESTS).json()["data"]] == [fresh]
+    # That of the history goes with the alias.
+    assert us.decide(us.asked("delete")).status_code == 200
+    assert db.writing(prune_alias_requests, -1.0, 10) == 2
