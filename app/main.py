@@ -14,18 +14,18 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.access import endpoints as access
-from app.access import quota_endpoints
+from app.access import hold_endpoints, quota_endpoints
 from app.access.authentication import Authenticator, scope_of
 from app.access.denials import DenialLog
 from app.console import pages, session, start
 from app.console import uploads as console_uploads
 from app.datasets import endpoints as datasets
 from app.datasets import part_endpoints as uploads
+from app.erasure import endpoints as erasures
 from app.evaluation import endpoints as evaluation
 from app.feedback import backfill_endpoints as backfill
 from app.feedback import cohort_endpoints as cohorts
 from app.feedback import endpoints as feedback
-from app.feedback import erasure_endpoints as erasures
 from app.feedback import monitor_endpoints as monitors
 from app.feedback import outcome_endpoints as outcomes
 from app.feedback.known import KnownRows
@@ -43,7 +43,7 @@ from app.jobs.watcher import Watcher
 from app.models import repository as model_rows
 from app.models import routes as models
 from app.operations import endpoints as operations
-from app.operations import health, overview
+from app.operations import health, overview, retention_endpoints
 from app.operations.metrics import DatabaseCollector
 from app.platform import metrics as process_metrics
 from app.platform.background import BackgroundTasks
@@ -206,6 +206,8 @@ def create_app(settings: Settings) -> Service:
         access.router,
         quota_endpoints.router,
         quota_endpoints.usage_router,
+        hold_endpoints.router,
+        retention_endpoints.router,
         access.me_router,
         access.audit_router,
         overview.router,

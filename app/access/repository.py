@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.platform.callers import Caller, Credential
+from app.platform.ids import is_id
 from app.platform.sql import Base, Page, db_now, fetch_page, stored_size, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
@@ -47,6 +48,7 @@ from app.platform.tables import (
     Job,
     JobEvent,
     JobState,
+    LegalHold,
     Model,
     ModelAlias,
     ModelAliasHistory,
@@ -471,3 +473,60 @@ def stored_bytes_by_owner(session: Session, most: int) -> tuple[dict[str, int], 
 def row_bytes(session: Session, owner: str) -> int:
     """Estimate the bytes that an owner's rows occupy in the database, counting only rows that the owner can delete."""
     return sum(map(int, session.execute(_rows(), {"of_owner": owner}).one()))
+
+
+_HOLDS_TURN = text("SELECT pg_advisory_xact_lock(hashtextextended(:whose, 7236512905))")
+_TO_HOLD: dict[str, type[Dataset | Model]] = {"dataset": Dataset, "model": Model}
+
+
+def lock_holds(session: Session, owner: str) -> None:
+    """Lock the owner's legal holds until the transaction ends. SQLite has only one writer, and needs no lock."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(_HOLDS_TURN, {"whose": owner})
+
+
+def active_hold(session: Session, owner: str, resource_ids: Collection[str]) -> LegalHold | None:
+    """Return an active hold of the owner on everything, or on one of the resources; None if there is none."""
+    of_these = or_(LegalHold.kind == "owner", LegalHold.resource_id.in_(resource_ids))
+    return session.scalars(
+        select(LegalHold)
+        .where(LegalHold.readable_by(owner), LegalHold.released_at.is_(None), of_these)
+        .order_by(LegalHold.id)
+        .limit(1)
+    ).one_or_none()
+
+
+def exists_to_hold(session: Session, owner: str, kind: str, resource_id: str) -> bool:
+    """Return True if the owner has this dataset or model, also in the trash."""
+    table = _TO_HOLD[kind]
+    if not is_id(resource_id, {"dataset": "ds", "model": "mdl"}[kind]):
+        return False
+    found = exists().where(table.belongs_to(owner), table.id == resource_id)
+    return session.scalar(select(found)) or False
+
+
+def add_hold(session: Session, hold: LegalHold) -> None:
+    """Insert a hold."""
+    session.add(hold)
+    session.flush()
+
+
+def find_hold(session: Session, owner: str, hold_id: str) -> LegalHold | None:
+    """Return the owner's hold with this id, or None."""
+    if not is_id(hold_id, "hld"):
+        return None
+    return session.scalar(
+        select(LegalHold).where(LegalHold.readable_by(owner), LegalHold.id == hold_id)
+    )
+
+
+def list_holds(
+    session: Session, owner: str, *, active: bool, limit: int, after: str | None
+) -> Page[LegalHold]:
+    """Return a page of the owner's holds, newest first; with `active`, only those that are not released."""
+    statement = select(LegalHold).where(LegalHold.readable_by(owner))
+    if active:
+        statement = statement.where(LegalHold.released_at.is_(None))
+    return fetch_page(
+        session, statement, LegalHold.placed_at, LegalHold.id, limit=limit, after=after
+    )

@@ -116,7 +116,7 @@ def files_of(
         {
             "number": part.number,
             "name": part.path,
-            "path": _path_of(settings, claim.owner, part),
+            "path": path_of(settings, claim.owner, part),
             "sha256": part.sha256,
             "content_type": part.content_type,
             "content_encoding": part.content_encoding,
@@ -126,7 +126,7 @@ def files_of(
     ]
 
 
-def _path_of(settings: Settings, owner: str, part: UploadPart) -> str:
+def path_of(settings: Settings, owner: str, part: UploadPart) -> str:
     """Return the path of a part's bytes; raises Conflict for a file on the server if the service no longer reads such
     files.
     """

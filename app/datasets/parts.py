@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 
 import orjson
 
-from app.access import quotas
+from app.access import holds, quotas
 from app.datasets import repository
 from app.datasets import service as datasets
 from app.datasets.description import (
@@ -106,6 +106,8 @@ def list_page(
 
 def delete(session: Session, owner: str, upload_id: str) -> None:
     """Delete an upload that is not closed. The sweeper later removes the bytes, to which no row refers any more."""
+    holds.lock(session, owner)
+    holds.check(session, owner)
     repository.delete_upload(session, owner, _find_open(session, owner, upload_id, lock=True).id)
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from app.access import holds
 from app.datasets import repository
 from app.datasets import tasks as ingest_job
 from app.datasets.description import (
@@ -267,7 +268,9 @@ def delete_for_good(
 
 
 def _find_unused(session: Session, owner: str, dataset_id: str) -> Dataset:
-    """Lock and return the dataset; raises Conflict if a queued or running job uses it."""
+    """Lock and return the dataset; raises Conflict if a queued or running job uses it, or a legal hold covers it."""
+    holds.lock(session, owner)
+    holds.check(session, owner, dataset_id=dataset_id)
     dataset = find(session, owner, dataset_id, lock=True)
     busy = repository.unfinished_jobs(session, owner, dataset.id)
     if busy:
@@ -549,6 +552,8 @@ def accept_pairs(
     """Replace the dataset's pairs, and submit the job that will read them, in the caller's transaction; returns the
     dataset.
     """
+    holds.lock(session, owner)
+    holds.check(session, owner, dataset_id=dataset_id)
     dataset = find(session, owner, dataset_id, lock=True)
     _check_takes_pairs(session, owner, dataset)
     job = jobs.enqueue(

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import CursorResult, Select, delete, func, select, update
+from sqlalchemy import CursorResult, Select, and_, delete, func, select, update
 
 from app.platform.blobs import Blob
-from app.platform.ids import is_id
-from app.platform.sql import Json, Page, Session, db_now, delete_some, fetch_page
+from app.platform.sql import Json, Session, db_now, delete_some
 from app.platform.tables import (
     AliasFeedback,
-    Dataset,
     DecisionSegment,
     Erasure,
     Model,
@@ -178,31 +176,10 @@ def delete_known_before(session: Session, owner: str, age_seconds: float, limit:
     return delete_some(session, OutcomeSegment, OutcomeSegment.readable_by(owner), old, limit=limit)
 
 
-def add_erasure(session: Session, erasure: Erasure) -> None:
-    """Insert a request to erase an entity."""
-    session.add(erasure)
-    session.flush()
-
-
-def get_erasure(session: Session, owner: str, erasure_id: str) -> Erasure | None:
-    """Return the owner's request with this id, or None."""
-    if not is_id(erasure_id, "era"):
-        return None
-    return session.scalar(
-        select(Erasure).where(Erasure.readable_by(owner), Erasure.id == erasure_id)
-    )
-
-
-def list_erasures(session: Session, owner: str, *, limit: int, after: str | None) -> Page[Erasure]:
-    """Return a page of the owner's requests, newest first."""
-    statement = select(Erasure).where(Erasure.readable_by(owner))
-    return fetch_page(
-        session, statement, Erasure.requested_at, Erasure.id, limit=limit, after=after
-    )
-
-
 class OpenErasure(NamedTuple):
-    """A request that is not done. `is_last`: no decision from before the request can still arrive."""
+    """A request that is not done. `is_last`: no decision from before the request can still arrive, a search of all
+    tables since then has found nothing, and the files that they had are deleted.
+    """
 
     id: str
     entity_id: str
@@ -217,8 +194,13 @@ def open_erasures(
     `settle_seconds`.
     """
     settled = Erasure.requested_at < db_now() - settle_seconds
+    is_last = and_(
+        settled,
+        Erasure.report["verified_at"].as_float() > Erasure.requested_at + settle_seconds,
+        Erasure.old_keys.is_(None),
+    )
     statement = (
-        select(Erasure.id, Erasure.entity_id, Erasure.erased, settled)
+        select(Erasure.id, Erasure.entity_id, Erasure.erased, is_last)
         .where(
             Erasure.readable_by(owner),
             Erasure.done_at.is_(None),
@@ -232,23 +214,6 @@ def open_erasures(
         OpenErasure(row.id, row.entity_id, row.erased, row[3])
         for row in session.execute(statement)
         if row.entity_id is not None
-    ]
-
-
-def datasets_from_decisions(session: Session, owner: str) -> list[tuple[str, str, str]]:
-    """Return id, key of the table and group column of the datasets that were made from decisions, including datasets in
-    the trash.
-    """
-    statement = select(Dataset.id, Dataset.upload_key, Dataset.group).where(
-        Dataset.belongs_to(owner),
-        Dataset.source.is_not(None),
-        Dataset.upload_key.is_not(None),
-        Dataset.group.is_not(None),
-    )
-    return [
-        (row.id, row.upload_key, row.group)
-        for row in session.execute(statement)
-        if row.upload_key is not None and row.group is not None
     ]
 
 

@@ -18,7 +18,7 @@ from app.platform.sql import (
     encode_cursor,
     upsert_into,
 )
-from app.platform.tables import AliasFeedback, DecisionSegment
+from app.platform.tables import AliasFeedback, DecisionSegment, LegalHold
 
 SETTLED_SECONDS = 2.0
 DAY = 86_400.0
@@ -126,6 +126,7 @@ def prune_segments(session: Session, owner: str, name: str, alias: str, limit: i
         DecisionSegment.name == name,
         DecisionSegment.alias == alias,
         DecisionSegment.last_at < db_now() - newest.settings["days"] * DAY,
+        ~LegalHold.covers(owner),
         limit=limit,
     )
 

@@ -167,7 +167,7 @@ def erase(files: Files, owner: str) -> int:
     """Erase the entities that the owner's open requests name; returns the number of rows.
 
     Each request has two passes: one immediately, and one after a day, when no process can still have decisions from
-    before the request in its log. Then the id is deleted from the request.
+    before the request in its log. Then the id is deleted from the request, if the request's job has ended, too.
     """
     requests = files.reading(repository.open_erasures, owner, SETTLE_SECONDS, ERASURES_AT_ONCE)
     if not requests:
@@ -181,45 +181,17 @@ def erase(files: Files, owner: str) -> int:
         if is_clean or files.stop():
             break
     if is_clean:  # a whole pass has found no row
-        datasets = _datasets_with(files, owner, ids)
         for each in requests:
-            found_in = datasets.get(each.entity_id, [])
-            files.writing(repository.end_erasure, owner, each, _erased(each, erased, found_in))
+            files.writing(repository.end_erasure, owner, each, _erased(each, erased))
     return erased.total()
 
 
-def _erased(
-    request: OpenErasure, erased: Counter[tuple[str, str]], datasets: Sequence[str]
-) -> Json:
+def _erased(request: OpenErasure, erased: Counter[tuple[str, str]]) -> Json:
     before = request.erased or {}
-    counts = {
+    return {
         kind: before.get(kind, 0) + erased[kind, request.entity_id]
         for kind in ("decisions", "outcomes")
     }
-    return {**counts, "datasets": list(datasets)}
-
-
-def _datasets_with(files: Files, owner: str, ids: Sequence[str]) -> dict[str, list[str]]:
-    """Return for each entity the datasets made from decisions that have rows of it.
-
-    They are not rewritten, because the bytes of a dataset never change: models refer to it as their training data.
-    Their owner deletes them, and creates them again without the entity.
-    """
-    datasets = files.reading(repository.datasets_from_decisions, owner)
-    blobs = files.reading(catalogue.find_all, [key for _, key, _ in datasets])
-    found: dict[str, list[str]] = {}
-    for dataset_id, key, group in datasets:
-        with pq.ParquetFile(files.blobs.fetch(blobs[key]), pre_buffer=False) as file:
-            if group not in file.schema_arrow.names:
-                continue
-            named = {
-                id_
-                for batch in file.iter_batches(MAX_ROWS_AT_ONCE, columns=[group])
-                for id_ in batch.column(0).filter(_is_in(batch.column(0), ids)).to_pylist()
-            }
-        for id_ in named:
-            found.setdefault(id_, []).append(dataset_id)
-    return found
 
 
 def _erase_once(

@@ -76,6 +76,11 @@ INFO: dict[str, Any] = {
         {"name": "keys", "description": "Create, rotate and revoke API keys."},
         {"name": "quotas", "description": "Read usage, and read and set the limits of owners."},
         {
+            "name": "retention",
+            "description": "Read and set after how many days an owner's resources are deleted.",
+        },
+        {"name": "holds", "description": "Legal holds: forbid deletions, and allow them again."},
+        {
             "name": "audit",
             "description": "Read the log of all changes: who changed what, and when.",
         },

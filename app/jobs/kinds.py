@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, NamedTuple, NotRequired, TypeVar, cast
 
 from typing_extensions import TypedDict
 
+from app.access import holds
 from app.http.schemas import Body, Resource
 from app.jobs import repository
 from app.jobs.progress import Callback
@@ -60,6 +61,7 @@ KINDS: Mapping[str, Entry] = {
     "train_part": Entry("app.training.child_tasks"),
     "importance": Entry("app.training.importances", "importance of features"),
     "monitor": Entry("app.feedback.monitor_tasks", "monitoring of an alias"),
+    "erase": Entry("app.erasure.tasks", "erasure"),
 }
 """Every kind of job, by name."""
 
@@ -247,6 +249,8 @@ class Output(Generic[Row]):
 
     def delete(self, session: Session, owner: str, id_: str) -> None:
         """Delete the output. Raises Conflict while its job is unfinished. The sweeper removes its blobs."""
+        holds.lock(session, owner)
+        holds.check(session, owner)
         found = self.find(session, owner, id_, lock=True)
         if status_of(found) == PROCESSING:
             raise Conflict(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from app.access import holds
 from app.models import alias_request_repository as request_rows
 from app.models import repository
 from app.platform.audit import describe
@@ -163,6 +164,8 @@ def delete(session: Session, owner: str, model_id: str) -> None:
     """
     if not is_id(model_id, "mdl"):
         raise Invalid(f"to delete a model, use its id (mdl_…), got {model_id[:100]!r}")
+    holds.lock(session, owner)
+    holds.check(session, owner, model_id=model_id)
     model = repository.find(session, owner, model_id, lock=True)
     if model is None:
         raise NotFound(f"there is no model {model_id!r}")

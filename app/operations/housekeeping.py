@@ -24,7 +24,7 @@ from app.http import repository as idempotency_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.models import repository as model_rows
-from app.operations import repository, seal_repository
+from app.operations import repository, retention, seal_repository
 from app.operations.repository import Conditions, EndedJob, OwnedDataset
 from app.operations.sweeping import discard, sweep
 from app.platform import catalogue
@@ -120,11 +120,16 @@ class Housekeeper:
                 "jobs": self._prune_jobs(),
                 "invalid datasets": self._prune_datasets(repository.is_invalid, "invalid_datasets"),
                 "unused datasets": self._prune_datasets(repository.is_unused, "unused_datasets"),
+                "expired resources": self._apply_retention(),
                 "deleted resources": self._empty_trash(),
                 "entries of deleted blobs": self._each(catalogue.prune_deleted, ENTRY_SECONDS),
             }
         )
+        removed["files of erased rows"] = self._discard_erased()
         removed.update(self._keep_up_feedback())
+        removed["ids of late erasures"] = self._in_batches(
+            lambda session: repository.expire_erasures(session, BATCH)
+        )
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
         self._move_samples()
         if not self._stop.is_set():  # else parts of the round may have ended early
@@ -274,6 +279,64 @@ class Housekeeper:
             return 0
         return 1
 
+    def _apply_retention(self) -> int:
+        """Delete what is older than the days of its owner; returns the number of resources."""
+        total = 0
+        with self._db.read() as session:
+            rules = retention.rules(session)
+        for owner, days in rules:
+            for kind, limit in days.items():
+                total += self._expire(owner, kind, limit)
+                if self._stop.is_set():
+                    return total
+        return total
+
+    def _expire(self, owner: str, kind: str, days: float) -> int:
+        if kind == "jobs":
+            with self._db.read() as session:
+                ids = repository.find_expired(session, kind, owner, days, BATCH)
+            self._prune_events_of(ids, spare_last=False)
+            with self._db.write() as session:
+                return repository.prune_jobs(session, ids)
+        if kind not in ("datasets", "models"):
+            return self._in_batches(
+                lambda session: repository.prune_expired(session, kind, owner, days, BATCH)
+            )
+        from app.models import service as models  # as above
+        from app.trash import service as trash
+
+        with self._db.read() as session:
+            ids = repository.find_expired(session, kind, owner, days, BATCH)
+        total = 0
+        for id_ in ids:
+            if kind == "datasets":
+                ((_, conditions),) = repository.expired(kind, owner, days)
+                total += self._delete(OwnedDataset(id_, owner), conditions)
+                continue
+
+            def delete(session: Session, id_: str = id_) -> None:
+                models.delete(session, owner, id_)
+                trash.delete(session, owner, id_)
+
+            with access.by_command(owner, "housekeeping"), suppress(NotFound, Conflict):
+                self._db.writing(delete)
+                total += 1
+        return total
+
+    def _discard_erased(self) -> int:
+        """Delete the files that erasures have replaced, whatever their age; returns their number. They wait for the
+        end of a backup.
+        """
+        total = 0
+        with self._db.read() as session:
+            found = repository.old_files_of_erasures(session)
+        for old in found:
+            total += discard(self._db, self._blobs, self._settings, old.keys)
+            with self._db.write() as session:
+                if not catalogue.is_held(session, self._settings.blob_grace_seconds):
+                    repository.forget_old_files(session, old)
+        return total
+
     def _keep_up_feedback(self) -> Counter[str]:
         """Compact decisions and outcomes, delete old outcomes, and erase entities. Returns numbers of segments and of
         rows.
@@ -308,6 +371,13 @@ class Housekeeper:
                     removed[what] += step(files, owner)
                 except Unavailable as error:  # a missing file of one owner does not stop the others
                     log.warning("%s wait: %s", what, error)
+        if to_erase:
+            from app.erasure import service as erasures
+
+            with suppress(TooMany, OutOfSpace):  # an owner with too many jobs gets these later
+                self._db.writing(
+                    erasures.search_again, self._settings, upkeep.SETTLE_SECONDS, BATCH
+                )
         return removed
 
     def _empty_trash(self) -> int:
@@ -319,7 +389,7 @@ class Housekeeper:
             with self._db.read() as session:
                 page = trash.find_old(session, BATCH)
             for entry in page:
-                with access.by_command(entry.owner, "housekeeping"), suppress(NotFound):
+                with access.by_command(entry.owner, "housekeeping"), suppress(NotFound, Conflict):
                     self._db.writing(trash.delete, entry.owner, entry.id)
                     total += 1
             if len(page) < BATCH:

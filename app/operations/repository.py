@@ -22,12 +22,13 @@ from sqlalchemy import (
     text,
     tuple_,
     union,
+    update,
 )
 from sqlalchemy.orm import Session, aliased
 
 from app.feedback.monitor_repository import MonitoredAlias
 from app.jobs import queue_repository as parts
-from app.platform.sql import Base, db_now, delete_some, upsert_into
+from app.platform.sql import Base, Page, db_now, delete_some, fetch_page, upsert_into
 from app.platform.tables import (
     FINAL_STATES,
     AliasFeedback,
@@ -35,20 +36,25 @@ from app.platform.tables import (
     AliasRequestState,
     BatchScore,
     BreakGlass,
+    Comparison,
     Dataset,
     DatasetName,
     DatasetStatus,
     DecisionSegment,
     Erasure,
+    Evaluation,
     Job,
     JobEvent,
     JobState,
     LastSuccess,
+    LegalHold,
     Model,
     ModelAlias,
     ModelAliasHistory,
     OutcomeSegment,
+    Owned,
     PrunedJobs,
+    RetentionRule,
     Upkeep,
     Upload,
     UploadRow,
@@ -156,6 +162,7 @@ class EndedJob(NamedTuple):
 
 
 FIRST = EndedJob(0.0, "")
+DAY_SECONDS = 86400.0
 
 Conditions = tuple[ColumnElement[bool], ...]
 
@@ -177,7 +184,10 @@ def prune_alias_history(session: Session, age_seconds: float, limit: int) -> int
         ModelAlias.name == history.name,
         ModelAlias.alias == history.alias,
     )
-    return delete_some(session, history, history.at < db_now() - age_seconds, ~alive, limit=limit)
+    held = LegalHold.covers(history.owner)
+    return delete_some(
+        session, history, history.at < db_now() - age_seconds, ~alive, ~held, limit=limit
+    )
 
 
 def prune_alias_requests(session: Session, age_seconds: float, limit: int) -> int:
@@ -192,12 +202,15 @@ def prune_alias_requests(session: Session, age_seconds: float, limit: int) -> in
     )
     ended = func.coalesce(request.decided_at, request.expires_at) < db_now() - age_seconds
     unnamed = (request.state != AliasRequestState.APPROVED) | ~alive
-    return delete_some(session, request, ended, unnamed, limit=limit)
+    held = LegalHold.covers(request.owner)
+    return delete_some(session, request, ended, unnamed, ~held, limit=limit)
 
 
 def prune_break_glass(session: Session, age_seconds: float, limit: int) -> int:
     """Delete up to `limit` suspensions of protections that ended at least `age_seconds` ago; returns their number."""
-    return delete_some(session, BreakGlass, BreakGlass.until < db_now() - age_seconds, limit=limit)
+    held = LegalHold.covers(BreakGlass.owner)
+    ended = BreakGlass.until < db_now() - age_seconds
+    return delete_some(session, BreakGlass, ended, ~held, limit=limit)
 
 
 def count_break_glass(session: Session) -> int:
@@ -207,12 +220,14 @@ def count_break_glass(session: Session) -> int:
 
 
 def prune_batch_scores(session: Session, age_seconds: float, limit: int) -> int:
-    """Delete up to `limit` batch scores that are older than `age_seconds` and whose job has ended; returns their
-    number.
+    """Delete up to `limit` batch scores that are older than `age_seconds` and whose job has ended, of owners without
+    their own days; returns their number.
     """
     going_on = exists().where(Job.id == BatchScore.job_id, Job.state.not_in(FINAL_STATES))
     old = BatchScore.created_at < db_now() - age_seconds
-    return delete_some(session, BatchScore, old, ~going_on, limit=limit)
+    held = LegalHold.covers(BatchScore.owner)
+    own = _has_own(RetentionRule.batch_scores, BatchScore.owner)
+    return delete_some(session, BatchScore, old, ~going_on, ~held, ~own, limit=limit)
 
 
 def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
@@ -220,7 +235,8 @@ def prune_uploads(session: Session, age_seconds: float, limit: int) -> int:
     number. An upload that another transaction is closing or adding to is skipped.
     """
     old = Upload.touched_at < db_now() - age_seconds
-    forgotten = select(Upload.id).where(old, Upload.dataset_id.is_(None)).limit(limit)
+    held = LegalHold.covers(Upload.owner)
+    forgotten = select(Upload.id).where(old, Upload.dataset_id.is_(None), ~held).limit(limit)
     ids = list(session.scalars(forgotten.with_for_update(skip_locked=True)))
     return delete_some(session, Upload, Upload.id.in_(ids), limit=limit)
 
@@ -235,15 +251,16 @@ def ended_jobs(
     session: Session, age_seconds: float, after: EndedJob, limit: int, *, unneeded: bool
 ) -> Sequence[EndedJob]:
     """Return jobs that ended at least `age_seconds` ago, ordered by the time of their end; with `unneeded`, only those
-    to which nothing refers.
+    to which nothing refers, of owners without their own days for jobs.
     """
     conditions = [
         Job.parent_id.is_(None),
         Job.finished_at < db_now() - age_seconds,
         tuple_(Job.finished_at, Job.id) > tuple_(after.finished_at, after.id),
+        ~LegalHold.covers(Job.owner),
     ]
     if unneeded:
-        conditions.append(_unneeded())
+        conditions += [_unneeded(), ~_has_own(RetentionRule.jobs, Job.owner)]
     statement = select(Job.finished_at, Job.id).where(*conditions)
     statement = statement.order_by(Job.finished_at, Job.id).limit(limit)
     return [EndedJob(at, id_) for at, id_ in session.execute(statement) if at is not None]
@@ -376,8 +393,9 @@ def aliases_with_decisions(session: Session) -> list[MonitoredAlias]:
 
 
 def owners_of_outcomes(session: Session) -> Sequence[str]:
-    """Return the owners who have outcomes."""
-    return session.scalars(select(OutcomeSegment.owner).distinct()).all()
+    """Return the owners who have outcomes, without a legal hold on everything."""
+    held = LegalHold.covers(OutcomeSegment.owner)
+    return session.scalars(select(OutcomeSegment.owner).where(~held).distinct()).all()
 
 
 def owners_of_pending_decisions(session: Session) -> Sequence[str]:
@@ -401,8 +419,38 @@ def oldest_pending_decisions(session: Session) -> float | None:
 
 
 def owners_to_erase(session: Session) -> Sequence[str]:
-    """Return the owners who have open requests to erase an entity."""
-    return session.scalars(select(Erasure.owner).where(Erasure.done_at.is_(None)).distinct()).all()
+    """Return the owners who have open requests to erase an entity, without a legal hold on everything."""
+    held = LegalHold.covers(Erasure.owner)
+    open_ = select(Erasure.owner).where(Erasure.done_at.is_(None), ~held)
+    return session.scalars(open_.distinct()).all()
+
+
+class OldFiles(NamedTuple):
+    """The blobs that an erasure has replaced."""
+
+    erasure_id: str
+    keys: list[str]
+
+
+def old_files_of_erasures(session: Session) -> list[OldFiles]:
+    """Return the blobs that erasures have replaced, and that are not known to be deleted."""
+    statement = select(Erasure.id, Erasure.old_keys).where(Erasure.old_keys.is_not(None))
+    return [OldFiles(id_, keys or []) for id_, keys in session.execute(statement)]
+
+
+def forget_old_files(session: Session, old: OldFiles) -> None:
+    """Record that the blobs are deleted, unless the erasure has replaced more of them."""
+    erasure = session.get(Erasure, old.erasure_id, with_for_update=True)
+    if erasure is not None and erasure.old_keys == old.keys:
+        erasure.old_keys = None
+
+
+def expire_erasures(session: Session, limit: int) -> int:
+    """Delete the entity's id from up to `limit` requests that were not done in time; returns their number."""
+    late = select(Erasure.id).where(Erasure.entity_id.is_not(None), Erasure.due_at < db_now())
+    ids = session.scalars(late.limit(limit)).all()
+    session.execute(update(Erasure).where(Erasure.id.in_(ids)).values(entity_id=None))
+    return len(ids)
 
 
 class BlobColumn(NamedTuple):
@@ -492,3 +540,98 @@ def recorded_aliases(session: Session, after: MonitoredAlias, limit: int) -> lis
         .limit(limit)
     )
     return [MonitoredAlias(*row) for row in session.execute(statement)]
+
+
+def find_retention(session: Session, owner: str) -> RetentionRule | None:
+    """Return the days of retention of an owner; None if only the settings apply."""
+    return session.scalar(select(RetentionRule).where(RetentionRule.readable_by(owner)))
+
+
+def list_retention(session: Session, *, limit: int, after: str | None) -> Page[RetentionRule]:
+    """Return a page of the owners with their own days of retention, the last changed first."""
+    times, owners = RetentionRule.updated_at, RetentionRule.owner
+    return fetch_page(session, select(RetentionRule), times, owners, limit=limit, after=after)
+
+
+def all_retention(session: Session) -> Sequence[RetentionRule]:
+    """Return the days of retention of all owners that have their own."""
+    return session.scalars(select(RetentionRule).order_by(RetentionRule.owner)).all()
+
+
+def put_retention(session: Session, owner: str, days: Mapping[str, float | None] | None) -> None:
+    """Insert or replace the days of retention of an owner; None deletes them."""
+    if days is None:
+        session.execute(delete(RetentionRule).where(RetentionRule.readable_by(owner)))
+        return
+    values: dict[str, Any] = {**days, "updated_at": db_now()}
+    statement = upsert_into(session, RetentionRule).values(owner=owner, **values)
+    session.execute(statement.on_conflict_do_update(index_elements=["owner"], set_=values))
+
+
+def _has_own(days: Any, owner: Any) -> ColumnElement[bool]:
+    """Return the condition that an owner has own days of retention of one kind."""
+    return exists().where(RetentionRule.owner == owner, days.is_not(None))
+
+
+def expired(kind: str, owner: str, days: float) -> list[tuple[type[Owned], Conditions]]:
+    """Return for each table of a kind of resource the conditions that a row of the owner is older than so many days,
+    and that nothing forbids its deletion: a legal hold, an alias, or an unfinished job.
+    """
+    before = db_now() - days * DAY_SECONDS
+
+    def of(table: Any, at: Any, *more: ColumnElement[bool]) -> tuple[type[Owned], Conditions]:
+        held = LegalHold.covers(owner, table.__table__.c.id)
+        return table, (table.readable_by(owner), at < before, ~held, *more)
+
+    def at_rest(job: Any) -> ColumnElement[bool]:
+        return ~exists().where(job, Job.state.not_in(FINAL_STATES))
+
+    if kind == "datasets":
+        users = (Job.dataset_id, Job.validation_dataset_id, Job.spec["append_to"].as_string())
+        free = (at_rest(user == Dataset.id) for user in users)
+        return [of(Dataset, Dataset.created_at, Dataset.status == DatasetStatus.READY, *free)]
+    if kind == "models":
+        named = exists().where(ModelAlias.model_id == Model.id)
+        return [of(Model, Model.created_at, ~named)]
+    if kind == "batch_scores":
+        free = at_rest(Job.id == BatchScore.job_id)
+        return [of(BatchScore, BatchScore.created_at, free)]
+    if kind == "evaluations":
+        outputs = (Evaluation, Comparison)
+        return [of(each, each.created_at, at_rest(Job.id == each.job_id)) for each in outputs]
+    if kind == "decisions":
+        return [
+            of(DecisionSegment, DecisionSegment.last_at),
+            of(OutcomeSegment, OutcomeSegment.last_known_at),
+        ]
+    assert kind == "jobs"
+    return [of(Job, Job.finished_at, Job.parent_id.is_(None), _unneeded())]
+
+
+def count_expired(session: Session, kind: str, owner: str, days: float) -> int:
+    """Return the number of resources that `expired` selects."""
+    return sum(
+        session.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one()
+        for table, conditions in expired(kind, owner, days)
+    )
+
+
+def find_expired(session: Session, kind: str, owner: str, days: float, limit: int) -> list[str]:
+    """Return the ids of up to `limit` resources that `expired` selects, ordered by id."""
+    found: list[str] = []
+    for table, conditions in expired(kind, owner, days):
+        own_id = table.__table__.c.id
+        found += session.scalars(
+            select(own_id).where(*conditions).order_by(own_id).limit(limit - len(found))
+        )
+    return found
+
+
+def prune_expired(session: Session, kind: str, owner: str, days: float, limit: int) -> int:
+    """Delete up to `limit` rows that `expired` selects, of the first of its tables that has some; returns their
+    number.
+    """
+    for table, conditions in expired(kind, owner, days):
+        if count := delete_some(session, table, *conditions, limit=limit):
+            return count
+    return 0

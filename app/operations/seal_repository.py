@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, exists, func, select, update
 
 from app.platform import failpoints
 from app.platform.audit_keys import AuditKey, AuditKeys
 from app.platform.sql import Session, db_now, upsert_into
-from app.platform.tables import AuditEntry, AuditSeal, AuditStart
+from app.platform.tables import AuditEntry, AuditSeal, AuditStart, LegalHold
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +169,8 @@ def head_of(session: Session) -> Head | None:
 
 def prune(session: Session, keys: AuditKeys, age_seconds: float) -> int:
     """Remove the oldest entries if they are older than `age_seconds`, seal by seal, a few seals at once; return their
-    number. What was removed is signed in `AuditStart`. A seal that does not verify is kept, with all after it.
+    number. What was removed is signed in `AuditStart`. A seal that does not verify is kept, with all after it. So is a
+    seal with an entry of an owner on legal hold.
     """
     start = _lock(session, wait=True)
     if start is None:
@@ -191,6 +192,8 @@ def prune(session: Session, keys: AuditKeys, age_seconds: float) -> int:
             log.error("old audit entries are kept: seal %d does not verify", seal.number)
             break
         of_seal = AuditEntry.position.between(seal.first_position, seal.last_position)
+        if session.scalar(select(exists().where(of_seal, LegalHold.covers(AuditEntry.owner)))):
+            break  # on hold, and with it all that comes later
         session.execute(delete(AuditEntry).where(of_seal))
         session.delete(seal)
         removed, expected = removed + len(entries), Head(seal.number, seal.mac)
@@ -209,14 +212,14 @@ def _prune_unsealed(session: Session, start: AuditStart, before: float) -> int:
     """Remove the oldest entries of a log that was never sealed."""
     entry = AuditEntry
     found = session.execute(
-        select(entry.id, entry.position, entry.created_at)
+        select(entry.id, entry.position, entry.created_at, LegalHold.covers(entry.owner))
         .where(entry.position.is_not(None))
         .order_by(entry.position)
         .limit(ENTRIES_PER_SEAL)
     ).all()
     old = []
     for row in found:
-        if row.created_at >= before:
+        if row.created_at >= before or row[3]:
             break
         old.append(row)
     if not old:

@@ -960,3 +960,89 @@ class BatchSummary(TypedDict):
     ignored: list[str]
     columns: list[str]
     first: list[list[Any]] | None
+
+
+@described
+class ErasureSearch(TypedDict):
+    """What the last search of an erasure has read."""
+
+    datasets: int
+    """Versions of datasets with one of the key columns, also in the trash."""
+    rows: int
+    """Rows of these datasets."""
+    batch_scores: int
+    """Results of batch scores with one of the key columns."""
+    uploads: int
+    """Uploads that are no dataset: invalid ones, and files that wait for more."""
+
+
+@described
+class ReplacedDataset(TypedDict):
+    """A version of a dataset that had rows of the entity."""
+
+    dataset_id: str
+    """Id of the version that was deleted permanently."""
+    name: str
+    """Name of the dataset."""
+    version: int
+    """Its version number, which the new dataset takes over."""
+    rows: int
+    """Rows removed from its own upload. 0: only the version that it continues had rows of the entity."""
+    replaced_by: str | None
+    """Id of the dataset without these rows. Null: without them, the table is not valid any more."""
+
+
+@described
+class ModelOfErasedRows(TypedDict):
+    """A model that was trained, validated or calibrated on rows of the entity."""
+
+    model_id: str
+    """Id of the model."""
+    name: str
+    """Name of the model."""
+    version: int
+    """Version of the model."""
+    retired: bool
+    """Whether the model was deleted permanently, because its artifact contains rows or keys."""
+
+
+@described
+class ErasureRemainder(TypedDict):
+    """Something that the erasure does not remove."""
+
+    what: str
+    """`backups`, `bucket_versions`, `logs`, `caches`, `downloads`, `files_on_the_server` or `unsearchable_dataset`."""
+    resource: str | None
+    """The file or dataset, if it is one."""
+    until: str
+    """When it is removed, in words."""
+
+
+@described
+class ErasureReport(TypedDict):
+    """What an erasure has searched and removed, and what remains."""
+
+    rounds: int
+    """Searches so far. The last one found nothing."""
+    searched: ErasureSearch
+    """What the last search has read."""
+    datasets: list[ReplacedDataset]
+    """Versions of datasets that had rows of the entity."""
+    models: list[ModelOfErasedRows]
+    """Models that used these rows. Their stored sample and reference rows, out-of-fold and held-out scores are
+    deleted.
+    """
+    batch_scores: list[str]
+    """Batch scores that were deleted: of these datasets, or with rows of the entity."""
+    evaluations: list[str]
+    """Evaluations and comparisons that were deleted, because they name the entity."""
+    uploads: list[str]
+    """Invalid datasets and open uploads that were deleted."""
+    cancelled_jobs: list[str]
+    """Unfinished jobs that used these datasets."""
+    files: int
+    """Files of the blob store that were replaced or deleted."""
+    remains: list[ErasureRemainder]
+    """What the erasure does not remove, and until when."""
+    verified_at: float | None
+    """When a search of everything found no row of the entity, in seconds since 1970. Null: not yet."""

@@ -43,6 +43,8 @@ POINTS = {
     "sweep": "blobs that no row names are marked as deleted, and not removed",
     "rewrite": "a file of decisions or outcomes is written anew, and no row names it",
     "rewritten": "a row names the new file of decisions or outcomes, and the old file is not deleted",
+    "erase_version": "a version of a dataset is replaced by one without erased rows, and not committed",
+    "erase": "a round of an erasure is written, and not committed",
     "connect": "a Dask cluster has answered, and no worker is asked",
     "host": "a Dask worker is to hold shards, and has no host of them",
     "ask": "a question goes to the hosts of shards",

@@ -25,6 +25,7 @@ from sqlalchemy import (
     false,
     func,
     literal,
+    or_,
     select,
     text,
 )
@@ -45,6 +46,7 @@ from app.platform.documents import (
     BatchSummary,
     BestMargin,
     DatasetLineage,
+    ErasureReport,
     EvidenceFile,
     FeatureImportance,
     FoldAuc,
@@ -1469,7 +1471,10 @@ class Alarm(Owned):
 
 
 class Erasure(Owned):
-    """A request to erase all decisions and outcomes of an entity. `entity_id` is null once it is done."""
+    """A request to erase all that is stored about an entity (`app.erasure`). `entity_id` is null once it is done.
+
+    A job erases it from tables, and housekeeping from decisions and outcomes, and then deletes the old blobs.
+    """
 
     __tablename__ = "erasures"
     __table_args__ = (Index(None, "owner", "requested_at", "id"), Index(None, "done_at", "due_at"))
@@ -1477,13 +1482,70 @@ class Erasure(Owned):
     id: Mapped[str] = mapped_column(primary_key=True)
     owner: Mapped[str]
     entity_id: Mapped[str | None]
+    key_columns: Mapped[list[str]] = mapped_column(server_default="[]")
+    retire_models: Mapped[bool] = mapped_column(server_default=false())
+    job_id: Mapped[str | None] = mapped_column(index=True)
     requested_at: Mapped[float]
     due_at: Mapped[float]
     done_at: Mapped[float | None]
     erased: Mapped[Json | None]
     """Numbers of rows, by kind of file."""
+    report: Mapped[Document[ErasureReport] | None]
+    """What the job has searched and removed so far."""
+    old_keys: Mapped[list[str] | None]
+    """Blobs that the job has replaced, until housekeeping has deleted them."""
     author: Mapped[str | None]
     principal_id: Mapped[str | None]
+
+
+class LegalHold(Owned):
+    """A legal hold: while it is active, nothing that it covers is deleted (`app.access.holds`).
+
+    `kind` is `owner` (everything of the owner), `dataset` or `model` (`resource_id`).
+    """
+
+    __tablename__ = "legal_holds"
+    __table_args__ = (Index(None, "owner", "placed_at", "id"), Index(None, "owner", "released_at"))
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    kind: Mapped[str]
+    resource_id: Mapped[str | None]
+    reason: Mapped[str]
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
+    placed_at: Mapped[float]
+    released_at: Mapped[float | None]
+    release_reason: Mapped[str | None]
+    released_by: Mapped[str | None]
+    releasing_principal_id: Mapped[str | None]
+
+    @classmethod
+    def covers(cls, owner: Any, resource_id: Any = None) -> ColumnElement[bool]:
+        """Return the condition that an active hold covers everything of an owner, or the resource: each a value, or a
+        column of the query around it.
+        """
+        of_resource = false() if resource_id is None else cls.resource_id == resource_id
+        return exists().where(
+            cls.owner == owner, cls.released_at.is_(None), or_(cls.kind == "owner", of_resource)
+        )
+
+
+class RetentionRule(Owned):
+    """For how many days the resources of one owner are kept (`app.operations.retention`). Null: the setting, or no
+    limit.
+    """
+
+    __tablename__ = "retention_rules"
+
+    owner: Mapped[str] = mapped_column(primary_key=True)
+    datasets: Mapped[float | None]
+    models: Mapped[float | None]
+    batch_scores: Mapped[float | None]
+    evaluations: Mapped[float | None]
+    decisions: Mapped[float | None]
+    jobs: Mapped[float | None]
+    updated_at: Mapped[float]
 
 
 class ModelOutOfFold(Base):

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, delete, literal, select, tuple_, u
 
 from app.platform.ids import is_id
 from app.platform.sql import Page, Session, db_now, decode_cursor, encode_cursor
-from app.platform.tables import Comparison, Dataset, Evaluation, Model, Trashable
+from app.platform.tables import Comparison, Dataset, Evaluation, LegalHold, Model, Trashable
 
 Kind = Literal["dataset", "model", "evaluation", "comparison"]
 
@@ -118,10 +118,11 @@ class OwnedEntry(NamedTuple):
 
 
 def find_old(session: Session, age_seconds: float, limit: int) -> list[OwnedEntry]:
-    """Return up to `limit` resources that have been in the trash for `age_seconds`."""
+    """Return up to `limit` resources that have been in the trash for `age_seconds`, and that no legal hold covers."""
     old = [
         select(table.__table__.c.id, table.__table__.c.owner).where(
-            table.deleted_at < db_now() - age_seconds
+            table.deleted_at < db_now() - age_seconds,
+            ~LegalHold.covers(table.__table__.c.owner, table.__table__.c.id),
         )
         for table in _TABLES.values()
     ]

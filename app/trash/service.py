@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.access import holds
 from app.models import aliases
 from app.models import service as models
 from app.platform.audit import describe
@@ -47,6 +48,8 @@ def restore(session: Session, owner: str, id_: str) -> TrashEntry:
 
 def delete(session: Session, owner: str, id_: str) -> None:
     """Delete a resource in the trash permanently; the sweeper later removes its bytes."""
+    holds.lock(session, owner)
+    holds.check(session, owner, dataset_id=id_, model_id=id_)
     entry = _find_to_change(session, owner, id_)
     repository.delete_for_good(session, owner, entry)
     describe(session, f"{_named(entry)}: in the trash → permanently deleted")

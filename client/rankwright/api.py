@@ -475,31 +475,45 @@ class CreateErasure(TypedDict, total=False):
     """Keywords of `create_erasure`."""
 
     idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+    key_columns: Annotated[str | Sequence[str] | None, 'Columns of uploaded tables that have ids of entities. All datasets with one of these columns are searched. Datasets made from decisions are always searched. Default: `[]`.', REPEATED]
+    retire_models: Annotated[bool | None, 'Whether models are deleted permanently whose artifact has rows of the entity or its id. If false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.']
 
 
 @keywords(CreateErasure)
 def create_erasure(id: str, **fields: Unpack[CreateErasure]) -> ApiRequest[types.Erasure]:
     """Erase an entity.
 
-    Erase all decisions about an entity, and its outcomes, by `due_at`. The request is done when no row is left, and
-    no process can still have one in its log. Then the service deletes the id, too.
+    Erase everything that is stored about an entity, by `due_at`: its decisions and outcomes, and its rows in
+    datasets and results of batch scores.
 
+    A job searches all versions of datasets with a key column, also in the trash. A version with rows of the entity is
+    replaced by a dataset without them: it has a new id, and the old version's number. The old version is deleted
+    permanently, with everything that was derived from it. Unfinished jobs that use it are cancelled. The job ends with
+    a search that finds nothing; `report` says what was searched and removed, which models used the rows, and what
+    remains.
 
-
-    It does not reach backups, files that you have downloaded, and datasets and batch scores that you have created.
-    `erased.datasets` lists the datasets made from decisions that have rows of the entity.
+    The request is done when no process can still have a decision in its log, and the old files are deleted. Then the
+    service deletes the id, too. A legal hold on a dataset or a model with such rows ends the job with the code
+    `on_hold`, and changes nothing.
 
     Scope: `train`.
 
     Parameters
     ----------
     id : str
-        Id of the entity, as in the decisions and outcomes.
+        Id of the entity, as in the decisions, outcomes and tables. It is compared as text, without
+        surrounding spaces; a whole number has no decimal point.
     idempotency_key : str, optional
         Any string that identifies this request. A repeated request with the same key returns the first
         response again and creates nothing.
+    key_columns : str | Sequence[str], optional
+        Columns of uploaded tables that have ids of entities. All datasets with one of these columns are
+        searched. Datasets made from decisions are always searched. Default: `[]`.
+    retire_models : bool, optional
+        Whether models are deleted permanently whose artifact has rows of the entity or its id. If
+        false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.
     """
-    return ApiRequest.of("POST", "/v1/erasures", record_of(types.Erasure), {"id": id, **fields}, headers=["idempotency_key"], body=["id"])
+    return ApiRequest.of("POST", "/v1/erasures", record_of(types.Erasure), {"id": id, **fields}, headers=["idempotency_key"], body=["id", "key_columns", "retire_models"])
 
 class CreateEvaluation(TypedDict, total=False):
     """Keywords of `create_evaluation`."""
@@ -1395,10 +1409,10 @@ class ListErasures(TypedDict, total=False):
 
 
 @keywords(ListErasures)
-def list_erasures(**fields: Unpack[ListErasures]) -> ApiRequest[Page[types.Erasure]]:
+def list_erasures(**fields: Unpack[ListErasures]) -> ApiRequest[Page[types.ErasureItem]]:
     """List erasures.
 
-    Return all requests to erase an entity, newest first, without the ids of the entities.
+    Return all requests to erase an entity, newest first, without the ids of the entities and without reports.
 
     Scope: `read`.
 
@@ -1409,7 +1423,7 @@ def list_erasures(**fields: Unpack[ListErasures]) -> ApiRequest[Page[types.Erasu
     after : str, optional
         Cursor of the page: the `next` of the previous page.
     """
-    return ApiRequest.of("GET", "/v1/erasures", page_of(types.Erasure), {**fields})
+    return ApiRequest.of("GET", "/v1/erasures", page_of(types.ErasureItem), {**fields})
 
 class ListEvaluations(TypedDict, total=False):
     """Keywords of `list_evaluations`."""
@@ -1456,12 +1470,39 @@ def list_evaluations(**fields: Unpack[ListEvaluations]) -> ApiRequest[Page[types
     """
     return ApiRequest.of("GET", "/v1/evaluations", page_of(types.Evaluation), {**fields})
 
+class ListHolds(TypedDict, total=False):
+    """Keywords of `list_holds`."""
+
+    active: Annotated[bool | None, 'Only holds that are not released.']
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListHolds)
+def list_holds(**fields: Unpack[ListHolds]) -> ApiRequest[Page[types.Hold]]:
+    """List legal holds.
+
+    Return the legal holds of the owner, newest first.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    active : bool, optional
+        Only holds that are not released.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/holds", page_of(types.Hold), {**fields})
+
 class ListJobs(TypedDict, total=False):
     """Keywords of `list_jobs`."""
 
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
     state: Annotated[Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str | None, 'Only jobs in this state.']
-    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every kind: all.']
+    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "erase", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`. Or of every kind: all.']
     dataset_id: Annotated[str | None, 'Only jobs that use this dataset.']
     unresolved: Annotated[bool | None, '`true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were retried, jobs whose output was deleted, and jobs followed by a successful job of the same kind and name.']
     limit: Annotated[int | None, 'Maximum number of items on the page.']
@@ -1487,10 +1528,10 @@ def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
         evaluations and batch scores, and that of the dataset in lists of comparisons.
     state : Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str, optional
         Only jobs in this state.
-    kind : Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "all"] | str, optional
+    kind : Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "erase", "all"] | str, optional
         Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`,
-        `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`. Or of every
-        kind: all.
+        `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`. Or
+        of every kind: all.
     dataset_id : str, optional
         Only jobs that use this dataset.
     unresolved : bool, optional
@@ -1617,6 +1658,30 @@ def list_quotas(**fields: Unpack[ListQuotas]) -> ApiRequest[Page[types.OwnerQuot
         Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/quotas", page_of(types.OwnerQuota), {**fields})
+
+class ListRetention(TypedDict, total=False):
+    """Keywords of `list_retention`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListRetention)
+def list_retention(**fields: Unpack[ListRetention]) -> ApiRequest[Page[types.Retention]]:
+    """List the retention of owners.
+
+    Return the owners with their own days, the last changed first. The settings apply to all others.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/retention", page_of(types.Retention), {**fields})
 
 class ListTrash(TypedDict, total=False):
     """Keywords of `list_trash`."""
@@ -1858,6 +1923,35 @@ def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
     """
     return ApiRequest.of("POST", "/v1/uploads", record_of(types.Upload), {**fields}, headers=["idempotency_key"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
 
+class PlaceHold(TypedDict, total=False):
+    """Keywords of `place_hold`."""
+
+    resource_id: Annotated[str | None, 'Id of the dataset or the model, which may be in the trash. Null for kind `owner`.']
+
+
+@keywords(PlaceHold)
+def place_hold(kind: Literal["owner", "dataset", "model"] | str, reason: str, **fields: Unpack[PlaceHold]) -> ApiRequest[types.Hold]:
+    """Place a legal hold.
+
+    Forbid the deletion of a dataset, a model, or everything of the owner of the key, until the hold is released.
+
+    Requests that would delete something that it covers return 409 with the code `on_hold`. Retention, the emptying of
+    the trash and erasures keep it, too. A hold on a dataset or a model does not cover what belongs to it: evaluations,
+    batch scores, decisions.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    kind : Literal["owner", "dataset", "model"] | str
+        What the hold covers: one `dataset`, one `model`, or everything of the `owner`.
+    reason : str
+        Why the hold is placed.
+    resource_id : str, optional
+        Id of the dataset or the model, which may be in the trash. Null for kind `owner`.
+    """
+    return ApiRequest.of("POST", "/v1/holds", record_of(types.Hold), {"kind": kind, "reason": reason, **fields}, body=["kind", "reason", "resource_id"])
+
 class PreviewAlias(TypedDict, total=False):
     """Keywords of `preview_alias`."""
 
@@ -1950,6 +2044,47 @@ def preview_letters(ref: str, /, entries: Sequence[Mapping[str, Any]], rows: Seq
         Number of points that double the odds of a negative.
     """
     return ApiRequest.of("POST", f"/v1/models/{segment(ref)}/letters/preview", record_of(types.LettersAnswer), {"entries": entries, "rows": rows, **fields}, body=["entries", "rows"])
+
+class PreviewRetention(TypedDict, total=False):
+    """Keywords of `preview_retention`."""
+
+    datasets: Annotated[float | None, 'Days after its creation until a ready dataset is deleted, whether or not models were trained on it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.']
+    models: Annotated[float | None, 'Days after its creation until a model without an alias is deleted. Null: no limit.']
+    batch_scores: Annotated[float | None, 'Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.']
+    evaluations: Annotated[float | None, 'Days until an evaluation or a comparison is deleted. Null: no limit.']
+    decisions: Annotated[float | None, 'Days until decisions and outcomes are deleted, if the settings of their alias do not delete them earlier. Null: the settings of the alias apply alone.']
+    jobs: Annotated[float | None, 'Days until a job that ended is deleted, once nothing refers to it. Null: RANKWRIGHT_KEEP_JOBS_DAYS applies.']
+
+
+@keywords(PreviewRetention)
+def preview_retention(owner: str, /, **fields: Unpack[PreviewRetention]) -> ApiRequest[types.RetentionPreview]:
+    """Preview the retention of an owner.
+
+    Return how much a round of housekeeping would delete now with these days. It changes nothing.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    owner : str
+        The owner.
+    datasets : float, optional
+        Days after its creation until a ready dataset is deleted, whether or not models were trained on
+        it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.
+    models : float, optional
+        Days after its creation until a model without an alias is deleted. Null: no limit.
+    batch_scores : float, optional
+        Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.
+    evaluations : float, optional
+        Days until an evaluation or a comparison is deleted. Null: no limit.
+    decisions : float, optional
+        Days until decisions and outcomes are deleted, if the settings of their alias do not delete them
+        earlier. Null: the settings of the alias apply alone.
+    jobs : float, optional
+        Days until a job that ended is deleted, once nothing refers to it. Null:
+        RANKWRIGHT_KEEP_JOBS_DAYS applies.
+    """
+    return ApiRequest.of("POST", f"/v1/retention/{segment(owner)}/preview", record_of(types.RetentionPreview), {**fields}, body=["datasets", "models", "batch_scores", "evaluations", "decisions", "jobs"])
 
 def profile_dataset(dataset_id: str, /) -> ApiRequest[types.DatasetProfile]:
     """Read the profile of a dataset.
@@ -2300,6 +2435,50 @@ def put_reason_codes(name: str, /, entries: Sequence[Mapping[str, Any]], **field
         `*`: return an error if the name already has reason codes.
     """
     return ApiRequest.of("PUT", f"/v1/models/{segment(name)}/reason-codes", record_of(types.ReasonCodes), {"entries": entries, **fields}, headers=["if_match", "if_none_match"], body=["entries"])
+
+class PutRetention(TypedDict, total=False):
+    """Keywords of `put_retention`."""
+
+    datasets: Annotated[float | None, 'Days after its creation until a ready dataset is deleted, whether or not models were trained on it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.']
+    models: Annotated[float | None, 'Days after its creation until a model without an alias is deleted. Null: no limit.']
+    batch_scores: Annotated[float | None, 'Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.']
+    evaluations: Annotated[float | None, 'Days until an evaluation or a comparison is deleted. Null: no limit.']
+    decisions: Annotated[float | None, 'Days until decisions and outcomes are deleted, if the settings of their alias do not delete them earlier. Null: the settings of the alias apply alone.']
+    jobs: Annotated[float | None, 'Days until a job that ended is deleted, once nothing refers to it. Null: RANKWRIGHT_KEEP_JOBS_DAYS applies.']
+
+
+@keywords(PutRetention)
+def put_retention(owner: str, /, **fields: Unpack[PutRetention]) -> ApiRequest[types.Retention]:
+    """Replace the retention of an owner.
+
+    Replace all days of an owner. Without any, the settings of the service apply again.
+
+    Housekeeping deletes permanently what is older, at its next round. A legal hold, an alias and an unfinished job keep
+    what they cover. The key must also have the scope `admin`.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    owner : str
+        The owner.
+    datasets : float, optional
+        Days after its creation until a ready dataset is deleted, whether or not models were trained on
+        it. Null: RANKWRIGHT_KEEP_UNUSED_DATASETS_DAYS applies to unused datasets.
+    models : float, optional
+        Days after its creation until a model without an alias is deleted. Null: no limit.
+    batch_scores : float, optional
+        Days until a batch score is deleted. Null: RANKWRIGHT_KEEP_SCORES_DAYS applies.
+    evaluations : float, optional
+        Days until an evaluation or a comparison is deleted. Null: no limit.
+    decisions : float, optional
+        Days until decisions and outcomes are deleted, if the settings of their alias do not delete them
+        earlier. Null: the settings of the alias apply alone.
+    jobs : float, optional
+        Days until a job that ended is deleted, once nothing refers to it. Null:
+        RANKWRIGHT_KEEP_JOBS_DAYS applies.
+    """
+    return ApiRequest.of("PUT", f"/v1/retention/{segment(owner)}", record_of(types.Retention), {**fields}, body=["datasets", "models", "batch_scores", "evaluations", "decisions", "jobs"])
 
 def put_view(list: Literal["models", "datasets", "jobs", "evaluations", "comparisons", "batch-scores"] | str, name: str, /, query: str) -> ApiRequest[types.View]:
     """Save a view.
@@ -2760,7 +2939,8 @@ def read_drift(batch_score_id: str, /) -> ApiRequest[types.BatchDrift]:
 def read_erasure(erasure_id: str, /) -> ApiRequest[types.Erasure]:
     """Read an erasure.
 
-    Return a request to erase an entity, without the id of the entity.
+    Return a request to erase an entity with its report, without the id of the entity. The report is the proof of
+    the erasure: download it before you delete anything else.
 
     Scope: `read`.
 
@@ -3143,6 +3323,20 @@ def read_groups(ref: str, /, **fields: Unpack[ReadGroups]) -> ApiRequest[types.M
         `flagged`: a flag means an advantage, such as an offer. Default: `not_flagged`.
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/groups", record_of(types.ModelThresholdGroups), {**fields})
+
+def read_hold(hold_id: str, /) -> ApiRequest[types.Hold]:
+    """Read a legal hold.
+
+    Return a legal hold.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    hold_id : str
+        Id of the hold.
+    """
+    return ApiRequest.of("GET", f"/v1/holds/{segment(hold_id)}", record_of(types.Hold))
 
 class ReadImportance(TypedDict, total=False):
     """Keywords of `read_importance`."""
@@ -3847,6 +4041,20 @@ def read_result(batch_score_id: str, /, **fields: Unpack[ReadResult]) -> ApiRequ
     """
     return ApiRequest.of("GET", f"/v1/batch-scores/{segment(batch_score_id)}/result", bytes_of, {**fields})
 
+def read_retention(owner: str, /) -> ApiRequest[types.Retention]:
+    """Read the retention of an owner.
+
+    Return the days of an owner. All are null if the owner has none.
+
+    Scope: `operator`.
+
+    Parameters
+    ----------
+    owner : str
+        The owner.
+    """
+    return ApiRequest.of("GET", f"/v1/retention/{segment(owner)}", record_of(types.Retention))
+
 class ReadRoc(TypedDict, total=False):
     """Keywords of `read_roc`."""
 
@@ -4190,6 +4398,23 @@ def reject_alias_request(alias_request_id: str, /, reason: str) -> ApiRequest[ty
         Reason for the rejection.
     """
     return ApiRequest.of("POST", f"/v1/alias-requests/{segment(alias_request_id)}/reject", record_of(types.AliasRequest), {"reason": reason}, body=["reason"])
+
+def release_hold(hold_id: str, /, reason: str) -> ApiRequest[types.Hold]:
+    """Release a legal hold.
+
+    Release a legal hold. It stays in the list, with both reasons. Retention then applies again: what is over its age
+    may be deleted at once.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    hold_id : str
+        Id of the hold.
+    reason : str
+        Why the hold is released.
+    """
+    return ApiRequest.of("POST", f"/v1/holds/{segment(hold_id)}/release", record_of(types.Hold), {"reason": reason}, body=["reason"])
 
 class RestoreAlias(TypedDict, total=False):
     """Keywords of `restore_alias`."""
@@ -5032,7 +5257,15 @@ def validate_decisions(**fields: Unpack[ValidateDecisions]) -> ApiRequest[types.
     """
     return ApiRequest.of("POST", "/v1/decisions/validate", record_of(types.DecisionTableCheck), {**fields}, joined=["ignore", "missing"])
 
-def validate_erasure(id: str) -> ApiRequest[types.Valid]:
+class ValidateErasure(TypedDict, total=False):
+    """Keywords of `validate_erasure`."""
+
+    key_columns: Annotated[str | Sequence[str] | None, 'Columns of uploaded tables that have ids of entities. All datasets with one of these columns are searched. Datasets made from decisions are always searched. Default: `[]`.', REPEATED]
+    retire_models: Annotated[bool | None, 'Whether models are deleted permanently whose artifact has rows of the entity or its id. If false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.']
+
+
+@keywords(ValidateErasure)
+def validate_erasure(id: str, **fields: Unpack[ValidateErasure]) -> ApiRequest[types.Valid]:
     """Check an erasure.
 
     Check a request to `POST /v1/erasures` without creating anything. It returns the same errors as that request would.
@@ -5042,9 +5275,16 @@ def validate_erasure(id: str) -> ApiRequest[types.Valid]:
     Parameters
     ----------
     id : str
-        Id of the entity, as in the decisions and outcomes.
+        Id of the entity, as in the decisions, outcomes and tables. It is compared as text, without
+        surrounding spaces; a whole number has no decimal point.
+    key_columns : str | Sequence[str], optional
+        Columns of uploaded tables that have ids of entities. All datasets with one of these columns are
+        searched. Datasets made from decisions are always searched. Default: `[]`.
+    retire_models : bool, optional
+        Whether models are deleted permanently whose artifact has rows of the entity or its id. If
+        false, the erasure fails when it meets such a model, and changes nothing. Default: `false`.
     """
-    return ApiRequest.of("POST", "/v1/erasures/validate", record_of(types.Valid), {"id": id}, body=["id"])
+    return ApiRequest.of("POST", "/v1/erasures/validate", record_of(types.Valid), {"id": id, **fields}, body=["id", "key_columns", "retire_models"])
 
 class ValidateEvaluation(TypedDict, total=False):
     """Keywords of `validate_evaluation`."""

@@ -1335,13 +1335,13 @@ class _ErasuresOperations(_Collection):
 
 
 class Erasures(_ErasuresOperations, Blocking):
-    """Your requests to erase what was recorded of an entity: list, read and make them. It is `client.erasures`.
+    """Your requests to erase all that is stored of an entity: list, read and make them. It is `client.erasures`.
 
     Examples
     --------
     >>> import rankwright
     >>> client = rankwright.Client()
-    >>> made = client.erasures.create("c1")
+    >>> made = client.erasures.create("c1", key_columns=["customer_id"])
     >>> client.erasures.get(made.id).done_at is None
     True
     """
@@ -1690,6 +1690,65 @@ class Quotas(_QuotasOperations, Blocking):
 
 class AsyncQuotas(_QuotasOperations, Asynchronous):
     """Like `Quotas`; await its calls."""
+
+
+# --- retention ------------------------------------------------------------------------------------
+
+
+class _RetentionOperations(_Collection):
+    list = free_items(api.list_retention)
+    page = free(api.list_retention)
+    get = free(api.read_retention)
+    set = free(api.put_retention)
+    preview = free(api.preview_retention)
+
+
+class Retention(_RetentionOperations, Blocking):
+    """For how many days the resources of owners are kept, for operators. It is `client.retention`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> client.retention.preview("acme", datasets=730).datasets
+    0
+    >>> client.retention.set("acme", datasets=730).datasets
+    730
+    >>> client.retention.set("acme").datasets is None
+    True
+    """
+
+
+class AsyncRetention(_RetentionOperations, Asynchronous):
+    """Like `Retention`; await its calls."""
+
+
+# --- holds ----------------------------------------------------------------------------------------
+
+
+class _HoldsOperations(_Collection):
+    list = free_items(api.list_holds)
+    page = free(api.list_holds)
+    get = free(api.read_hold)
+    place = free(api.place_hold)
+    release = free(api.release_hold)
+
+
+class Holds(_HoldsOperations, Blocking):
+    """Legal holds, which forbid deletions: list, read, place and release them. It is `client.holds`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> hold = client.holds.place("owner", "Case 2026-17")
+    >>> client.holds.release(hold.id, "Case closed").released_at is None
+    False
+    """
+
+
+class AsyncHolds(_HoldsOperations, Asynchronous):
+    """Like `Holds`; await its calls."""
 
 
 # --- the clients ----------------------------------------------------------------------------------
@@ -2338,6 +2397,7 @@ class Client(_ClientOperations, Blocking):
     trash : Trash
         Restore what was deleted.
     erasures : Erasures
+        Erase all that is stored of an entity.
         Erase what was recorded of an entity.
     alias_requests : AliasRequests
         Request and approve changes of protected aliases.
@@ -2349,6 +2409,10 @@ class Client(_ClientOperations, Blocking):
         Create, rotate and revoke API keys.
     quotas : Quotas
         The limits of owners, for operators.
+    retention : Retention
+        For how many days the resources of owners are kept, for operators.
+    holds : Holds
+        Legal holds, which forbid deletions.
 
     Notes
     -----
@@ -2396,6 +2460,8 @@ class Client(_ClientOperations, Blocking):
         self.views = Views(self._transport)
         self.keys = Keys(self._transport)
         self.quotas = Quotas(self._transport)
+        self.retention = Retention(self._transport)
+        self.holds = Holds(self._transport)
 
     @property
     def url(self) -> str:
@@ -2448,6 +2514,8 @@ class AsyncClient(_ClientOperations, Asynchronous):
 
     Attributes
     ----------
+    datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alarms, views, keys
+    quotas, retention, holds
     datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alias_requests, alarms
     views, keys, quotas
         As for `Client`; await their calls.
@@ -2491,6 +2559,8 @@ class AsyncClient(_ClientOperations, Asynchronous):
         self.views = AsyncViews(self._transport)
         self.keys = AsyncKeys(self._transport)
         self.quotas = AsyncQuotas(self._transport)
+        self.retention = AsyncRetention(self._transport)
+        self.holds = AsyncHolds(self._transport)
 
     @property
     def url(self) -> str:

@@ -1942,30 +1942,124 @@ class Duplicates(Record):
     """
 
 class ErasedRows(Record):
-    """Numbers of rows that were erased, and what still has rows of the entity."""
+    """Numbers of recorded rows that were erased."""
 
     decisions: int
     """Number of decisions."""
     outcomes: int
     """Number of outcomes."""
-    datasets: list[str]
-    """Datasets made from decisions, also in the trash, that had rows of the entity at the last check. They
-    are not changed: delete them permanently, and make them again without the entity.
-    """
 
 class Erasure(Record):
-    """A request to erase an entity."""
+    """A request to erase an entity, with its report."""
 
     id: str
     """Id of the request."""
+    state: Literal['running', 'settling', 'done', 'on_hold', 'failed']
+    """`running`: a job searches and removes rows. `settling`: no table has rows of the entity any more;
+    decisions may still arrive from the log of a process. `done`. `on_hold`: a legal hold covers some of
+    the rows; retry the job after its release. `failed`: see `problem`.
+    """
+    key_columns: list[str]
+    """Columns that have ids of entities."""
+    job_id: str | None
+    """The job that searches tables. Null for an old request."""
+    problem: str | None
+    """The error of the job. Null without one."""
     requested_at: str
     """Time of the request."""
     due_at: str
-    """Time until which the request is done."""
+    """Time until which the request is done. If it is not, the service forgets the id, and the request has
+    failed.
+    """
     done_at: str | None
-    """When the last check found no row of the entity. Null if that is still to come."""
+    """When the last check found no row of the entity, and all old files were deleted. Null if that is
+    still to come.
+    """
     erased: ErasedRows | None
-    """What was erased so far. Null before the first pass."""
+    """Decisions and outcomes erased so far. Null before the first pass."""
+    report: ErasureReport | None
+    """What was searched and removed in tables, and what remains. Null before the first search."""
+
+class ErasureItem(Record):
+    """A request to erase an entity, without its report."""
+
+    id: str
+    """Id of the request."""
+    state: Literal['running', 'settling', 'done', 'on_hold', 'failed']
+    """`running`: a job searches and removes rows. `settling`: no table has rows of the entity any more;
+    decisions may still arrive from the log of a process. `done`. `on_hold`: a legal hold covers some of
+    the rows; retry the job after its release. `failed`: see `problem`.
+    """
+    key_columns: list[str]
+    """Columns that have ids of entities."""
+    job_id: str | None
+    """The job that searches tables. Null for an old request."""
+    problem: str | None
+    """The error of the job. Null without one."""
+    requested_at: str
+    """Time of the request."""
+    due_at: str
+    """Time until which the request is done. If it is not, the service forgets the id, and the request has
+    failed.
+    """
+    done_at: str | None
+    """When the last check found no row of the entity, and all old files were deleted. Null if that is
+    still to come.
+    """
+    erased: ErasedRows | None
+    """Decisions and outcomes erased so far. Null before the first pass."""
+
+class ErasureRemainder(Record):
+    """Something that the erasure does not remove."""
+
+    what: str
+    """`backups`, `bucket_versions`, `logs`, `caches`, `downloads`, `files_on_the_server` or
+    `unsearchable_dataset`.
+    """
+    resource: str | None
+    """The file or dataset, if it is one."""
+    until: str
+    """When it is removed, in words."""
+
+class ErasureReport(Record):
+    """What an erasure has searched and removed, and what remains."""
+
+    rounds: int
+    """Searches so far. The last one found nothing."""
+    searched: ErasureSearch
+    """What the last search has read."""
+    datasets: list[ReplacedDataset]
+    """Versions of datasets that had rows of the entity."""
+    models: list[ModelOfErasedRows]
+    """Models that used these rows. Their stored sample and reference rows, out-of-fold and held-out scores
+    are deleted.
+    """
+    batch_scores: list[str]
+    """Batch scores that were deleted: of these datasets, or with rows of the entity."""
+    evaluations: list[str]
+    """Evaluations and comparisons that were deleted, because they name the entity."""
+    uploads: list[str]
+    """Invalid datasets and open uploads that were deleted."""
+    cancelled_jobs: list[str]
+    """Unfinished jobs that used these datasets."""
+    files: int
+    """Files of the blob store that were replaced or deleted."""
+    remains: list[ErasureRemainder]
+    """What the erasure does not remove, and until when."""
+    verified_at: float | None
+    """When a search of everything found no row of the entity, in seconds since 1970. Null: not yet."""
+
+class ErasureSearch(Record):
+    """What the last search of an erasure has read."""
+
+    datasets: int
+    """Versions of datasets with one of the key columns, also in the trash."""
+    rows: int
+    """Rows of these datasets."""
+    batch_scores: int
+    """Results of batch scores with one of the key columns."""
+    uploads: int
+    """Uploads that are no dataset: invalid ones, and files that wait for more."""
 
 class Estimate(Record):
     """A rough estimate from the size of the table."""
@@ -2953,6 +3047,28 @@ class Histogram(Record):
     counts: list[int]
     """Number of rows in each bin."""
 
+class Hold(Record):
+    """A legal hold."""
+
+    id: str
+    """Id of the hold."""
+    kind: Literal['owner', 'dataset', 'model']
+    """What the hold covers."""
+    resource_id: str | None
+    """Id of the dataset or the model. Null for kind `owner`."""
+    reason: str
+    """Why the hold was placed."""
+    author: str | None
+    """Name of who placed it."""
+    placed_at: str
+    """When it was placed."""
+    released_at: str | None
+    """When it was released. Null: it is active."""
+    release_reason: str | None
+    """Why it was released."""
+    released_by: str | None
+    """Name of who released it."""
+
 class Importance(Record):
     """The features, most important first. Values of different methods are not comparable."""
 
@@ -3008,9 +3124,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'ingest_source', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor']
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'ingest_source', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor', 'erase']
     """`ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`,
-    `batch_score`, `backfill`, `train`, `importance`, `monitor`.
+    `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`.
     """
     name: str
     """Name of the resource that the job creates."""
@@ -4168,6 +4284,18 @@ class ModelMetricEstimates(Record):
     the scale of the served ranker. The thresholds of the served ranker itself were not tested.
     """
 
+class ModelOfErasedRows(Record):
+    """A model that was trained, validated or calibrated on rows of the entity."""
+
+    model_id: str
+    """Id of the model."""
+    name: str
+    """Name of the model."""
+    version: int
+    """Version of the model."""
+    retired: bool
+    """Whether the model was deleted permanently, because its artifact contains rows or keys."""
+
 class ModelParts(Record):
     """Parts of a model, each as its own route returns it. Parts that the model does not have are listed in
     `absent`.
@@ -5154,6 +5282,20 @@ class ReliabilityPoint(Record):
     consistent_high: float
     """Upper end of the consistency band."""
 
+class ReplacedDataset(Record):
+    """A version of a dataset that had rows of the entity."""
+
+    dataset_id: str
+    """Id of the version that was deleted permanently."""
+    name: str
+    """Name of the dataset."""
+    version: int
+    """Its version number, which the new dataset takes over."""
+    rows: int
+    """Rows removed from its own upload. 0: only the version that it continues had rows of the entity."""
+    replaced_by: str | None
+    """Id of the dataset without these rows. Null: without them, the table is not valid any more."""
+
 class Report(Record):
     """A report with all stored results of a model."""
 
@@ -5289,6 +5431,42 @@ class ResultColumn(Record):
     """Name of the column."""
     type: str
     """Arrow type of the column."""
+
+class Retention(Record):
+    """Days for which an owner's resources are kept. Null: see the request."""
+
+    owner: str
+    """The owner."""
+    datasets: float | None
+    """Days for datasets."""
+    models: float | None
+    """Days for models without an alias."""
+    batch_scores: float | None
+    """Days for batch scores."""
+    evaluations: float | None
+    """Days for evaluations and comparisons."""
+    decisions: float | None
+    """Days for decisions and outcomes."""
+    jobs: float | None
+    """Days for jobs that ended."""
+    updated_at: str | None
+    """Time of the last change. Null if the owner has no days of its own."""
+
+class RetentionPreview(Record):
+    """What would be deleted now, by kind. Null: no days are given."""
+
+    datasets: int | None
+    """Number of datasets."""
+    models: int | None
+    """Number of models."""
+    batch_scores: int | None
+    """Number of batch scores."""
+    evaluations: int | None
+    """Number of evaluations and comparisons."""
+    decisions: int | None
+    """Number of files of decisions and outcomes."""
+    jobs: int | None
+    """Number of jobs."""
 
 class ReviewCapacity(Record):
     """How many of how many rows can be reviewed, such as 200 of 5000 a day."""

@@ -30,10 +30,12 @@ PASSED_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("connect", "host", "ask", "answer", "release"), ()),
     **dict.fromkeys(("seal", "segment", "sealed", "rewrite", "rewritten"), ()),
     **dict.fromkeys(("request_yield", "yield"), ()),
+    **dict.fromkeys(("erase_version", "erase"), ()),
     **dict.fromkeys(("audit_seal", "audit_sealed", "audit_head", "audit_prune"), ()),
 }
 """The processes that pass each failpoint. No deployment has a Dask cluster (tests/workers/test_cluster_deaths.py),
 records decisions (tests/app/feedback/test_log.py, test_upkeep.py) or has a second owner, to whose jobs others give way.
+The deaths of erasures are in tests/app/erasure/test_erasure_of_tables.py.
 The deaths of sealers of the audit log are in tests/app/operations/test_audit_seals.py.
 """
 

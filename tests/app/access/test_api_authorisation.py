@@ -54,6 +54,10 @@ IMPERSONAL = {
     ("GET", "/v1/quotas/{owner}"),
     ("GET", "/v1/quotas/{owner}/usage"),
     ("PUT", "/v1/quotas/{owner}"),
+    ("GET", "/v1/retention/{owner}"),
+    ("PUT", "/v1/retention/{owner}"),
+    ("POST", "/v1/retention/{owner}/preview"),
+    ("POST", "/v1/holds"),
     ("POST", "/v1/datasets"),
     ("POST", "/v1/datasets/validate"),
     ("POST", "/v1/uploads"),
@@ -118,6 +122,12 @@ def requests_of(
         ("PUT", "/v1/views/{list}/{name}"): {"json": {"query": "sort=name"}},
         ("PUT", "/v1/models/{name}/reason-codes"): {"json": {"entries": []}},
         ("PUT", "/v1/quotas/{owner}"): {"json": {"models": 1000}},
+        ("PUT", "/v1/retention/{owner}"): {"json": {"models": 1000}},
+        ("POST", "/v1/retention/{owner}/preview"): {"json": {"models": 1000}},
+        ("POST", "/v1/holds"): {
+            "json": {"kind": "model", "resource_id": ids["ref"], "reason": "a case"}
+        },
+        ("POST", "/v1/holds/{hold_id}/release"): {"json": {"reason": "closed"}},
         ("POST", "/v1/evaluations"): evaluation,
         ("POST", "/v1/comparisons"): comparison,
         ("PUT", "/v1/models/{ref}/calibration"): {
@@ -238,6 +248,8 @@ class World:
         }
         self.ids["upload_id"] = owner.post("/v1/uploads", json={"label": "b"}).json()["id"]
         self.ids["erasure_id"] = owner.post("/v1/erasures", json={"id": "c1"}).json()["id"]
+        hold = {"kind": "model", "resource_id": model_id, "reason": "a case"}
+        self.ids["hold_id"] = owner.post("/v1/holds", json=hold).json()["id"]
         self.ids["number"] = "1"
         self.ids["decision_id"] = decided["decision_id"]
         self.ids["file_id"] = file_of(service)

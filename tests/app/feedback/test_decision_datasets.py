@@ -12,7 +12,7 @@ import pytest
 
 from app.platform.tables import Dataset
 from tests.app.feedback.recording import point, record
-from tests.app.feedback.test_upkeep import keeper
+from tests.app.feedback.test_upkeep import keeper, settle
 from tests.app.live_service import STRANGER, Service
 from tests.sentences import Sentences
 
@@ -99,19 +99,43 @@ def test_a_shadow_model_is_compared_on_decisions_that_it_was_not_trained_on(
     assert shadow["unseen_from"] > "2026-11"
 
 
-def test_an_erasure_names_the_datasets_that_have_the_entity(live: Service) -> None:
+def test_an_erasure_replaces_the_datasets_that_have_the_entity(live: Service) -> None:
     client = live.client(live.key())
     rows = people(40)
     backfill(live, client, rows)
     outcomes(client, *labels(rows))
     made = make(live, client)
-    make(live, client, name="later", since=iso(START + DAY * 10))
-    assert client.post("/v1/erasures", json={"id": "c3"}).status_code == 202
+    later = make(live, client, name="later", since=iso(START + DAY * 10))
+    asked = client.post("/v1/erasures", json={"id": "c3"})
+    assert asked.status_code == 202
+    live.work()
     keeper(live).round()
-    (request,) = client.get("/v1/erasures").json()["data"]
-    assert request["erased"] == {"decisions": 1, "outcomes": 1, "datasets": [made["id"]]}
+    request = client.get(asked.headers["Location"]).json()
+    assert request["erased"] == {"decisions": 1, "outcomes": 1}
+    (replaced,) = request["report"]["datasets"]
+    assert (replaced["dataset_id"], replaced["rows"]) == (made["id"], 1)
+    without = client.get(f"/v1/datasets/{replaced['replaced_by']}").json()
+    assert without["rows"] == made["rows"] - 1
+    assert without["source"] == made["source"]
+    assert "c3" not in {row["entity"] for row in table_of(live, without["id"])}
+    assert client.get(f"/v1/datasets/{later['id']}").status_code == 200
     again = make(live, client)
     assert again["rows"] == made["rows"] - 1
+
+
+def test_a_dataset_made_before_the_decisions_were_erased_is_found_later(live: Service) -> None:
+    client = live.client(live.key())
+    rows = people(40)
+    backfill(live, client, rows)
+    outcomes(client, *labels(rows))
+    asked = client.post("/v1/erasures", json={"id": "c3"})
+    live.work()
+    made = make(live, client)
+    keeper(live).round()
+    settle(live)
+    request = client.get(asked.headers["Location"]).json()
+    assert request["state"] == "done"
+    assert [each["dataset_id"] for each in request["report"]["datasets"]] == [made["id"]]
 
 
 def test_the_first_decision_of_an_entity_may_be_older_than_the_dates(live: Service) -> None:

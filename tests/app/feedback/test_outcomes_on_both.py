@@ -9,7 +9,7 @@ import pytest
 
 from app.feedback import upkeep
 from tests.app.feedback.test_api_outcomes import record, send, stored
-from tests.app.feedback.test_upkeep import decisions, keeper, ripen
+from tests.app.feedback.test_upkeep import decisions, keeper, settle
 from tests.app.live_service import Service
 
 EVENT = "2026-01-02"
@@ -27,12 +27,11 @@ def test_the_life_of_outcomes(service_on_both: Service, monkeypatch: pytest.Monk
     keeper(service).round()
     assert len(stored(service)) == 4
     made = client.post("/v1/erasures", json={"id": "c1"}).json()
-    ripen(service)
-    keeper(service).round()
+    settle(service)
     assert decisions(service) == ["c2"]
     assert [row["id"] for row in stored(service)] == ["c2"]
     found = client.get(f"/v1/erasures/{made['id']}").json()
-    assert found["erased"] == {"decisions": 1, "outcomes": 3, "datasets": []}
+    assert found["erased"] == {"decisions": 1, "outcomes": 3}
     assert found["done_at"] is not None
 
 

@@ -159,6 +159,11 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     ask("PUT /v1/views/{list}/{name}", 201, json={"query": "sort=name"}, list="models", name="mine")
     ask("DELETE /v1/views/{list}/{name}", 204, list="models", name="mine")
     ask("PUT /v1/quotas/{owner}", 200, json={"models": 1000}, owner="acme")
+    ask("PUT /v1/retention/{owner}", 200, json={"models": 1000}, owner="acme")
+    ask("POST /v1/retention/{owner}/preview", 200, json={"models": 1000}, owner="acme")
+    case = {"kind": "model", "resource_id": model, "reason": "a case"}
+    hold = ask("POST /v1/holds", 201, json=case)["id"]
+    ask("POST /v1/holds/{id}/release", 200, json={"reason": "closed"}, id=hold)
     codes = {"entries": [{"code": "A", "text": "Too old", "columns": ["age"]}]}
     ask("PUT /v1/models/{name}/reason-codes", 201, json=codes, name="churn")
 

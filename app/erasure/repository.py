@@ -1,0 +1,298 @@
+"""Queries on requests to erase an entity, and on what they erase."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import String, cast, delete, exists, func, insert, or_, select, update
+from sqlalchemy.orm import selectinload
+
+from app.platform.ids import is_id
+from app.platform.sql import Json, Page, Session, db_now, fetch_page
+from app.platform.tables import (
+    FINAL_STATES,
+    BatchScore,
+    Comparison,
+    Dataset,
+    DatasetPairs,
+    DatasetStatus,
+    Erasure,
+    Evaluation,
+    Idempotency,
+    Job,
+    JobEvent,
+    Model,
+    ModelCalibration,
+    ModelLeaderboard,
+    ModelReferenceRows,
+    Trashable,
+    Upload,
+    UploadPart,
+)
+
+
+def now(session: Session) -> float:
+    """Return the present time by the database's clock."""
+    return session.execute(select(db_now())).scalar_one()
+
+
+def add(session: Session, erasure: Erasure) -> None:
+    """Insert a request."""
+    session.add(erasure)
+    session.flush()
+
+
+def find(session: Session, owner: str, erasure_id: str, *, lock: bool = False) -> Erasure | None:
+    """Return the owner's request with this id, or None; with `lock`, locked until the transaction ends."""
+    if not is_id(erasure_id, "era"):
+        return None
+    statement = select(Erasure).where(Erasure.readable_by(owner), Erasure.id == erasure_id)
+    return session.scalar(statement.with_for_update() if lock else statement)
+
+
+def list_page(session: Session, owner: str, *, limit: int, after: str | None) -> Page[Erasure]:
+    """Return a page of the owner's requests, newest first."""
+    statement = select(Erasure).where(Erasure.readable_by(owner))
+    return fetch_page(
+        session, statement, Erasure.requested_at, Erasure.id, limit=limit, after=after
+    )
+
+
+def jobs_of(session: Session, owner: str, ids: Iterable[str]) -> dict[str, Job]:
+    """Return the owner's jobs with these ids, by id."""
+    found = session.scalars(select(Job).where(Job.readable_by(owner), Job.id.in_(ids)))
+    return {job.id: job for job in found}
+
+
+def to_search_again(session: Session, settle_seconds: float, limit: int) -> Sequence[Erasure]:
+    """Return up to `limit` open requests of all owners that are older than `settle_seconds`, and whose last search of
+    tables was before. Their jobs have ended.
+    """
+    verified = Erasure.report["verified_at"].as_float()
+    unfinished = exists().where(Job.id == Erasure.job_id, Job.state.not_in(FINAL_STATES))
+    return session.scalars(
+        select(Erasure)
+        .where(
+            Erasure.entity_id.is_not(None),
+            Erasure.done_at.is_(None),
+            Erasure.requested_at < db_now() - settle_seconds,
+            verified <= Erasure.requested_at + settle_seconds,
+            ~unfinished,
+        )
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    ).all()
+
+
+def datasets(session: Session, owner: str) -> Sequence[Dataset]:
+    """Return all datasets of the owner, also in the trash, by series and version."""
+    statement = select(Dataset).where(Dataset.belongs_to(owner))
+    statement = statement.options(selectinload(Dataset.pairs))
+    series = func.coalesce(Dataset.first_id, Dataset.id)
+    return session.scalars(statement.order_by(series, Dataset.version, Dataset.id)).all()
+
+
+def parts_of_datasets(session: Session, owner: str) -> dict[str, list[UploadPart]]:
+    """Return the parts of the owner's uploads in their order: by dataset, or by upload if it is not closed."""
+    statement = (
+        select(Upload.id, Upload.dataset_id, UploadPart)
+        .join(UploadPart, UploadPart.upload_id == Upload.id)
+        .where(Upload.belongs_to(owner))
+        .order_by(UploadPart.upload_id, UploadPart.number)
+    )
+    found: dict[str, list[UploadPart]] = {}
+    for upload_id, dataset_id, part in session.execute(statement):
+        found.setdefault(dataset_id or upload_id, []).append(part)
+    return found
+
+
+def open_uploads(session: Session, owner: str) -> Sequence[Upload]:
+    """Return the owner's uploads that are not closed."""
+    return session.scalars(
+        select(Upload).where(Upload.belongs_to(owner), Upload.dataset_id.is_(None))
+    ).all()
+
+
+def batch_scores(session: Session, owner: str) -> Sequence[BatchScore]:
+    """Return the owner's batch scores that have a result."""
+    return session.scalars(
+        select(BatchScore).where(BatchScore.belongs_to(owner), BatchScore.result_key.is_not(None))
+    ).all()
+
+
+def lock_dataset(session: Session, owner: str, dataset_id: str) -> Dataset | None:
+    """Return the owner's dataset, also from the trash, locked until the transaction ends; None if there is none."""
+    return session.scalar(
+        select(Dataset)
+        .where(Dataset.belongs_to(owner), Dataset.id == dataset_id)
+        .options(selectinload(Dataset.pairs))
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+
+
+def waiting_to_be_read(session: Session, owner: str, before: float) -> bool:
+    """Return True if an upload from before this time is still being read."""
+    datasets = select(Dataset.id).where(
+        Dataset.belongs_to(owner),
+        Dataset.status == DatasetStatus.PROCESSING,
+        Dataset.created_at <= before,
+    )
+    pairs = select(DatasetPairs.id).where(
+        DatasetPairs.belongs_to(owner),
+        DatasetPairs.status == DatasetStatus.PROCESSING,
+        DatasetPairs.created_at <= before,
+    )
+    return any(session.scalar(each.limit(1)) is not None for each in (datasets, pairs))
+
+
+def insert_dataset(session: Session, values: Json) -> None:
+    """Insert a ready dataset."""
+    session.execute(insert(Dataset).values(values))
+
+
+def insert_pairs(session: Session, values: Json) -> None:
+    """Insert the ready pairs of a dataset."""
+    session.execute(insert(DatasetPairs).values(values))
+
+
+def delete_dataset(session: Session, owner: str, dataset_id: str) -> None:
+    """Delete a dataset permanently, also from the trash, with the rows that belong to it."""
+    session.execute(
+        delete(Dataset).where(Dataset.belongs_to(owner), Dataset.id == dataset_id),
+        execution_options={"synchronize_session": False},
+    )
+    session.expire_all()
+
+
+def delete_upload(session: Session, owner: str, upload_id: str) -> bool:
+    """Delete an open upload and its parts; returns False if it was closed or deleted meanwhile."""
+    statement = delete(Upload).where(
+        Upload.belongs_to(owner), Upload.id == upload_id, Upload.dataset_id.is_(None)
+    )
+    return session.scalar(statement.returning(Upload.id)) is not None
+
+
+def unfinished_jobs(session: Session, owner: str, dataset_id: str) -> Sequence[Job]:
+    """Return the unfinished jobs that use a dataset, locked until the transaction ends, parents first."""
+    return session.scalars(
+        select(Job)
+        .where(
+            Job.belongs_to(owner),
+            Job.parent_id.is_(None),
+            Job.state.not_in(FINAL_STATES),
+            or_(
+                Job.dataset_id == dataset_id,
+                Job.spec["append_to"].as_string() == dataset_id,
+                Job.validation_dataset_id == dataset_id,
+            ),
+        )
+        .order_by(Job.id)
+        .with_for_update()
+    ).all()
+
+
+def forget_errors(session: Session, owner: str, dataset_id: str, error: Json) -> None:
+    """Remove what jobs on a dataset have told about its rows: their events but the last, and the details of errors."""
+    of_dataset = select(Job.id).where(Job.belongs_to(owner), Job.dataset_id == dataset_id)
+    last = select(Job.event_seq).where(Job.id == JobEvent.job_id).scalar_subquery()
+    session.execute(
+        delete(JobEvent).where(JobEvent.job_id.in_(of_dataset), JobEvent.seq < last),
+        execution_options={"synchronize_session": False},
+    )
+    session.execute(
+        update(Job)
+        .where(Job.belongs_to(owner), Job.dataset_id == dataset_id, Job.error.is_not(None))
+        .values(error=error),
+        execution_options={"synchronize_session": False},
+    )
+
+
+def forget_responses(session: Session, owner: str, resource_ids: Collection[str]) -> int:
+    """Delete the remembered responses that name one of the resources; returns their number."""
+    count = 0
+    for id_ in resource_ids:
+        named = cast(Idempotency.response, String).contains(id_)
+        statement = delete(Idempotency).where(Idempotency.belongs_to(owner), named)
+        count += len(session.scalars(statement.returning(Idempotency.key)).all())
+    return count
+
+
+def models_of(session: Session, owner: str, dataset_id: str) -> Sequence[Model]:
+    """Return the owner's models, also in the trash, that were trained, validated or calibrated on a dataset."""
+    calibrated = select(ModelCalibration.model_id).where(
+        ModelCalibration.dataset["id"].as_string() == dataset_id
+    )
+    return session.scalars(
+        select(Model)
+        .where(
+            Model.belongs_to(owner),
+            or_(
+                Model.dataset_id == dataset_id,
+                Model.validation_dataset_id == dataset_id,
+                Model.id.in_(calibrated),
+            ),
+        )
+        .order_by(Model.name, Model.version)
+    ).all()
+
+
+def members_of(session: Session, model_id: str) -> list[Json]:
+    """Return the members of a model that `auto` has combined, else an empty list."""
+    found = session.get(ModelLeaderboard, model_id)
+    return [] if found is None else [dict(each) for each in found.members]
+
+
+def delete_model(session: Session, owner: str, model_id: str) -> None:
+    """Delete a model permanently, also from the trash."""
+    session.execute(
+        delete(Model).where(Model.belongs_to(owner), Model.id == model_id),
+        execution_options={"synchronize_session": False},
+    )
+    session.expire_all()
+
+
+def drop_reference_rows(session: Session, model_id: str) -> None:
+    """Delete the rows with which a model's reasons compare."""
+    session.execute(delete(ModelReferenceRows).where(ModelReferenceRows.model_id == model_id))
+
+
+def batch_scores_of(session: Session, owner: str, dataset_id: str) -> Sequence[str]:
+    """Return the ids of the batch scores of a dataset."""
+    return session.scalars(
+        select(BatchScore.id).where(
+            BatchScore.belongs_to(owner), BatchScore.dataset_id == dataset_id
+        )
+    ).all()
+
+
+def delete_batch_scores(session: Session, owner: str, ids: Collection[str]) -> None:
+    """Delete batch scores with their results."""
+    session.execute(delete(BatchScore).where(BatchScore.belongs_to(owner), BatchScore.id.in_(ids)))
+
+
+def outputs_of(
+    session: Session, owner: str, dataset_id: str
+) -> list[tuple[type[Trashable], str, list[Any]]]:
+    """Return the evaluations and comparisons on a dataset, also in the trash: table, id and documents."""
+    evaluations = session.execute(
+        select(Evaluation.id, Evaluation.metrics, Evaluation.drift).where(
+            Evaluation.belongs_to(owner), Evaluation.dataset_id == dataset_id
+        )
+    )
+    comparisons = session.execute(
+        select(Comparison.id, Comparison.result).where(
+            Comparison.belongs_to(owner), Comparison.dataset_id == dataset_id
+        )
+    )
+    return [
+        *((Evaluation, row[0], list(row[1:])) for row in evaluations),
+        *((Comparison, row[0], list(row[1:])) for row in comparisons),
+    ]
+
+
+def delete_output(session: Session, table: type[Trashable], owner: str, id_: str) -> None:
+    """Delete an evaluation or a comparison permanently."""
+    own_id = table.__table__.c.id
+    session.execute(delete(table).where(table.belongs_to(owner), own_id == id_))

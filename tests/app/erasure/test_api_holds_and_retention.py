@@ -1,0 +1,207 @@
+"""Legal holds and retention over HTTP: what they keep and delete, and bad input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import update
+
+from app.platform.tables import AuditEntry, BatchScore, Dataset, Evaluation, Job, Model
+from tests.app.feedback.test_upkeep import keeper
+from tests.app.live_service import OWNER, STRANGER, Service
+
+YEAR = 365 * 86_400.0
+
+
+@pytest.fixture
+def client(service: Service) -> httpx.Client:
+    return service.client(service.key())
+
+
+def place(client: httpx.Client, kind: str, resource_id: str | None = None) -> str:
+    answer = client.post(
+        "/v1/holds", json={"kind": kind, "resource_id": resource_id, "reason": "a case"}
+    )
+    assert answer.status_code == 201, answer.text
+    placed: str = answer.json()["id"]
+    return placed
+
+
+def age(service: Service, *tables: Any) -> None:
+    """Make everything of these tables a year older."""
+    with service.context.db.write() as session:
+        for table in tables:
+            session.execute(update(table).values(created_at=table.created_at - YEAR))
+
+
+def test_what_is_on_hold_is_not_deleted(service: Service, client: httpx.Client) -> None:
+    dataset = service.upload(client)
+    model = service.train(client, dataset)["output"]["id"]
+    holds = place(client, "dataset", dataset), place(client, "model", model)
+    for path in (f"/v1/datasets/{dataset}", f"/v1/models/{model}"):
+        answer = client.delete(path)
+        assert (answer.status_code, answer.json()["code"]) == (409, "on_hold"), answer.text
+        assert any(hold in answer.json()["detail"] for hold in holds)
+    other = service.upload(client)
+    assert client.delete(f"/v1/datasets/{other}").status_code == 204
+    in_trash = place(client, "dataset", other)
+    assert client.delete(f"/v1/trash/{other}").json()["code"] == "on_hold"
+    with service.context.db.write() as session:
+        session.execute(
+            update(Dataset).where(Dataset.id == other).values(deleted_at=Dataset.deleted_at - YEAR)
+        )
+    keeper(service).round()
+    assert client.post(f"/v1/trash/{other}/restore").status_code == 200
+    for hold in (*holds, in_trash):
+        released = client.post(f"/v1/holds/{hold}/release", json={"reason": "closed"})
+        assert released.json()["released_at"] is not None
+        again = client.post(f"/v1/holds/{hold}/release", json={"reason": "closed"})
+        assert (again.status_code, again.json()["code"]) == (409, "hold_released")
+    assert client.get("/v1/holds", params={"active": True}).json()["data"] == []
+    assert len(client.get("/v1/holds").json()["data"]) == 3
+    assert client.delete(f"/v1/models/{model}").status_code == 204
+    assert client.delete(f"/v1/datasets/{dataset}").status_code == 204
+
+
+def test_a_hold_on_the_owner_keeps_everything(service: Service, client: httpx.Client) -> None:
+    dataset = service.upload(client)
+    model = service.train(client, dataset)["output"]["id"]
+    asked = {"model": model, "dataset_id": dataset}
+    evaluation = client.post("/v1/evaluations", json=asked).json()["id"]
+    scores = client.post("/v1/batch-scores", json=asked).json()["id"]
+    service.work()
+    hold = place(client, "owner")
+    for path in (
+        f"/v1/datasets/{dataset}",
+        f"/v1/models/{model}",
+        f"/v1/evaluations/{evaluation}",
+        f"/v1/batch-scores/{scores}",
+    ):
+        assert client.delete(path).json()["code"] == "on_hold", path
+    asked_to_erase = client.post("/v1/erasures", json={"id": "c1"})
+    assert (asked_to_erase.status_code, asked_to_erase.json()["code"]) == (409, "on_hold")
+    age(service, AuditEntry, BatchScore)
+    with service.setting(keep_audit_days=1.0, keep_scores_days=1.0):
+        before = len(client.get("/v1/audit", params={"limit": 100}).json()["data"])
+        keeper(service).round()
+        assert len(client.get("/v1/audit", params={"limit": 100}).json()["data"]) == before
+        assert client.get(f"/v1/batch-scores/{scores}").status_code == 200
+        client.post(f"/v1/holds/{hold}/release", json={"reason": "closed"})
+        keeper(service).round()
+        assert client.get(f"/v1/batch-scores/{scores}").status_code == 404
+        assert len(client.get("/v1/audit", params={"limit": 100}).json()["data"]) == 1
+    assert client.delete(f"/v1/evaluations/{evaluation}").status_code == 204
+
+
+def test_bad_holds_are_refused(service: Service, client: httpx.Client) -> None:
+    theirs = service.client(service.key(owner=STRANGER))
+    dataset = service.upload(theirs)
+    for body, status in (
+        ({"kind": "dataset", "resource_id": dataset, "reason": "x"}, 404),
+        ({"kind": "dataset", "resource_id": "ds_\0", "reason": "x"}, 404),
+        ({"kind": "model", "resource_id": "mdl_1", "reason": "x"}, 404),
+        ({"kind": "dataset", "reason": "x"}, 422),
+        ({"kind": "owner", "resource_id": dataset, "reason": "x"}, 422),
+        ({"kind": "job", "resource_id": dataset, "reason": "x"}, 422),
+        ({"kind": "owner", "reason": " "}, 422),
+        ({"kind": "owner", "reason": "x" * 2001}, 422),
+        ({"kind": "owner", "reason": 1}, 422),
+        ({"kind": "owner", "reason": "x", "until": 1}, 422),
+    ):
+        answer = client.post("/v1/holds", json=body)
+        assert answer.status_code == status, (body, answer.text)
+    hold = place(theirs, "owner")
+    for unknown in (hold, "hld_1", "x" * 5000):
+        assert client.get(f"/v1/holds/{unknown}").status_code == 404
+        released = client.post(f"/v1/holds/{unknown}/release", json={"reason": "x"})
+        assert released.status_code == 404
+    assert client.get("/v1/holds").json()["data"] == []
+    trainer = service.client(service.key(scopes=["read", "train"]))
+    assert trainer.post("/v1/holds", json={"kind": "owner", "reason": "x"}).status_code == 403
+
+
+def test_retention_deletes_what_is_older_and_nothing_else(
+    service: Service, client: httpx.Client
+) -> None:
+    old, held = service.upload(client), service.upload(client)
+    models = [service.train(client, old)["output"]["id"] for _ in range(2)]
+    client.put("/v1/models/churn/aliases/live", json={"model_id": models[1]})
+    asked = {"model": models[1], "dataset_id": old}
+    client.post("/v1/evaluations", json=asked)
+    client.post("/v1/batch-scores", json=asked)
+    service.work()
+    stranger = service.client(service.key(owner=STRANGER))
+    theirs = service.upload(stranger)
+    place(client, "dataset", held)
+    age(service, Dataset, Model, Evaluation, BatchScore)
+    fresh = service.upload(client)
+    days = {"datasets": 300, "models": 300, "evaluations": 300, "batch_scores": 300}
+    shown = client.post(f"/v1/retention/{OWNER}/preview", json=days).json()
+    assert shown == {
+        "datasets": 1,
+        "models": 1,
+        "evaluations": 1,
+        "batch_scores": 1,
+        "decisions": None,
+        "jobs": None,
+    }
+    keeper(service).round()
+    assert client.get(f"/v1/datasets/{old}").status_code == 200  # a preview changes nothing
+    answer = client.put(f"/v1/retention/{OWNER}", json=days)
+    assert (answer.status_code, answer.json()["datasets"]) == (200, 300)
+    keeper(service).round()
+    assert client.get(f"/v1/datasets/{old}").status_code == 404
+    assert [each["id"] for each in client.get("/v1/models").json()["data"]] == [models[1]]
+    for path in ("/v1/evaluations", "/v1/batch-scores", "/v1/trash"):
+        assert client.get(path).json()["data"] == [], path
+    left = {each["id"] for each in client.get("/v1/datasets").json()["data"]}
+    assert left == {held, fresh}
+    assert stranger.get(f"/v1/datasets/{theirs}").status_code == 200
+    assert [each["owner"] for each in client.get("/v1/retention").json()["data"]] == [OWNER]
+    assert client.put(f"/v1/retention/{OWNER}", json={}).json()["updated_at"] is None
+    assert client.get("/v1/retention").json()["data"] == []
+
+
+def test_days_of_the_owner_replace_the_setting(service: Service, client: httpx.Client) -> None:
+    dataset = service.upload(client)
+    model = service.train(client, dataset)["output"]["id"]
+    asked = {"model": model, "dataset_id": dataset}
+    scores = client.post("/v1/batch-scores", json=asked).json()["id"]
+    service.work()
+    age(service, BatchScore)
+    client.put(f"/v1/retention/{OWNER}", json={"batch_scores": 400, "jobs": 400})
+    with service.setting(keep_scores_days=1.0, keep_jobs_days=1.0):
+        keeper(service).round()
+        assert client.get(f"/v1/batch-scores/{scores}").status_code == 200
+        client.put(f"/v1/retention/{OWNER}", json={"batch_scores": 300, "jobs": 300})
+        with service.context.db.write() as session:
+            session.execute(update(Job).values(finished_at=Job.finished_at - YEAR))
+        keeper(service).round()
+    assert client.get(f"/v1/batch-scores/{scores}").status_code == 404
+    keeper(service).round()
+    kinds = {each["kind"] for each in client.get("/v1/jobs").json()["data"]}
+    assert "batch_score" not in kinds
+    assert "train" in kinds
+
+
+def test_bad_days_are_refused(service: Service, client: httpx.Client) -> None:
+    for body in (
+        {"datasets": 0},
+        {"datasets": -1},
+        {"models": "soon"},
+        {"jobs": 1e9},
+        {"decisions": [1]},
+        {"uploads": 3},
+        [],
+    ):
+        for path in (f"/v1/retention/{OWNER}/preview", f"/v1/retention/{OWNER}"):
+            method = "POST" if path.endswith("preview") else "PUT"
+            answer = client.request(method, path, json=body)
+            assert answer.status_code == 422, (body, answer.text)
+    only = service.client(service.key(scopes=["operator"]))
+    assert only.put(f"/v1/retention/{OWNER}", json={"jobs": 1}).status_code == 403
+    assert only.get(f"/v1/retention/{OWNER}").status_code == 200
+    reader = service.client(service.key(scopes=["read"]))
+    assert reader.get(f"/v1/retention/{OWNER}").status_code == 403

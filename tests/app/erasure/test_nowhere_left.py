@@ -1,0 +1,107 @@
+"""After an erasure, the id of the entity is in no row of any table and in no blob."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pyarrow.parquet as pq
+from sqlalchemy import select
+
+from app.platform.sql import Base
+from tests.app.erasure.test_erasure_of_tables import MARK, as_csv, rows_of
+from tests.app.feedback.test_upkeep import keeper, settle
+from tests.app.live_service import Service
+
+
+def places_with(service: Service, text: str) -> Iterator[str]:
+    """Yield the tables and the blobs that have a text: also inside compressed columns."""
+    with service.context.db.read() as session:
+        for table in Base.metadata.sorted_tables:
+            for row in session.execute(select(table)):
+                if text in str(tuple(row)):
+                    yield table.name
+    for path in Path(service.blobs.root).rglob("*"):
+        if path.is_file() and has(path.read_bytes(), text):
+            yield path.relative_to(service.blobs.root).as_posix()
+
+
+def has(content: bytes, text: str) -> bool:
+    if text.encode() in content:
+        return True
+    if content[:4] == b"PAR1":
+        return text in str(pq.read_table(io.BytesIO(content)).to_pydict())
+    if content[:2] == b"\x1f\x8b":
+        return text.encode() in zlib.decompress(content, 31)
+    return False
+
+
+def everything(service: Service, client: httpx.Client) -> dict[str, str]:
+    """Make one of everything that may have rows of the entity; returns ids."""
+    fields = {"label": "left", "positive": "yes", "drop": "customer"}
+    dataset = service.upload(client, as_csv(rows_of()), **fields)
+    model = service.train(client, dataset)["output"]["id"]
+    service.train(client, dataset, validation={"method": "cross_validation", "folds": 2})
+    grouped = service.upload(
+        client,
+        as_csv(rows_of(seed=1)),
+        name="grouped",
+        label="left",
+        positive="yes",
+        group="customer",
+    )
+    asked = {"model": model, "dataset_id": grouped}
+    evaluation = client.post("/v1/evaluations", json=asked)
+    assert evaluation.status_code == 202, evaluation.text
+    scored = client.post(
+        "/v1/batch-scores",
+        params={"model": model, "keep": "customer"},
+        content=as_csv(rows_of(seed=2)).encode(),
+        headers={"Content-Type": "text/csv"},
+    )
+    assert scored.status_code == 202, scored.text
+    invalid = service.upload(client, as_csv(rows_of(9)), label="nowhere", name="invalid")
+    opened = client.post("/v1/uploads", json={"label": "left"}).json()["id"]
+    part = client.put(
+        f"/v1/uploads/{opened}/parts/1",
+        content=as_csv(rows_of(9)).encode(),
+        headers={"Content-Type": "text/csv"},
+    )
+    assert part.is_success, part.text
+    client.delete(f"/v1/datasets/{service.upload(client, as_csv(rows_of(seed=3)), **fields)}")
+    service.work()
+    return {"batch": scored.json()["id"], "invalid": invalid, "opened": opened, "model": model}
+
+
+def test_nothing_has_the_id_any_more(service_on_both: Service) -> None:
+    service = service_on_both
+    client = service.client(service.key())
+    made = everything(service, client)
+    assert len(set(places_with(service, MARK))) > 5
+    asked = client.post("/v1/erasures", json={"id": MARK, "key_columns": ["customer", "cid"]})
+    assert asked.status_code == 202, asked.text
+    settle(service)
+    with service.setting(
+        blob_grace_seconds=0.0
+    ):  # files that no row names any more are kept for a day
+        keeper(service).round()
+    found = client.get(asked.headers["Location"]).json()
+    assert (found["state"], found["problem"]) == ("done", None)
+    assert sorted(places_with(service, MARK)) == []
+    report = found["report"]
+    assert len(report["datasets"]) == 3
+    assert report["batch_scores"] == [made["batch"]]
+    assert set(report["uploads"]) == {made["invalid"], made["opened"]}
+    assert len(report["models"]) == 2
+    assert {each["what"] for each in report["remains"]} >= {"backups", "logs"}
+    # what is left works
+    row = {"x": 1.0, "z": 2.0, "word": "a"}
+    assert client.post(f"/v1/models/{made['model']}/score", json={"rows": [row]}).is_success
+    (new,) = (each["replaced_by"] for each in report["datasets"] if each["name"] == "grouped")
+    assert service.train(client, new, name="again")["state"] == "succeeded"
+    assert client.get(f"/v1/datasets/{new}/profile").is_success
+    shown = client.get(f"/v1/jobs/{found['job_id']}").json()
+    assert (shown["kind"], shown["state"]) == ("erase", "succeeded")
