@@ -22,7 +22,7 @@ from app.reports.alias_requests import Proposal
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.app.queue_steps import at_once
 from tests.app.refusals import refused
-from tests.app.reports.alias_request_steps import ALIAS, AUDITED, REQUESTS, tag, team
+from tests.app.reports.alias_request_steps import ALIAS, REQUESTS, tag, team
 
 
 def test_an_approved_change_is_made_with_both_names(service_on_both: Service) -> None:
@@ -44,8 +44,8 @@ def test_an_approved_change_is_made_with_both_names(service_on_both: Service) ->
     assert asked["before"].startswith("churn v1 (threshold")
     assert asked["after"].startswith("churn v2 (threshold")
     assert us.alias()["model_id"] == us.first
-    summary = us.eve.get(AUDITED).json()["data"][0]["summary"]
-    assert "requested by Ann" in summary
+    summary = us.summary()
+    assert "Requested by Ann" in summary
     assert asked["id"] in summary
 
     done = us.decide(asked["id"])
@@ -70,8 +70,8 @@ def test_an_approved_change_is_made_with_both_names(service_on_both: Service) ->
     assert step["principal_id"] == found["principal_id"] != step["approved_by_id"]
     assert step["approved_by_id"] == found["decided_by_id"]
     assert step["evidence"] == found["evidence"] == asked["evidence"] != []
-    summary = us.eve.get(AUDITED).json()["data"][0]["summary"]
-    assert "requested by Ann, approved by Bob. Reason: Better" in summary
+    summary = us.summary()
+    assert "Reason: Better. Requested by Ann, approved by Bob" in summary
     report = us.ann.get(f"/v1/models/{us.second}/report", headers={"Accept": "text/html"})
     assert "Ann" in report.text
     assert "Approved by Bob" in report.text
