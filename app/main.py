@@ -154,6 +154,7 @@ def create_app(settings: Settings) -> Service:
     app.state.authenticator = authenticator
     app.state.models = served
     app.state.decisions = decisions
+    app.state.denials = denials
     app.state.watcher = watcher
     app.state.known_rows = KnownRows()
     app.state.health = probes = health.HealthProbes(

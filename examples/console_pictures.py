@@ -45,7 +45,7 @@ class Scene:
         )
         first = client.train(whole, "rankboost", weak_ranker="tree", name="deposits").wait()
         second = client.train(whole, "logitboost", name="deposits").wait()
-        memo = {"reason": "Four callers.", "approved_by": "A. Silva", "review": 1000, "rows": 10000}
+        memo = {"reason": "Four callers.", "review": 1000, "rows": 10000}
         client.models.set_alias("deposits", "live", second, guarantee={"flagged": 0.2})
         client.models.set_alias("deposits", "live", first, guarantee={"flagged": 0.1}, memo=memo)
         # The table has no dates, but its rows are in the order of the calls: the last ones are newer.

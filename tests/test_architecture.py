@@ -105,6 +105,7 @@ def calls_on_sessions(source: str) -> set[str]:
 # Functions that answer a POST: each opens the one transaction in which the answer is written.
 ANSWERING = {"run_once", "create_and_respond", "accept_upload"}
 SEVERAL = {
+    "access.list_audit_entries": "an export reads page by page, and records itself; a page is one transaction",
     "datasets.put_pairs": "looks before a body of hours is sent, accepts it, and reads again after a wait",
     "datasets.put_part": "looks before a body of hours is sent, and accepts it",
     "datasets.close_upload": "reads the parts, puts their manifest on disk, then closes: no writer waits for a disk",
@@ -115,6 +116,10 @@ SEVERAL = {
     "datasets.upload_dataset": "a table is accepted in one way, a source in another",
     "feedback.create_decisions": "looks for the alias before the body is sent; `…/validate` looks once more",
     "feedback.create_outcomes": "reads clock and label values, writes a file, then the row: no writer waits for a disk",
+    "reports.create_alias_request": "looks for a stored answer; computes and writes the evidence, then the request",
+    "reports.approve_alias_request": "checks the file of the artifact, which takes seconds, then makes the change",
+    "reports.reject_alias_request": "decides, then reads the request by the clock of the database",
+    "reports.withdraw_alias_request": "decides, then reads the request by the clock of the database",
     "reports.put_alias": "computes and writes the evidence, which takes seconds, then moves the alias",
     "models.read_model": "reads the model alone, or together with its parts",
     "training.submit_job": "`…/validate` estimates the job, else it is written",
@@ -227,8 +232,8 @@ def find_circle(imports: Mapping[str, Set[str]]) -> list[str] | None:
 JOINED_OWNERS = {
     "access/repository.py": 1,  # the limits of owners who have reached theirs: a count
     "jobs/queue_repository.py": 5,  # the limits of owners, and which owners' jobs wait for whose
-    "operations/repository.py": 2,
-    "platform/tables.py": 1,  # a model's aliases, of a model that is read by its owner
+    "operations/repository.py": 3,
+    "platform/tables.py": 2,  # a model's aliases, and whether the protection of an alias is suspended
 }
 """Comparisons of one table's owner with another's, by file."""
 

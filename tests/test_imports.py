@@ -118,6 +118,11 @@ def test_no_process_imports_what_it_is_not_for(tmp_path: Path) -> None:
     assert {process: held & never for process, held, never in found if held & never} == {}
 
 
+def test_without_identity_providers_their_libraries_are_not_imported(tmp_path: Path) -> None:
+    (held,) = imported("import sys\n" + API, folder=tmp_path)
+    assert held & {"joserfc", "httpx"} == set()
+
+
 def test_the_science_preloads_what_submission_and_scoring_need(tmp_path: Path) -> None:
     code = """
 import importlib.metadata

@@ -14,6 +14,7 @@ APP = Path(__file__).parents[1] / "app"
 MODULES = {str(path.relative_to(APP)): path.read_text() for path in sorted(APP.rglob("*.py"))}
 VERBS = {"select", "update", "delete", "get", "fetch_page", "join"}
 FOR_ALL_OWNERS = {
+    "operations/seal_repository.py": "the audit log of all owners is sealed and verified as one",
     "operations/repository.py": "figures for who runs the service; what is old goes, and files that no row names",
     "platform/outbox.py": "a dispatcher claims the next delivery of anybody, and holds it by its token",
     "jobs/queue_repository.py": "workers claim the next job of anybody, and hold it and its parts by its token",
@@ -35,6 +36,10 @@ BY_ANOTHER_SECRET = {
         "jobs/repository.py",
         "_states_of_ids",
     ): "the watcher asks for ids that were found with their owner",
+    (
+        "platform/tables.py",
+        "break_glass_until",
+    ): "by the owner of the alias that the column belongs to",
     ("platform/tables.py", "owner"): "pairs belong to whom their dataset belongs",
     ("models/repository.py", "has_any"): "whether this process will have anything to score with",
 }

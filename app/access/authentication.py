@@ -185,10 +185,9 @@ class KnownCallers:
         def look() -> Caller | PersonSession | None:
             return self._db.reading(_find, credential)
 
-        found = self._memory.ask(credential, look)
-        if isinstance(found, PersonSession):
-            found = self._caller_of_person(found)
-        caller: Caller | None = found
+        found: Caller | PersonSession | None
+        found = self._memory.ask(credential, look)  # type: ignore[assignment]  # mypy joins the two into object
+        caller = self._caller_of_person(found) if isinstance(found, PersonSession) else found
         if self._memory.away_seconds is not None:
             looked_at = time.monotonic()  # the next request need not wait for the database, too
             if caller is not None and (caller.expires_at or math.inf) <= time.time():

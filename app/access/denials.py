@@ -14,6 +14,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Any, Protocol
 
 from starlette.types import Scope
@@ -57,6 +58,7 @@ class DenialLog:
     def __init__(self, writing: Writing) -> None:
         self._writing = writing
         self._lock = threading.Lock()
+        self._one_writer = threading.Lock()
         self._waiting: deque[Callable[[Session], None]] = deque()
         self._of_principal: Counter[tuple[str, str | None]] = Counter()
         self._callers: dict[tuple[str, str | None], Caller] = {}
@@ -157,15 +159,16 @@ class DenialLog:
 
     def write(self) -> None:
         """Write what waits, in batches. Raises Unavailable: then it waits on."""
-        while self._waiting or self._lost:
-            with self._lock:
-                batch = [self._waiting[at] for at in range(min(BATCH, len(self._waiting)))]
-                lost = self._lost
-            self._writing(_write, batch, lost)
-            with self._lock:
-                for _ in batch:
-                    self._waiting.popleft()
-                self._lost -= lost
+        with self._one_writer:
+            while self._waiting or self._lost:
+                with self._lock:
+                    batch = list(islice(self._waiting, BATCH))
+                    lost = self._lost
+                self._writing(_write, batch, lost)
+                with self._lock:
+                    for _ in batch:
+                        self._waiting.popleft()
+                    self._lost -= lost
 
     def _run(self) -> None:
         stopped = False

@@ -30,6 +30,7 @@ from app.access.schemas import (
     KeyRequest,
     KeyWithSecret,
     Me,
+    OutcomeName,
     Rotation,
 )
 from app.http.dependencies import CallerDep, Context, ContextDep, Paging, PagingDep, TimesDep
@@ -249,7 +250,9 @@ async def list_audit_entries(
             description="Only entries whose path, or the id of a created resource, contains this text.",
         ),
     ] = None,
-    outcome: Annotated[Outcome | None, Query(description="Only entries with this outcome.")] = None,
+    outcome: Annotated[
+        OutcomeName | None, Query(description="Only entries with this outcome.")
+    ] = None,
     of_service: Annotated[
         bool,
         Query(
@@ -276,7 +279,8 @@ async def list_audit_entries(
         first = await run_in_threadpool(read, audit.position_of(paging.after))
         if first.is_news:
             await record_read(request, audit_router.prefix)
-        return StreamingResponse(_export(request, read, first), media_type=NDJSON)
+        headers = {"Content-Disposition": 'attachment; filename="audit.ndjson"'}
+        return StreamingResponse(_export(request, read, first), headers=headers, media_type=NDJSON)
     return await run_in_threadpool(_audit_page, context, owner, only, paging)
 
 

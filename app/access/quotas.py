@@ -13,7 +13,7 @@ from typing import Literal
 
 from app.access import repository
 from app.platform import resources
-from app.platform.audit import allow_over_quota, describe
+from app.platform.audit import allow_over_quota, describe_changes
 from app.platform.errors import TooMany, Unavailable, check_name, counted
 from app.platform.settings import Settings
 from app.platform.sql import Page, Session
@@ -93,10 +93,10 @@ def replace(session: Session, owner: str, limits: Limits) -> OwnerQuota | None:
     check_name("owner", owner)
     allow_over_quota(session)  # an operator over the quota must be able to raise it
     repository.take_turn(session, owner)
-    given = {name: limit for name, limit in asdict(limits).items() if limit is not None}
-    words = ", ".join(f"{name} {limit}" for name, limit in given.items())
-    describe(session, f"Quotas of {owner}: {words or 'the settings apply'}")
-    repository.put_quota(session, owner, asdict(limits) if given else None)
+    before, after = asdict(set_by_operator(session, owner)), asdict(limits)
+    describe_changes(session, f"Quotas of {owner}", before, after, "the setting")
+    is_given = any(limit is not None for limit in after.values())
+    repository.put_quota(session, owner, after if is_given else None)
     return repository.find_quota(session, owner)
 
 

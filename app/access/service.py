@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from app.access import quotas, repository
-from app.platform.audit import allow_over_quota
+from app.platform.audit import allow_over_quota, describe
 from app.platform.callers import Actor, Caller, Credential, acting_as
 from app.platform.errors import (
     Conflict,
@@ -98,6 +98,8 @@ def create(
     )
     session.add(key)
     session.flush()
+    ends = "" if expires_in_seconds is None else f", for {expires_in_seconds:g} s"
+    describe(session, f"Key {name}: new, with {', '.join(chosen)}{ends}")
     return key, secret
 
 
@@ -147,6 +149,8 @@ def rotate(
     else:
         old.revoked_at = now
     session.flush()
+    left = f"valid for {grace_seconds:g} s more" if grace_seconds > 0.0 else "revoked"
+    describe(session, f"Key {old.name}: {old.prefix}… → {made[0].prefix}…; the old one is {left}")
     return made
 
 
@@ -170,8 +174,10 @@ def list_page(session: Session, owner: str, *, limit: int, after: str | None) ->
 
 def revoke(session: Session, owner: str, key_id: str) -> None:
     """Revoke the key. Processes that have cached it refuse it within a second."""
-    if not repository.revoke(session, owner, key_id):
-        raise NotFound(f"there is no key {key_id!r}")
+    key = get(session, owner, key_id)
+    repository.revoke(session, owner, key_id)
+    was = "revoked" if key.revoked_at is not None else f"valid for {', '.join(key.scopes)}"
+    describe(session, f"Key {key.name}: {was} → revoked")
 
 
 def by_command(owner: str, command: str) -> AbstractContextManager[None]:

@@ -32,9 +32,10 @@ def commands() -> typer.Typer:
 
 def add_commands(app: typer.Typer) -> None:
     """Add the server's commands to the command line: an entry point of the group `rankwright.commands`."""
+    import typer
     from rankwright.cli import help_of
 
-    from app.cli import operations, processes
+    from app.cli import audit, operations, processes
 
     app.callback()(processes.options)
     manage = "Manage the service"
@@ -57,5 +58,9 @@ def add_commands(app: typer.Typer) -> None:
     for panel, members in panels.items():
         for member in members:
             app.command(rich_help_panel=panel, help=help_of(member))(member)
+    # The client adds the commands that call a service.
+    of_audit = typer.Typer(help="List, export or verify the audit log.", no_args_is_help=True)
+    of_audit.command("verify", help=help_of(audit.verify))(audit.verify)
+    app.add_typer(of_audit, name="audit", rich_help_panel=manage)
     app.add_typer(processes.key_commands, name="keys", rich_help_panel=manage)
     app.add_typer(operations.quota_commands, name="quotas", rich_help_panel=manage)

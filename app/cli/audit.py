@@ -32,8 +32,9 @@ def verify(
     """
     from rankwright.cli.common import err, out
 
-    from app.operations.audit_seals import Head, Verified, read_head
+    from app.operations.audit_seals import Verified, read_head
     from app.operations.audit_seals import verify as verify_log
+    from app.operations.seal_repository import Head
     from app.platform.audit_keys import BadAuditKeys
     from app.platform.stores import REQUEST_PATIENCE, open_store
 

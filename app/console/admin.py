@@ -12,8 +12,9 @@ from rankwright.operations import Page as ApiPage
 from rankwright.types import AuditEntry, Health, Key, KeyWithSecret
 from starlette.responses import Response
 
+from app.access.endpoints import NDJSON
 from app.access.schemas import MAX_LIFETIME_SECONDS
-from app.console.api import refusal
+from app.console.api import at, refusal
 from app.console.lists import describe_filters
 from app.console.session import ConsoleRoute, Page, PageDep
 from app.console.words import PAGES, FieldLabel, change, place_faults
@@ -38,7 +39,10 @@ KEY_FIELDS = {
     "expires_in_seconds": FieldLabel("days", "Lifetime in days"),
 }
 """The fields of the form for a key, by the member of the request that each one fills."""
+OUTCOMES = {"done": "Changes", "denied": "Denied requests", "read": "Reads and downloads"}
 AUDIT_FIELDS = {
+    "principal": FieldLabel("principal", "Person or key"),
+    "outcome": FieldLabel("outcome", "Outcome"),
     "resource": FieldLabel("resource", "ID or model name"),
     "since": FieldLabel("since", "From (UTC)"),
     "until": FieldLabel("until", "To (UTC)"),
@@ -174,14 +178,19 @@ async def revoke_key(key_id: str, page: PageDep) -> Response:
 
 @router.get("/audit")
 async def list_audit(page: PageDep) -> Response:
-    """Show the changes that the owner's keys have made. Key, action, target and time may limit them."""
-    asked = {name: page.asked(name) for name in ("key_id", "about", "resource", "since", "until")}
+    """Show what the owner's principals did, were denied and read. Who, outcome, action, target and time limit it."""
+    asked = {
+        name: page.asked(name)
+        for name in ("key_id", "principal", "outcome", "about", "resource", "since", "until")
+    }
     keys = await page.client.keys.page(limit=200)
     problem = None
     found = ApiPage[AuditEntry]([], has_more=False, next=None)
     try:
+        filters: dict[str, Any] = {name: asked[name] for name in ("principal", "outcome")}
         found = await page.client.audit_page(
             key_id="" if asked["key_id"] == COMMAND_LINE else asked["key_id"],
+            **filters,
             action=asked["about"],
             resource=asked["resource"],
             created_after=_day(asked["since"], "since"),
@@ -202,9 +211,16 @@ async def list_audit(page: PageDep) -> Response:
         keys={each.id: each.name for each in keys.data},
         about=ABOUT,
         command_line=COMMAND_LINE,
+        outcomes=OUTCOMES,
         change=change,
         place_of=_place_of,
     )
+
+
+@router.get("/audit/export")
+async def export_audit(page: PageDep) -> Response:
+    """Download the sealed entries as NDJSON."""
+    return page.api.stream("GET", at("/v1/audit"), headers={"accept": NDJSON})
 
 
 def _day(entered: str | None, name: str, later: timedelta = timedelta(0)) -> str | None:

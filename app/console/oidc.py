@@ -7,6 +7,7 @@ to the browser, and a page of the console leads on.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query
@@ -44,6 +45,7 @@ STARTED = f"{cookies.PREFIX}oidc_"
 MAX_STARTED = 6
 """Started sign-ins of a browser. One more removes the others: browsers limit the size of all cookies."""
 _STATE_SHOWN = 16
+_NAME = re.compile(rf"{STARTED}[A-Za-z0-9_-]{{{_STATE_SHOWN}}}")
 _ANSWER = ("state", "code", "iss", "error", "error_description")
 
 open_router = APIRouter(prefix=PATH, include_in_schema=False)
@@ -168,6 +170,8 @@ def _sign_ins(request: Request) -> SignIns:
 
 
 def _forget(request: Request, response: Response, cookie: str) -> None:
-    """Remove the cookie of a started sign-in."""
+    """Remove the cookie of a started sign-in, if this is the name of one."""
+    if not _NAME.fullmatch(cookie):
+        return
     path = root_path_of(request.scope) + PATH
     response.delete_cookie(cookie, path=path, httponly=True, samesite="lax")

@@ -223,10 +223,22 @@ CHANGES: Mapping[str, str] = {
     "POST /v1/holds/{hold_id}/release": "Released legal hold {hold_id}",
     "PUT /v1/views/{list}/{name}": "Saved the view {name} of {list}",
     "DELETE /v1/views/{list}/{name}": "Deleted the view {name} of {list}",
+    "GET /v1/datasets/{dataset_id}/preview": "Read rows of the dataset {dataset_id}",
+    "GET /v1/models/{ref}/artifact": "Downloaded the model {ref}",
+    "GET /v1/models/{ref}/out-of-fold": "Read the out-of-fold scores of {ref}",
+    "GET /v1/models/{name}/aliases/{alias}/revisions/{revision}/evidence": (
+        "Read the evidence of revision {revision} of {name}@{alias}"
+    ),
+    "GET /v1/batch-scores/{batch_score_id}/result": "Downloaded the batch score {batch_score_id}",
+    "GET /v1/decisions/{decision_id}": "Read the decision {decision_id}",
+    "GET /v1/decision-files/{file_id}/content": "Downloaded the decisions {file_id}",
+    "GET /v1/audit": "Exported the audit log",
     "POST /console/sign-in": "Signed in to the console",
     "POST /console/sign-out": "Signed out of the console",
 }
-"""What each route that changes something did, for the audit log. What is in braces comes from the path."""
+"""What each route that changes something, or whose reads are recorded, did, for the audit log. What is in braces comes
+from the path.
+"""
 
 
 def change(action: str, path: str | None) -> str:

@@ -18,6 +18,7 @@ from app.ingest.fields import (
     split_names,
 )
 from app.ingest.formats import merge
+from app.platform.audit import describe_changes
 from app.platform.blobs import Blob, BlobStore
 from app.platform.errors import Conflict, Invalid
 from app.platform.ids import new_id
@@ -148,9 +149,11 @@ def accept(
     number = repository.next_version(session, owner, description.name)
     source = datasets.VersionSource(first if description.name == first.name else None, number)
     upload = repository.upload_of(session, owner, first.id)
+    named, before = f"{description.name}:{number}", TableFields.of(first).texts()
     if upload is None:
         made = datasets.accept(session, settings, owner, description, received, source)
         made.source = first.source  # an entity that is erased is erased here, too
+        describe_changes(session, f"Dataset {named}", before, description.texts())
         return made
     quotas.admit_bytes(session, settings, owner, first.bytes)
     again = repository.insert_upload(session, id=new_id("up"), owner=owner, fields=fields)
@@ -159,4 +162,5 @@ def accept(
         session, settings, owner, description, received, source, upload_id=again.id
     )
     repository.set_dataset(session, owner, again.id, made.id)
+    describe_changes(session, f"Dataset {named}", before, description.texts())
     return made

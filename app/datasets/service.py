@@ -31,6 +31,7 @@ from app.ingest.formats import PARQUET, Dialect, merge, passed_on
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
 from app.jobs.parameters import protected_features
+from app.platform.audit import describe
 from app.platform.blobs import Blob, BlobStore
 from app.platform.documents import DatasetLineage, DatasetSource, TableDialect
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, counted, shown
@@ -249,6 +250,7 @@ def delete(session: Session, owner: str, dataset_id: str) -> None:
     """Move the dataset to the trash, unless a queued or running job uses it. Its models are kept."""
     dataset = _find_unused(session, owner, dataset_id)
     repository.trash_dataset(session, owner, dataset.id)
+    describe(session, f"Dataset {dataset.name}:{dataset.version} → trash")
 
 
 def delete_for_good(
@@ -262,6 +264,7 @@ def delete_for_good(
     dataset = _find_unused(session, owner, dataset_id)
     check(session)
     repository.delete_dataset(session, owner, dataset.id)
+    describe(session, f"Dataset {dataset.name}:{dataset.version} → permanently deleted")
 
 
 def _find_unused(session: Session, owner: str, dataset_id: str) -> Dataset:
@@ -311,6 +314,9 @@ def accept(
         dataset_id=dataset_id,
         adds_bytes=0 if upload_id is not None else upload.size,
     )
+    roles = [f"{name} {text}" for name, text in fields.texts().items() if name != "name"]
+    described = ", ".join([f"version {source.version}", *roles])
+    describe(session, f"Dataset {fields.name}: {described}")
     return repository.insert_dataset(
         session,
         id=dataset_id,

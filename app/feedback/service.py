@@ -14,7 +14,7 @@ from app.models import service as models
 from app.models.revisions import check_revision
 from app.models.service import why_not_recorded
 from app.platform import catalogue
-from app.platform.audit import allow_over_quota, describe
+from app.platform.audit import allow_over_quota, describe, describe_changes
 from app.platform.blobs import Blob, BlobMissing, BlobStore
 from app.platform.callers import check_model
 from app.platform.documents import StoredFeedback
@@ -70,7 +70,8 @@ def replace(
             must_be_new,
         )
     _add(session, owner, name, alias, current, settings, author)
-    describe(session, f"{alias}: decisions are recorded for {settings['days']} days")
+    before = current.settings if current is not None else None
+    describe_changes(session, f"Feedback of {name}@{alias}", before or {}, settings)
     return read(session, owner, name, alias), not is_on
 
 
@@ -91,7 +92,7 @@ def remove(
         f"the feedback settings of {name}@{alias}", current, if_revision, must_be_new=False
     )
     _add(session, owner, name, alias, current, None, author)
-    describe(session, f"{alias}: decisions are no longer recorded")
+    describe(session, f"Feedback of {name}@{alias}: decisions recorded → no longer recorded")
 
 
 def _add(

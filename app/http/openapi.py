@@ -234,7 +234,8 @@ def _complete(app: FastAPI, docs: DomainDocs) -> dict[str, Any]:
         "key": {
             "type": "http",
             "scheme": "bearer",
-            "description": "An API key such as `rw_…`. Its scopes determine which routes it can use.",
+            "description": "An API key such as `rw_…`, or an access token (JWT) of a configured identity provider. The "
+            "scopes of the key, or of the caller's roles, determine which routes it can use.",
         }
     }
     components["responses"] = {

@@ -296,6 +296,8 @@ def _signing_key(given: Any) -> SigningKey | None:
         return None
     if algorithm is not None and algorithm not in KEY_TYPES:
         return None
+    if given["kty"] == "RSA" and not _is_sized(given.get("n")):
+        return None
     public = {name: given[name] for name in ("kty", "n", "e", "crv", "x", "y") if name in given}
     try:
         key = import_key(public)
@@ -307,3 +309,8 @@ def _signing_key(given: Any) -> SigningKey | None:
     if isinstance(key, RSAKey) and not MIN_RSA_BITS <= bits <= MAX_RSA_BITS:
         return None
     return SigningKey(kid, algorithm, key)
+
+
+def _is_sized(n: Any) -> bool:
+    """Return True if the modulus of an RSA key, as base64, has about the allowed size: others are not even parsed."""
+    return isinstance(n, str) and MIN_RSA_BITS <= 6 * len(n) <= MAX_RSA_BITS + 12

@@ -28,6 +28,8 @@ MAX_ID_TOKEN_BYTES = 1 << 16
 MAX_TOKEN_AGE = 86_400.0
 """Age in seconds from which a token is refused, whenever it expires."""
 MAX_SUBJECT = 255
+MAX_BRACKETS = 500
+"""Objects and lists in a part of a token."""
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 _FORM = re.compile(rb"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _OF_ID_TOKENS = ("nonce", "at_hash", "c_hash", "s_hash")
@@ -222,6 +224,8 @@ def _decoded(part: bytes, what: str) -> dict[str, Any]:
     """Return the JSON object in a part of a token. Raises InvalidToken."""
     try:
         text = base64.b64decode(part + b"=" * (-len(part) % 4), altchars=b"-_", validate=True)
+        if text.count(b"[") + text.count(b"{") > MAX_BRACKETS:  # deep nesting takes longest
+            raise ValueError(what)
         found = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError, binascii.Error):
         raise InvalidToken(f"must have {what} that are a JSON object") from None

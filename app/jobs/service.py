@@ -12,7 +12,7 @@ from app.jobs import queue_repository as queue_rows
 from app.jobs.kinds import KINDS, MODEL, SHOWN_KINDS, SHOWN_STATES, Claim, find_kind
 from app.platform import failpoints, trace
 from app.platform import logging as logs
-from app.platform.audit import allow_over_quota
+from app.platform.audit import allow_over_quota, describe
 from app.platform.callers import check_model
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
@@ -75,6 +75,9 @@ def enqueue(
         timeout_seconds=timeout_seconds or settings.job_timeout_seconds,
         not_before=not_before,
     )
+    if (entry := KINDS.get(kind)) is not None:
+        of = "" if dataset_id is None else f", dataset {dataset_id}"
+        describe(session, f"{entry.label} {name}{of}", unless_described=True)
     return _begin(session, job)
 
 
@@ -192,7 +195,9 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
         )
     if job.cancel_requested_at is not None:
         return job, False
+    before = job.state
     shown = queue_rows.request_cancel(session, job)
+    describe(session, f"Job {job.name}: {before} → {shown}")
     repository.add_event(
         session, job.id, job.event_seq, "state", {"state": shown, "attempt": job.attempt}
     )

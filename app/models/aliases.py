@@ -359,8 +359,8 @@ def protect(
     _record(session, current, model, change)
     current.memo, current.author, current.updated_at = decided
     session.flush()
-    what = "protected" if protected else "protection lifted"
-    describe(session, f"{name}@{alias}: {what}{_mark(change)}")
+    words = ("not protected", "protected")[:: 1 if protected else -1]
+    _describe(session, current, words[0], words[1], reason, change)
     return get_alias(session, owner, name, alias)
 
 

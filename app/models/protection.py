@@ -13,12 +13,12 @@ from functools import partial
 
 from app.models import alias_request_repository as rows
 from app.models import repository
-from app.platform.audit import describe
+from app.platform.audit import allow_over_quota, describe
 from app.platform.callers import acting
 from app.platform.documents import EvidenceFile
 from app.platform.errors import Conflict, Invalid, NotFound
 from app.platform.sql import Session, after_commit
-from app.platform.tables import BreakGlass
+from app.platform.tables import BreakGlass, ModelAliasHistory
 from app.platform.text import is_blank
 
 MAX_SECONDS = 4 * 3600.0
@@ -102,9 +102,8 @@ def suspend(
 
     An earlier suspension is replaced. Raises NotFound, and Conflict if the alias is not protected.
     """
-    newest = repository.last_alias_revision(session, owner, name, alias)
-    if newest is None:
-        raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
+    allow_over_quota(session)  # an emergency
+    newest = _find_newest(session, owner, name, alias)
     current = repository.find_alias(session, owner, name, alias, lock=True)
     if not (newest if current is None else current).protected:
         raise not_protected(f"{name}@{alias}")
@@ -118,11 +117,20 @@ def suspend(
 
 def resume(session: Session, owner: str, name: str, alias: str) -> None:
     """End the suspension of an alias's protection. Raises NotFound if it is not suspended."""
+    _find_newest(session, owner, name, alias)
     if not rows.end_break_glass(session, owner, name, alias):
         raise NotFound(
             f"the protection of {name[:100]}@{alias[:100]} is not suspended", code="no_break_glass"
         )
     describe(session, f"break-glass of {name}@{alias} ended")
+
+
+def _find_newest(session: Session, owner: str, name: str, alias: str) -> ModelAliasHistory:
+    """Return the newest revision of an alias, which may be deleted. Raises NotFound."""
+    newest = repository.last_alias_revision(session, owner, name, alias)
+    if newest is None:
+        raise NotFound(f"there is no alias {name[:100]}@{alias[:100]}")
+    return newest
 
 
 def not_protected(alias: str) -> Conflict:

@@ -19,6 +19,7 @@ from app.ingest.values import CATEGORICAL, read_json
 from app.models import repository
 from app.models.letters import Fault, parse
 from app.models.revisions import check_revision
+from app.platform.audit import describe_changes
 from app.platform.callers import check_model
 from app.platform.documents import ModelFeature, StoredReasonEntry
 from app.platform.errors import MAX_ERRORS, NAME, NotFound, refuse_all, shown
@@ -61,6 +62,16 @@ def read(
     )
 
 
+def _by_code(entries: Sequence[StoredReasonEntry]) -> dict[str, list[Any]]:
+    """Return what the entries of each code say, without the code, for the audit log."""
+    found: dict[str, list[Any]] = {}
+    for entry in entries:
+        found.setdefault(entry["code"], []).append(
+            {name: value for name, value in entry.items() if name != "code" and value is not None}
+        )
+    return found
+
+
 def replace(
     session: Session,
     owner: str,
@@ -93,6 +104,8 @@ def replace(
         ReasonCodes(owner=owner, name=name, revision=revision, entries=entries, at=db_now())
     )
     session.flush()
+    before = _by_code([] if current is None else current.entries)
+    describe_changes(session, f"Reason codes of {name}", before, _by_code(entries))
     repository.prune_reason_codes(session, owner, name, before=revision - MAX_REVISIONS + 1)
     return read(session, owner, name), current is None
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from app.access import holds
 from app.models import alias_request_repository as request_rows
 from app.models import repository
+from app.platform.audit import describe
 from app.platform.callers import check_model
 from app.platform.documents import AliasCutoff, StoredFeedback
 from app.platform.errors import NAME, Conflict, Invalid, NotFound, check_id, check_name
@@ -186,6 +187,7 @@ def delete(session: Session, owner: str, model_id: str) -> None:
     repository.trash(session, owner, model_id)
     words = f"the model {model.name}:{model.version} was deleted"
     request_rows.void(session, owner, words, model_id=model_id)
+    describe(session, f"Model {model.name}:{model.version} → trash")
 
 
 def forget_name(session: Session, owner: str, name: str) -> None:

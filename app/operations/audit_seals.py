@@ -14,177 +14,43 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
-import orjson
-from sqlalchemy import delete, exists, func, select, update
-
+from app.operations.seal_repository import (
+    SHOWN,
+    Flaw,
+    Head,
+    check_seal,
+    has_unsealed,
+    head_of,
+    late,
+    mac_of_start,
+    next_seals,
+    removed_that_exist,
+    seal_some,
+    some,
+    start_of,
+)
 from app.platform import failpoints
-from app.platform.audit_keys import AuditKey, AuditKeys
+from app.platform.audit_keys import AuditKeys
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import Unavailable
-from app.platform.sql import Session, db_now, upsert_into
-from app.platform.tables import AuditEntry, AuditSeal, AuditStart, LegalHold
+from app.platform.sql import Session
+from app.platform.tables import AuditSeal, AuditStart
 
 log = logging.getLogger(__name__)
 
 SEAL_EVERY = 1.0
 """Seconds between two looks for entries without a seal."""
-ENTRIES_PER_SEAL = 1_000
 HEAD_EVERY = 60.0
 """Seconds between two records of the last seal outside the database."""
 HEAD_NOTE = "audit/head"
 """Name of that record beside the blobs."""
 LATE_SECONDS = 60.0
 """Age at which an entry without a seal is a finding."""
-SEALS_PER_PAGE = 200
-PRUNED_SEALS = 10
-"""Seals that one transaction of `prune` removes with their entries."""
-_SHOWN = 5
-_ENTRY, _SEAL, _START, _HEAD = b"entry", b"seal", b"start", b"head"
-_SIGNED = (
-    *("id", "position", "owner", "principal_id", "author", "key_id", "action", "path", "made"),
-    *("summary", "outcome", "request_id", "client", "created_at"),
-)
-"""The columns of an entry that its MAC covers: all but the MAC."""
-_COLUMNS = [getattr(AuditEntry, name) for name in _SIGNED]
-
-
-def mac_of_entry(key: AuditKey, values: Sequence[Any]) -> str:
-    """Return the MAC of an entry, from the values of `_SIGNED`."""
-    return key.mac(_ENTRY, orjson.dumps(values))
-
-
-def mac_of_seal(key: AuditKey, seal: AuditSeal, macs: Sequence[str]) -> str:
-    """Return the MAC of a seal over the MACs of its entries."""
-    head = [seal.number, seal.previous_mac, seal.key_id, seal.first_position, seal.last_position]
-    return key.mac(
-        _SEAL, orjson.dumps([*head, seal.entries, seal.sealed_at]), "".join(macs).encode()
-    )
-
-
-def mac_of_start(key: AuditKey, start: AuditStart) -> str:
-    """Return the MAC of the row that says what was removed by retention."""
-    values = [start.seal_number, start.position, start.entries, start.seal_mac, start.pruned_at]
-    return key.mac(_START, orjson.dumps([*values, key.id]))
-
-
-class Head(NamedTuple):
-    """The last seal: its number and its MAC."""
-
-    number: int
-    mac: str
-
-    def __str__(self) -> str:
-        return f"{self.number}:{self.mac}"
-
-    @classmethod
-    def parse(cls, text: str) -> Head:
-        """Return the head that `str` has written. Raises ValueError."""
-        number, _, mac = text.strip().partition(":")
-        if not number.isdecimal() or len(number) > 18 or len(mac) != 64:
-            raise ValueError(f"must have the form NUMBER:MAC, got {text[:100]!r}")
-        return cls(int(number), mac)
-
-
-# --- sealing --------------------------------------------------------------------------------------
-
-
-def seal_some(session: Session, keys: AuditKeys) -> int:
-    """Give a position to up to `ENTRIES_PER_SEAL` entries that have none, and seal them if there is a key; return their
-    number. 0 if there are none, or if another process is sealing.
-    """
-    start = _lock(session)
-    if start is None:
-        return 0
-    key, last = (
-        keys.newest,
-        session.scalars(_seals().order_by(AuditSeal.number.desc()).limit(1)).first(),
-    )
-    sealed = start.position if last is None else last.last_position
-    top = max(sealed, session.scalar(select(func.max(AuditEntry.position))) or 0)
-    entry = AuditEntry
-    if key is not None and top > sealed:  # entries of the time before there was a key
-        found = session.execute(
-            select(*_COLUMNS)
-            .where(entry.position > sealed)
-            .order_by(entry.position)
-            .limit(ENTRIES_PER_SEAL)
-        ).all()
-    else:
-        found = session.execute(
-            select(*_COLUMNS)
-            .where(entry.position.is_(None))
-            .order_by(entry.created_at, entry.id)
-            .limit(ENTRIES_PER_SEAL)
-        ).all()
-    if not found:
-        return 0
-    rows = [dict(zip(_SIGNED, row, strict=True)) for row in found]
-    for position, row in enumerate(rows, top + 1):
-        row["position"] = row["position"] or position
-    macs = ["" if key is None else mac_of_entry(key, list(row.values())) for row in rows]
-    session.execute(
-        update(entry),
-        [
-            {"id": row["id"], "position": row["position"], "mac": mac or None}
-            for row, mac in zip(rows, macs, strict=True)
-        ],
-    )
-    if key is not None:
-        seal = AuditSeal(
-            number=(start.seal_number if last is None else last.number) + 1,
-            first_position=sealed + 1,
-            last_position=rows[-1]["position"],
-            entries=len(rows),
-            key_id=key.id,
-            previous_mac=start.seal_mac if last is None else last.mac,
-            sealed_at=session.scalar(select(db_now())),
-        )
-        seal.mac = mac_of_seal(key, seal, macs)
-        session.add(seal)
-        if last is None and start.seal_number == 0:
-            start.key_id, start.mac = key.id, mac_of_start(key, start)
-        session.flush()
-    failpoints.reach("audit_seal")
-    return len(rows)
-
-
-def _lock(session: Session, *, wait: bool = False) -> AuditStart | None:
-    """Lock the log's start, which admits one sealer; None if another process has it and this one does not wait."""
-    statement = select(AuditStart).with_for_update(skip_locked=not wait)
-    if session.scalar(select(AuditStart.id)) is None:
-        first = {"id": 1, "seal_number": 0, "position": 0, "entries": 0, "seal_mac": ""}
-        session.execute(upsert_into(session, AuditStart).values(first).on_conflict_do_nothing())
-    return session.scalars(statement, execution_options={"populate_existing": True}).first()
-
-
-def _seals() -> Any:
-    return select(AuditSeal)
-
-
-def _has_unsealed(session: Session, keys: AuditKeys) -> bool:
-    unsealed = AuditEntry.position.is_(None)
-    if session.scalar(select(AuditEntry.id).where(unsealed).limit(1)) is not None:
-        return True
-    if keys.newest is None:
-        return False
-    sealed = session.scalar(select(func.max(AuditSeal.last_position)))
-    top = session.scalar(select(func.max(AuditEntry.position)))
-    if sealed is None:
-        sealed = session.scalar(select(AuditStart.position))
-    return (top or 0) > (sealed or 0)
-
-
-def head_of(session: Session) -> Head | None:
-    """Return the number and the MAC of the last seal; None if there is none."""
-    newest = select(AuditSeal.number, AuditSeal.mac).order_by(AuditSeal.number.desc()).limit(1)
-    found = session.execute(newest).first()
-    return None if found is None else Head(*found)
+_HEAD = b"head"
 
 
 class Sealer:
@@ -216,7 +82,7 @@ class Sealer:
 
     def seal(self) -> int:
         """Seal all committed entries; return their number. Takes no lock if there are none."""
-        if not self._db.reading(_has_unsealed, self._keys):
+        if not self._db.reading(has_unsealed, self._keys):
             return 0
         total = 0
         while count := self._db.writing(seal_some, self._keys):
@@ -269,199 +135,6 @@ class BadHead:
     text: str
 
 
-# --- retention ------------------------------------------------------------------------------------
-
-
-def prune(session: Session, keys: AuditKeys, age_seconds: float) -> int:
-    """Remove the oldest entries if they are older than `age_seconds`, seal by seal, a few seals at once; return their
-    number. What was removed is signed in `AuditStart`. A seal that does not verify is kept, with all after it. So is a
-    seal with an entry of an owner on legal hold.
-    """
-    start = _lock(session, wait=True)
-    if start is None:
-        return 0
-    before = session.scalars(select(db_now())).one() - age_seconds
-    first = session.scalars(_seals().order_by(AuditSeal.number).limit(1)).first()
-    if first is None:
-        return _prune_unsealed(session, start, before)
-    if keys.newest is None:
-        log.error(
-            "old audit entries are kept: RANKWRIGHT_AUDIT_KEY_FILE is not set, and they are sealed"
-        )
-        return 0
-    removed, expected = 0, Head(start.seal_number, start.seal_mac)
-    page = _seals().where(AuditSeal.sealed_at < before).order_by(AuditSeal.number)
-    for seal in session.scalars(page.limit(PRUNED_SEALS)).all():
-        entries = _entries(session, seal)
-        if any(check_seal(keys, seal, entries, expected, start.position)):
-            log.error("old audit entries are kept: seal %d does not verify", seal.number)
-            break
-        of_seal = AuditEntry.position.between(seal.first_position, seal.last_position)
-        if session.scalar(select(exists().where(of_seal, LegalHold.covers(AuditEntry.owner)))):
-            break  # on hold, and with it all that comes later
-        session.execute(delete(AuditEntry).where(of_seal))
-        session.delete(seal)
-        removed, expected = removed + len(entries), Head(seal.number, seal.mac)
-        start.seal_number, start.seal_mac = expected
-        start.position = seal.last_position
-    if removed:
-        start.entries += removed
-        start.pruned_at = session.scalar(select(db_now()))
-        start.key_id, start.mac = keys.newest.id, mac_of_start(keys.newest, start)
-        session.flush()
-        failpoints.reach("audit_prune")
-    return removed
-
-
-def _prune_unsealed(session: Session, start: AuditStart, before: float) -> int:
-    """Remove the oldest entries of a log that was never sealed."""
-    entry = AuditEntry
-    found = session.execute(
-        select(entry.id, entry.position, entry.created_at, LegalHold.covers(entry.owner))
-        .where(entry.position.is_not(None))
-        .order_by(entry.position)
-        .limit(ENTRIES_PER_SEAL)
-    ).all()
-    old = []
-    for row in found:
-        if row.created_at >= before or row[3]:
-            break
-        old.append(row)
-    if not old:
-        return 0
-    session.execute(delete(entry).where(entry.id.in_([row.id for row in old])))
-    start.position, start.entries = old[-1].position, start.entries + len(old)
-    start.pruned_at = session.scalar(select(db_now()))
-    return len(old)
-
-
-# --- verification ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Flaw:
-    """Something in the log that no caller of the service can bring about. `seal` is the number of the seal, `ids` are
-    entries (at most `_SHOWN`).
-    """
-
-    kind: str
-    detail: str
-    seal: int | None = None
-    ids: tuple[str, ...] = ()
-
-
-class _Entry(NamedTuple):
-    """An entry as the database has it: the values that its MAC covers, and the MAC."""
-
-    values: list[Any]
-    mac: str | None
-
-    @property
-    def id(self) -> str:
-        return str(self.values[0])
-
-    @property
-    def position(self) -> int:
-        return int(self.values[1])
-
-
-def _entries(session: Session, seal: AuditSeal) -> list[_Entry]:
-    """Return the entries at the positions of a seal, at most one more than a seal has."""
-    found = session.execute(
-        select(*_COLUMNS, AuditEntry.mac)
-        .where(AuditEntry.position.between(seal.first_position, seal.last_position))
-        .order_by(AuditEntry.position)
-        .limit(ENTRIES_PER_SEAL + 1)
-    )
-    return [_Entry(list(row[:-1]), row[-1]) for row in found]
-
-
-def _next_seals(session: Session, number: int) -> list[tuple[AuditSeal, list[_Entry]]]:
-    """Return the next seals after a number with the entries at their positions: at most `SEALS_PER_PAGE` seals, of at
-    most some `ENTRIES_PER_SEAL` entries together.
-    """
-    statement = _seals().where(AuditSeal.number > number).order_by(AuditSeal.number)
-    seals: list[AuditSeal] = []
-    total = 0
-    for seal in session.scalars(statement.limit(SEALS_PER_PAGE)):
-        total += max(0, seal.last_position - seal.first_position + 1)
-        if seals and total > ENTRIES_PER_SEAL:
-            break
-        seals.append(seal)
-    if not seals:
-        return []
-    found = session.execute(
-        select(*_COLUMNS, AuditEntry.mac)
-        .where(AuditEntry.position.between(seals[0].first_position, seals[-1].last_position))
-        .order_by(AuditEntry.position)
-        .limit(2 * ENTRIES_PER_SEAL)
-    )
-    entries = [_Entry(list(row[:-1]), row[-1]) for row in found]
-    positions = [each.position for each in entries]
-    return [
-        (
-            seal,
-            entries[
-                bisect_left(positions, seal.first_position) : bisect_right(
-                    positions, seal.last_position
-                )
-            ],
-        )
-        for seal in seals
-    ]
-
-
-def check_seal(
-    keys: AuditKeys, seal: AuditSeal, entries: Sequence[_Entry], before: Head, position: int
-) -> Iterator[Flaw]:
-    """Yield the flaws of a seal and its entries. `before` is the seal before it, `position` its last position."""
-    number = seal.number
-    key = keys.get(seal.key_id)
-    if key is None:
-        yield Flaw(
-            "unknown_key",
-            f"seal {number} has the key {seal.key_id[:32]}, which is not in the key file",
-            number,
-        )
-        return
-    if seal.first_position != position + 1 or seal.previous_mac != before.mac:
-        yield Flaw("broken_chain", f"seal {number} does not continue seal {before.number}", number)
-    macs = [mac_of_entry(key, each.values) for each in entries]
-    changed = [each.id for each, mac in zip(entries, macs, strict=True) if each.mac != mac]
-    if changed:
-        yield Flaw(
-            "changed_entries",
-            f"seal {number}: {len(changed)} entries were changed, moved or added: {_some(changed)}",
-            number,
-            tuple(changed[:_SHOWN]),
-        )
-    if len(entries) != seal.entries or mac_of_seal(key, seal, macs) != seal.mac:
-        at = {each.position for each in entries}
-        n_all = seal.last_position - seal.first_position + 1
-        if len(at) < min(n_all, seal.entries) and n_all <= ENTRIES_PER_SEAL:
-            every = range(seal.first_position, seal.last_position + 1)
-            missing = [str(each) for each in every if each not in at]
-            ends = [each.id for each in (*entries[:1], *entries[-1:])]
-            yield Flaw(
-                "missing_entries",
-                f"seal {number}: {seal.entries - len(at)} of {seal.entries} entries are missing, at the positions "
-                f"{_some(missing)}",
-                number,
-                tuple(dict.fromkeys(ends)),
-            )
-        elif not changed:
-            yield Flaw(
-                "changed_seal",
-                f"seal {number} was changed, or does not belong to its entries",
-                number,
-            )
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
-
-
 @dataclass(slots=True)
 class Verified:
     """What a verification has read: seals and entries, the last seal, and when retention removed what was before."""
@@ -487,7 +160,7 @@ def verify(
     transaction. Needs memory for one page of seals and the entries of one seal.
     """
     with db.read() as session:
-        start = session.scalars(select(AuditStart)).first()
+        start = start_of(session)
         top = head_of(session)
     if start is None:
         if top is not None:
@@ -495,9 +168,9 @@ def verify(
             return
         start = AuditStart(seal_number=0, position=0, entries=0, seal_mac="")
     yield from _check_start(keys, start, is_sealed=top is not None)
-    if added := _removed_that_exist(db):
-        detail = f"{len(added)} entries are at positions whose entries retention has removed: {_some(added)}"
-        yield Flaw("added_entries", detail, None, tuple(added[:_SHOWN]))
+    if added := db.reading(removed_that_exist):
+        detail = f"{len(added)} entries are at positions whose entries retention has removed: {some(added)}"
+        yield Flaw("added_entries", detail, None, tuple(added[:SHOWN]))
     before, position = Head(start.seal_number, start.seal_mac), start.position
     found.removed_entries = start.entries
     if newest_seals is not None and top is not None and top.number - newest_seals > before.number:
@@ -507,10 +180,10 @@ def verify(
             before, position = Head(earlier.number, earlier.mac), earlier.last_position
     while True:
         with db.read() as session:  # one snapshot: retention removes seals with their entries
-            pruned = session.scalars(select(AuditStart)).first()
+            pruned = start_of(session)
             if pruned is not None and pruned.seal_number > before.number:
                 before, position = Head(pruned.seal_number, pruned.seal_mac), pruned.position
-            page = _next_seals(session, before.number)
+            page = next_seals(session, before.number)
         for seal, entries in page:
             if seal.number != before.number + 1:
                 missing = f"{before.number + 1}" + (
@@ -529,16 +202,7 @@ def verify(
         with db.read() as session:
             yield from _against(session, head, place)
     with db.read() as session:
-        yield from _late(session, position, late_seconds)
-
-
-def _removed_that_exist(db: Database) -> Sequence[str]:
-    """Return entries at positions before the start of the log."""
-    of_removed = AuditEntry.position <= select(AuditStart.position).scalar_subquery()
-    with db.read() as session:
-        return session.scalars(
-            select(AuditEntry.id).where(of_removed).limit(ENTRIES_PER_SEAL)
-        ).all()
+        yield from late(session, position, late_seconds)
 
 
 def _check_start(keys: AuditKeys, start: AuditStart, *, is_sealed: bool) -> Iterator[Flaw]:
@@ -566,7 +230,7 @@ def _against(session: Session, head: Head | BadHead | None, place: str) -> Itera
             "bad_head", f"{place} is damaged, or signed with an unknown key: {head.text[:100]!r}"
         )
         return
-    start = session.scalars(select(AuditStart)).first()
+    start = start_of(session)
     if start is not None and head.number <= start.seal_number:
         return
     seal = session.get(AuditSeal, head.number)
@@ -578,19 +242,3 @@ def _against(session: Session, head: Head | BadHead | None, place: str) -> Itera
         yield Flaw("truncated", detail, head.number)
     elif seal.mac != head.mac:
         yield Flaw("changed_seal", f"seal {head.number} is not the one of {place}", head.number)
-
-
-def _late(session: Session, position: int, late_seconds: float) -> Iterator[Flaw]:
-    """Yield a flaw for entries that were not sealed in time."""
-    old = AuditEntry.created_at < db_now() - late_seconds
-    late = (AuditEntry.position.is_(None) | (AuditEntry.position > position)) & old
-    count = session.scalar(select(func.count()).where(late)) or 0
-    if count:
-        ids = session.scalars(
-            select(AuditEntry.id).where(late).order_by(AuditEntry.created_at).limit(_SHOWN)
-        ).all()
-        more = f" and {count - len(ids)} more" if count > len(ids) else ""
-        detail = (
-            f"{count} entries older than {late_seconds:g} s are not sealed: {', '.join(ids)}{more}"
-        )
-        yield Flaw("not_sealed", detail, None, tuple(ids))

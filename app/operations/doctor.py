@@ -5,6 +5,7 @@ Each part is examined even if the check of another one fails.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 import time
@@ -35,6 +36,8 @@ from app.platform.callers import Credential
 from app.platform.database import Database, change_nothing
 from app.platform.errors import ServiceError, counted
 from app.platform.installation import Incomplete, check_files
+from app.platform.issuers import read_issuers
+from app.platform.roles import read_rules
 from app.platform.schema import REVISION, describe_unknown, is_older, way_back
 from app.platform.settings import Settings
 from app.platform.sql import DBAPIError
@@ -570,6 +573,39 @@ def check_decisions(db: Database, settings: Settings) -> Iterator[Finding]:
         yield warn("decisions", detail, advice)
 
 
+def check_issuers(settings: Settings) -> Iterator[Finding]:
+    """Check that each identity provider answers, and that its metadata and keys can be used."""
+    if settings.oidc_file is None:
+        return
+    from app.identity.provider import Provider, ProviderAway
+
+    for issuer in read_issuers(settings.oidc_file):
+        part = "identity"
+        try:
+            known = asyncio.run(Provider(issuer, settings.oidc_stale_seconds).fetch())
+        except ProviderAway as error:
+            advice = "check issuer in RANKWRIGHT_OIDC_FILE, the network, and the certificates of this machine"
+            yield fail(part, f"{issuer.issuer}: {error.detail}", advice)
+            continue
+        keys = counted(len(known.keys), "key", "keys")
+        use = "persons sign in" if issuer.client_id else "only bearer tokens"
+        yield ok(part, f"{issuer.issuer} answers with {keys}; {use}")
+    if settings.roles_file is None:
+        yield warn(
+            "identity",
+            "no group of an identity provider has a role, so nobody can use the service with a token",
+            "set RANKWRIGHT_ROLES_FILE",
+        )
+        return
+    trusted = {each.issuer for each in read_issuers(settings.oidc_file)}
+    for unknown in sorted({each.issuer for each in read_rules(settings.roles_file)} - trusted):
+        yield warn(
+            "identity",
+            f"{settings.roles_file} names the issuer {unknown}, which RANKWRIGHT_OIDC_FILE lacks",
+            "correct one of them: issuers must be equal, with or without a slash at the end",
+        )
+
+
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
     """Check that there are workers, and that they are of this version."""
     within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
@@ -613,6 +649,7 @@ def examine(
     yield check_kernels(settings)
     yield from check_disk(settings)
     yield check_broker(broker_url, runs=runs)
+    yield from check_issuers(settings)
     found = check_tables(settings)
     yield found
     if found.level == Level.FAIL:

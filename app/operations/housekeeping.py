@@ -24,7 +24,7 @@ from app.http import repository as idempotency_rows
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.models import repository as model_rows
-from app.operations import audit_seals, repository, retention
+from app.operations import repository, retention, seal_repository
 from app.operations.repository import Conditions, EndedJob, OwnedDataset
 from app.operations.sweeping import discard, sweep
 from app.platform import catalogue
@@ -144,7 +144,7 @@ class Housekeeper:
         age, total = self._days("audit"), 0
         if age is not None:
             keys = self._settings.read_audit_keys()
-            while count := self._db.writing(audit_seals.prune, keys, age):
+            while count := self._db.writing(seal_repository.prune, keys, age):
                 total += count
                 if self._stop.wait(REST_SECONDS):
                     break

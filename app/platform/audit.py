@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, cast
 
+import orjson
 from sqlalchemy import Insert, Select, Text, event, select
 from sqlalchemy import cast as cast_to
 from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
@@ -22,6 +23,7 @@ from app.platform.errors import Invalid, shown
 from app.platform.ids import new_id
 from app.platform.sql import Page, contains, db_now, fetch_page
 from app.platform.tables import AuditEntry, Idempotency, Principal
+from core.errors import shorten
 
 _MADE = (
     "made"  # key in a session's notes: the ids of new rows; present as soon as anything has changed
@@ -57,11 +59,12 @@ def allow_over_quota(session: Session) -> None:
     session.info.pop(_QUOTA_CHECK, None)
 
 
-def describe(session: Session, words: str) -> None:
+def describe(session: Session, words: str, *, unless_described: bool = False) -> None:
     """State in words what this transaction changes, for its audit entry: for a change of which the route and the path
-    do not say enough, such as the versions between which an alias moved.
+    do not say enough, such as the versions between which an alias moved. The last description counts.
     """
-    session.info[_SUMMARY] = words
+    if not (unless_described and _SUMMARY in session.info):
+        session.info[_SUMMARY] = shorten(words, MAX_SUMMARY)
 
 
 class Outcome(StrEnum):
@@ -70,6 +73,34 @@ class Outcome(StrEnum):
     DONE = "done"
     DENIED = "denied"
     READ = "read"
+
+
+MAX_VALUE = 200
+"""Characters of a value in a summary."""
+MAX_SUMMARY = 2_000
+
+
+def describe_changes(
+    session: Session,
+    what: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    absent: str = "none",
+) -> None:
+    """State in words which values this transaction changes: `Quotas of risk: models 10 → 20, keys 5 → none`."""
+    changed = [
+        f"{name} {_in_words(before.get(name), absent)} → {_in_words(after.get(name), absent)}"
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name)
+    ]
+    describe(session, f"{what}: {', '.join(changed) or 'unchanged'}")
+
+
+def _in_words(value: object, absent: str) -> str:
+    if value is None:
+        return absent
+    text = value if isinstance(value, str) else orjson.dumps(value).decode()
+    return shorten(text, MAX_VALUE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,8 +275,8 @@ class Settings(BaseSettings):
     )
     oidc_file: Path | None = Field(
         default=None,
-        description="JSON file with the identity providers whose persons and service accounts may use the service: "
-        "see [sign in](sign-in.md). Default: only API keys are accepted.",
+        description="JSON file with the identity providers whose persons and service accounts may use the "
+        "service. Default: none, only API keys are accepted.",
     )
     oidc_stale_seconds: Annotated[float, Ge(60)] = Field(
         default=3600.0,
@@ -505,8 +505,8 @@ class Settings(BaseSettings):
     )
     max_unknown_keys: Annotated[int, Ge(1)] = Field(
         default=60,
-        description="Invalid keys, sessions and sign-in links that one address may send to one API process in a "
-        "minute, each counted once a minute. More return 429; valid ones are accepted all the same.",
+        description="Invalid keys, tokens, sessions and sign-in links that one address may send to one API process in "
+        "a minute, each counted once a minute. More return 429; valid ones are accepted all the same.",
     )
     max_waiters: Annotated[int, Ge(0)] = Field(
         default=200,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
-from app.access.authentication import GuardedRoute, needs
+from app.access.authentication import GuardedRoute, needs, records_reads
 from app.http import idempotency
 from app.http.dependencies import CallerDep, Context, ContextDep, PagingDep
 from app.http.idempotency import Created, CreationDep
@@ -134,6 +134,7 @@ def read_alias_request(
     responses=EVIDENCE_RESPONSES,
 )
 @needs("read")
+@records_reads
 def read_alias_request_evidence(
     *, alias_request_id: str, context: ContextDep, caller: CallerDep, file: EvidenceName = None
 ) -> Response:

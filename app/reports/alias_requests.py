@@ -14,7 +14,7 @@ from app.models import alias_request_repository as rows
 from app.models import aliases, calibrations, repository
 from app.models.protection import Approval, not_protected
 from app.platform import catalogue
-from app.platform.audit import describe
+from app.platform.audit import allow_over_quota, describe
 from app.platform.callers import Caller, check_model
 from app.platform.documents import EvidenceFile, RequestedChange, StoredGuarantee
 from app.platform.errors import Conflict, Forbidden, NotFound, TooMany, check_name, counted, shown
@@ -181,6 +181,8 @@ def create(session: Session, caller: Caller, asked: Proposal, evidence: Evidence
     raises, and Conflict if it concerns another model than the evidence.
     """
     access_rows.take_turn(session, caller.owner)  # for the number of open requests
+    # A bad version of a protected alias must be rolled back at once; the number of requests is bounded.
+    allow_over_quota(session)
     model, alias_revision, change, before, after = bind(session, caller.owner, asked)
     if model.id != evidence.model_id:
         raise Conflict(f"{asked.name}@{asked.alias} was moved: try again")
@@ -273,6 +275,7 @@ def approve(
             "person who created it",
             code="self_approval",
         )
+    allow_over_quota(session)
     # The order of all changes of aliases, so that they do not wait for each other: model, alias, requests.
     model = repository.find(session, caller.owner, row.model_id, lock=True)
     current = repository.find_alias(session, caller.owner, row.name, row.alias, lock=True)
@@ -399,6 +402,7 @@ def _apply(
 def reject(session: Session, caller: Caller, alias_request_id: str, reason: str) -> AliasRequest:
     """Reject a request; returns it. Raises NotFound, and Conflict for a request that is not open."""
     check_model(_find(session, caller.owner, alias_request_id).name)
+    allow_over_quota(session)
     row = _lock_open(session, caller, alias_request_id)
     _close(session, row, caller, AliasRequestState.REJECTED, reason)
     return row
@@ -410,6 +414,7 @@ def withdraw(session: Session, caller: Caller, alias_request_id: str) -> AliasRe
     """
     found = _find(session, caller.owner, alias_request_id)
     check_model(found.name)
+    allow_over_quota(session)
     if (caller.root_id is None or caller.root_id != found.root_id) and "admin" not in caller.scopes:
         raise Forbidden(
             f"{alias_request_id} was requested by {found.author}: only this person and admins can withdraw it",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.access import holds
 from app.models import aliases
 from app.models import service as models
+from app.platform.audit import describe
 from app.platform.callers import check_model
 from app.platform.errors import NotFound
 from app.platform.sql import Page, Session
@@ -32,10 +33,16 @@ def _find_to_change(session: Session, owner: str, id_: str) -> TrashEntry:
     return entry
 
 
+def _named(entry: TrashEntry) -> str:
+    version = "" if entry.version is None else f":{entry.version}"
+    return f"{entry.kind.replace('_', ' ').capitalize()} {entry.name}{version}"
+
+
 def restore(session: Session, owner: str, id_: str) -> TrashEntry:
     """Restore a resource unchanged; returns its entry. Its bytes and its version number were never reused."""
     entry = _find_to_change(session, owner, id_)
     repository.restore(session, owner, entry)
+    describe(session, f"{_named(entry)}: in the trash → restored")
     return entry
 
 
@@ -45,6 +52,7 @@ def delete(session: Session, owner: str, id_: str) -> None:
     holds.check(session, owner, dataset_id=id_, model_id=id_)
     entry = _find_to_change(session, owner, id_)
     repository.delete_for_good(session, owner, entry)
+    describe(session, f"{_named(entry)}: in the trash → permanently deleted")
     if entry.kind == "model":
         aliases.forget_model(session, owner, entry.id)
         models.forget_name(session, owner, entry.name)

@@ -1131,7 +1131,7 @@ class ListAuditEntries(TypedDict, total=False):
     principal: Annotated[str | None, 'Only entries of the principal with this id, or whose name contained this text.']
     action: Annotated[str | None, 'Only entries whose route or command contains this text, such as `DELETE` or `aliases`. Letters A to Z match in upper and lower case.']
     resource: Annotated[str | None, 'Only entries whose path, or the id of a created resource, contains this text.']
-    outcome: Annotated[Mapping[str, Any] | None, 'Only entries with this outcome.']
+    outcome: Annotated[Literal["done", "denied", "read"] | str | None, 'Only entries with this outcome.']
     of_service: Annotated[bool | None, "Instead of the owner's entries, those that concern all owners: failed authentications, backups, and entries that were lost. Requires the scope `operator`."]
     limit: Annotated[int | None, 'Maximum number of items on the page.']
     after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
@@ -1164,7 +1164,7 @@ def list_audit_entries(**fields: Unpack[ListAuditEntries]) -> ApiRequest[Page[ty
         to Z match in upper and lower case.
     resource : str, optional
         Only entries whose path, or the id of a created resource, contains this text.
-    outcome : Mapping[str, Any], optional
+    outcome : Literal["done", "denied", "read"] | str, optional
         Only entries with this outcome.
     of_service : bool, optional
         Instead of the owner's entries, those that concern all owners: failed authentications, backups,

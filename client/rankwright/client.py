@@ -18,6 +18,7 @@ from rankwright import api, types
 from rankwright.errors import (
     ConfigurationError,
     Conflict,
+    ConnectionFailed,
     JobFailed,
     NotFound,
     SecretLost,
@@ -36,6 +37,7 @@ from rankwright.operations import (
     each_of,
     free,
     free_items,
+    iteration,
     keywords_of,
     operation,
     record_of,
@@ -73,14 +75,21 @@ from rankwright.tables import (
     is_folder,
 )
 from rankwright.transport import (
+    BASE_DELAY,
     RETRIES,
     AsyncHttpTransport,
     AsyncTransport,
+    BrokenConnection,
+    Close,
     HttpTransport,
+    Item,
     Items,
+    Pause,
+    ReadChunk,
     Steps,
     Transport,
     segment,
+    send,
 )
 
 if TYPE_CHECKING:
@@ -2088,6 +2097,54 @@ class _ClientOperations(ApiObject):
     me = free(api.read_me)
     audit = free_items(api.list_audit_entries)
     audit_page = free(api.list_audit_entries)
+
+    @iteration
+    def export_audit(self, /, after: int = 0, **fields: Any) -> Items[types.AuditEntry]:
+        """Iterate over the sealed entries of the audit log, oldest first, from a position to the last one.
+
+        If the connection breaks, the client continues after the last entry.
+
+        Parameters
+        ----------
+        after : int
+            Position after which to begin: the `position` of the last entry that you have. Default: from the first.
+        **fields
+            The filters of `audit`: `principal`, `outcome`, `key_id`, `action`, `resource`, `created_after`,
+            `created_before` and `of_service`.
+
+        Yields
+        ------
+        types.AuditEntry
+            The next entry.
+
+        Raises
+        ------
+        ConnectionFailed
+            Several attempts to reconnect brought no entry.
+        """
+        failures = 0
+        while True:
+            request = api.list_audit_entries(**fields, after=str(after))
+            request.headers["Accept"] = NDJSON
+            request.stream = True
+            response = yield from send(request)
+            rest = b""
+            try:
+                while chunk := (yield ReadChunk(response)):
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        entry = types.AuditEntry.from_json(json.loads(line))
+                        after, failures = entry.position or after, 0
+                        yield Item(entry)
+            except BrokenConnection as error:
+                failures += 1
+                if failures > RETRIES:
+                    raise ConnectionFailed(str(error)) from error
+                yield Pause(BASE_DELAY * 2.0**failures)
+                continue
+            yield Close(response)
+            return
+
     read_decision = free(api.read_decision)
     decision_files = free_items(api.list_decision_files)
     decision_file_page = free(api.list_decision_files)

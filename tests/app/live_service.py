@@ -206,7 +206,8 @@ class Service:
             vars(self.settings).update(before)
 
     def empty(self) -> None:
-        """Remove all rows and all blobs, and what is remembered of keys and outcomes."""
+        """Remove all rows and all blobs, and what is remembered of keys, outcomes and denied requests."""
+        self.app.state.denials.write()
         with self.context.db.write() as session:
             for table in reversed(Base.metadata.sorted_tables):
                 session.execute(delete(table))

@@ -228,6 +228,10 @@ CASES: dict[str, list[Case]] = {
         Case({"rankwright_backup_success_timestamp_seconds": constant(0, 1700)}, 1650, {}),
         Case({"rankwright_backup_success_timestamp_seconds": constant(DAY / 2, 1700)}, 1650, None),
     ],
+    "RankwrightBreakGlass": [
+        Case({"rankwright_break_glass": "0x3 1x10"}, 5, {}),
+        Case({"rankwright_break_glass": "1x3 0x10"}, 8, None),
+    ],
     "RankwrightDecisionsLost": [
         Case({"rankwright_decisions_lost_total": "0x10 5x10"}, 12, {}),
         Case({"rankwright_decisions_lost_total": "5x30"}, 12, None),

@@ -68,6 +68,7 @@ def _add_client_commands(app: typer.Typer) -> None:
         scoring,
         training,
     )
+    from rankwright.cli.audit import audit
     from rankwright.cli.trash import trash
 
     for command in (
@@ -110,6 +111,11 @@ def _add_client_commands(app: typer.Typer) -> None:
         app.command(name, rich_help_panel="Use the service", help=help_of(command))(command)
     app.add_typer(alias_requests.requests, name="alias-requests", rich_help_panel="Use the service")
     app.add_typer(feedback.alarms, name="alarms", rich_help_panel="Use the service")
+    groups = {group.name: group.typer_instance for group in app.registered_groups}
+    if (of_server := groups.get("audit")) is not None:  # one group, with the server's `verify`
+        of_server.registered_commands[:0] = audit.registered_commands
+    else:
+        app.add_typer(audit, name="audit", rich_help_panel="Use the service")
     app.add_typer(trash, name="trash", rich_help_panel="Use the service")
 
 

@@ -40,6 +40,27 @@ class World:
         for alias in ("live", "a" * 63):
             answer = client.put(f"/v1/models/churn/aliases/{alias}", json={"model_id": models[0]})
             assert answer.is_success, answer.text
+        locked = client.put(
+            "/v1/models/churn/aliases/live/protection",
+            json={"protected": True},
+            headers={"If-Match": '"1"'},
+        )
+        assert locked.is_success, locked.text
+        emergency = client.post(
+            "/v1/models/churn/aliases/live/break-glass", json={"reason": "urgent"}
+        )
+        assert emergency.is_success, emergency.text
+        asked = client.post(
+            "/v1/alias-requests",
+            json={
+                "kind": "set",
+                "name": "churn",
+                "alias": "live",
+                "model_id": models[1],
+                "reason": "better",
+            },
+        )
+        assert asked.is_success, asked.text
         recorded = client.put("/v1/models/churn/aliases/live/feedback", json={"monitor": {}})
         assert recorded.is_success, recorded.text
         on = {"dataset_id": later}
@@ -65,6 +86,7 @@ class World:
             "job_id": jobs[0]["id"],
             "evaluation_id": made("evaluations", model=models[0]),
             "comparison_id": made("comparisons", models=models),
+            "alias_request_id": asked.json()["id"],
             "batch_id": made("batch-scores", model=models[0]),
         }
 

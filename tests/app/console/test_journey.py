@@ -17,7 +17,7 @@ import pytest
 import rankwright
 from playwright.sync_api import Locator, Page, expect
 from rankwright import types
-from rankwright.types import EvaluationThresholdGroups, ModelThresholdGroups
+from rankwright.types import AliasRequest, EvaluationThresholdGroups, ModelThresholdGroups
 
 from app.access import service as keys
 from app.access import sessions
@@ -67,6 +67,9 @@ class Day:
         self.owner = f"{type(at).__name__.lower()}-{self.width}-{'dark' if dark else 'light'}"
         self.secret = service.key(self.owner, name="Risk team")
         self.api = rankwright.Client(service.url, self.secret)
+        second = service.key(self.owner, name="Head of risk", scopes=["read", "approve"])
+        self.head = rankwright.Client(service.url, second)
+        """A second person, who approves."""
 
     # --- what all steps need ---------------------------------------------------------------------
 
@@ -449,7 +452,9 @@ class Day:
             assert spelled(each.value, 1) in row.inner_text()
 
     def promote(self) -> None:
-        """The alias is protected; pointing it to another version shows from and to, and asks for a reason."""
+        """The alias is protected; pointing it to another version shows from and to, asks for a reason, and is approved
+        by another person.
+        """
         at, page = self.at, self.page
         at.follow(self.link("kredite:3"))
         self.tab("History and files")
@@ -458,7 +463,7 @@ class Day:
         at.follow(self.button("Protect", part.locator("details.protection")))
         part = self.part("aliases", "Aliases")
         expect(part.get_by_text("protected", exact=True).first).to_be_visible()
-        at.follow(self.link("Point produktion here…"))
+        at.follow(self.link("Request to point produktion here…"))
         at.wait(self.heading("Point kredite@produktion to version 3?"))
         self.look()
         preview = self.api.models.preview_alias("kredite", "produktion", self.third)
@@ -475,17 +480,29 @@ class Day:
             for cell, side in zip(cells.all(), (preview.before, preview.after), strict=True):
                 assert percent(getattr(side.point, of).value) in cell.inner_text()
         reason = page.get_by_label(re.compile("^Reason"))
-        assert preview.reason_required
+        assert preview.approval_required
         expect(reason).to_have_attribute("required", "")
         at.write(reason, "Simpler, and as good on the quarter.")
-        at.follow(self.button("Point produktion to version 3"))
+        at.follow(self.button("Request approval"))
+        at.wait(page.get_by_text("You requested this change, so another person must approve it."))
+        self.look()
+        self.approve("Simpler, and as good on the quarter.")
+        self.open_model()
+        self.tab("History and files")
         part = self.part("aliases", "Aliases")
         expect(part).to_contain_text("points to version 3 (this version)")
         self.look()
         alias = self.api.models.read_alias("kredite", "produktion")
         assert (alias.model_id, alias.protected) == (self.third, True)
         assert alias.memo.reason == "Simpler, and as good on the quarter."
+        assert (alias.history[0].author, alias.memo.approved_by) == ("Risk team", "Head of risk")
         self.moved = alias
+
+    def approve(self, reason: str) -> AliasRequest:
+        """Another person approves the open request; returns it."""
+        (asked,) = self.api.alias_requests.list(state="open")
+        assert (asked.reason, asked.author) == (reason, "Risk team")
+        return self.head.alias_requests.approve(asked.id)
 
     def keep_the_evidence(self) -> None:
         """The evidence of the move is a ZIP whose files have the hashes of the API."""
@@ -640,15 +657,24 @@ class Day:
         reason = page.get_by_label(re.compile("^Reason"))
         expect(reason).to_have_attribute("required", "")
         at.write(reason, "Probabilities were off.")
-        at.follow(self.button("Recalibrate"))
-        at.wait(page.get_by_text("succeeded", exact=True).first)
+        at.follow(self.button("Request approval"))
+        at.wait(page.get_by_text("You requested this change, so another person must approve it."))
+        self.api.jobs.get(self.approve("Probabilities were off.").job_id).wait()
         after = model.read_calibration()
         assert (after.version, after.history[0].reason) == (2, "Probabilities were off.")
         self.open_model()
         self.tab("Validation")
         part = self.part("calibration", "Probabilities")
         expect(part).to_contain_text("Calibration version 2")
+        self.window.expect("status of 409")  # it is protected
         at.follow(self.button("Undo version 2", part))
+        at.wait(self.heading("Restore calibration 1 of kredite:3?"))
+        at.write(page.get_by_label(re.compile("^Reason")), "They were right.")
+        at.follow(self.button("Request approval"))
+        at.wait(page.get_by_text("You requested this change, so another person must approve it."))
+        self.approve("They were right.")
+        self.open_model()
+        self.tab("Validation")
         part = self.part("calibration", "Probabilities")
         expect(part).to_contain_text("Calibration version 3")
         now = model.read_calibration()

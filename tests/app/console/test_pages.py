@@ -876,12 +876,16 @@ def test_the_audit_log_is_read_in_sentences_and_searched(
 
     plain = PlainBrowser(service, secret=secret)
     assert '<p class="empty">' in plain.read("/console/audit?key_id=-")
+    assert "Read rows of the dataset" in plain.read("/console/audit?outcome=read&principal=test")
+    assert plain.read("/console/audit/export") == ""  # nothing is sealed here
     assert '<p class="empty">' in plain.read("/console/audit?until=2020-01-31")
-    assert plain.read("/console/audit?since=2020-01-31&key_id=").count("<tr>") == 7
+    assert plain.read("/console/audit?since=2020-01-31&outcome=done").count("<tr>") == 7
     for query, words in (
         ("since=soon", "“From (UTC)” must be a day such as 2026-01-31"),
         ("until=9999-12-31", "“To (UTC)” must be a day"),
         (f"resource={'x' * 256}", "“ID or model name” must have at most"),
+        ("outcome=lost", "“Outcome” must be"),
+        (f"principal={'x' * 256}", "“Person or key” must have at most"),
     ):
         assert words in plain.read(f"/console/audit?{query}", 422)
 

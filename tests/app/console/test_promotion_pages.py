@@ -242,6 +242,7 @@ def test_break_glass_is_on_every_page(world: World, ours: PlainBrowser) -> None:
 
 def test_a_recalibration_is_confirmed_and_undone(world: World, ours: PlainBrowser) -> None:
     page = f"/console/models/{world.first}"
+    assert world.alias()["protected"] is False
     asked = ours.post(f"{page}/calibration", dataset_id=world.later)
     assert asked.status_code == 200, asked.text
     assert "churn@live" in asked.text

@@ -72,6 +72,7 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
 
     def ask(route: str, status: int, *, json: Any = None, content: Any = None, **ids: Any) -> Any:
         method, path = route.split()
+        by: httpx.Client = ids.pop("by", client)
         query = ids.pop("query", "")
         headers: dict[str, str] = ids.pop("headers", {})
         if method == "POST":
@@ -79,7 +80,7 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
         if content is not None:
             headers |= CSV
         address = path.format(**ids) + query
-        answer = client.request(method, address, json=json, content=content, headers=headers)
+        answer = by.request(method, address, json=json, content=content, headers=headers)
         assert answer.status_code == status, (route, answer.text)
         asked.add(route)
         return answer.json() if answer.content else None
@@ -123,18 +124,23 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     alias = "PUT /v1/models/{name}/aliases/{alias}"
     ask(alias, 201, json={"model_id": model}, name="churn", alias="champion")
     live = "/v1/models/{name}/aliases/{alias}"
-    lifted = {"protected": False, "reason": "a trial"}
     undone = {"revision": 1, "reason": "as it was"}
     for revision, (step, body) in enumerate(
-        [
-            (f"PUT {live}/protection", {"protected": True}),
-            (f"POST {live}/restore", undone),
-            (f"PUT {live}/protection", lifted),
-        ],
-        1,
+        [(f"POST {live}/restore", undone), (f"PUT {live}/protection", {"protected": True})], 1
     ):
         tag = {"If-Match": f'"{revision}"'}
         ask(step, 200, json=body, headers=tag, name="churn", alias="champion")
+    ask(f"POST {live}/break-glass", 201, json={"reason": "now"}, name="churn", alias="champion")
+    ask(f"DELETE {live}/break-glass", 204, name="churn", alias="champion")
+    requests, other = "POST /v1/alias-requests", service.client(service.key(name="approver"))
+    lifted = {"kind": "unprotect", "name": "churn", "alias": "champion", "reason": "a trial"}
+    for step, decided, by in (
+        ("withdraw", None, client),
+        ("reject", {"reason": "no"}, other),
+        ("approve", None, other),
+    ):
+        made = ask(requests, 201, json=lifted | {"reason": step})["id"]
+        ask(f"{requests}/{{id}}/{step}", 200, json=decided, id=made, by=by)
     recorded = f"{live}/feedback"
     ask(f"PUT {recorded}", 201, json={}, name="churn", alias="champion")
     decided = "id,at,score,age,income,score 1\nc1,2026-11-01,0.5,1,2,3\n"

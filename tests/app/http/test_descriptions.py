@@ -64,6 +64,7 @@ def test_summaries_are_imperative_sentences(document: dict[str, Any]) -> None:
     """A summary begins with a verb and has no period."""
     verbs = {
         "Acknowledge",
+        "Approve",
         "Add",
         "Cancel",
         "Check",
@@ -88,16 +89,21 @@ def test_summaries_are_imperative_sentences(document: dict[str, Any]) -> None:
         "Rank",
         "Read",
         "Recalibrate",
+        "Reject",
         "Replace",
+        "Request",
         "Reread",
         "Restore",
+        "Resume",
         "Retry",
         "Revoke",
         "Rotate",
         "Save",
         "Score",
         "Send",
+        "Suspend",
         "Upload",
+        "Withdraw",
         "Write",
     }
     for path, operations in document["paths"].items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from app.operations import audit_seals
+from app.operations import seal_repository
 from app.operations.audit_seals import Sealer
 from app.platform import audit_keys
 from app.platform.blobs import FolderStore
@@ -21,7 +21,7 @@ def main(url: str, folder: Path, seconds: float) -> None:
     sealer = Sealer(db, FolderStore(folder / "blobs"), keys)
     sealer.seal()
     sealer.record_head()
-    while db.writing(audit_seals.prune, keys, seconds):
+    while db.writing(seal_repository.prune, keys, seconds):
         pass
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import insert, select, text, update
 
-from app.operations import audit_seals
-from app.operations.audit_seals import BadHead, Flaw, Head, Sealer, Verified, read_head, verify
+from app.operations import audit_seals, seal_repository
+from app.operations.audit_seals import BadHead, Sealer, Verified, read_head, verify
+from app.operations.seal_repository import Flaw, Head
 from app.platform import audit, failpoints
 from app.platform.audit_keys import FILE, AuditKey, AuditKeys, BadAuditKeys, make_key, read_keys
 from app.platform.blobs import FolderStore
@@ -53,7 +54,7 @@ def blobs(tmp_path: Path) -> FolderStore:
 @pytest.fixture
 def seal(db: Database, blobs: FolderStore, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Seals all, by few entries at a time, and records the head."""
-    monkeypatch.setattr(audit_seals, "ENTRIES_PER_SEAL", 3)
+    monkeypatch.setattr(seal_repository, "ENTRIES_PER_SEAL", 3)
     sealer = Sealer(db, blobs, KEYS)
 
     def seal() -> int:
@@ -236,13 +237,13 @@ def test_a_log_that_gets_its_key_later(db: Database, blobs: FolderStore) -> None
     ids = add(db, 5)
     assert Sealer(db, blobs, AuditKeys()).seal() == 5
     assert positions(db) == {id_: position for position, id_ in enumerate(ids, 1)}
-    assert db.writing(audit_seals.prune, AuditKeys(), 1e9) == 0
+    assert db.writing(seal_repository.prune, AuditKeys(), 1e9) == 0
     add(db, 1)
     assert Sealer(db, blobs, KEYS).seal() == 6
     found = Verified()
     assert list(verify(db, KEYS, found)) == []
     assert found.entries == 6
-    assert db.writing(audit_seals.prune, AuditKeys(), -1.0) == 0  # sealed, and nobody can sign
+    assert db.writing(seal_repository.prune, AuditKeys(), -1.0) == 0  # sealed, and nobody can sign
 
 
 def test_a_prefix_is_removed_and_signed(
@@ -250,9 +251,9 @@ def test_a_prefix_is_removed_and_signed(
 ) -> None:
     ids = add(db, 6)
     seal()
-    assert db.writing(audit_seals.prune, KEYS, 1e6) == 0
+    assert db.writing(seal_repository.prune, KEYS, 1e6) == 0
     before = positions(db)
-    assert db.writing(audit_seals.prune, KEYS, -1.0) == 6
+    assert db.writing(seal_repository.prune, KEYS, -1.0) == 6
     assert positions(db) == {}
     add(db, 4)
     seal()
@@ -275,7 +276,7 @@ def test_what_does_not_verify_is_not_removed(db: Database, seal: Callable[[], in
     seal()
     with db.write() as session:
         session.execute(text("UPDATE audit_seals SET sealed_at = 1 WHERE number = 1"))
-    assert db.writing(audit_seals.prune, KEYS, 1e6) == 0
+    assert db.writing(seal_repository.prune, KEYS, 1e6) == 0
     assert len(positions(db)) == 6
 
 
@@ -283,7 +284,7 @@ def test_a_log_without_a_key_is_pruned(db: Database, blobs: FolderStore) -> None
     add(db, 3, at=LONG_AGO)
     new = add(db, 2)
     Sealer(db, blobs, AuditKeys()).seal()
-    assert db.writing(audit_seals.prune, AuditKeys(), 1e6) == 3
+    assert db.writing(seal_repository.prune, AuditKeys(), 1e6) == 3
     assert set(positions(db)) == set(new)
     Sealer(db, blobs, KEYS).seal()
     assert flaws(db) == []
@@ -316,7 +317,7 @@ def test_late_transactions_are_sealed_later_and_no_cursor_passes_them(
 def test_two_services_seal_while_others_write(
     db: Database, blobs: FolderStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_seals, "ENTRIES_PER_SEAL", 5)
+    monkeypatch.setattr(seal_repository, "ENTRIES_PER_SEAL", 5)
     done = threading.Event()
     errors: list[BaseException] = []
 

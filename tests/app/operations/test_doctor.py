@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from app.platform.settings import Settings
 from app.platform.tables import DecisionSegment, Role
 from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
 from tests.app.uploads import put
+from tests.identity_provider import ec_key, free_port, odd_provider
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
 
@@ -121,6 +123,35 @@ def test_blobs(well: Settings, db: Database, doctor: Doctor, sentences: Sentence
     assert level == Level.FAIL
     assert "1 of 2 missing" in detail
     assert "1 of 2 damaged" in detail
+
+
+def test_identity_providers(well: Settings, doctor: Doctor, tmp_path: Path) -> None:
+    """One answers, one is down, one is of another name, and the roles name one that is not trusted."""
+    key = ec_key("one").as_dict(private=False)
+
+    def answers(path: str) -> tuple[int, dict[str, str], bytes]:
+        told = {"keys": [key]} if path == "/keys" else {"issuer": url, "jwks_uri": f"{url}/keys"}
+        return 200, {}, json.dumps(told).encode()
+
+    def look(*issuers: str) -> list[tuple[Level, str]]:
+        entries = [{"issuer": each, "audience": "api"} for each in issuers]
+        (tmp_path / "oidc").write_text(json.dumps(entries))
+        changed = well.model_copy(update={"oidc_file": tmp_path / "oidc", "roles_file": roles})
+        return [(each.level, each.detail) for each in doctor(changed) if each.part == "identity"]
+
+    roles: Path | None = None
+    with odd_provider(answers) as (url, _):
+        levels, details = zip(*look(url, f"{url}/", f"http://127.0.0.1:{free_port()}"), strict=True)
+        assert levels == (Level.OK, Level.FAIL, Level.FAIL, Level.WARN)
+        assert url in details[0]
+        rules = [
+            {"issuer": each, "group": "g", "owner": "o", "role": "viewer"} for each in (url, "x")
+        ]
+        roles = tmp_path / "roles"
+        roles.write_text(json.dumps(rules))
+        assert [level for level, _ in look(url)] == [Level.OK, Level.WARN]
+        roles.write_text(json.dumps(rules[:1]))
+        assert [level for level, _ in look(url)] == [Level.OK]
 
 
 def test_kernels_that_cannot_be_kept(

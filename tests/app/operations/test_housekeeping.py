@@ -20,7 +20,7 @@ from app.jobs import service as jobs
 from app.jobs.repository import insert_output
 from app.models import aliases
 from app.models import repository as model_rows
-from app.operations import audit_seals, housekeeping
+from app.operations import housekeeping, seal_repository
 from app.operations import repository as housekeeping_rows
 from app.operations.housekeeping import Housekeeper, named_blobs
 from app.platform import audit as audit_rows
@@ -229,7 +229,7 @@ def test_the_audit_log_is_kept_for_so_many_days(db: Database, blobs: BlobStore) 
     with db.write() as session:
         first = AuditEntry.action == "make old"
         session.execute(update(AuditEntry).where(first).values(created_at=LONG_AGO))
-    assert db.writing(audit_seals.seal_some, AuditKeys()) == 2
+    assert db.writing(seal_repository.seal_some, AuditKeys()) == 2
     assert tidy(db, blobs) == {"audit entries": 1}
     with db.read() as session:
         page = audit_rows.list_page(session, OWNER, limit=10, after=None)

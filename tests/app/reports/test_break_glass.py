@@ -143,7 +143,7 @@ def test_wrong_ones_are_refused(service: Service) -> None:
     refused(us.ann.delete(f"{ALIAS}/break-glass"), 403, "forbidden", "admin")
     stranger = service.client(service.key(STRANGER))
     refused(us.break_glass(by=stranger), 404, "not_found")
-    refused(stranger.delete(f"{ALIAS}/break-glass"), 404, "no_break_glass")
+    refused(stranger.delete(f"{ALIAS}/break-glass"), 404, "not_found")
     start = partial(us.eve.post, json={"reason": "x"})
     for path in ("/v1/models/churn/aliases/none", "/v1/models/none/aliases/live"):
         refused(start(f"{path}/break-glass"), 404, "not_found")

@@ -1,0 +1,86 @@
+"""`rankwright audit list | export`: who did what, was denied what, and read what."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated, Any
+
+import typer
+
+from rankwright import api, types
+from rankwright.cli.common import AsJson, Key, Url, err, out, print_lines, service, takes
+
+audit = typer.Typer(
+    name="audit",
+    help="List or export the audit log.",
+    no_args_is_help=True,
+)
+
+
+def _by(entry: types.AuditEntry) -> str:
+    return entry.author or entry.key_id or "command line"
+
+
+@audit.command("list")
+@takes(api.ListAuditEntries, but=["after"])
+def list_(
+    *,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of entries to list.")] = 20,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+    **fields: Any,
+) -> None:
+    """List the entries of the audit log, newest first."""
+    with service(url, key, as_json=as_json) as client:
+        found = list(client.audit(**{**fields, "limit": limit + 1}))
+    shown = found[:limit]
+    if as_json:
+        out.print_json(data=[each.to_json() for each in shown])
+        return
+    if not shown:
+        err.print("there are no such entries", markup=False)
+        return
+    print_lines(
+        (
+            each.created_at[:19],
+            each.outcome,
+            _by(each),
+            each.action,
+            each.summary or each.path or "",
+        )
+        for each in shown
+    )
+    if len(found) > limit:
+        err.print(f"… and more: --limit is {limit}")
+
+
+@audit.command("export")
+@takes(api.ListAuditEntries, but=["after", "limit"])
+def export(
+    *,
+    after: Annotated[
+        int, typer.Option(min=0, help="Position of the last entry that you have.")
+    ] = 0,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Go on with new entries until you interrupt it.")
+    ] = False,
+    every: Annotated[
+        float, typer.Option(min=1.0, help="With --follow: seconds between two requests.")
+    ] = 10.0,
+    url: Url = None,
+    key: Key = None,
+    **fields: Any,
+) -> None:
+    """Write the sealed entries, one line of JSON each, oldest first. To continue later, pass the `position` of the last
+    line as --after.
+    """
+    with service(url, key) as client:
+        while True:
+            for entry in client.export_audit(after, **fields):
+                typer.echo(json.dumps(entry.to_json()))
+                after = entry.position or after
+            if not follow:
+                return
+            time.sleep(every)
