@@ -1320,7 +1320,7 @@ def test_the_head_is_one_line_and_leads_everywhere(
         expect(inner.locator("[aria-current=page]")).to_have_count(1)
     assert found == [
         *("Datasets", "Upload", "Trash", "Train", "Jobs", "Models", "Compare", "Evaluations"),
-        *("Batch scores", "Aliases and alarms", "Outcomes", "Erasures"),
+        *("Batch scores", "Aliases and alarms", "Outcomes", "Erasures", "Legal holds"),
         *("Keys", "Audit", "Health", "API"),
     ]
     window.open(f"/console/models/{world.models[0]}")
