@@ -42,7 +42,6 @@ KEY_FIELDS = {
 OUTCOMES = {"done": "Changes", "denied": "Denied requests", "read": "Reads and downloads"}
 AUDIT_FIELDS = {
     "principal": FieldLabel("principal", "Person or key"),
-    "outcome": FieldLabel("outcome", "Outcome"),
     "resource": FieldLabel("resource", "ID or model name"),
     "since": FieldLabel("since", "From (UTC)"),
     "until": FieldLabel("until", "To (UTC)"),

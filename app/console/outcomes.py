@@ -27,7 +27,10 @@ erasures_router = APIRouter(
 Json = dict[str, Any]
 DIALECT = ("encoding", "delimiter", "decimal", "thousands", "dates")
 """Fields that say how a text file is written."""
-ENTITY = {"id": FieldLabel("id", "Id of the entity")}
+ENTITY = {
+    "id": FieldLabel("id", "Id of the entity"),
+    "key_columns": FieldLabel("key_columns", "Columns with ids of entities"),
+}
 
 
 @router.get("")
@@ -99,15 +102,33 @@ async def read_erasures(page: PageDep) -> Response:
     return await _show_erasures(page)
 
 
-async def _show_erasures(page: Page, problem: Json | None = None, entered: str = "") -> Response:
-    """Return the list with the form; with the API's problem and the entered id after an error."""
+async def _show_erasures(
+    page: Page, problem: Json | None = None, entered: Mapping[str, str] | None = None
+) -> Response:
+    """Return the list with the form; with the API's problem and the entered values after an error."""
     found = await page.client.erasures.page(limit=50, after=page.asked("after"))
     return page.show(
         "erasures.html",
         200 if problem is None else problem["status"],
         found=found,
         faults=place_faults(problem, ENTITY),
-        entered=entered,
+        entered=entered or {},
+    )
+
+
+@erasures_router.get("/{erasure_id}")
+async def read_erasure(page: PageDep, erasure_id: str) -> Response:
+    """Show an erasure with its report."""
+    return page.show("erasure.html", found=await page.client.erasures.get(erasure_id))
+
+
+@erasures_router.get("/{erasure_id}/download/report")
+async def download_report(page: PageDep, erasure_id: str) -> Response:
+    """Download an erasure with its report as JSON: the proof."""
+    answer = await page.api.send("GET", at("/v1/erasures", erasure_id))
+    name = f'attachment; filename="{erasure_id}.json"'
+    return Response(
+        answer.content, media_type="application/json", headers={"Content-Disposition": name}
     )
 
 
@@ -115,11 +136,13 @@ async def _show_erasures(page: Page, problem: Json | None = None, entered: str =
 async def erase(page: PageDep) -> Response:
     """Request the erasure of an entity. Its id is in the body, never in an address."""
     form = await page.form()
-    entered = form.get("id", "")
+    columns = [name.strip() for name in form.get("key_columns", "").split(",") if name.strip()]
     try:
-        await page.client.erasures.create(entered)
+        await page.client.erasures.create(
+            form.get("id", ""), key_columns=columns, retire_models="retire_models" in form
+        )
     except ProblemError as error:
         if error.status != 422:
             raise
-        return await _show_erasures(page, error.problem, entered)
+        return await _show_erasures(page, error.problem, form)
     return page.go("/console/erasures", requested="yes")

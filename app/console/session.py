@@ -108,6 +108,7 @@ NAVIGATION = (
             NavLink("/console/monitoring", "Aliases and alarms", "read"),
             NavLink("/console/outcomes", "Outcomes", "outcomes"),
             NavLink("/console/erasures", "Erasures", "read"),
+            NavLink("/console/holds", "Legal holds", "read"),
         ),
     ),
     Group(

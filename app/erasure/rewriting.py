@@ -37,6 +37,8 @@ UPLOAD_FILE, PAIRS_UPLOAD = "upload", "pairs_upload"
 _NO_TOKENS = MissingTokens(())
 _CODECS = ("utf-8", "utf-16-le", "utf-16-be", "latin-1")
 _PIECE = 1 << 20
+_GONE = frozenset({"no_rows", "one_class", "no_features"})
+"""Codes of the errors for a table that lost a class, all its rows, or all features with values."""
 
 
 def find_rows(rows: Rows, keys: Sequence[str], entity: str) -> Mask:
@@ -195,8 +197,10 @@ class Rewriting:
             new = self._write(version, folder)
             if version["pairs"] is not None:
                 new["pairs"] = self._write_pairs(version, new, folder)
-        except BadTable as error:  # a class, or all rows, are gone
-            return {**made, "code": error.code}
+        except BadTable as error:
+            if error.code not in _GONE:
+                raise
+            return made
         self._tables[version["id"]] = {
             "path": str(folder / new["found"]["file"]),
             "sha256": new["found"]["content_sha256"],
@@ -235,7 +239,6 @@ class Rewriting:
             "parent": parent,
             "workdir": str(folder),
         }
-        read["limits"] = {**read["limits"], "bytes": max(size, 1)}
         result: Json = dict(read_file(read, lambda *_: self._report(0, 1, {})))
         content = own if parent is None else hash_appended(parent["sha256"], own)
         found = {**result, "content_sha256": content}
@@ -336,7 +339,7 @@ class Rewriting:
                 "content_encoding": None,
                 "dialect": dialect,
                 "workdir": str(folder),
-                "limits": {**pairs["limits"], "bytes": max(1, upload.stat().st_size)},
+                "limits": pairs["limits"],
                 "items": {
                     "path": str(folder / new["found"]["file"]),
                     "column": version["item"],

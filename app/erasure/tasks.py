@@ -194,7 +194,7 @@ def _version(
             "path": BlobKey(pairs.upload_key),
             "content_type": pairs.content_type,
             "content_encoding": pairs.content_encoding,
-            "limits": limits(settings),
+            "limits": reading["limits"],
         }
         if pairs is not None and own_pairs
         else None,
@@ -577,6 +577,7 @@ def _remains(session: Session, owner: str, erasure: Erasure) -> Any:
         ("logs", None, "never in them: logs have no values of rows"),
         ("downloads", None, "files that you have downloaded"),
     ]
+    found.append(("database_free_space", None, "overwritten by VACUUM, or when it is used again"))
     everything = repository.datasets(session, owner)
     by_id = {dataset.id: dataset for dataset in everything}
     parts = repository.parts_of_datasets(session, owner)

@@ -211,7 +211,7 @@ def create(session: Session, caller: Caller, asked: Proposal, evidence: Evidence
         principal_id=caller.principal_id,
         root_id=caller.root_id,
     )
-    _describe(session, row, f"requested by {caller.name}. Reason: {asked.reason}")
+    _describe(session, row, f"Reason: {asked.reason}. Requested by {caller.name}")
     return rows.add(session, row, KEEP_SECONDS)
 
 
@@ -302,7 +302,7 @@ def approve(
     _describe(
         session,
         row,
-        f"requested by {row.author}, approved by {caller.name}. Reason: {row.reason}",
+        f"Reason: {row.reason}. Requested by {row.author}, approved by {caller.name}",
     )
     return row
 
@@ -459,10 +459,10 @@ def _close(
 ) -> None:
     """Store the end of a locked request."""
     row.state, row.decided_at, row.decision_reason = state, rows.now(session), reason
-    words = str(state)
+    words = str(state).capitalize()
     if state != AliasRequestState.VOID:
         row.decided_by, row.decided_by_id = caller.name, caller.principal_id
-        words = f"{state} by {caller.name}"
+        words = f"{words} by {caller.name}"
     _describe(session, row, f"{words}. Reason: {reason}" if reason else words)
     session.flush()
 
@@ -470,7 +470,7 @@ def _close(
 def _describe(session: Session, row: AliasRequest, words: str) -> None:
     """State a step of a request in the audit log."""
     after = row.after.removeprefix(f"{row.name} ") if row.before != "deleted" else row.after
-    describe(session, f"{row.alias}: {row.before} → {after}; {words} ({row.id})")
+    describe(session, f"{row.alias}: {row.before} → {after}. {words} ({row.id})")
 
 
 def find_evidence(

@@ -27,6 +27,7 @@ from app.platform.settings import Settings
 from app.platform.tables import AuditEntry
 from tests.app.live_service import OWNER, STRANGER, Service, running
 from tests.app.refusals import refused
+from tests.servers import eventually
 
 NDJSON = {"Accept": "application/x-ndjson"}
 RECORDED = {
@@ -350,7 +351,7 @@ def test_no_transaction_is_open_while_a_caller_reads(
         pieces = answer.iter_lines()
         first = json.loads(next(pieces))
         assert first["position"] == 1
-        assert db.connections_in_use() == 0
+        eventually(lambda: db.connections_in_use() == 0)
         db.writing(audit.record_of_service, "x", audit.Outcome.READ, None)
         places = [json.loads(line)["position"] for line in pieces]
     assert places == list(range(2, 20_001))

@@ -71,7 +71,7 @@ def test_changes_are_stated_from_one_value_to_the_other(
     said = done("PUT", "/v1/models/churn/reason-codes", json=codes)
     assert "R1 none → " in said
     assert "Too low" in said
-    codes["entries"][0]["text"] = "Far too low " * 100
+    codes["entries"][0]["text"] = "Far too low " * 40
     headers = {"If-Match": '"1"'}
     said = done("PUT", "/v1/models/churn/reason-codes", json=codes, headers=headers)
     assert len(said) <= MAX_SUMMARY

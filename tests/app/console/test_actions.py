@@ -64,6 +64,8 @@ ACTIONS = {
     "/console/outcomes": "Client.send_outcomes",
     "/console/alarms/{alarm_id}/acknowledge": "Alarms.acknowledge",
     "/console/erasures": "Erasures.create",
+    "/console/holds": "Holds.place",
+    "/console/holds/{hold_id}/release": "Holds.release",
     # Lists and keys
     "/console/delete/{collection}": "Model.delete",  # one call for each, as for the other collections
     "/console/trash/{item_id}/restore": "Trash.restore",

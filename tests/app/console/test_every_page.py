@@ -72,7 +72,12 @@ class World:
             id_: str = answer.json()["id"]
             return id_
 
+        asked = client.post("/v1/erasures", json={"id": "c1", "key_columns": ["age"]})
+        service.work()
+        hold = client.post("/v1/holds", json={"kind": "owner", "reason": "a case"}).json()["id"]
+        client.post(f"/v1/holds/{hold}/release", json={"reason": "closed"})
         self.ids = {
+            "erasure_id": asked.json()["id"],
             "ref": models[0],
             "name": "churn",
             "alias": "live",

@@ -382,7 +382,6 @@ class Day:
         at.follow(self.button("Save cutoff…"))
         self.look()
         at.write(page.get_by_label("Reason", exact=True), "Fifty files a day.")
-        at.write(page.get_by_label("Approved by"), "Head of risk")
         at.follow(self.button("Save to produktion"))
         at.wait(page.get_by_text("Saved. kredite@produktion flags scores of"))
         self.wait_for_groups()

@@ -18,6 +18,7 @@ from tests.app.console.conftest import Visit
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.feedback.simulator import Simulator, age_datasets, draw, feedback, table
 from tests.app.live_service import OWNER, STRANGER, Service
+from tests.app.live_service import table as live_table
 
 PICTURES = os.environ.get("PICTURES")
 PAGES = "/console/monitoring/m/live"
@@ -236,6 +237,43 @@ def test_an_entity_is_erased_by_a_form(plain: Service) -> None:
     reader = PlainBrowser(plain, scopes=["read"])
     assert "lacks the scope train" in reader.read("/console/erasures")
     assert reader.post("/console/erasures", id="customer-7").status_code == 403
+
+
+def test_an_erasure_shows_its_report(plain: Service) -> None:
+    ours = PlainBrowser(plain)
+    api = plain.client(plain.key())
+    rows = live_table()
+    dataset = plain.upload(api, rows, drop="age", name="people")
+    entity = rows.splitlines()[5].partition(",")[0]
+    form = {"id": entity, "key_columns": " age , ", "retire_models": "yes"}
+    assert ours.post("/console/erasures", **form).status_code == 303
+    plain.work()
+    erasure = api.get("/v1/erasures").json()["data"][0]
+    assert erasure["key_columns"] == ["age"]
+    text = ours.read(f"/console/erasures/{erasure['id']}")
+    assert "people" in text
+    assert entity not in text
+    report = ours.get(f"/console/erasures/{erasure['id']}/download/report")
+    assert report.json()["report"]["datasets"][0]["dataset_id"] == dataset
+    assert ours.get("/console/erasures/era_1").status_code == 404
+
+
+def test_holds_are_placed_and_released_by_forms(plain: Service) -> None:
+    ours = PlainBrowser(plain)
+    dataset = plain.upload(plain.client(plain.key()))
+    placed = ours.post("/console/holds", kind="dataset", resource_id=dataset, reason="Case 17")
+    assert placed.status_code == 303, placed.text
+    assert "Case 17" in ours.read("/console/holds")
+    for wrong in ({"kind": "owner", "resource_id": "x"}, {"kind": "dataset"}, {"kind": "job"}):
+        refused = ours.post("/console/holds", reason="x", **wrong)
+        assert refused.status_code == 422, wrong
+    (hold,) = plain.client(plain.key()).get("/v1/holds").json()["data"]
+    released = ours.post(f"/console/holds/{hold['id']}/release", reason="closed")
+    assert released.status_code == 303
+    assert "closed" in ours.read("/console/holds")
+    reader = PlainBrowser(plain, scopes=["read"])
+    assert "<code>admin</code>" in reader.read("/console/holds")
+    assert reader.post("/console/holds", kind="owner", reason="x").status_code == 403
 
 
 def test_what_a_key_may_not_do_is_hidden_and_refused(fallen: Service) -> None:

@@ -211,9 +211,9 @@ def test_a_recalibration_of_a_protected_alias_is_requested(
 
 
 def test_break_glass_is_on_every_page(world: World, ours: PlainBrowser) -> None:
-    page = f"/console/models/{world.first}"
+    page = f"/console/models/{world.second}"
     address = "/v1/models/churn/aliases/glass"
-    assert world.api.put(address, json={"model_id": world.first}).status_code == 201
+    assert world.api.put(address, json={"model_id": world.second}).status_code == 201
     protection = {"json": {"protected": True}, "headers": {"If-Match": '"1"'}}
     assert world.api.put(f"{address}/protection", **protection).is_success
     trainer = PlainBrowser(world.service, scopes=["read", "train"])

@@ -118,6 +118,7 @@ def test_rows_of_a_person_leave_a_table(bench: Workbench) -> None:
     ]
     assert report["verified_at"] is not None
     assert report["rounds"] == 2
+    assert report["searched"] == {"datasets": 1, "rows": 198, "batch_scores": 0, "uploads": 0}
     expected = bench.ready(
         as_csv([row for row in rows if row[0] != MARK]), label="left", drop="customer"
     )
@@ -179,8 +180,11 @@ def test_every_format_is_rewritten(bench: Workbench, name: str) -> None:
     write, content_type, given = FORMATS[name]
     rows = rows_of()
     bench.ready(write(rows), content_type=content_type, label="left", name="people", **given)
-    _, job = erase(bench)
+    found, job = erase(bench)
     assert job.state == "succeeded", job.error
+    report = found.erasure.report
+    assert report is not None
+    assert report["searched"]["rows"] == 198
     (new,) = all_datasets(bench)
     left = [row for row in rows if row[0] != MARK]
     expected = bench.ready(write(left), content_type=content_type, label="left", **given)
@@ -189,6 +193,14 @@ def test_every_format_is_rewritten(bench: Workbench, name: str) -> None:
     drop = [column for column in new.columns if column["role"] != "dropped"]
     assert drop == [column for column in expected.columns if column["role"] != "dropped"]
     assert_no_blob_has(bench, MARK)
+
+
+def test_a_table_that_is_longer_than_its_file_is_rewritten(bench: Workbench) -> None:
+    rows = [[*row[:3], "word" * 50, row[4]] for row in rows_of(4_000)]
+    bench.ready(as_parquet(rows), content_type=PARQUET, label="left", drop="customer")
+    _, job = erase(bench)
+    assert job.state == "succeeded", job.error
+    assert [each.rows for each in all_datasets(bench)] == [3_998]
 
 
 def test_keys_are_compared_as_text_and_whole_numbers_without_a_point(bench: Workbench) -> None:

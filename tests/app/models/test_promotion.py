@@ -49,7 +49,8 @@ def revisions(client: httpx.Client) -> list[dict[str, Any]]:
 
 
 def summary(client: httpx.Client) -> str | None:
-    found: str | None = client.get("/v1/audit").json()["data"][0]["summary"]
+    done = client.get("/v1/audit", params={"outcome": "done"}).json()["data"]
+    found: str | None = done[0]["summary"]
     return found
 
 
@@ -145,7 +146,7 @@ def test_an_alias_is_protected(service_on_both: Service, sentences: Sentences) -
     assert client.put(protection, json=protect, headers=tag(7)).status_code == 412
     done = client.put(protection, json=protect, headers=tag(1))
     assert (done.status_code, done.json()["protected"], done.json()["revision"]) == (200, True, 2)
-    assert summary(client) == "churn@live: protected"
+    assert summary(client) == ("live: not protected → protected. Reason: Used for credit decisions")
     # The cutoff keeps its reason; that of the protection is in the history.
     for member in ("memo", "author", "updated_at"):
         assert done.json()[member] == client.get(ADDRESS).json()[member] == decided[member]

@@ -14,7 +14,6 @@ from tests.app.live_service import Service, table
 
 REQUESTS = "/v1/alias-requests"
 ALIAS = "/v1/models/churn/aliases/live"
-AUDITED = "/v1/audit"
 
 
 def tag(revision: int) -> dict[str, str]:
@@ -56,6 +55,12 @@ class Team:
 
     def read(self, request_id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.ann.get(f"{REQUESTS}/{request_id}").json()
+        return found
+
+    def summary(self) -> str:
+        """Return in words what was changed last."""
+        done = self.eve.get("/v1/audit", params={"outcome": "done"}).json()["data"]
+        found: str = done[0]["summary"]
         return found
 
     def alias(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from app.operations.repository import prune_alias_requests
 from app.platform.callers import Actor, acting_as
 from app.platform.errors import Forbidden
 from app.platform.ids import new_id
@@ -21,7 +22,7 @@ from app.reports.alias_requests import Proposal
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.app.queue_steps import at_once
 from tests.app.refusals import refused
-from tests.app.reports.alias_request_steps import ALIAS, AUDITED, REQUESTS, tag, team
+from tests.app.reports.alias_request_steps import ALIAS, REQUESTS, tag, team
 
 
 def test_an_approved_change_is_made_with_both_names(service_on_both: Service) -> None:
@@ -43,8 +44,8 @@ def test_an_approved_change_is_made_with_both_names(service_on_both: Service) ->
     assert asked["before"].startswith("churn v1 (threshold")
     assert asked["after"].startswith("churn v2 (threshold")
     assert us.alias()["model_id"] == us.first
-    summary = us.eve.get(AUDITED).json()["data"][0]["summary"]
-    assert "requested by Ann" in summary
+    summary = us.summary()
+    assert "Requested by Ann" in summary
     assert asked["id"] in summary
 
     done = us.decide(asked["id"])
@@ -69,8 +70,8 @@ def test_an_approved_change_is_made_with_both_names(service_on_both: Service) ->
     assert step["principal_id"] == found["principal_id"] != step["approved_by_id"]
     assert step["approved_by_id"] == found["decided_by_id"]
     assert step["evidence"] == found["evidence"] == asked["evidence"] != []
-    summary = us.eve.get(AUDITED).json()["data"][0]["summary"]
-    assert "requested by Ann, approved by Bob. Reason: Better" in summary
+    summary = us.summary()
+    assert "Reason: Better. Requested by Ann, approved by Bob" in summary
     report = us.ann.get(f"/v1/models/{us.second}/report", headers={"Accept": "text/html"})
     assert "Ann" in report.text
     assert "Approved by Bob" in report.text
@@ -546,3 +547,20 @@ def test_model_names_restrict_requests_and_approvals(service: Service) -> None:
             change()
         assert error.value.code == "model_not_allowed"
     assert us.read(asked)["state"] == "open"
+
+
+def test_old_requests_are_removed_but_those_of_the_history(service_on_both: Service) -> None:
+    us = team(service_on_both)
+    db = us.service.context.db
+    one, rejected, two = us.asked(), us.asked(), us.asked(model_id=us.first)
+    us.decide(rejected, "reject")
+    us.lapse(AliasRequest)
+    fresh = us.asked()
+    assert us.decide(fresh).status_code == 200
+    assert us.read(one)["state"] == us.read(two)["state"] == "expired"
+    assert db.writing(prune_alias_requests, 60.0, 10) == 0
+    assert db.writing(prune_alias_requests, -1.0, 10) == 3
+    assert [each["id"] for each in us.ann.get(REQUESTS).json()["data"]] == [fresh]
+    # That of the history goes with the alias.
+    assert us.decide(us.asked("delete")).status_code == 200
+    assert db.writing(prune_alias_requests, -1.0, 10) == 2
