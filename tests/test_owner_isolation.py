@@ -32,6 +32,10 @@ BY_ANOTHER_SECRET = {
     ("access/repository.py", "touch"): "by the id of the key that was found so",
     ("access/repository.py", "owners_at_limit"): "a count for who runs the service",
     ("access/repository.py", "list_quotas"): "for who runs the service, who sets them",
+    (
+        "erasure/repository.py",
+        "to_search_again",
+    ): "housekeeping asks for the ids and owners of requests that are due",
     ("operations/repository.py", "list_retention"): "for who runs the service, who sets it",
     (
         "jobs/repository.py",

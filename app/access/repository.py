@@ -57,6 +57,7 @@ from app.platform.tables import (
     Owned,
     OwnerQuota,
     Principal,
+    RetentionRule,
     Upload,
     UploadPart,
     file_bytes,
@@ -230,10 +231,12 @@ _NOT_DELETABLE = frozenset(
         Idempotency,
         Job,
         JobEvent,
+        LegalHold,
         ModelAliasHistory,
         MonitorLook,
         OutboxEvent,
         OwnerQuota,
+        RetentionRule,
     )
 )
 """Tables whose rows an owner cannot delete: they do not count, or an owner over the quota could not get below it."""

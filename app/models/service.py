@@ -164,12 +164,13 @@ def delete(session: Session, owner: str, model_id: str) -> None:
     """
     if not is_id(model_id, "mdl"):
         raise Invalid(f"to delete a model, use its id (mdl_…), got {model_id[:100]!r}")
+    if (found := repository.find(session, owner, model_id)) is not None:
+        check_model(found.name)
     holds.lock(session, owner)
     holds.check(session, owner, model_id=model_id)
     model = repository.find(session, owner, model_id, lock=True)
     if model is None:
         raise NotFound(f"there is no model {model_id!r}")
-    check_model(model.name)
     names = repository.pointing_at(session, owner, model_id)
     if names:
         shown = ", ".join(f"{model.name}@{alias}" for alias in names[:5])

@@ -57,7 +57,6 @@ IMPERSONAL = {
     ("GET", "/v1/retention/{owner}"),
     ("PUT", "/v1/retention/{owner}"),
     ("POST", "/v1/retention/{owner}/preview"),
-    ("POST", "/v1/holds"),
     ("POST", "/v1/datasets"),
     ("POST", "/v1/datasets/validate"),
     ("POST", "/v1/uploads"),

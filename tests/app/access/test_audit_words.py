@@ -55,6 +55,7 @@ def test_changes_are_stated_from_one_value_to_the_other(
     headers = {"If-Match": '"1"'}
     assert "not protected → protected" in done("PUT", path, json=memo, headers=headers)
     headers = {"If-Match": '"2"'}
+    done("POST", f"{alias}/break-glass", json={"reason": "An emergency"})
     said = done("PUT", path, json=memo | {"protected": False}, headers=headers)
     assert "protected → not protected. Reason: In production" in said
 
