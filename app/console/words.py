@@ -193,6 +193,12 @@ CHANGES: Mapping[str, str] = {
     "DELETE /v1/models/{name}/aliases/{alias}": "Removed the alias {name}@{alias}",
     "POST /v1/models/{name}/aliases/{alias}/restore": "Restored a revision of the alias {name}@{alias}",
     "PUT /v1/models/{name}/aliases/{alias}/protection": "Changed the protection of the alias {name}@{alias}",
+    "POST /v1/models/{name}/aliases/{alias}/break-glass": "BREAK-GLASS: suspended the protection of {name}@{alias}",
+    "DELETE /v1/models/{name}/aliases/{alias}/break-glass": "Ended the break-glass of {name}@{alias}",
+    "POST /v1/alias-requests": "Requested a change of a protected alias",
+    "POST /v1/alias-requests/{alias_request_id}/approve": "Approved the request {alias_request_id}",
+    "POST /v1/alias-requests/{alias_request_id}/reject": "Rejected the request {alias_request_id}",
+    "POST /v1/alias-requests/{alias_request_id}/withdraw": "Withdrew the request {alias_request_id}",
     "POST /v1/models/{ref}/comments": "Commented on the model {ref}",
     "DELETE /v1/models/{ref}/comments/{comment_id}": "Deleted the comment {comment_id} on the model {ref}",
     "POST /v1/models/{ref}/calibration/restore": "Restored a calibration of {ref}",
@@ -223,6 +229,19 @@ CHANGES: Mapping[str, str] = {
     "POST /v1/holds/{hold_id}/release": "Released legal hold {hold_id}",
     "PUT /v1/views/{list}/{name}": "Saved the view {name} of {list}",
     "DELETE /v1/views/{list}/{name}": "Deleted the view {name} of {list}",
+    "POST /v1/alias-requests": "Requested a change of a protected alias",
+    "POST /v1/alias-requests/{alias_request_id}/approve": "Approved the request {alias_request_id}",
+    "POST /v1/alias-requests/{alias_request_id}/reject": "Rejected the request {alias_request_id}",
+    "POST /v1/alias-requests/{alias_request_id}/withdraw": "Withdrew the request {alias_request_id}",
+    "POST /v1/models/{name}/aliases/{alias}/break-glass": (
+        "Opened {name}@{alias} for changes without approval (break-glass)"
+    ),
+    "DELETE /v1/models/{name}/aliases/{alias}/break-glass": (
+        "Ended the changes of {name}@{alias} without approval"
+    ),
+    "GET /v1/alias-requests/{alias_request_id}/evidence": (
+        "Read the evidence of the request {alias_request_id}"
+    ),
     "GET /v1/datasets/{dataset_id}/preview": "Read rows of the dataset {dataset_id}",
     "GET /v1/models/{ref}/artifact": "Downloaded the model {ref}",
     "GET /v1/models/{ref}/out-of-fold": "Read the out-of-fold scores of {ref}",

@@ -211,7 +211,7 @@ def create(session: Session, caller: Caller, asked: Proposal, evidence: Evidence
         principal_id=caller.principal_id,
         root_id=caller.root_id,
     )
-    _describe(session, row, f"Reason: {asked.reason}. Requested by {caller.name}")
+    _describe(session, row, f"Reason: {asked.reason.rstrip('.')}. Requested by {caller.name}")
     return rows.add(session, row, KEEP_SECONDS)
 
 
@@ -302,7 +302,7 @@ def approve(
     _describe(
         session,
         row,
-        f"Reason: {row.reason}. Requested by {row.author}, approved by {caller.name}",
+        f"Reason: {row.reason.rstrip('.')}. Requested by {row.author}, approved by {caller.name}",
     )
     return row
 
