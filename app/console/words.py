@@ -232,6 +232,7 @@ CHANGES: Mapping[str, str] = {
     "GET /v1/datasets/{dataset_id}/preview": "Read rows of the dataset {dataset_id}",
     "GET /v1/models/{ref}/artifact": "Downloaded the model {ref}",
     "GET /v1/models/{ref}/out-of-fold": "Read the out-of-fold scores of {ref}",
+    "GET /v1/alias-requests/{alias_request_id}/evidence": "Read the evidence of the request {alias_request_id}",
     "GET /v1/models/{name}/aliases/{alias}/revisions/{revision}/evidence": (
         "Read the evidence of revision {revision} of {name}@{alias}"
     ),
