@@ -232,8 +232,8 @@ def find_circle(imports: Mapping[str, Set[str]]) -> list[str] | None:
 JOINED_OWNERS = {
     "access/repository.py": 1,  # the limits of owners who have reached theirs: a count
     "jobs/queue_repository.py": 5,  # the limits of owners, and which owners' jobs wait for whose
-    "operations/repository.py": 3,
-    "platform/tables.py": 2,  # a model's aliases, and whether the protection of an alias is suspended
+    "operations/repository.py": 4,
+    "platform/tables.py": 3,  # a model's aliases, whether their protection is suspended, and legal holds
 }
 """Comparisons of one table's owner with another's, by file."""
 

@@ -21,7 +21,10 @@ from sqlalchemy import text
 
 import app
 from app.access.repository import find_caller
-from app.platform import migrate
+from app.operations.audit_seals import Sealer
+from app.platform import audit_keys, migrate
+from app.platform.audit_keys import make_key
+from app.platform.blobs import FolderStore
 from app.platform.callers import Credential
 from app.platform.database import Database
 from app.serve import supervisor
@@ -272,6 +275,51 @@ def test_quotas_are_set_shown_and_listed(database_url: str) -> None:
         assert (refused.returncode, said in refused.stderr) == (code, True), refused.stderr
         assert "Traceback" not in refused.stderr
     assert told("quotas", "list").stdout == ""
+
+
+def test_the_audit_log_is_verified(database_url: str, tmp_path: Path) -> None:
+    told = functools.partial(run, database_url=database_url, state_dir=str(tmp_path))
+    assert (
+        told("keys", "create", "--owner", "team", "--name", "n", "--scope", "read").returncode == 0
+    )
+    unsealed = told("audit", "verify")
+    assert (unsealed.returncode, "RANKWRIGHT_AUDIT_KEY_FILE" in unsealed.stderr) == (1, True)
+    make_key(tmp_path / audit_keys.FILE)
+    db, keys = Database(database_url), audit_keys.read_keys(tmp_path / audit_keys.FILE)
+    sealer = Sealer(db, FolderStore(tmp_path / "blobs"), keys)
+    assert sealer.seal() == 1
+    sealer.record_head()
+    good = told("audit", "verify", "--json")
+    assert good.returncode == 0, good.stderr
+    found = json.loads(good.stdout)
+    assert (found["ok"], found["seals"], found["entries"], found["flaws"]) == (True, 1, 1, [])
+    assert told("audit", "verify", "--head", found["head"]).returncode == 0
+    other = told("audit", "verify", "--head", f"2:{'0' * 64}")
+    assert (other.returncode, other.stdout.split(":")[0]) == (1, "truncated")
+    with db.write() as session:
+        session.execute(text("UPDATE audit_entries SET action = 'nothing'"))
+    db.close()
+    bad = told("audit", "verify")
+    assert (bad.returncode, bad.stdout.split(":")[0]) == (1, "changed_entries")
+    for wrong in ("3", "3:abc", f"x:{'0' * 64}"):
+        refused = told("audit", "verify", "--head", wrong)
+        assert (refused.returncode, "--head" in refused.stderr) == (2, True), refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+def test_a_key_of_the_audit_log_that_cannot_be_used_is_named_at_the_start(
+    database_url: str, tmp_path: Path
+) -> None:
+    short = tmp_path / "short"
+    short.write_text("secret-but-short")
+    short.chmod(0o600)
+    for file in (short, tmp_path / "none"):
+        for command in (("dispatcher",), ("api",), ("audit", "verify")):
+            done = run(*command, database_url=database_url, audit_key_file=str(file))
+            assert done.returncode == 1
+            assert "RANKWRIGHT_AUDIT_KEY_FILE" in done.stderr
+            assert str(file) in done.stderr
+            assert "secret-but-short" not in done.stderr
 
 
 def test_keys_are_made_listed_rotated_and_revoked(database_url: str) -> None:

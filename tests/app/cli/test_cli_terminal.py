@@ -42,6 +42,8 @@ COMMANDS = (
     "list comparisons",
     "list batch-scores",
     "list datasets --json",
+    "audit list",
+    "audit list --json",
     "trash list",
     "overview",
     "versions {dataset}",

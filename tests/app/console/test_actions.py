@@ -81,6 +81,8 @@ ACTIONS = {
 OF_THE_BROWSER = {
     "/console/sign-in": "a session is a browser's credential; a program sends its key",
     "/console/sign-out": "as above",
+    "/console/oidc/backchannel-logout": "sent by the identity provider, and ends sessions of browsers",
+    "/console/owner": "the owner for which this browser's session acts; a program names it in each request",
     "/console/models/columns": "which columns of the list this browser shows, kept in a cookie",
     "/console/train/form": "draws the training form again with other fields, and changes nothing",
 }

@@ -23,7 +23,7 @@ from tests.long_form import LONG_FORM
 LOOKS = [(width, dark) for width in (390, 1280, 1920) for dark in (False, True)]
 # They answer with a file, a stream or JSON, or sign in.
 NO_PAGE = re.compile(
-    "/static/|/download/|/evidence/|/events$|/cutoffs$|/result|/retrain$|/sign-in$"
+    "/static/|/download/|/evidence/|/events$|/cutoffs$|/result|/retrain$|/sign-in$|/oidc/"
 )
 
 
