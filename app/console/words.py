@@ -229,23 +229,12 @@ CHANGES: Mapping[str, str] = {
     "POST /v1/holds/{hold_id}/release": "Released legal hold {hold_id}",
     "PUT /v1/views/{list}/{name}": "Saved the view {name} of {list}",
     "DELETE /v1/views/{list}/{name}": "Deleted the view {name} of {list}",
-    "POST /v1/alias-requests": "Requested a change of a protected alias",
-    "POST /v1/alias-requests/{alias_request_id}/approve": "Approved the request {alias_request_id}",
-    "POST /v1/alias-requests/{alias_request_id}/reject": "Rejected the request {alias_request_id}",
-    "POST /v1/alias-requests/{alias_request_id}/withdraw": "Withdrew the request {alias_request_id}",
-    "POST /v1/models/{name}/aliases/{alias}/break-glass": (
-        "Opened {name}@{alias} for changes without approval (break-glass)"
-    ),
-    "DELETE /v1/models/{name}/aliases/{alias}/break-glass": (
-        "Ended the changes of {name}@{alias} without approval"
-    ),
     "GET /v1/alias-requests/{alias_request_id}/evidence": (
         "Read the evidence of the request {alias_request_id}"
     ),
     "GET /v1/datasets/{dataset_id}/preview": "Read rows of the dataset {dataset_id}",
     "GET /v1/models/{ref}/artifact": "Downloaded the model {ref}",
     "GET /v1/models/{ref}/out-of-fold": "Read the out-of-fold scores of {ref}",
-    "GET /v1/alias-requests/{alias_request_id}/evidence": "Read the evidence of the request {alias_request_id}",
     "GET /v1/models/{name}/aliases/{alias}/revisions/{revision}/evidence": (
         "Read the evidence of revision {revision} of {name}@{alias}"
     ),
