@@ -32,6 +32,7 @@ BY_ANOTHER_SECRET = {
     ("access/repository.py", "owners_at_limit"): "a count for who runs the service",
     ("access/repository.py", "list_quotas"): "for who runs the service, who sets them",
     ("operations/repository.py", "list_retention"): "for who runs the service, who sets it",
+    ("erasure/repository.py", "to_search_again"): "for housekeeping, which queues the owners' jobs",
     (
         "jobs/repository.py",
         "_states_of_ids",
