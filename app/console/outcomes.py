@@ -123,7 +123,8 @@ async def read_erasure(page: PageDep, erasure_id: str) -> Response:
 
 
 async def _no_body() -> AsyncIterator[bytes]:
-    for piece in ():
+    pieces: tuple[bytes, ...] = ()
+    for piece in pieces:
         yield piece
 
 
