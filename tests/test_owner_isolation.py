@@ -37,7 +37,6 @@ BY_ANOTHER_SECRET = {
         "to_search_again",
     ): "housekeeping asks for the ids and owners of requests that are due",
     ("operations/repository.py", "list_retention"): "for who runs the service, who sets it",
-    ("erasure/repository.py", "to_search_again"): "for housekeeping, which queues the owners' jobs",
     (
         "jobs/repository.py",
         "_states_of_ids",
