@@ -11,12 +11,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from functools import partial
 
 import prometheus_client
 
-from app.jobs.dispatcher import Dispatcher
-from app.operations.housekeeping import run_housekeeping
+from app.operations.dispatching import dispatcher_of
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.ids import new_id
@@ -112,7 +110,7 @@ def main(arguments: list[str]) -> int:
 def dispatching(db: Database, blobs: BlobStore, settings: Settings) -> Iterator[None]:
     """Run the dispatcher in a thread during the block."""
     stop = threading.Event()
-    dispatcher = Dispatcher(db, settings, partial(run_housekeeping, db, blobs, settings))
+    dispatcher = dispatcher_of(db, blobs, settings)
     thread = threading.Thread(target=dispatcher.run, args=(stop,), name="dispatcher")
     thread.start()
     try:

@@ -259,9 +259,7 @@ def dispatcher(pulse: Pulse = None) -> None:
     """Run the dispatcher. It requeues the jobs of lost workers, seals the audit log and deletes expired data. One is
     enough; several are harmless.
     """
-    from app.jobs.dispatcher import Dispatcher
-    from app.operations.audit_seals import Sealer
-    from app.operations.housekeeping import run_housekeeping
+    from app.operations.dispatching import dispatcher_of
     from app.platform.logging import configure_logging
     from app.platform.schema import CannotBegin, SchemaCheck
     from app.platform.stores import open_store
@@ -283,9 +281,7 @@ def dispatcher(pulse: Pulse = None) -> None:
             blobs.check_writable()
         except (CannotBegin, OSError) as error:
             fail(str(error))
-        housekeeping = partial(run_housekeeping, db, blobs, settings)
-        seal = Sealer(db, blobs, settings.read_audit_keys()).run
-        run_until_signalled(Dispatcher(db, settings, housekeeping, seal).run, signals)
+        run_until_signalled(dispatcher_of(db, blobs, settings).run, signals)
 
 
 def run_until_signalled(work: Callable[[threading.Event], None], signals: SignalWaiter) -> None:

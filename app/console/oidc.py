@@ -34,7 +34,7 @@ from app.http.dependencies import ContextDep
 from app.http.forms import read_fields
 from app.http.proxies import root_path_of
 from app.platform.callers import Credential, acting_as
-from app.platform.errors import Invalid, NotFound, ServiceError, Unavailable, shown
+from app.platform.errors import Invalid, NotFound, ServiceError, shown
 
 if TYPE_CHECKING:
     from app.access.sign_in import SignIns
@@ -61,12 +61,12 @@ async def start(
     """Redirect the browser to the identity provider, with a cookie that completes the sign-in."""
     from app.access.sign_in import STARTED_SECONDS
 
-    sign_ins, where = _sign_ins(request), inside(next)
+    where = inside(next)
     origin = f"{request.url.scheme}://{request.headers.get('host', '')}"
     redirect_uri = f"{origin}{root_path_of(request.scope)}{PATH}/callback"
     try:
-        address, state, cookie = await sign_ins.begin(issuer, redirect_uri, where)
-    except Unavailable as error:
+        address, state, cookie = await _sign_ins(request).begin(issuer, redirect_uri, where)
+    except ServiceError as error:
         return refused(request, error, where)
     response = RedirectResponse(address, 303)
     started = [name for name in request.cookies if name.startswith(STARTED)]
@@ -89,11 +89,12 @@ async def callback(request: Request, context: ContextDep) -> Response:
     """Complete the sign-in of a browser that the provider leads back: set the cookie of the new session, and show a
     page that leads on.
     """
-    sign_ins, authenticator = _sign_ins(request), authenticator_of(request)
+    authenticator = authenticator_of(request)
     given = {name: request.query_params.get(name) for name in _ANSWER}
     found = {name: value for name, value in given.items() if value is not None}
     cookie = STARTED + found.get("state", "")[:_STATE_SHOWN]
     try:
+        sign_ins = _sign_ins(request)
         # refused codes count as unknown keys: each is a request to the provider
         async with authenticator.counted(client_of(request)):
             confirmed, where = await sign_ins.complete(request.cookies.get(cookie, ""), found)
@@ -115,8 +116,8 @@ async def callback(request: Request, context: ContextDep) -> Response:
 @open_router.post("/backchannel-logout")
 async def backchannel_logout(request: Request) -> Response:
     """End the sessions that the provider's logout token names."""
-    sign_ins = _sign_ins(request)
     try:
+        sign_ins = _sign_ins(request)
         fields = await read_fields(request, MAX_SIGN_IN_BYTES)
         token = fields.get("logout_token", "")
         async with authenticator_of(request).counted(client_of(request)):

@@ -67,7 +67,7 @@ class Retention(Resource):
     decisions: float | None = Field(description="Days for decisions and outcomes.")
     jobs: float | None = Field(description="Days for jobs that ended.")
     updated_at: Timestamp | None = Field(
-        description="Time of the last change. Null if the owner has no days of its own."
+        description="Time of the last change. Null: the settings apply to the owner."
     )
 
 

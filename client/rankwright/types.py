@@ -457,8 +457,8 @@ class AuditEntry(Record):
     created_at: str
     """Time of the change or of the request."""
     outcome: Literal['done', 'denied', 'read']
-    """`done`: something was changed. `denied`: the request was refused. `read`: decisive or personal data
-    was read.
+    """`done`: something was changed. `denied`: the request was not permitted. `read`: decisive or personal
+    data was read.
     """
     principal_id: str | None
     """Id of the principal that sent the request. Null for the command line on the server, and for failed
@@ -5450,7 +5450,7 @@ class Retention(Record):
     jobs: float | None
     """Days for jobs that ended."""
     updated_at: str | None
-    """Time of the last change. Null if the owner has no days of its own."""
+    """Time of the last change. Null: the settings apply to the owner."""
 
 class RetentionPreview(Record):
     """What would be deleted now, by kind. Null: no days are given."""

@@ -28,7 +28,7 @@ ROUTES = sorted(
     if method != "HEAD"
 )
 DATA = re.compile(
-    r"/(events|cutoffs|profile|download/\{name\}|result\.\{kind\})$|/(uploads|static)/"
+    r"/(events|cutoffs|profile|export|backchannel-logout|download/\{name\}|result\.\{kind\})$|/(uploads|static)/"
 )
 """Routes that answer with something else than a page."""
 BEFORE_ROUTES = {400, 408, 413, 414, 431}

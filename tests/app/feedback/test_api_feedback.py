@@ -67,7 +67,7 @@ def test_an_empty_body_is_enough(shared: Service, client: httpx.Client) -> None:
     assert client.get(FEEDBACK).json() == body
     with shared.context.db.read() as session:
         action = select(AuditEntry).order_by(AuditEntry.created_at.desc()).limit(1)
-        assert "400 days" in (session.scalars(action).one().summary or "")
+        assert "days none → 400" in (session.scalars(action).one().summary or "")
 
 
 def test_a_change_names_the_revision_that_it_saw(client: httpx.Client) -> None:

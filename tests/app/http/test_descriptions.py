@@ -92,6 +92,8 @@ def test_summaries_are_imperative_sentences(document: dict[str, Any]) -> None:
         "Reject",
         "Replace",
         "Request",
+        "Place",
+        "Release",
         "Reread",
         "Restore",
         "Resume",

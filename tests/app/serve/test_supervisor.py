@@ -192,6 +192,18 @@ def test_it_says_where_it_answers_and_keeps_the_first_key(served: Serve) -> None
     assert answer.status_code == 200
 
 
+def test_the_audit_log_is_sealed(served: Serve) -> None:
+    """The worker of `serve` is also the dispatcher."""
+    address = served.ready()
+    assert stat.S_IMODE((served.state / "audit-key").stat().st_mode) == 0o600
+
+    def positions() -> list[int | None]:
+        page = httpx.get(f"{address}/v1/audit?limit=200", headers=served.headers())
+        return [entry["position"] for entry in page.json()["data"]]
+
+    eventually(lambda: positions() and None not in positions())
+
+
 def test_a_state_folder_that_existed_is_closed_or_refused(
     tmp_path: Path, sentences: Sentences
 ) -> None:

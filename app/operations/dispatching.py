@@ -1,0 +1,19 @@
+"""The dispatcher with all that it does: it requeues lost jobs, cleans up, and seals the audit log."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from app.jobs.dispatcher import Dispatcher
+from app.operations.audit_seals import Sealer
+from app.operations.housekeeping import run_housekeeping
+from app.platform.blobs import BlobStore
+from app.platform.database import Database
+from app.platform.settings import Settings
+
+
+def dispatcher_of(db: Database, blobs: BlobStore, settings: Settings) -> Dispatcher:
+    """Return a dispatcher. It runs in a process of its own, or in that of the worker of `rankwright serve`."""
+    housekeeping = partial(run_housekeeping, db, blobs, settings)
+    sealer = Sealer(db, blobs, settings.read_audit_keys())
+    return Dispatcher(db, settings, housekeeping, sealer.run)
