@@ -81,7 +81,7 @@ def seal_some(session: Session, keys: AuditKeys) -> int:
         session.scalars(_seals().order_by(AuditSeal.number.desc()).limit(1)).first(),
     )
     sealed = start.position if last is None else last.last_position
-    top = max(sealed, session.scalar(select(func.max(AuditEntry.position))) or 0)
+    top = max(sealed, session.scalar(_top()) or 0)
     entry = AuditEntry
     if key is not None and top > sealed:  # entries of the time before there was a key
         found = session.execute(
@@ -138,6 +138,11 @@ def _lock(session: Session, *, wait: bool = False) -> AuditStart | None:
     return session.scalars(statement, execution_options={"populate_existing": True}).first()
 
 
+def _top() -> Any:
+    """Return the query of the highest position, with the condition of its partial index."""
+    return select(func.max(AuditEntry.position)).where(AuditEntry.position.is_not(None))
+
+
 def _seals() -> Any:
     return select(AuditSeal)
 
@@ -149,7 +154,7 @@ def has_unsealed(session: Session, keys: AuditKeys) -> bool:
     if keys.newest is None:
         return False
     sealed = session.scalar(select(func.max(AuditSeal.last_position)))
-    top = session.scalar(select(func.max(AuditEntry.position)))
+    top = session.scalar(_top())
     if sealed is None:
         sealed = session.scalar(select(AuditStart.position))
     return (top or 0) > (sealed or 0)

@@ -733,7 +733,14 @@ class AuditEntry(Owned):
     __table_args__ = (
         Index(None, "owner", "created_at", "id"),
         Index(None, "owner", "position"),
-        Index(None, "position", unique=True),
+        # Without the nulls: SQLite would look for unsealed entries in it, and sort all of them for each seal.
+        Index(
+            None,
+            "position",
+            unique=True,
+            sqlite_where=text("position IS NOT NULL"),
+            postgresql_where=text("position IS NOT NULL"),
+        ),
         Index(
             "ix_audit_entries_unsealed",
             "created_at",

@@ -25,7 +25,14 @@ def upgrade() -> None:
     op.add_column("audit_entries", sa.Column("mac", sa.Text(), nullable=True))
     op.execute(f"UPDATE audit_entries SET author = {NAME}")  # noqa: S608 - a constant
     op.create_index("ix_audit_entries_owner_position", "audit_entries", ["owner", "position"])
-    op.create_index("ix_audit_entries_position", "audit_entries", ["position"], unique=True)
+    op.create_index(
+        "ix_audit_entries_position",
+        "audit_entries",
+        ["position"],
+        unique=True,
+        sqlite_where=sa.text("position IS NOT NULL"),
+        postgresql_where=sa.text("position IS NOT NULL"),
+    )
     op.create_index(
         "ix_audit_entries_unsealed",
         "audit_entries",
