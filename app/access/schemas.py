@@ -182,8 +182,8 @@ class AuditEntry(Resource):
     id: str = Field(description="Id of the entry.")
     created_at: Timestamp = Field(description="Time of the change or of the request.")
     outcome: OutcomeName = Field(
-        description="`done`: something was changed. `denied`: the request was not permitted. `read`: decisive or personal "
-        "data was read."
+        description="`done`: something was changed. `denied`: the request was not permitted. `read`: decisive or "
+        "personal data was read."
     )
     principal_id: str | None = Field(
         description="Id of the principal that sent the request. Null for the command line on the server, and for "

@@ -66,10 +66,17 @@ class Moving:
 
     @contextmanager
     def moving_after(self, moment: int) -> Iterator[list[str]]:
-        """Move the alias after the service has read it and run so many statements in all since; yield these."""
+        """Move the alias after the service has read it and run so many statements in all since; yield these. What has
+        been read is recorded in the audit log afterwards: on SQLite nothing else can be written then.
+        """
         seen: list[str] = []
+        recording = False
 
         def count(_connection: Any, _cursor: Any, text: str, *_: Any) -> None:
+            nonlocal recording
+            recording = recording or text == "BEGIN IMMEDIATE"
+            if recording:
+                return
             if seen or ("FROM model" in text and "model_aliases" in text):
                 seen.append(text)
             if len(seen) == moment:
