@@ -93,6 +93,7 @@ OPEN = {
     "BatchScoreRequest.id",
     "ViewQuery.query",
     "parameters.rule_flags",
+    "ErasureRemainder.what",
 }
 """Codes and words for people, which later versions may add to; and texts whose words are not their values."""
 
