@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,14 +54,8 @@ class AuditKeys:
 def read_keys(file: Path) -> AuditKeys:
     """Return the keys of a file: one per line, the newest first. Empty lines are ignored. Raises BadAuditKeys."""
     try:
-        found = file.stat()
-        if found.st_size > MAX_FILE_BYTES:
+        if file.stat().st_size > MAX_FILE_BYTES:
             raise BadAuditKeys(f"the file {file} must have at most {MAX_FILE_BYTES:,} bytes")
-        if stat.S_IMODE(found.st_mode) & 0o007:
-            mode = stat.S_IMODE(found.st_mode)
-            raise BadAuditKeys(
-                f"the file {file} must not be accessible by all users, got the mode {mode:04o}: run `chmod o= {file}`"
-            )
         lines = [line.strip() for line in file.read_bytes().splitlines()]
     except OSError as error:
         raise BadAuditKeys(f"the file {file} cannot be read: {error.strerror}") from None
