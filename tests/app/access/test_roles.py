@@ -244,4 +244,12 @@ def test_a_key_counts_as_whoever_created_it(db: Database) -> None:
     _, rotated = db.writing(keys.rotate, "ann", third_key.id, 0.0, second)
     assert find(rotated).root_id == first.principal_id
     person = caller_of(ANN, "prn_ann", [rule("admin", owner="ann")])
+    # who rotates the key of another person knows its new secret
+    old = find(on_server)
+    taken_key, taken = db.writing(keys.rotate, "ann", old.key_id or "", 60.0, person)
+    assert find(taken).root_id == "prn_ann"
+    assert find(taken).principal_id not in (old.principal_id, "prn_ann")
+    assert find(on_server).root_id == old.principal_id
+    _, again = db.writing(keys.rotate, "ann", taken_key.id, 0.0, person)
+    assert find(again).principal_id == taken_key.principal_id
     assert find(db.writing(keys.create, "ann", "own", ["train"], by=person)[1]).root_id == "prn_ann"
