@@ -16,6 +16,7 @@ from functools import partial
 import prometheus_client
 
 from app.jobs.dispatcher import Dispatcher
+from app.operations.audit_seals import Sealer
 from app.operations.housekeeping import run_housekeeping
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
@@ -112,7 +113,9 @@ def main(arguments: list[str]) -> int:
 def dispatching(db: Database, blobs: BlobStore, settings: Settings) -> Iterator[None]:
     """Run the dispatcher in a thread during the block."""
     stop = threading.Event()
-    dispatcher = Dispatcher(db, settings, partial(run_housekeeping, db, blobs, settings))
+    housekeeping = partial(run_housekeeping, db, blobs, settings)
+    seal = Sealer(db, blobs, settings.read_audit_keys()).run
+    dispatcher = Dispatcher(db, settings, housekeeping, seal)
     thread = threading.Thread(target=dispatcher.run, args=(stop,), name="dispatcher")
     thread.start()
     try:
