@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -21,6 +21,7 @@ from app.platform.errors import (
     shown,
 )
 from app.platform.ids import new_id
+from app.platform.roles import Rule
 from app.platform.sql import Page, Session
 from app.platform.tables import ApiKey, Principal
 
@@ -161,9 +162,16 @@ def rotate(
     return made
 
 
-def administers_all(session: Session, caller: Caller) -> bool:
-    """Return True if the caller is an admin and no other owner has or had a key."""
-    return "admin" in caller.scopes and not repository.has_others(session, caller.owner)
+def administers_all(session: Session, caller: Caller, rules: Sequence[Rule]) -> bool:
+    """Return True if the caller is a key with the scope `admin`, no other owner has or had a key, and no rule assigns a
+    role at another owner. Roles never include what concerns all owners.
+    """
+    return (
+        caller.kind == "key"
+        and "admin" in caller.scopes
+        and all(rule.owner == caller.owner for rule in rules)
+        and not repository.has_others(session, caller.owner)
+    )
 
 
 def get(session: Session, owner: str, key_id: str) -> ApiKey:

@@ -253,3 +253,17 @@ def test_a_key_counts_as_whoever_created_it(db: Database) -> None:
     _, again = db.writing(keys.rotate, "ann", taken_key.id, 0.0, person)
     assert find(again).principal_id == taken_key.principal_id
     assert find(db.writing(keys.create, "ann", "own", ["train"], by=person)[1]).root_id == "prn_ann"
+
+
+def test_no_role_concerns_all_owners(db: Database) -> None:
+    """Owners without a key are not noticed by their keys."""
+    here, there = rule("admin", owner="ann"), rule("viewer", owner="bob")
+    person = caller_of(ANN, "prn_ann", [here])
+    _, secret = db.writing(keys.create, "ann", "only", ["admin"])
+    key = db.reading(repository.find_caller, Credential.of("key", secret))
+    assert key is not None
+    for rules in ([], [here], [here, there]):
+        assert not db.reading(keys.administers_all, person, rules)
+    assert db.reading(keys.administers_all, key, [])
+    assert db.reading(keys.administers_all, key, [here])
+    assert not db.reading(keys.administers_all, key, [here, there])
