@@ -344,12 +344,13 @@ class Authenticator:
         return caller
 
     async def check_operator(self, caller: Caller) -> None:
-        """Raise Forbidden unless the caller is an operator, or an admin and there are no other owners."""
+        """Raise Forbidden unless the caller is an operator, or a key with `admin` and there are no other owners."""
         if OPERATOR not in caller.scopes and not await run_in_threadpool(
-            self._db.reading, administers_all, caller
+            self._db.reading, administers_all, caller, self.roles.rules()
         ):
             raise Forbidden(
-                f"this requires the scope {OPERATOR!r}, or 'admin' if there are no other owners; {caller.has()}"
+                f"this requires the scope {OPERATOR!r}, or a key with 'admin' if there are no other owners; "
+                f"{caller.has()}"
             )
 
     async def _of_key(self, credential: Credential, request: MutableMapping[str, Any]) -> Caller:

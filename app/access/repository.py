@@ -112,6 +112,12 @@ def find_caller(session: Session, credential: Credential) -> Caller | None:
     )
 
 
+def root_of(session: Session, principal_id: str) -> str:
+    """Return the id of the principal that created this one, directly or not, or its own id."""
+    root_id = session.scalars(select(Principal.root_id).where(Principal.id == principal_id)).one()
+    return root_id or principal_id
+
+
 def usable_among(session: Session, hashes: Collection[str]) -> set[str]:
     """Return which of these hashes belong to usable keys, or to sessions and links that have not expired."""
     keys = select(ApiKey.sha256).where(ApiKey.sha256.in_(hashes), *_usable())

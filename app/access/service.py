@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -21,6 +21,7 @@ from app.platform.errors import (
     shown,
 )
 from app.platform.ids import new_id
+from app.platform.roles import Rule
 from app.platform.sql import Page, Session
 from app.platform.tables import ApiKey, Principal
 
@@ -41,11 +42,13 @@ def create(
     expires_in_seconds: float | None = None,
     by: Caller | None = None,
     principal_id: str | None = None,
+    over_quota: bool = False,
 ) -> tuple[ApiKey, str]:
     """Create a key; returns it and its secret, of which only the SHA-256 is stored.
 
-    `by` is the caller; None on the server's command line, which works over the quota of keys, as rotation does. The key
-    is a new principal unless `principal_id` names the one whose earlier key it replaces. Raises TooMany for the quota.
+    `by` is the caller; None on the server's command line, which works over the quota of keys, as rotation does
+    (`over_quota`). The key is a new principal unless `principal_id` names the one whose earlier key it replaces. Raises
+    TooMany for the quota.
     """
     chosen = sorted(set(scopes), key=lambda scope: (*SCOPES, scope).index(scope))
     unknown = [scope for scope in chosen if scope not in SCOPES]
@@ -63,7 +66,7 @@ def create(
         raise Invalid(
             f"name must have 1 to 255 characters and no control characters, got {shown(name)}"
         )
-    if by is not None and principal_id is None:
+    if by is not None and not over_quota:
         quotas.admit_one(session, owner, "keys")
     secret = _PREFIX + secrets.token_urlsafe(32)
     now = repository.now(session)
@@ -114,6 +117,9 @@ def rotate(
 
     The grace period never extends the key's own lifetime. A key has at most one successor: with two, nobody would know
     the first one's secret.
+
+    The successor is the same principal only if the caller is the person for whom the key counts. Any other caller
+    learns its secret, and could approve their own requests with it: then it is a new principal, created by the caller.
     """
     if not 0.0 <= grace_seconds <= MAX_GRACE_SECONDS:
         raise Invalid(
@@ -133,6 +139,7 @@ def rotate(
             f"a key can be rotated only once; {key_id} has the successor {old.successor_id}",
             code="key_rotated",
         )
+    is_own = by is None or by.root_id == repository.root_of(session, old.principal_id)
     lifetime = None if old.expires_at is None else old.expires_at - old.created_at
     made = create(
         session,
@@ -141,7 +148,8 @@ def rotate(
         old.scopes,
         expires_in_seconds=lifetime,
         by=by,
-        principal_id=old.principal_id,
+        principal_id=old.principal_id if is_own else None,
+        over_quota=True,
     )
     old.successor_id = made[0].id
     if grace_seconds > 0.0:
@@ -154,9 +162,16 @@ def rotate(
     return made
 
 
-def administers_all(session: Session, caller: Caller) -> bool:
-    """Return True if the caller is an admin and no other owner has or had a key."""
-    return "admin" in caller.scopes and not repository.has_others(session, caller.owner)
+def administers_all(session: Session, caller: Caller, rules: Sequence[Rule]) -> bool:
+    """Return True if the caller is a key with the scope `admin`, no other owner has or had a key, and no rule assigns a
+    role at another owner. Roles never include what concerns all owners.
+    """
+    return (
+        caller.kind == "key"
+        and "admin" in caller.scopes
+        and all(rule.owner == caller.owner for rule in rules)
+        and not repository.has_others(session, caller.owner)
+    )
 
 
 def get(session: Session, owner: str, key_id: str) -> ApiKey:

@@ -610,4 +610,5 @@ KIND = JobKind(
     publish=publish,
     complete=complete,
     after_retry=_take_over,
+    changes_all_models=True,
 )

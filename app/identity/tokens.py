@@ -119,7 +119,9 @@ class Tokens:
         if "nonce" in claims:
             raise InvalidToken("must not have a nonce")
         named = [claims.get("sub"), claims.get("sid")]
-        if named == [None, None] or not all(isinstance(each, str | None) for each in named):
+        if named == [None, None] or not all(
+            each is None or (isinstance(each, str) and _is_storable(each)) for each in named
+        ):
             raise InvalidToken("must have sub or sid")
         return statement
 
@@ -213,10 +215,10 @@ class Tokens:
             raise InvalidToken(f"must be at most {MAX_TOKEN_AGE:g} s old (iat)")
         sub = claims.get("sub")
         if subject and not (
-            isinstance(sub, str) and 1 <= len(sub) <= MAX_SUBJECT and "\0" not in sub
+            isinstance(sub, str) and 1 <= len(sub) <= MAX_SUBJECT and _is_storable(sub)
         ):
             raise InvalidToken(
-                f"must have a sub of 1 to {MAX_SUBJECT} characters, got {shown(sub)}"
+                f"must have a sub of 1 to {MAX_SUBJECT} Unicode characters other than NUL, got {shown(sub)}"
             )
 
 
@@ -232,6 +234,11 @@ def _decoded(part: bytes, what: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidToken(f"must have {what} that are a JSON object")
     return found
+
+
+def _is_storable(text: str) -> bool:
+    """Return False for text that no database stores: with NUL, or with half of a surrogate pair (JSON can have it)."""
+    return "\0" not in text and not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -265,6 +272,8 @@ def _groups(issuer: Issuer, claims: Mapping[str, Any]) -> frozenset[str]:
         raise Forbidden(f"the token lacks the claim {name!r}: {why}", code="groups_missing")
     value = claims[name]
     found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+    if not isinstance(found, list) or not all(
+        isinstance(each, str) and _is_storable(each) for each in found
+    ):
         raise InvalidToken(f"must have a text or a list of texts as {name!r}, got {shown(value)}")
     return frozenset(found)

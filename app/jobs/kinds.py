@@ -405,7 +405,7 @@ class JobKind(Generic[Payload, Result, Published]):
     without a result; the problem is None for a cancelled job. `may_skip` returns True if a job that is to end early
     does not need a child job of this kind, given the child job's specification. Only the HTTP service calls `routes`,
     which may import modules that a worker does not need. `changes_model`: the name of a job is that of the model that
-    it creates or changes.
+    it creates or changes. `changes_all_models`: it may change any model of the owner.
     """
 
     name: str
@@ -420,6 +420,7 @@ class JobKind(Generic[Payload, Result, Published]):
     may_skip: Callable[[Mapping[str, Any]], bool] = field(default=_never)
     routes: Callable[[], Routes] | None = None
     changes_model: bool = False
+    changes_all_models: bool = False
 
 
 def find_kind(name: str) -> JobKind[Any, Any, Any] | None:

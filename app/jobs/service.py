@@ -13,7 +13,7 @@ from app.jobs.kinds import KINDS, MODEL, SHOWN_KINDS, SHOWN_STATES, Claim, find_
 from app.platform import failpoints, trace
 from app.platform import logging as logs
 from app.platform.audit import allow_over_quota, describe
-from app.platform.callers import check_model
+from app.platform.callers import check_all_models, check_model
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
 from app.platform.ids import is_id, new_id
 from app.platform.settings import Settings
@@ -211,8 +211,12 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
 def _check_model(job: Job) -> None:
     """Raise Forbidden for a job that creates or changes a model which the caller may not change."""
     kind = find_kind(job.kind)
-    if kind is not None and kind.changes_model:
+    if kind is None:
+        return
+    if kind.changes_model:
         check_model(job.name)
+    if kind.changes_all_models:
+        check_all_models()
 
 
 def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:

@@ -2,7 +2,7 @@
 
 A principal is a person or thing that can act: a key, or a person or a service account of an identity provider. It has
 one id, to which sessions, the audit log and revisions refer. A key and the keys that replaced it by rotation are one
-principal.
+principal, if the person who created it rotated it.
 """
 
 from __future__ import annotations

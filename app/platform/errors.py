@@ -12,6 +12,8 @@ from typing import Any
 from app.platform.ids import is_id
 from core.errors import MAX_MESSAGE, MAX_VALUE, shorten
 
+MAX_LEVELS = 100
+"""Levels of a nested value that a message shows."""
 MAX_ERRORS = 100
 """Most single errors of one refusal. Code that collects errors stops there: a refusal costs no more than what is
 refused.
@@ -27,10 +29,26 @@ def shown(value: object) -> str:
     """Return a caller's value for a message: its repr, shortened."""
     if isinstance(value, str):
         value = shorten(value, MAX_VALUE)  # first, because the repr may take four times the memory
-    try:
-        return shorten(repr(value), MAX_VALUE)
-    except RecursionError:  # JSON parsers allow deeper nesting than Python's repr
+    if _is_deep(
+        value
+    ):  # JSON parsers allow deeper nesting than Python's repr, whose time is quadratic in it
         return "a deeply nested value"
+    return shorten(repr(value), MAX_VALUE)
+
+
+def _is_deep(value: object) -> bool:
+    """Return True for a JSON value of more than `MAX_LEVELS` levels, in time linear in its size."""
+    level = [value]
+    for _ in range(MAX_LEVELS):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, list | tuple | dict)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def bounded(

@@ -130,6 +130,20 @@ def test_a_role_for_a_model_changes_it(world: World) -> None:
     assert world.client.post(f"/v1/jobs/{made.json()['id']}/cancel", headers=headers).is_success
 
 
+def test_a_role_for_some_models_neither_cancels_nor_retries_an_erasure(world: World) -> None:
+    restricted_to_some = {"Authorization": token_of(world.service, rule("trainer", "*")).decode()}
+    unrestricted = {"Authorization": token_of(world.service, rule("trainer")).decode()}
+    asked = {"id": "nobody", "key_columns": ["no_such_column"]}
+    erasure = world.client.post("/v1/erasures", json=asked, headers=unrestricted)
+    assert erasure.status_code == 202, erasure.text
+    address = f"/v1/jobs/{erasure.json()['job_id']}"
+    cancel, retry = f"{address}/cancel", f"{address}/retry"
+    refused(world.client.post(cancel, headers=restricted_to_some), 403, "model_not_allowed")
+    assert world.client.post(cancel, headers=unrestricted).is_success
+    refused(world.client.post(retry, headers=restricted_to_some), 403, "model_not_allowed")
+    assert world.client.post(retry, headers=unrestricted).is_success
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_each_operation_by_each_role(world: World, role: str) -> None:
     person = token_of(world.service, rule(role))

@@ -244,4 +244,26 @@ def test_a_key_counts_as_whoever_created_it(db: Database) -> None:
     _, rotated = db.writing(keys.rotate, "ann", third_key.id, 0.0, second)
     assert find(rotated).root_id == first.principal_id
     person = caller_of(ANN, "prn_ann", [rule("admin", owner="ann")])
+    # who rotates the key of another person knows its new secret
+    old = find(on_server)
+    taken_key, taken = db.writing(keys.rotate, "ann", old.key_id or "", 60.0, person)
+    assert find(taken).root_id == "prn_ann"
+    assert find(taken).principal_id not in (old.principal_id, "prn_ann")
+    assert find(on_server).root_id == old.principal_id
+    _, again = db.writing(keys.rotate, "ann", taken_key.id, 0.0, person)
+    assert find(again).principal_id == taken_key.principal_id
     assert find(db.writing(keys.create, "ann", "own", ["train"], by=person)[1]).root_id == "prn_ann"
+
+
+def test_no_role_concerns_all_owners(db: Database) -> None:
+    """Owners without a key are not noticed by their keys."""
+    here, there = rule("admin", owner="ann"), rule("viewer", owner="bob")
+    person = caller_of(ANN, "prn_ann", [here])
+    _, secret = db.writing(keys.create, "ann", "only", ["admin"])
+    key = db.reading(repository.find_caller, Credential.of("key", secret))
+    assert key is not None
+    for rules in ([], [here], [here, there]):
+        assert not db.reading(keys.administers_all, person, rules)
+    assert db.reading(keys.administers_all, key, [])
+    assert db.reading(keys.administers_all, key, [here])
+    assert not db.reading(keys.administers_all, key, [here, there])

@@ -22,6 +22,7 @@ from app.http.bodies import BodyLimit
 from app.http.protocol import MAX_HEAD_BYTES, MAX_PIPELINED
 from app.http.schemas import Problem
 from app.http.server import MAX_ADDRESS_BYTES, MAX_HEADER_BYTES, MAX_HEADERS
+from app.platform.errors import shown
 from tests.app.live_service import Service
 from tests.app.refusals import everything
 from tests.long_form import LONG_FORM
@@ -431,6 +432,15 @@ MADE_OF: dict[str, Callable[[str], bytes]] = {
     "two documents": lambda name: b"{}{}",
     "many keys": lambda name: b"{" + b",".join(b'"k%d": 0' % i for i in range(700)) + b"}",
 }
+
+
+def test_a_deep_value_is_not_shown() -> None:
+    """The time of Python's own repr is quadratic in the depth."""
+    deep: list[object] = []
+    for _ in range(50_000):
+        deep = [deep]
+    assert shown(deep) == shown({"a": [1, deep]})
+    assert shown({"a": [1, [], {}, (2,)]}) == "{'a': [1, [], {}, (2,)]}"
 
 
 MOST_NAMES = None if LONG_FORM else 2

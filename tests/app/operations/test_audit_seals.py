@@ -406,13 +406,9 @@ def test_a_file_of_keys_is_refused_by_name(tmp_path: Path) -> None:
         ("a" * (1 << 17), "65,536"),
     ):
         file.write_text(content)
-        file.chmod(0o600)
         assert said in refusal()
         assert "secret-but-short" not in refusal()
     file.write_text("a" * 40 + "\n" + "b" * 40 + "\n")
-    file.chmod(0o644)
-    assert "0644" in refusal()
-    file.chmod(0o640)
     keys = read_keys(file)
     assert keys.newest == AuditKey(b"a" * 40)
     assert keys.get(AuditKey(b"b" * 40).id) == AuditKey(b"b" * 40)
