@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.access import holds
 from app.models import repository
 from app.models.service import find
 from app.platform.callers import Caller, check_model
@@ -40,7 +41,11 @@ def add(session: Session, caller: Caller, ref: str, text: str) -> ModelComment:
 
 
 def remove(session: Session, caller: Caller, ref: str, comment_id: str) -> None:
-    """Delete a comment of the caller. Raises NotFound, and Forbidden for the comment of somebody else."""
+    """Delete a comment of the caller. Raises NotFound, Forbidden for the comment of somebody else, and Conflict if a
+    legal hold covers everything of the owner.
+    """
+    holds.lock(session, caller.owner)
+    holds.check(session, caller.owner)
     model = find(session, caller.owner, ref)
     check_model(model.name)
     comment = None

@@ -74,8 +74,10 @@ def test_a_hold_on_the_owner_keeps_everything(service: Service, client: httpx.Cl
     evaluation = client.post("/v1/evaluations", json=asked).json()["id"]
     scores = client.post("/v1/batch-scores", json=asked).json()["id"]
     service.work()
+    commented = client.post(f"/v1/models/{model}/comments", json={"text": "evidence"})
     hold = place(client, "owner")
     for path in (
+        f"/v1/models/{model}/comments/{commented.json()['id']}",
         f"/v1/datasets/{dataset}",
         f"/v1/models/{model}",
         f"/v1/evaluations/{evaluation}",
