@@ -611,7 +611,8 @@ def _ask_to_sign_in(request: Request) -> Response:
         here = shown["path"].removeprefix(root_path_of(request.scope)) if shown else HOME
         where = _sign_in_and_back(here)
         return Response(status_code=401, headers={"HX-Redirect": where})
-    if "text/event-stream" in request.headers.get("accept", ""):
+    is_stream = request.scope["path"].endswith("/events")
+    if is_stream and "text/event-stream" in request.headers.get("accept", ""):
         return Response(status_code=401)  # a stream of events cannot show a page
     if request.method in _SAFE:
         scope = request.scope

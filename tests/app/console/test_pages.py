@@ -1319,8 +1319,9 @@ def test_the_head_is_one_line_and_leads_everywhere(
         found += inner.get_by_role("link").all_inner_texts()
         expect(inner.locator("[aria-current=page]")).to_have_count(1)
     assert found == [
-        *("Datasets", "Upload", "Trash", "Train", "Jobs", "Models", "Compare", "Evaluations"),
-        *("Batch scores", "Aliases and alarms", "Outcomes", "Erasures", "Legal holds"),
+        *("Datasets", "Upload", "Trash", "Train", "Jobs"),
+        *("Models", "Alias requests", "Compare", "Evaluations", "Batch scores"),
+        *("Aliases and alarms", "Outcomes", "Erasures", "Legal holds"),
         *("Keys", "Audit", "Health", "API"),
     ]
     window.open(f"/console/models/{world.models[0]}")
