@@ -33,6 +33,7 @@ pytestmark = pytest.mark.timeout(900)  # alone, it compiles every kernel: minute
 SECRETS = {
     "postgres_password": "el/eph@nt:%41 $PATH#?é'",
     "redis_password": "dict\"ion\\ary@'`$HOME`#",
+    "audit_key": "0123456789abcdef" * 4,
 }
 DATABASE, BROKER = "RANKWRIGHT_DATABASE_URL", "RANKWRIGHT_BROKER_URL"
 

@@ -60,8 +60,8 @@ def test_a_rotated_key_is_the_same_author(service: Service) -> None:
     model_id = train(service, client)
     key, secret = service.context.db.writing(keys.create, "ours", "Ann", ["read", "train"])
     id_ = service.client(secret).post(f"/v1/models/{model_id}/comments", json={"text": "a"})
-    rotated = client.post(f"/v1/keys/{key.id}/rotate", json={"grace_seconds": 60}).json()
-    newer = service.client(rotated["secret"])
+    _, rotated = service.context.db.writing(keys.rotate, "ours", key.id, 60.0)
+    newer = service.client(rotated)
     address = f"/v1/models/{model_id}/comments/{id_.json()['id']}"
     assert newer.delete(address).status_code == 204
 
