@@ -91,9 +91,15 @@ def rows(url: SecretStr) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def failures(settings: Settings) -> dict[str, str]:
-    """What the doctor finds wrong, except the missing broker and workers."""
+    """What the doctor finds wrong, except the missing broker and workers, and the jobs that wait for these: a backup
+    under load can have some.
+    """
     found = examine(settings, {}, broker_url="redis+socket:///none", runs=False, deep=True)
-    return {each.part: each.detail for each in found if each.level == Level.FAIL}
+    return {
+        each.part: each.detail
+        for each in found
+        if each.level == Level.FAIL and each.part != "queue"
+    }
 
 
 def test_a_backup_under_load_is_restored(
