@@ -169,7 +169,7 @@ def administers_all(session: Session, caller: Caller, rules: Sequence[Rule]) -> 
     return (
         caller.kind == "key"
         and "admin" in caller.scopes
-        and all(rule.owner == caller.owner for rule in rules)
+        and {rule.owner for rule in rules} <= {caller.owner}
         and not repository.has_others(session, caller.owner)
     )
 

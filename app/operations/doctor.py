@@ -22,6 +22,7 @@ from rich.filesize import decimal as size
 from app import __version__
 from app.access import repository as key_rows
 from app.feedback.log import FOLDER
+from app.identity.provider import Provider, ProviderAway
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
 from app.operations import housekeeping, repository
@@ -577,8 +578,6 @@ def check_issuers(settings: Settings) -> Iterator[Finding]:
     """Check that each identity provider answers, and that its metadata and keys can be used."""
     if settings.oidc_file is None:
         return
-    from app.identity.provider import Provider, ProviderAway
-
     for issuer in read_issuers(settings.oidc_file):
         part = "identity"
         try:

@@ -21,6 +21,7 @@ from sqlalchemy import (
     Table,
     UniqueConstraint,
     column,
+    event,
     exists,
     false,
     func,
@@ -733,21 +734,9 @@ class AuditEntry(Owned):
     __table_args__ = (
         Index(None, "owner", "created_at", "id"),
         Index(None, "owner", "position"),
-        # Without the nulls: SQLite would look for unsealed entries in it, and sort all of them for each seal.
-        Index(
-            None,
-            "position",
-            unique=True,
-            sqlite_where=text("position IS NOT NULL"),
-            postgresql_where=text("position IS NOT NULL"),
-        ),
-        Index(
-            "ix_audit_entries_unsealed",
-            "created_at",
-            "id",
-            sqlite_where=text("position IS NULL"),
-            postgresql_where=text("position IS NULL"),
-        ),
+        # Both are partial: see `_make_partial`.
+        Index(None, "position", unique=True),
+        Index("ix_audit_entries_unsealed", "created_at", "id"),
     )
 
     SERVICE = ""
@@ -768,6 +757,22 @@ class AuditEntry(Owned):
     created_at: Mapped[float]
     position: Mapped[int | None]
     mac: Mapped[str | None]
+
+
+@event.listens_for(AuditEntry.__table__, "before_create")
+def _make_partial(table: Any, connection: Any, **_: Any) -> None:
+    """Add the conditions of partial indexes for one database. Said with the index, they would load the dialects of both
+    in each process.
+
+    Without them, SQLite would look for unsealed entries in the index of positions, and sort all of them for each seal.
+    """
+    conditions = {
+        "ix_audit_entries_position": "position IS NOT NULL",
+        "ix_audit_entries_unsealed": "position IS NULL",
+    }
+    for index in table.indexes:
+        if (condition := conditions.get(index.name)) is not None:
+            index.dialect_options[connection.dialect.name]["where"] = text(condition)
 
 
 class AuditSeal(Base):

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from app.platform.audit_keys import make_key
 from app.platform.errors import ServiceError
 from app.platform.logging import configure_logging
 from app.platform.processes import child_environment, python_command
@@ -60,7 +61,6 @@ def main(arguments: list[str]) -> None:
     """Migrate, create the first key and, with `--link`, a sign-in link; print the result as JSON."""
     from alembic.util import CommandError
 
-    from app.platform.audit_keys import make_key
     from app.platform.database import Database
     from app.platform.installation import Incomplete, check_files
     from app.platform.migrate import describe_failure, upgrade
