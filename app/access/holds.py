@@ -11,12 +11,14 @@ from typing import Literal
 from app.access import repository
 from app.platform.audit import allow_over_quota, describe
 from app.platform.callers import Caller
-from app.platform.errors import Conflict, NotFound, shown
+from app.platform.errors import Conflict, NotFound, TooMany, shown
 from app.platform.ids import new_id
 from app.platform.sql import Page, Session
 from app.platform.tables import LegalHold
 
 HoldKind = Literal["owner", "dataset", "model"]
+MAX_ACTIVE = 1_000
+"""Holds of an owner that are active at once."""
 ON_HOLD = "on_hold"
 """The code of the error for a deletion that a hold forbids."""
 
@@ -47,9 +49,16 @@ def check(
 def place(
     session: Session, caller: Caller, kind: HoldKind, resource_id: str | None, reason: str
 ) -> LegalHold:
-    """Place a hold. It also covers what is in the trash. Raises NotFound for an unknown dataset or model."""
+    """Place a hold. It also covers what is in the trash. Raises NotFound for an unknown dataset or model, and TooMany
+    above `MAX_ACTIVE` holds.
+    """
     allow_over_quota(session)
     lock(session, caller.owner)
+    if repository.count_active_holds(session, caller.owner) >= MAX_ACTIVE:
+        raise TooMany(
+            f"an owner can have {MAX_ACTIVE:,} active holds: release one first, or hold everything of the owner",
+            code="too_many_holds",
+        )
     if kind != "owner" and not repository.exists_to_hold(
         session, caller.owner, kind, resource_id or ""
     ):

@@ -100,7 +100,7 @@ def issuer_of(session: Session, principal_id: str) -> str | None:
 
 
 def move(session: Session, old_sha256: str, new_sha256: str, owner: str) -> bool:
-    """Give a session another token and owner; returns False if it has ended."""
+    """Replace the token and the owner of a session; returns False if it has ended."""
     moved = session.scalar(
         update(BrowserSession)
         .where(BrowserSession.sha256 == old_sha256, BrowserSession.expires_at > db_now())

@@ -514,6 +514,14 @@ def exists_to_hold(session: Session, owner: str, kind: str, resource_id: str) ->
     return session.scalar(select(found)) or False
 
 
+def count_active_holds(session: Session, owner: str) -> int:
+    """Return the number of the owner's holds that are not released."""
+    statement = select(func.count()).where(
+        LegalHold.belongs_to(owner), LegalHold.released_at.is_(None)
+    )
+    return session.scalar(statement) or 0
+
+
 def add_hold(session: Session, hold: LegalHold) -> None:
     """Insert a hold."""
     session.add(hold)

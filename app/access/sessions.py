@@ -57,7 +57,7 @@ def start_of_person(session: Session, caller: Caller, confirmed: Confirmation) -
 
 
 def refresh_seconds(valid_seconds: float) -> float:
-    """Return after how many seconds the provider is asked for the next confirmation."""
+    """Return the number of seconds until the next refresh of a session."""
     return valid_seconds / 4
 
 

@@ -231,7 +231,7 @@ async def _check_terms(page: Page, model: Model, threshold: str) -> None:
 
 
 REASON = "reason"
-"""The field of a memo that is entered with the alias. The others are those of the panel."""
+"""The memo field of the alias form. The panel has the other fields."""
 
 
 def _memo(form: Fields, asked: Mapping[str, str | None], dialect: Mapping[str, str] | None) -> Json:

@@ -272,7 +272,7 @@ class Rewriting:
     def _write_rows(
         self, version: Mapping[str, Any], files: _Files, path: Path
     ) -> tuple[str, Collection[str], Collection[str]]:
-        """Write the rows that are left; returns the format, the names, and those of columns that had no name."""
+        """Write the remaining rows; returns the format, the names, and those of columns that had no name."""
         errors = Errors()
         writer: Any = None
         content_type, names, unnamed = CSV, list[str](), set[str]()
@@ -305,7 +305,7 @@ class Rewriting:
         return content_type, names, [name for name in names if name in unnamed]
 
     def _write_pairs(self, version: Mapping[str, Any], new: Json, folder: Path) -> Json | None:
-        """Write the pairs without those of the items that are gone; None if none is left."""
+        """Write the pairs whose items remain; returns None if there are none."""
         pairs, gone = version["pairs"], pa.array(sorted(self._items[version["id"]]), pa.string())
         upload, kept = folder / PAIRS_UPLOAD, 0
         with ExitStack() as stack:

@@ -98,7 +98,7 @@ def _find(session: Session, claim: Claim, *, lock: bool = False) -> Erasure:
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> ErasePayload:
-    """Return the files to search: those of all datasets, batch scores and open uploads of the owner."""
+    """Return the files to search: all datasets, batch scores and open uploads of the owner."""
     erasure = _find(session, claim)
     assert erasure.entity_id is not None
     if repository.waiting_to_be_read(session, claim.owner, erasure.requested_at):
@@ -229,7 +229,7 @@ def _loose_file(settings: Settings, id_: str, file: Json, keys: list[str], workd
 
 
 def run(payload: ErasePayload, callback: Callback) -> EraseResult:
-    """Search all files, and write those of datasets anew without the rows of the entity."""
+    """Search all files, and rewrite the datasets without the rows of the entity."""
     from app.erasure.rewriting import Rewriting, search_result, search_upload
 
     entity = payload["entity"]

@@ -20,6 +20,7 @@ from app.http.bodies import VALIDATE
 from app.http.dependencies import CallerDep, Context, ContextDep
 from app.http.schemas import Resource, Valid
 from app.platform import audit
+from app.platform.callers import acting_principal
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
@@ -126,7 +127,7 @@ def run_once(
     *args: Any,
 ) -> Created:
     """Call `create(session, *args)` in the transaction that stores the key, or return the stored response of the same
-    key.
+    key of the same principal: another principal of the owner may have fewer rights.
 
     Equal requests at the same moment wait for the first one. If it fails, nothing is stored and the next one runs.
     Raises Invalid if the key was used with another `fingerprint` (a hash of the request). Without a key, `create` is
@@ -134,12 +135,14 @@ def run_once(
     """
     # PostgreSQL makes the second insert of a key wait for the first one's transaction; SQLite's writers are
     # alone. So the inserting request runs, and a request that finds a row finds a finished one.
-    if key is None or repository.reserve(session, owner, route, key, fingerprint):
+    if key is None:
+        return Created(create(session, *args), False)
+    stored_key = _of_principal(key)
+    if repository.reserve(session, owner, route, stored_key, fingerprint):
         body = create(session, *args)
-        if key is not None:
-            repository.answer(session, owner, route, key, response=body)
+        repository.answer(session, owner, route, stored_key, response=body)
         return Created(body, False)
-    first = repository.find(session, owner, route, key)
+    first = repository.find(session, owner, route, stored_key)
     assert first is not None
     if first.fingerprint != fingerprint:
         raise Invalid(
@@ -151,7 +154,12 @@ def run_once(
 
 def is_known(session: Session, owner: str, route: str, key: str) -> bool:
     """Return True if a response is stored under the key. The request may then be a replay, which creates nothing."""
-    return repository.find(session, owner, route, key) is not None
+    return repository.find(session, owner, route, _of_principal(key)) is not None
+
+
+def _of_principal(key: str) -> str:
+    """Return the text under which the response for a key of the acting principal is stored."""
+    return f"{acting_principal() or ''} {key}"
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ class Tokens:
             raise InvalidToken("must be a signed JWT: three parts in base64url, separated by dots")
         parts = token.split(b".")
         header, claims = _decoded(parts[0], "header"), _decoded(parts[1], "claims")
-        # Keys are only those of the configured issuers: jwk, jku, x5c and x5u of the header are never read.
+        # Only keys of the configured issuers are used: jwk, jku, x5c and x5u of the header are never read.
         algorithm, kid = header.get("alg"), header.get("kid")
         if not isinstance(algorithm, str) or algorithm not in KEY_TYPES:
             raise InvalidToken(

@@ -154,7 +154,7 @@ def verify(
     newest_seals: int | None = None,
     late_seconds: float = LATE_SECONDS,
 ) -> Iterator[Flaw]:
-    """Compute all seals again, or those of the newest `newest_seals`; yield each flaw, and count in `found`.
+    """Recompute all seals, or the newest `newest_seals`; yield each flaw, and count in `found`.
 
     `recorded` are heads that were recorded elsewhere, with the name of the place. Each page is read in its own
     transaction. Needs memory for one page of seals and the entries of one seal.

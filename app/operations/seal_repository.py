@@ -70,8 +70,8 @@ class Head(NamedTuple):
 
 
 def seal_some(session: Session, keys: AuditKeys) -> int:
-    """Give a position to up to `ENTRIES_PER_SEAL` entries that have none, and seal them if there is a key; return their
-    number. 0 if there are none, or if another process is sealing.
+    """Assign a position to up to `ENTRIES_PER_SEAL` entries that have none, and seal them if there is a key; return
+    their number. 0 if there are none, or if another process is sealing.
     """
     start = _lock(session)
     if start is None:

@@ -13,6 +13,7 @@ from app.platform.audit_keys import AuditKeys
 from app.platform.tables import AuditEntry, BatchScore, Dataset, Evaluation, Job, Model
 from tests.app.feedback.test_upkeep import keeper
 from tests.app.live_service import OWNER, STRANGER, Service
+from tests.app.refusals import refused
 
 YEAR = 365 * 86_400.0
 
@@ -99,6 +100,17 @@ def test_a_hold_on_the_owner_keeps_everything(service: Service, client: httpx.Cl
         assert client.get(f"/v1/batch-scores/{scores}").status_code == 404
         assert len(client.get("/v1/audit", params={"limit": 100}).json()["data"]) == 1
     assert client.delete(f"/v1/evaluations/{evaluation}").status_code == 204
+
+
+def test_an_owner_has_so_many_holds(
+    service: Service, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.access.holds.MAX_ACTIVE", 2)
+    first, _ = place(client, "owner"), place(client, "owner")
+    more = {"kind": "owner", "reason": "a case"}
+    refused(client.post("/v1/holds", json=more), 429, "too_many_holds")
+    assert client.post(f"/v1/holds/{first}/release", json={"reason": "closed"}).is_success
+    assert client.post("/v1/holds", json=more).status_code == 201
 
 
 def test_bad_holds_are_refused(service: Service, client: httpx.Client) -> None:

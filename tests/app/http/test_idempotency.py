@@ -12,8 +12,10 @@ from sqlalchemy.orm import Session
 from app.http import repository
 from app.http.idempotency import Created, run_once
 from app.jobs import service as jobs
+from app.platform.callers import Actor, acting_as
 from app.platform.database import Database
 from app.platform.errors import Deadlock, Invalid
+from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.tables import Idempotency, Job
 from tests.app.queue_steps import OWNER, at_once
@@ -67,6 +69,18 @@ def test_owners_and_routes_have_keys_of_their_own(db: Database) -> None:
     answers = [post(db), post(db, owner="bob"), post(db, route="POST /v1/datasets")]
     assert not any(answer.replayed for answer in answers)
     assert count(db, Job) == 3
+
+
+def test_principals_have_keys_of_their_own(db: Database) -> None:
+    """One of them may have fewer rights, and must not read the response to the other."""
+
+    def post_as(principal_id: str) -> Created:
+        with acting_as(Actor(OWNER, principal_id, None, "POST /v1/jobs", lambda: new_id("aud"))):
+            return post(db)
+
+    first, other, again = post_as("prn_1"), post_as("prn_2"), post_as("prn_1")
+    assert (first.replayed, other.replayed, again.replayed) == (False, False, True)
+    assert again.body == first.body != other.body
 
 
 def test_without_a_key_each_request_runs(db: Database) -> None:
@@ -132,8 +146,9 @@ def test_answers_are_kept_for_a_day(db: Database) -> None:
     with db.write() as session:
         session.execute(
             update(Idempotency)
-            .where(Idempotency.key == "old")
+            .where(Idempotency.key.endswith("old"))
             .values(created_at=Idempotency.created_at - repository.KEPT_SECONDS)
         )
         repository.prune(session, repository.KEPT_SECONDS, 10)
-        assert session.scalars(select(Idempotency.key)).all() == ["new"]
+        assert session.scalar(select(func.count()).select_from(Idempotency)) == 1
+    assert (post(db, "new").replayed, post(db, "old").replayed) == (True, False)
