@@ -46,6 +46,7 @@ from app.operations import endpoints as operations
 from app.operations import health, overview, retention_endpoints
 from app.operations.metrics import DatabaseCollector
 from app.platform import metrics as process_metrics
+from app.platform import tracing
 from app.platform.background import BackgroundTasks
 from app.platform.broker import Producer
 from app.platform.database import Database
@@ -118,6 +119,7 @@ def create_app(settings: Settings) -> Service:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        tracing.start("api")
         if not context.preloaded.is_set():
             context.background.add(partial(_preload, context.preloaded))
         decisions.start()
@@ -141,6 +143,7 @@ def create_app(settings: Settings) -> Service:
         context.producer.close()
         context.db.close()
         probes.close()
+        tracing.stop()
 
     app = Service(
         lifespan=lifespan,

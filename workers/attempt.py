@@ -21,7 +21,7 @@ from app.jobs.kinds import Claim
 from app.jobs.progress import COMPILING, PROGRESS_SECONDS, clocked, seconds_between_events
 from app.jobs.queue_repository import Requests
 from app.operations.sweeping import discard
-from app.platform import catalogue, failpoints
+from app.platform import catalogue, failpoints, trace, tracing
 from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost, Unavailable
@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 CHECKPOINTS = "checkpoints"  # their kind in the blob store
 CLUSTER_LOST = "cluster_lost"
 """The code of an attempt's end; the file of this name among the kept codes tells the next attempt."""
+SPANS = "spans.ndjson"
+"""The file in the work folder to which the fit process writes its spans."""
 POLL_SECONDS = 0.1
 FIRST_PROGRESS_SECONDS = 0.25
 """A job that ends sooner writes no progress: a commit beside it would slow it down."""
@@ -107,8 +109,12 @@ class Attempt:
         try:
             try:
                 workdir = self._blobs.staging_dir()
-                prepared = self._db.reading(execution.prepare, self._settings, self._claim, workdir)
-                payload = self._beside_lease(partial(execution.fetch, self._blobs, prepared))
+                with tracing.span("prepare"):
+                    prepared = self._db.reading(
+                        execution.prepare, self._settings, self._claim, workdir
+                    )
+                with tracing.span("fetch files"):
+                    payload = self._beside_lease(partial(execution.fetch, self._blobs, prepared))
                 self._has_lost_cluster = self._ask_lost_cluster()
                 if payload.get("cluster") and self._has_lost_cluster and self._is_last:
                     payload["cluster"] |= {"is_lost": True}
@@ -117,13 +123,18 @@ class Attempt:
                     "started": self._began,
                     "memory_bytes": self._memory_bytes,
                     "codes_folder": str(self._codes),
+                    "spans": str(workdir / SPANS) if tracing.is_recording() else None,
                 }
-                ending = self._fit(payload | added)
+                with tracing.span("fit process"):
+                    added["traceparent"] = trace.current_traceparent()
+                    ending = self._fit(payload | added)
+                tracing.export_file(workdir / SPANS)
             except LeaseLost:
                 raise
             except Exception as error:
                 ending = self._failure(error)
-            outcome = self._write(ending)
+            with tracing.span("write the outcome"):
+                outcome = self._write(ending)
             failpoints.reach("finished")
             if outcome in FINAL_STATES or not (self._keeps_codes or outcome == LOST):
                 shutil.rmtree(self._codes, ignore_errors=True)

@@ -361,7 +361,7 @@ class Authenticator:
             self._background.add(
                 self._preload
             )  # a caller with a key may need any of these modules next
-        request["caller"] = caller
+        _admit(request, caller)
         owner = asked_owner(request)
         if owner not in (None, caller.owner):
             raise Forbidden(
@@ -382,7 +382,7 @@ class Authenticator:
             async with self.counted(request.get("client")):
                 caller = await self.tokens.find(credential.sha256, token, owner)
             self._background.add(self._preload)
-        request["caller"] = caller
+        _admit(request, caller)
         return caller
 
     @asynccontextmanager
@@ -535,6 +535,13 @@ def _bearer_of(authorization: bytes | None) -> bytes:
     if authorization[: len(_BEARER)].lower() != _BEARER:
         raise Unauthenticated("the Authorization header must have the form: Bearer rw_…")
     return authorization[len(_BEARER) :].strip()
+
+
+def _admit(request: MutableMapping[str, Any], caller: Caller) -> None:
+    """Store the caller in the request's ASGI scope, and begin the request's span: from now on it may be recorded."""
+    request["caller"] = caller
+    if (traced := request.get("trace")) is not None:
+        traced.begin(caller.owner, request["request_id"])
 
 
 def _authorization_of(request: MutableMapping[str, Any]) -> bytes | None:

@@ -37,14 +37,12 @@ class Prepared(NamedTuple):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> Prepared:
-    """Return the payload that the job's kind prepares, with the kind and the trace context, and the catalogue entries
-    of its blobs. Raises BlobMissing.
+    """Return the payload that the job's kind prepares, with the kind, and the catalogue entries of its blobs. Raises
+    BlobMissing.
     """
     payload = kind_of(claim.kind).prepare(session, settings, claim, workdir)
     found = catalogue.find_all(session, list(_keys_in(payload)))
-    return Prepared(
-        {**payload, "kind": claim.kind, "traceparent": claim.traceparent}, found, workdir
-    )
+    return Prepared({**payload, "kind": claim.kind}, found, workdir)
 
 
 def fetch(blobs: BlobStore, prepared: Prepared) -> Json:

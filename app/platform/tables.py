@@ -544,7 +544,7 @@ class Job(Owned):
     the machine's time of the claim or the last heartbeat; NULL on PostgreSQL. `yield_requested_at` is set when the job
     is to give way at its next checkpoint to a job of another owner, and cleared when it is queued again. `yielded_at`
     is when it last did so, and `yielded_seconds` the time that it had run until then. `request_id` is the id of the
-    request that submitted the job, and `traceparent` the trace context that its caller named (`app.platform.trace`).
+    request that submitted the job, and `traceparent` the trace context in which it was submitted (`app.platform.trace`).
     """
 
     __tablename__ = "jobs"
