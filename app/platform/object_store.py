@@ -41,6 +41,7 @@ from app.platform.blobs import (
     compare,
 )
 from app.platform.bucket_credentials import BadCredentials, options_of
+from app.platform.buckets import Bucket
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Config
@@ -69,21 +70,6 @@ FIRST_DELAY, LONGEST_DELAY = 0.2, 5.0
 """Seconds between two attempts while the bucket is away: from, and up to."""
 CREDENTIALS_SECONDS = 5.0
 """The file with the credentials is looked at this often: a changed one is used without a restart."""
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """Where a bucket is, and how to get in."""
-
-    url: str
-    """s3://bucket/prefix, gs://bucket/prefix, or az://container/prefix."""
-    endpoint: str | None = None
-    """URL of a server other than the provider's own."""
-    credentials_file: Path | None = None
-    """See `bucket_credentials.options_of`. Without it, the environment's identity is used (instance profile, workload
-    identity, AWS_* variables)."""
-    ca_file: Path | None = None
-    """PEM file with certificates of private authorities."""
 
 
 class _Connection(NamedTuple):
