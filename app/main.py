@@ -48,6 +48,7 @@ from app.operations.metrics import DatabaseCollector
 from app.platform import metrics as process_metrics
 from app.platform.background import BackgroundTasks
 from app.platform.broker import Producer
+from app.platform.connections import ConnectionsFile
 from app.platform.database import Database
 from app.platform.errors import TooMany, Unavailable
 from app.platform.installation import check_files
@@ -173,6 +174,7 @@ def create_app(settings: Settings) -> Service:
         training.router,
         datasets.router,
         datasets.versions_router,
+        datasets.sources_router,
         uploads.router,
         training.jobs_router,
         jobs.router,
@@ -274,6 +276,7 @@ def open_context(settings: Settings) -> Context:
         publishing=BackgroundTasks("publish"),
         background=BackgroundTasks("background"),
         memory=OutageMemory(settings.outage_seconds),
+        connections=ConnectionsFile(settings.connections_file),
     )
     for limit in ("requests", "uploads", "waiters", "computations", "tables"):
         metrics.watch_permits(limit, getattr(context, limit).usage)

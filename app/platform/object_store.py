@@ -345,9 +345,9 @@ class ObjectStore(BlobStore):
             now = time.monotonic()
             if self._connection is not None and now < self._looked.at + CREDENTIALS_SECONDS:
                 return self._connection.store
-            stamp = _stamp(self.bucket.credentials_file)
-            if self._connection is None or self._connection.stamp != stamp:
-                self._connection = _Connection(open_bucket(self.bucket), stamp)
+            now_stamp = stamp(self.bucket.credentials_file)
+            if self._connection is None or self._connection.stamp != now_stamp:
+                self._connection = _Connection(open_bucket(self.bucket), now_stamp)
             self._looked.at = now
             return self._connection.store
 
@@ -503,7 +503,7 @@ def _reason(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0][:500]
 
 
-def _stamp(file: Path | None) -> tuple[int, int, int] | None:
+def stamp(file: Path | None) -> tuple[int, int, int] | None:
     """Return what differs if a file was replaced or changed; None if there is none."""
     if file is None:
         return None

@@ -411,6 +411,8 @@ class Dataset(Trashable, UploadRow):
     base_id: Mapped[str | None]
     source: Mapped[Json | None]
     """Where the service took the rows from, and what it found there. Null: they were uploaded."""
+    refresh_of: Mapped[str | None]
+    """The version whose source was read again. It may have been deleted."""
 
     pairs: Mapped[DatasetPairs | None] = relationship(viewonly=True)
     n_columns: Mapped[int | None] = query_expression()  # for lists, which do not read the columns
