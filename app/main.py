@@ -49,6 +49,7 @@ from app.platform import metrics as process_metrics
 from app.platform import tracing
 from app.platform.background import BackgroundTasks
 from app.platform.broker import Producer
+from app.platform.connections import ConnectionsFile
 from app.platform.database import Database
 from app.platform.errors import TooMany, Unavailable
 from app.platform.installation import check_files
@@ -176,6 +177,7 @@ def create_app(settings: Settings) -> Service:
         training.router,
         datasets.router,
         datasets.versions_router,
+        datasets.sources_router,
         uploads.router,
         training.jobs_router,
         jobs.router,
@@ -277,6 +279,7 @@ def open_context(settings: Settings) -> Context:
         publishing=BackgroundTasks("publish"),
         background=BackgroundTasks("background"),
         memory=OutageMemory(settings.outage_seconds),
+        connections=ConnectionsFile(settings.connections_file),
     )
     for limit in ("requests", "uploads", "waiters", "computations", "tables"):
         metrics.watch_permits(limit, getattr(context, limit).usage)

@@ -204,7 +204,7 @@ class KnownCallers:
     def _caller_of_person(self, found: PersonSession) -> Caller | None:
         """Return the caller of a person's session, with the roles that the groups have now; None without a role."""
         try:
-            return caller_of(found.identity, found.principal_id, self._roles.rules(), found.owner)
+            return caller_of(found.identity, found.principal_id, self._roles.content(), found.owner)
         except Forbidden:
             return None
 
@@ -346,7 +346,7 @@ class Authenticator:
     async def check_operator(self, caller: Caller) -> None:
         """Raise Forbidden unless the caller is an operator, or a key with `admin` and there are no other owners."""
         if OPERATOR not in caller.scopes and not await run_in_threadpool(
-            self._db.reading, administers_all, caller, self.roles.rules()
+            self._db.reading, administers_all, caller, self.roles.content()
         ):
             raise Forbidden(
                 f"this requires the scope {OPERATOR!r}, or a key with 'admin' if there are no other owners; "

@@ -28,6 +28,7 @@ INGEST = "ingest"
 INGEST_FILES = "ingest_files"
 INGEST_PAIRS = "ingest_pairs"
 INGEST_SOURCE = "ingest_source"
+INGEST_FETCHED = "ingest_fetched"
 """The kinds of job that read an upload, or the rows of a source."""
 
 _QUOTAS: Mapping[str, Counted] = {MODEL: "models", "dataset": "dataset_rows"}

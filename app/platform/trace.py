@@ -1,7 +1,7 @@
 """The trace context of a request, as its caller sends it (W3C Trace Context, https://www.w3.org/TR/trace-context/).
 
-A job stores the context of the span that submitted it (`Job.traceparent`), or of the caller's span if this service records
-none (`app.platform.tracing`). Its child jobs have that of their parent's attempt.
+A job stores the context of the span that submitted it (`Job.traceparent`), or of the caller's span if this service
+records none (`app.platform.tracing`). Its child jobs have that of their parent's attempt.
 
 The flags are the caller's. Only jobs of authenticated callers store them, and the span of a request begins when its
 caller is known: nobody else can have spans recorded.
