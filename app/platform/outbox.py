@@ -56,6 +56,7 @@ def record(
             due_at=event.at,
             lease_token=0,
             state=DeliveryState.QUEUED,
+            created_at=event.at,
         )
         for target in set(targets)
     )

@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from app.platform import audit_keys
 from app.platform.addresses import HttpUrl, Networks, parse_networks, parse_url
 from app.platform.audit_keys import AuditKeys
+from app.platform.encryption import FILE as SECRETS_FILE
 from app.platform.encryption import read_keys
 from app.platform.issuers import read_issuers
 from app.platform.processes import MAX_API_PROCESSES
@@ -272,7 +273,8 @@ class Settings(BaseSettings):
     secrets_keys_file: Path | None = Field(
         default=None,
         description="File with the keys that encrypt stored secrets, newest first: one in each line, 32 random bytes "
-        "as base64. Older keys only decrypt.",
+        "as base64. Older keys only decrypt. Default: `secrets-keys` in the state folder, which `serve` "
+        "creates; without that file, the service has no webhooks.",
     )
     oidc_file: Path | None = Field(
         default=None,
@@ -784,6 +786,18 @@ class Settings(BaseSettings):
     def proxy_of_webhooks(self) -> HttpUrl | None:
         """The proxy through which webhooks are sent; None if they are sent directly."""
         return None if self.webhook_proxy is None else parse_url(self.webhook_proxy)
+
+    @property
+    def own_secrets_keys(self) -> Path:
+        """The file with the keys of stored secrets that `rankwright serve` creates."""
+        return self.state_dir.absolute() / SECRETS_FILE
+
+    def read_secrets_keys(self) -> tuple[bytes, ...]:
+        """Return the keys that encrypt stored secrets, newest first; none if there are none. Raises BadKeys."""
+        file = self.secrets_keys_file or self.own_secrets_keys
+        if self.secrets_keys_file is None and not file.exists():
+            return ()
+        return read_keys(file)
 
     @property
     def celery_broker_url(self) -> str:

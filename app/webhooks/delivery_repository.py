@@ -1,0 +1,125 @@
+"""SQL of deliveries, for the dispatcher. It concerns the webhooks of all owners."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import func, select, update
+
+from app.platform.sql import Session, db_now
+from app.platform.tables import (
+    Delivery,
+    DeliveryAttempt,
+    DeliveryState,
+    Webhook,
+    WebhookDisabled,
+)
+
+MAX_ANSWER = 1024
+"""Characters of an answer that are stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A webhook that is not disabled, as a delivery needs it. The secrets are encrypted."""
+
+    id: str
+    owner: str
+    url: str
+    secret: str
+    previous_secret: str | None
+    previous_is_valid: bool
+
+
+def find_targets(session: Session, ids: Collection[str]) -> dict[str, Target]:
+    """Return the webhooks with these ids that exist and are not disabled, by id."""
+    is_valid = func.coalesce(Webhook.previous_valid_until > db_now(), False)
+    statement = select(
+        Webhook.id,
+        Webhook.owner,
+        Webhook.url,
+        Webhook.secret,
+        Webhook.previous_secret,
+        is_valid,
+    ).where(Webhook.id.in_(ids), Webhook.disabled_at.is_(None))
+    return {row[0]: Target(*row) for row in session.execute(statement)}
+
+
+def log_attempt(
+    session: Session,
+    event_id: str,
+    webhook_id: str,
+    attempt: int,
+    *,
+    seconds: float,
+    status: int | None = None,
+    error: str | None = None,
+    answer: str | None = None,
+) -> None:
+    """Store the result of an attempt: an HTTP status with the start of the body, or the code of an error. `seconds` is
+    how long it took; it ended now.
+    """
+    session.add(
+        DeliveryAttempt(
+            event_id=event_id,
+            target=webhook_id,
+            attempt=attempt,
+            at=db_now(),
+            status=status,
+            error=error,
+            seconds=seconds,
+            # PostgreSQL stores no NUL
+            answer=None if answer is None else answer[:MAX_ANSWER].replace("\0", "\ufffd"),
+        )
+    )
+    session.flush()
+
+
+def note_success(session: Session, webhook_id: str) -> None:
+    """Note that the last attempt at a webhook succeeded."""
+    session.execute(
+        update(Webhook)
+        .where(Webhook.id == webhook_id, Webhook.failing_since.is_not(None))
+        .values(failing_since=None)
+    )
+
+
+def note_failure(session: Session, webhook_id: str) -> None:
+    """Note that the last attempt at a webhook failed. `failing_since` stays that of the first one in a row."""
+    session.execute(
+        update(Webhook)
+        .where(Webhook.id == webhook_id, Webhook.failing_since.is_(None))
+        .values(failing_since=db_now())
+    )
+
+
+def failing_for(session: Session, seconds: float) -> list[tuple[str, str]]:
+    """Return the (id, owner) of the webhooks, not disabled, that have failed for at least `seconds` without a
+    success.
+    """
+    statement = select(Webhook.id, Webhook.owner).where(
+        Webhook.failing_since <= db_now() - seconds, Webhook.disabled_at.is_(None)
+    )
+    return [(id_, owner) for id_, owner in session.execute(statement)]
+
+
+def disable(session: Session, webhook_id: str, reason: WebhookDisabled) -> bool:
+    """Disable a webhook, and let its queued deliveries fail; they can be replayed. Returns False if it was disabled
+    already or does not exist.
+    """
+    changed = session.scalar(
+        update(Webhook)
+        .where(Webhook.id == webhook_id, Webhook.disabled_at.is_(None))
+        .values(disabled_at=db_now(), disabled_reason=reason)
+        .returning(Webhook.id)
+    )
+    if changed is None:
+        return False
+    session.execute(
+        update(Delivery)
+        .where(Delivery.target == webhook_id, Delivery.state == DeliveryState.QUEUED)
+        .values(state=DeliveryState.FAILED, lease_token=Delivery.lease_token + 1),
+        execution_options={"synchronize_session": False},
+    )
+    return True
