@@ -1,10 +1,9 @@
 """The outbox: events, and their deliveries to targets, written in the transaction that causes them.
 
-An event is recorded if and only if its cause is committed, and it is delivered at least once. No code records events
-yet: this is where webhooks would be implemented.
+An event is recorded if and only if its cause is committed, and it is delivered at least once.
 
-- The service that makes a change calls `record(session, owner, type, data, targets)` in its transaction, with the ids
-  of the owner's webhooks for this type. Without a target nothing is written.
+- `app.platform.events` calls `record(session, owner, type, data, targets)` in the transaction of the change, with the
+  ids of the owner's webhooks for this type. Without a target nothing is written.
 - Any number of dispatchers call `claim` in a separate transaction, send each delivery, and then call `succeed`, `retry`
   or `fail`. No transaction is open while a delivery is sent. A dispatcher that dies loses its lease, and the delivery
   is claimed again with another token. A repeated delivery has the same `event_id`, by which a receiver recognizes it.
