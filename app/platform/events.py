@@ -45,7 +45,7 @@ SUBSCRIBABLE = tuple(type_ for type_ in TYPES if type_ != PING)
 """The types that a webhook can choose."""
 
 
-def record(session: Session, owner: str, type_: str, id_: str, **fields: Any) -> str | None:
+def record(session: Session, /, owner: str, type_: str, id_: str, **fields: Any) -> str | None:
     """Record an event about the resource `id_` for the webhooks of the owner that take this type. Returns the id of the
     event; None without such a webhook.
     """
