@@ -22,7 +22,7 @@ from app.platform.callers import Actor, acting
 from app.platform.errors import Invalid, shown
 from app.platform.ids import new_id
 from app.platform.sql import Page, contains, db_now, fetch_page
-from app.platform.tables import AuditEntry, Idempotency, Principal
+from app.platform.tables import AuditEntry, Idempotency, OutboxEvent, Principal
 from core.errors import shorten
 
 _MADE = (
@@ -243,7 +243,8 @@ def _note_flush(session: Session, _context: object) -> None:
         return
     made = session.info.setdefault(_MADE, [])
     for row in session.new:
-        if not isinstance(row, Principal):  # made with the key that it is known by
+        # a principal is made with the key that it is known by, and an event with its cause
+        if not isinstance(row, OutboxEvent | Principal):
             made += _ids({"id": getattr(row, "id", None)})
 
 

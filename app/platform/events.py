@@ -25,15 +25,16 @@ TYPES: Mapping[str, str] = MappingProxyType(
         "job.cancelled": "A job was cancelled.",
         "job.timed_out": "A job ran longer than its time limit.",
         "dataset.ready": "A dataset was read, and can be used.",
-        "dataset.failed": "A dataset is invalid, or was not read.",
+        "dataset.failed": "A table could not be read, and the dataset is invalid.",
         "evaluation.ready": "An evaluation is complete.",
         "evaluation.failed": "An evaluation ended without a result.",
-        "alias.changed": "An alias serves another model version.",
+        "alias.changed": "An alias has a new revision: another model version or cutoff, or another protection.",
         "alias.deleted": "An alias was deleted.",
         "alias_request.created": "A change of a protected alias was requested.",
         "alias_request.approved": "A requested change of an alias was approved and made.",
         "alias_request.rejected": "A requested change of an alias was rejected.",
         "alias_request.withdrawn": "A requested change of an alias was withdrawn.",
+        "alias_request.void": "A requested change of an alias is void: the alias or the model has changed since.",
         "alarm.raised": "The monitor of an alias raised an alarm.",
         "alarm.cleared": "An alarm was acknowledged.",
         PING: "Someone asked for a test event. It is sent to that webhook only.",
@@ -44,7 +45,7 @@ SUBSCRIBABLE = tuple(type_ for type_ in TYPES if type_ != PING)
 """The types that a webhook can choose."""
 
 
-def record(session: Session, owner: str, type_: str, id_: str, **fields: Any) -> str | None:
+def record(session: Session, /, owner: str, type_: str, id_: str, **fields: Any) -> str | None:
     """Record an event about the resource `id_` for the webhooks of the owner that take this type. Returns the id of the
     event; None without such a webhook.
     """

@@ -1,14 +1,13 @@
 """The outbox: events, and their deliveries to targets, written in the transaction that causes them.
 
-An event is recorded if and only if its cause is committed, and it is delivered at least once. `app.platform.events`
-records them for webhooks, and `app.operations.deliveries` sends them.
+An event is recorded if and only if its cause is committed, and it is delivered at least once.
 
-- The service that makes a change calls `record(session, owner, type, data, targets)` in its transaction, with the ids
-  of the owner's webhooks for this type. Without a target nothing is written.
-- Any number of dispatchers call `claim` for a target in a separate transaction, send each delivery, and then call
-  `succeed`, `retry` or `fail`. No transaction is open while a delivery is sent. A dispatcher that dies loses its lease,
-  and the delivery is claimed again with another token. A repeated delivery has the same `event_id`, by which a receiver
-  recognizes it.
+- `app.platform.events` calls `record(session, owner, type, data, targets)` in the transaction of the change, with the
+  ids of the owner's webhooks for this type. Without a target nothing is written.
+- In any number of dispatchers, `app.operations.deliveries` calls `claim` for a target in a separate transaction, sends
+  each delivery, and then calls `succeed`, `retry` or `fail`. No transaction is open while a delivery is sent. A
+  dispatcher that dies loses its lease, and the delivery is claimed again with another token. A repeated delivery has
+  the same `event_id`, by which a receiver recognizes it.
 - `delete_of_owner` deletes all events of an owner, with their deliveries.
 """
 

@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy import func, select, update
 
 from app.platform.sql import Session, db_now
-from app.platform.tables import (
-    Delivery,
-    DeliveryAttempt,
-    DeliveryState,
-    Webhook,
-    WebhookDisabled,
-)
+from app.platform.tables import DeliveryAttempt, Webhook, WebhookDisabled
+from app.webhooks.repository import give_up_queued
 
 MAX_ANSWER = 1024
 """Characters of an answer that are stored."""
@@ -169,10 +164,5 @@ def disable(session: Session, webhook_id: str, reason: WebhookDisabled) -> bool:
     )
     if changed is None:
         return False
-    session.execute(
-        update(Delivery)
-        .where(Delivery.target == webhook_id, Delivery.state == DeliveryState.QUEUED)
-        .values(state=DeliveryState.FAILED, lease_token=Delivery.lease_token + 1),
-        execution_options={"synchronize_session": False},
-    )
+    give_up_queued(session, webhook_id)
     return True
