@@ -108,7 +108,7 @@ def plain(address: Address) -> Address:
 
 def _contained(address: Address) -> list[IPv4Address]:
     """Return the IPv4 addresses to which a router, tunnel or translator may send what goes to an IPv6 address."""
-    if isinstance(address, IPv4Address):
+    if isinstance(address, IPv4Address) or address.is_loopback:  # ::1 does not contain 0.0.0.1
         return []
     found = []
     if int(address) >> 32 in _PREFIXES or int(address) >> 32 & 0xFFFFFFFF in _ISATAP:
@@ -160,6 +160,8 @@ def parse_networks(given: str) -> Networks:
     found = []
     for item in items:
         try:
+            if "%" in item:
+                raise ValueError
             found.append(ip_network(item))
         except ValueError:
             raise ValueError(

@@ -191,11 +191,17 @@ def record(session: Session, actor: Actor, outcome: Outcome, summary: str | None
 
 
 def record_of_service(
-    session: Session, action: str, outcome: Outcome, summary: str | None, client: str | None = None
+    session: Session,
+    action: str,
+    outcome: Outcome,
+    summary: str | None,
+    *,
+    client: str | None = None,
+    owner: str = AuditEntry.SERVICE,
 ) -> None:
-    """Write an entry that concerns all owners."""
+    """Write an entry that concerns all owners, or one of them: what the service did by itself."""
     make_id = partial(new_id, "aud")
-    actor = Actor(AuditEntry.SERVICE, None, None, action, make_id, client=client)
+    actor = Actor(owner, None, None, action, make_id, client=client)
     session.add(_entry(actor, outcome, [], summary))
 
 

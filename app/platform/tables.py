@@ -659,6 +659,7 @@ class Delivery(Base):
     __table_args__ = (
         Index(None, "state", "due_at"),
         Index(None, "target", "created_at", "event_id"),
+        Index(None, "target", "state", "due_at"),
         CheckConstraint("state IN ('queued','delivered','failed')", name="state"),
     )
 

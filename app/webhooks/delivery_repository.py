@@ -16,6 +16,61 @@ MAX_ANSWER = 1024
 
 
 @dataclass(frozen=True, slots=True)
+class DueTarget:
+    """A webhook that is not disabled, and to which deliveries are due. It fails if the last attempt failed."""
+
+    id: str
+    owner: str
+    is_failing: bool
+
+
+def due_targets(session: Session) -> list[DueTarget]:
+    """Return the webhooks to which deliveries are due: one look into an index for each webhook."""
+    now = session.execute(select(db_now())).scalar_one()
+    is_due = (
+        select(Delivery.target)
+        .where(
+            Delivery.target == Webhook.id,
+            Delivery.state == DeliveryState.QUEUED,
+            Delivery.due_at <= now,
+        )
+        .exists()
+    )
+    statement = select(Webhook.id, Webhook.owner, Webhook.failing_since.is_not(None)).where(
+        Webhook.disabled_at.is_(None), is_due
+    )
+    return [DueTarget(*row) for row in session.execute(statement)]
+
+
+def fail_untargeted(session: Session) -> int:
+    """Let the due deliveries fail whose webhook is disabled or deleted: it was so while their event was committed.
+    Returns their number.
+    """
+    now = session.execute(select(db_now())).scalar_one()
+    is_active = (
+        select(Webhook.id)
+        .where(Webhook.id == Delivery.target, Webhook.disabled_at.is_(None))
+        .exists()
+    )
+    statement = (
+        update(Delivery)
+        .where(Delivery.state == DeliveryState.QUEUED, Delivery.due_at <= now, ~is_active)
+        .values(state=DeliveryState.FAILED, lease_token=Delivery.lease_token + 1)
+        .returning(Delivery.target)
+    )
+    options = {"synchronize_session": False}
+    return len(session.execute(statement, execution_options=options).all())
+
+
+def exists(session: Session, event_id: str, webhook_id: str) -> bool:
+    """Return True if the delivery still exists: its webhook or owner may have been deleted."""
+    statement = select(Delivery.target).where(
+        Delivery.event_id == event_id, Delivery.target == webhook_id
+    )
+    return session.scalar(statement) is not None
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A webhook that is not disabled, as a delivery needs it. The secrets are encrypted."""
 
@@ -89,14 +144,12 @@ def note_failure(session: Session, webhook_id: str) -> None:
     )
 
 
-def failing_for(session: Session, seconds: float) -> list[tuple[str, str]]:
-    """Return the (id, owner) of the webhooks, not disabled, that have failed for at least `seconds` without a
-    success.
-    """
-    statement = select(Webhook.id, Webhook.owner).where(
-        Webhook.failing_since <= db_now() - seconds, Webhook.disabled_at.is_(None)
+def has_failed_for(session: Session, webhook_id: str, seconds: float) -> bool:
+    """Return True if all attempts at a webhook have failed for at least `seconds`."""
+    statement = select(Webhook.id).where(
+        Webhook.id == webhook_id, Webhook.failing_since <= db_now() - seconds
     )
-    return [(id_, owner) for id_, owner in session.execute(statement)]
+    return session.scalar(statement) is not None
 
 
 def disable(session: Session, webhook_id: str, reason: WebhookDisabled) -> bool:

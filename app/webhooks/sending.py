@@ -99,6 +99,7 @@ def resolve(host: str, port: int) -> list[str]:
 def _default_tls() -> ssl.SSLContext:
     """Return the context that trusts the certificate authorities of the system, or of the file SSL_CERT_FILE."""
     context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     return context
 
