@@ -47,6 +47,7 @@ BY_ANOTHER_SECRET = {
         "break_glass_until",
     ): "by the owner of the alias that the column belongs to",
     ("platform/tables.py", "owner"): "pairs belong to whom their dataset belongs",
+    ("webhooks/repository.py", "lock_all"): "housekeeping encrypts secrets with a newer key",
     ("models/repository.py", "has_any"): "whether this process will have anything to score with",
 }
 OWNED = {

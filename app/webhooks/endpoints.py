@@ -106,7 +106,7 @@ def read_webhook(webhook_id: str, context: ContextDep, caller: CallerDep) -> Web
     return show(context.db.reading(webhooks.find, caller.owner, webhook_id))
 
 
-@router.patch("/{webhook_id}", summary="Change a webhook")
+@router.patch("/{webhook_id}", summary="Update a webhook")
 @needs("admin")
 def update_webhook(
     *, webhook_id: str, body: WebhookChange, context: ContextDep, caller: CallerDep

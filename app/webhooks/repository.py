@@ -52,6 +52,11 @@ def list_page(session: Session, owner: str, *, limit: int, after: str | None) ->
     return fetch_page(session, statement, Webhook.created_at, Webhook.id, limit=limit, after=after)
 
 
+def lock_all(session: Session) -> Sequence[Webhook]:
+    """Return the webhooks of all owners, locked until the transaction ends."""
+    return session.scalars(select(Webhook).order_by(Webhook.id).with_for_update()).all()
+
+
 def remove(session: Session, row: Webhook) -> None:
     """Delete a webhook with its queued deliveries. Housekeeping deletes the others."""
     session.execute(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import base64
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 
 from app.platform.encryption import Cipher, Undecryptable
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
+from app.platform.sql import Session
+from app.webhooks import repository
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
@@ -27,6 +31,30 @@ def cipher_of(settings: Settings) -> Cipher:
             code="no_secrets_keys",
         )
     return Cipher(keys)
+
+
+def renew(session: Session, keys: Sequence[bytes]) -> int:
+    """Encrypt the secrets that an older key encrypts with the newest one; returns the number of webhooks. So an old key
+    can be removed some time after a new one was added. A secret that no key decrypts stays as it is.
+    """
+    newest, every, renewed = Cipher(keys[:1]), Cipher(keys), 0
+    for row in repository.lock_all(session):
+        before = row.secret, row.previous_secret
+        row.secret = _renewed(newest, every, row.secret)
+        if row.previous_secret is not None:
+            row.previous_secret = _renewed(newest, every, row.previous_secret)
+        renewed += before != (row.secret, row.previous_secret)
+    session.flush()
+    return renewed
+
+
+def _renewed(newest: Cipher, every: Cipher, encrypted: str) -> str:
+    with suppress(Undecryptable):
+        newest.decrypt(encrypted)
+        return encrypted
+    with suppress(Undecryptable):
+        return newest.encrypt(every.decrypt(encrypted))
+    return encrypted
 
 
 def signing_secrets(

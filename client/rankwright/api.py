@@ -5107,7 +5107,7 @@ class UpdateWebhook(TypedDict, total=False):
 
 @keywords(UpdateWebhook)
 def update_webhook(webhook_id: str, /, **fields: Unpack[UpdateWebhook]) -> ApiRequest[types.Webhook]:
-    """Change a webhook.
+    """Update a webhook.
 
     Change the URL, the types of events or the description of a webhook, disable it, or enable it. What is absent
     stays as it is. Queued deliveries go to the new URL.

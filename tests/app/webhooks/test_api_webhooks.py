@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -11,7 +12,7 @@ from sqlalchemy import func, select, update
 
 from app.operations.housekeeping import Housekeeper
 from app.platform import events, outbox
-from app.platform.encryption import Cipher
+from app.platform.encryption import Cipher, Undecryptable, make_keys, read_keys
 from app.platform.sql import Base
 from app.platform.tables import AuditEntry, Delivery, DeliveryAttempt, OutboxEvent, Webhook
 from app.webhooks import delivery_repository, repository
@@ -109,6 +110,28 @@ def test_after_a_rotation_both_secrets_sign(service: Service, client: httpx.Clie
     with service.context.db.write() as session:
         session.execute(update(Webhook).values(previous_valid_until=1.0))
     assert secrets() == [rotated["secret"]]
+
+
+def test_secrets_are_encrypted_with_a_newer_key(
+    service: Service, client: httpx.Client, tmp_path: Path
+) -> None:
+    made = create(client)
+    client.post(f"/v1/webhooks/{made['id']}/rotate")
+    old = service.settings.read_secrets_keys()
+    make_keys(tmp_path / "new")
+    new = read_keys(tmp_path / "new")
+    file = service.settings.own_secrets_keys
+    before = file.read_text()
+    file.write_text((tmp_path / "new").read_text() + before)
+    house = Housekeeper(service.context.db, service.blobs, service.settings, Event())
+    house.round()
+    file.write_text(before)
+    with service.context.db.read() as session:
+        (row,) = session.scalars(select(Webhook)).all()
+        for encrypted in (row.secret, row.previous_secret or ""):
+            assert Cipher(new).decrypt(encrypted).startswith("whsec_")
+            with pytest.raises(Undecryptable):
+                Cipher(old).decrypt(encrypted)
 
 
 def test_without_keys_for_secrets_there_are_no_webhooks(service: Service) -> None:
