@@ -71,6 +71,7 @@ from app.training import endpoints as training
 from app.training.algorithms import describe_all
 from app.trash import endpoints as trash
 from app.views import endpoints as views
+from app.webhooks import endpoints as webhooks
 
 
 class Service(FastAPI):
@@ -208,6 +209,7 @@ def create_app(settings: Settings) -> Service:
         inference.invocations_router,
         trash.router,
         views.router,
+        webhooks.router,
         access.router,
         quota_endpoints.router,
         quota_endpoints.usage_router,

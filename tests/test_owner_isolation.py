@@ -18,6 +18,7 @@ FOR_ALL_OWNERS = {
     "operations/seal_repository.py": "the audit log of all owners is sealed and verified as one",
     "operations/repository.py": "figures for who runs the service; what is old goes, and files that no row names",
     "platform/outbox.py": "a dispatcher claims the next delivery of anybody, and holds it by its token",
+    "webhooks/delivery_repository.py": "a dispatcher sends the deliveries of all owners",
     "jobs/queue_repository.py": "workers claim the next job of anybody, and hold it and its parts by its token",
 }
 BY_ANOTHER_SECRET = {
@@ -46,6 +47,7 @@ BY_ANOTHER_SECRET = {
         "break_glass_until",
     ): "by the owner of the alias that the column belongs to",
     ("platform/tables.py", "owner"): "pairs belong to whom their dataset belongs",
+    ("webhooks/repository.py", "lock_all"): "housekeeping encrypts secrets with a newer key",
     ("models/repository.py", "has_any"): "whether this process will have anything to score with",
 }
 OWNED = {

@@ -35,6 +35,7 @@ from app.console import (
     top,
     train,
     uploads,
+    webhooks,
 )
 
 ROUTERS: tuple[APIRouter, ...] = (
@@ -64,6 +65,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     outcomes.router,
     outcomes.erasures_router,
     holds.router,
+    webhooks.router,
     scoring.router,
     admin.router,
     choices.router,

@@ -115,6 +115,7 @@ NAVIGATION = (
         "Admin",
         (
             NavLink("/console/keys", "Keys", "admin"),
+            NavLink("/console/webhooks", "Webhooks", "admin"),
             NavLink("/console/audit", "Audit", "admin"),
             NavLink("/console/health", "Health"),
             NavLink("/docs", "API"),

@@ -227,6 +227,14 @@ CHANGES: Mapping[str, str] = {
     "PUT /v1/retention/{owner}": "Set the retention of {owner}",
     "POST /v1/holds": "Placed a legal hold",
     "POST /v1/holds/{hold_id}/release": "Released legal hold {hold_id}",
+    "POST /v1/webhooks": "Created a webhook",
+    "PATCH /v1/webhooks/{webhook_id}": "Changed the webhook {webhook_id}",
+    "DELETE /v1/webhooks/{webhook_id}": "Deleted the webhook {webhook_id}",
+    "POST /v1/webhooks/{webhook_id}/rotate": "Rotated the secret of the webhook {webhook_id}",
+    "POST /v1/webhooks/{webhook_id}/ping": "Sent a test event to the webhook {webhook_id}",
+    "POST /v1/webhooks/{webhook_id}/deliveries/{event_id}/replay": (
+        "Sent {event_id} to the webhook {webhook_id} again"
+    ),
     "PUT /v1/views/{list}/{name}": "Saved the view {name} of {list}",
     "DELETE /v1/views/{list}/{name}": "Deleted the view {name} of {list}",
     "GET /v1/alias-requests/{alias_request_id}/evidence": (

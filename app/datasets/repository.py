@@ -17,6 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, aliased, defer, selectinload, with_expression
 
+from app.platform import events
 from app.platform.sql import (
     ALL_ROWS,
     Json,
@@ -90,11 +91,19 @@ def find_alone(session: Session, owner: str, dataset_id: str) -> Dataset | None:
 
 def mark_invalid(session: Session, table: type[UploadRow], job_id: str, errors: list[Json]) -> None:
     """Store the errors of the upload that this job reads, and set its status to invalid."""
-    session.execute(
+    statement = (
         update(table)
         .where(table.job_id == job_id, table.status == DatasetStatus.PROCESSING)
         .values(status=DatasetStatus.INVALID, errors=errors)
     )
+    if table is not Dataset:
+        session.execute(statement)
+        return
+    ended = statement.returning(Dataset.id, Dataset.owner, Dataset.name, Dataset.version)
+    for id_, owner, name, version in session.execute(ended).all():
+        events.record(
+            session, owner, "dataset.failed", id_, name=name, version=version, job_id=job_id
+        )
 
 
 def mark_ready(
@@ -117,9 +126,16 @@ def mark_ready(
             table.status == DatasetStatus.PROCESSING,
         )
         .values(status=DatasetStatus.READY, errors=[], **columns)
-        .returning(table.id)
     )
-    return session.scalars(statement).one_or_none() is not None
+    if table is not Dataset:
+        return session.scalars(statement.returning(table.id)).one_or_none() is not None
+    found = session.execute(statement.returning(Dataset.name, Dataset.version)).one_or_none()
+    if found is not None:
+        name, version = found
+        events.record(
+            session, owner, "dataset.ready", dataset_id, name=name, version=version, job_id=job_id
+        )
+    return found is not None
 
 
 _LARGE = (

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import String, cast, delete, exists, func, insert, or_, select, update
 from sqlalchemy.orm import selectinload
 
+from app.platform import events
 from app.platform.ids import is_id
 from app.platform.sql import Json, Page, Session, db_now, fetch_page
 from app.platform.tables import (
@@ -150,6 +151,8 @@ def waiting_to_be_read(session: Session, owner: str, before: float) -> bool:
 def insert_dataset(session: Session, values: Json) -> None:
     """Insert a ready dataset."""
     session.execute(insert(Dataset).values(values))
+    fields = {name: values[name] for name in ("name", "version", "job_id")}
+    events.record(session, values["owner"], "dataset.ready", values["id"], **fields)
 
 
 def insert_pairs(session: Session, values: Json) -> None:

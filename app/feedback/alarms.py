@@ -6,7 +6,7 @@ from typing import Literal
 
 from app.feedback import monitor_repository as repository
 from app.feedback.monitor_repository import MonitoredAlias
-from app.platform import outbox
+from app.platform import events
 from app.platform.audit import describe
 from app.platform.callers import acting_principal, check_model
 from app.platform.errors import Conflict, NotFound, check_name, shown
@@ -15,8 +15,6 @@ from app.platform.sql import Json, Page, Session
 from app.platform.tables import Alarm
 
 Reference = Literal["keep", "renew"]
-RAISED = "monitor.alarm"
-"""Type of the event of a new alarm."""
 
 
 def raise_alarm(
@@ -29,15 +27,20 @@ def raise_alarm(
     if any(each.family == family and each.acknowledged_at is None for each in known):
         return None
     alarm = repository.add_alarm(session, of, family, period_start, found)
-    event = {
-        "alarm_id": alarm.id,
-        "name": of.name,
-        "alias": of.alias,
-        "family": family,
-        "period_start": period_start,
-    }
-    outbox.record(session, of.owner, RAISED, event, ())  # nobody can register a target yet
+    _record_event(session, "raised", alarm)
     return alarm
+
+
+def _record_event(session: Session, what: str, alarm: Alarm) -> None:
+    events.record(
+        session,
+        alarm.owner,
+        f"alarm.{what}",
+        alarm.id,
+        name=alarm.name,
+        alias=alarm.alias,
+        family=alarm.family,
+    )
 
 
 def list_page(
@@ -100,4 +103,5 @@ def acknowledge(
         session, f"{alarm.name}@{alarm.alias}: alarm of {alarm.family} acknowledged; {goes_on}"
     )
     session.flush()
+    _record_event(session, "cleared", alarm)
     return alarm

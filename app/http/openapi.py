@@ -73,6 +73,7 @@ INFO: dict[str, Any] = {
             "name": "trash",
             "description": "Restore resources deleted in the last 30 days, or delete them permanently.",
         },
+        {"name": "webhooks", "description": "Send events to URLs, and read the log of deliveries."},
         {"name": "keys", "description": "Create, rotate and revoke API keys."},
         {"name": "quotas", "description": "Read usage, and read and set the limits of owners."},
         {

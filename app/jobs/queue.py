@@ -15,7 +15,7 @@ from app.jobs import queue_repository
 from app.jobs import repository as job_rows
 from app.jobs.kinds import KINDS, Claim, kind_of
 from app.jobs.progress import as_event
-from app.platform import catalogue, failpoints, trace
+from app.platform import catalogue, events, failpoints, trace
 from app.platform.blobs import Blob
 from app.platform.errors import CancelRequested, LeaseLost, counted
 from app.platform.settings import Settings
@@ -162,6 +162,8 @@ def finish(
     for number, text in enumerate(messages, start=seq - len(messages)):
         job_rows.add_event(session, claim.job_id, number, "message", {"text": text})
     job_rows.add_event(session, claim.job_id, seq, "state", data)
+    more = {} if model_id is None else {"model_id": model_id}
+    record_end(session, claim.job_id, claim, JobState.SUCCEEDED, **more)
 
 
 def succeed(
@@ -289,6 +291,7 @@ def end_locked(session: Session, job: Job, state: JobState, error: Json | None) 
     add_state_event(session, job, **data)
     log_line(session, job, state, queue_repository.seconds_since_start(session, job), **data)
     run_on_end(session, job, error)
+    record_end(session, job.id, job, state, **data)
     if job.parent_id is not None and job.cancel_requested_at is None:
         parent = queue_repository.lock_parent(session, job.parent_id)
         if parent.state == JobState.WAITING:
@@ -308,6 +311,21 @@ def _of_part(job: Job, error: Json | None) -> Json | None:
     if f"{error['detail']}".startswith(f"part {number}"):
         return error
     return {**error, "detail": f"part {number}: {error['detail']}"}
+
+
+def record_end(
+    session: Session, job_id: str, job: Job | Claim, state: JobState, **fields: object
+) -> None:
+    """Record the events of the end of a job for webhooks. A child job has none."""
+    if job.parent_id is not None:
+        return
+    events.record(
+        session, job.owner, f"job.{state}", job_id, kind=job.kind, name=job.name, **fields
+    )
+    if job.kind in KINDS and KINDS[job.kind].output == "evaluation":
+        type_ = "evaluation.ready" if state == JobState.SUCCEEDED else "evaluation.failed"
+        id_ = job.spec["evaluation_id"]
+        events.record(session, job.owner, type_, id_, job_id=job_id, **fields)
 
 
 def run_on_end(session: Session, job: Job, error: Json | None) -> None:

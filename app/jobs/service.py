@@ -204,6 +204,7 @@ def cancel(session: Session, owner: str, job_id: str) -> tuple[Job, bool]:
     )
     if job.state == JobState.CANCELLED:
         queue.run_on_end(session, job, None)
+        queue.record_end(session, job.id, job, JobState.CANCELLED)
         queue.log_line(session, job, job.state, queue_rows.seconds_since_start(session, job))
     session.refresh(job)
     return job, True

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy import delete as sql_delete
 
+from app.platform import events
 from app.platform.callers import acting_principal
 from app.platform.sql import Page, Session, db_now, fetch_page, upsert_into
 from app.platform.tables import AliasRequest, AliasRequestState, BreakGlass
@@ -104,10 +105,22 @@ def void(
         statement = statement.where(AliasRequest.model_id == model_id)
     if except_id is not None:
         statement = statement.where(AliasRequest.id != except_id)
-    session.execute(
-        statement.values(state=AliasRequestState.VOID, decided_at=db_now(), decision_reason=reason),
+    ended = session.execute(
+        statement.values(
+            state=AliasRequestState.VOID, decided_at=db_now(), decision_reason=reason
+        ).returning(AliasRequest.id, AliasRequest.name, AliasRequest.alias, AliasRequest.kind),
         execution_options={"synchronize_session": False},
     )
+    for row in ended.all():
+        record_state(session, owner, AliasRequestState.VOID, *row)
+
+
+def record_state(
+    session: Session, owner: str, state: str, id_: str, name: str, alias: str, kind: str
+) -> None:
+    """Record the event of the new state of a request for webhooks."""
+    word = "created" if state == AliasRequestState.OPEN else state
+    events.record(session, owner, f"alias_request.{word}", id_, name=name, alias=alias, kind=kind)
 
 
 def prune_closed(session: Session, owner: str, name: str, alias: str, most: int) -> None:

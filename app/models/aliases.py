@@ -16,7 +16,7 @@ from app.models.operating_points import cutoff_on, point_on
 from app.models.protection import BREAK_GLASS, Approval, permit
 from app.models.revisions import check_revision
 from app.models.service import HISTORY_SHOWN, VALIDATION, find
-from app.platform import catalogue
+from app.platform import catalogue, events
 from app.platform.audit import allow_over_quota, describe
 from app.platform.blobs import BlobWriter
 from app.platform.callers import check_model
@@ -527,6 +527,18 @@ def _record(session: Session, alias: ModelAlias, model: Model, change: _Change) 
         **more,
     )
     session.flush()
+    events.record(
+        session,
+        alias.owner,
+        "alias.deleted" if change.kind == AliasChange.DELETED else "alias.changed",
+        f"{alias.name}@{alias.alias}",
+        name=alias.name,
+        alias=alias.alias,
+        revision=alias.revision,
+        change=change.kind,
+        model_id=model.id,
+        model_version=model.version,
+    )
     request_rows.void(
         session,
         alias.owner,

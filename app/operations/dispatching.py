@@ -1,4 +1,4 @@
-"""The dispatcher with all that it does: it requeues lost jobs, cleans up, and seals the audit log."""
+"""The dispatcher with all that it does: it requeues lost jobs, cleans up, seals the audit log and delivers events."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from functools import partial
 
 from app.jobs.dispatcher import Dispatcher
 from app.operations.audit_seals import Sealer
+from app.operations.deliveries import Courier
 from app.operations.housekeeping import run_housekeeping
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
@@ -16,4 +17,5 @@ def dispatcher_of(db: Database, blobs: BlobStore, settings: Settings) -> Dispatc
     """Return a dispatcher. It runs in a process of its own, or in that of the worker of `rankwright serve`."""
     housekeeping = partial(run_housekeeping, db, blobs, settings)
     sealer = Sealer(db, blobs, settings.read_audit_keys())
-    return Dispatcher(db, settings, housekeeping, sealer.run)
+    courier = Courier(db, settings)
+    return Dispatcher(db, settings, housekeeping, sealer.run, courier.run)

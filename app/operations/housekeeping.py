@@ -34,6 +34,7 @@ from app.platform.errors import Conflict, NotFound, OutOfSpace, TooMany, Unavail
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import Upkeep
+from app.webhooks import repository as webhook_rows
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +118,12 @@ class Housekeeper:
                 "files of decisions": self._prune_decisions(),
                 "sessions": self._each(access_rows.prune_sessions, 0.0),
                 "events": self._prune_events(),
+                "deliveries to deleted webhooks": self._in_batches(
+                    lambda session: webhook_rows.prune_orphans(session, BATCH)
+                ),
+                "events of webhooks": self._each(
+                    webhook_rows.prune_events, webhook_rows.KEEP_SECONDS
+                ),
                 "jobs": self._prune_jobs(),
                 "invalid datasets": self._prune_datasets(repository.is_invalid, "invalid_datasets"),
                 "unused datasets": self._prune_datasets(repository.is_unused, "unused_datasets"),
@@ -130,6 +137,11 @@ class Housekeeper:
         removed["ids of late erasures"] = self._in_batches(
             lambda session: repository.expire_erasures(session, BATCH)
         )
+        keys = self._settings.read_secrets_keys()
+        if len(keys) > 1:
+            from app.webhooks import secrets  # as above
+
+            self._db.writing(secrets.renew, keys)
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
         self._move_samples()
         if not self._stop.is_set():  # else parts of the round may have ended early

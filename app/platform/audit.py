@@ -22,7 +22,7 @@ from app.platform.callers import Actor, acting
 from app.platform.errors import Invalid, shown
 from app.platform.ids import new_id
 from app.platform.sql import Page, contains, db_now, fetch_page
-from app.platform.tables import AuditEntry, Idempotency, Principal
+from app.platform.tables import AuditEntry, Idempotency, OutboxEvent, Principal
 from core.errors import shorten
 
 _MADE = (
@@ -191,11 +191,17 @@ def record(session: Session, actor: Actor, outcome: Outcome, summary: str | None
 
 
 def record_of_service(
-    session: Session, action: str, outcome: Outcome, summary: str | None, client: str | None = None
+    session: Session,
+    action: str,
+    outcome: Outcome,
+    summary: str | None,
+    *,
+    client: str | None = None,
+    owner: str = AuditEntry.SERVICE,
 ) -> None:
-    """Write an entry that concerns all owners."""
+    """Write an entry that concerns all owners, or one of them: what the service did by itself."""
     make_id = partial(new_id, "aud")
-    actor = Actor(AuditEntry.SERVICE, None, None, action, make_id, client=client)
+    actor = Actor(owner, None, None, action, make_id, client=client)
     session.add(_entry(actor, outcome, [], summary))
 
 
@@ -237,7 +243,8 @@ def _note_flush(session: Session, _context: object) -> None:
         return
     made = session.info.setdefault(_MADE, [])
     for row in session.new:
-        if not isinstance(row, Principal):  # made with the key that it is known by
+        # a principal is made with the key that it is known by, and an event with its cause
+        if not isinstance(row, OutboxEvent | Principal):
             made += _ids({"id": getattr(row, "id", None)})
 
 

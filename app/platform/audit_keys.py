@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from app.platform.state_folder import make_secret
+
 FILE = "audit-key"
 """Name of the file that `rankwright serve` creates in the state folder."""
 MIN_KEY_CHARACTERS = 32
@@ -73,13 +75,4 @@ def read_keys(file: Path) -> AuditKeys:
 
 def make_key(file: Path) -> None:
     """Write a new key to a file that only this user can read, unless it exists."""
-    if file.exists():
-        return
-    fresh = file.with_name(file.name + ".new")
-    fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as opened:
-        opened.write(os.urandom(32).hex() + "\n")
-        opened.flush()
-        os.fsync(descriptor)
-    fresh.replace(file)
+    make_secret(file, os.urandom(32).hex())

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.platform.state_folder import make_secret
+
+FILE = "secrets-keys"
+"""Name of the file that `rankwright serve` creates in the state folder."""
 KEY_BYTES = 32
 MAX_KEYS = 20
 
@@ -31,6 +36,11 @@ def read_keys(file: Path) -> tuple[bytes, ...]:
             f"{file} must have 1 to {MAX_KEYS} keys, one in each line, got {len(lines):,}"
         )
     return tuple(_key_of(file, number, line) for number, line in enumerate(lines, 1))
+
+
+def make_keys(file: Path) -> None:
+    """Write a file with a new key that only this user can read, unless it exists."""
+    make_secret(file, base64.b64encode(os.urandom(KEY_BYTES)).decode())
 
 
 def _key_of(file: Path, number: int, line: str) -> bytes:

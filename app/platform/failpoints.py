@@ -56,6 +56,11 @@ POINTS = {
     "audit_seal": "a seal of audit entries is written, and not committed",
     "audit_sealed": "a seal of audit entries is committed, and its number and MAC not recorded elsewhere",
     "audit_head": "the number and MAC of the last seal are recorded elsewhere",
+    "delivery_claim": "deliveries of webhooks are claimed, and not committed",
+    "delivery_claimed": "a delivery of a webhook is claimed, and nothing done",
+    "delivery_send": "a receiver of a webhook is connected, and nothing sent",
+    "delivery_sent": "a receiver of a webhook has answered, and nothing written",
+    "delivery_end": "the end of an attempt at a delivery is written, and not committed",
     "audit_prune": "old audit entries and their seals are removed, and not committed",
 }
 

@@ -1,13 +1,13 @@
 """The outbox: events, and their deliveries to targets, written in the transaction that causes them.
 
-An event is recorded if and only if its cause is committed, and it is delivered at least once. No code records events
-yet: this is where webhooks would be implemented.
+An event is recorded if and only if its cause is committed, and it is delivered at least once.
 
-- The service that makes a change calls `record(session, owner, type, data, targets)` in its transaction, with the ids
-  of the owner's webhooks for this type. Without a target nothing is written.
-- Any number of dispatchers call `claim` in a separate transaction, send each delivery, and then call `succeed`, `retry`
-  or `fail`. No transaction is open while a delivery is sent. A dispatcher that dies loses its lease, and the delivery
-  is claimed again with another token. A repeated delivery has the same `event_id`, by which a receiver recognizes it.
+- `app.platform.events` calls `record(session, owner, type, data, targets)` in the transaction of the change, with the
+  ids of the owner's webhooks for this type. Without a target nothing is written.
+- In any number of dispatchers, `app.operations.deliveries` calls `claim` for a target in a separate transaction, sends
+  each delivery, and then calls `succeed`, `retry` or `fail`. No transaction is open while a delivery is sent. A
+  dispatcher that dies loses its lease, and the delivery is claimed again with another token. A repeated delivery has
+  the same `event_id`, by which a receiver recognizes it.
 - `delete_of_owner` deletes all events of an owner, with their deliveries.
 """
 
@@ -25,8 +25,8 @@ from app.platform.tables import Delivery, DeliveryState, OutboxEvent
 
 @dataclass(frozen=True, slots=True)
 class ClaimedDelivery:
-    """A delivery that this process may send until its lease ends. `attempt` counts from 1; `at` is the time of the
-    event.
+    """A delivery that this process may send until its lease ends. `attempt` counts from 1 since the last replay,
+    `number` from the first; `at` is the time of the event.
     """
 
     event_id: str
@@ -36,6 +36,7 @@ class ClaimedDelivery:
     data: Json
     at: float
     attempt: int
+    number: int
     lease_token: int
 
 
@@ -56,6 +57,7 @@ def record(
             due_at=event.at,
             lease_token=0,
             state=DeliveryState.QUEUED,
+            created_at=event.at,
         )
         for target in set(targets)
     )
@@ -63,13 +65,34 @@ def record(
     return event.id
 
 
-def claim(session: Session, limit: int, lease_seconds: float) -> list[ClaimedDelivery]:
-    """Claim up to `limit` due deliveries, the longest due first. No other process claims them until the lease ends."""
+def is_any_due(session: Session) -> bool:
+    """Return True if a delivery is due. Reads one row of an index, so that an idle dispatcher can ask each second."""
+    earliest = (
+        select(Delivery.due_at)
+        .where(Delivery.state == DeliveryState.QUEUED)
+        .order_by(Delivery.due_at)
+        .limit(1)
+        .scalar_subquery()
+    )
+    late = session.scalar(select(db_now() - earliest))
+    return late is not None and late >= 0
+
+
+def claim(session: Session, target: str, limit: int, lease_seconds: float) -> list[ClaimedDelivery]:
+    """Claim up to `limit` due deliveries to a target, the longest due first. No other process claims them until the
+    lease ends.
+    """
+    # Read first: PostgreSQL does not look in an index for a time that moves.
+    now = session.execute(select(db_now())).scalar_one()
     due = (
         select(Delivery, OutboxEvent)
         .join(OutboxEvent)
-        .where(Delivery.state == DeliveryState.QUEUED, Delivery.due_at <= db_now())
-        .order_by(Delivery.due_at, Delivery.event_id, Delivery.target)
+        .where(
+            Delivery.target == target,
+            Delivery.state == DeliveryState.QUEUED,
+            Delivery.due_at <= now,
+        )
+        .order_by(Delivery.due_at, Delivery.event_id)
         .limit(limit)
         .with_for_update(skip_locked=True, of=Delivery)
     )
@@ -87,6 +110,7 @@ def claim(session: Session, limit: int, lease_seconds: float) -> list[ClaimedDel
             event.type,
             event.data,
             event.at,
+            delivery.attempt - delivery.earlier_attempts,
             delivery.attempt,
             delivery.lease_token,
         )

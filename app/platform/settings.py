@@ -12,9 +12,11 @@ from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.platform import audit_keys
+from app.platform.addresses import HttpUrl, Networks, parse_networks, parse_url
 from app.platform.audit_keys import AuditKeys
 from app.platform.buckets import check_bucket_url, check_endpoint
 from app.platform.connections import read_connections
+from app.platform.encryption import FILE as SECRETS_FILE
 from app.platform.encryption import read_keys
 from app.platform.issuers import read_issuers
 from app.platform.processes import MAX_API_PROCESSES
@@ -258,7 +260,8 @@ class Settings(BaseSettings):
     secrets_keys_file: Path | None = Field(
         default=None,
         description="File with the keys that encrypt stored secrets, newest first: one in each line, 32 random bytes "
-        "as base64. Older keys only decrypt.",
+        "as base64. Older keys only decrypt. Default: `secrets-keys` in the state folder, which `serve` "
+        "creates; without that file, the service has no webhooks.",
     )
     oidc_file: Path | None = Field(
         default=None,
@@ -290,6 +293,16 @@ class Settings(BaseSettings):
         default=30.0,
         description="How long a Dask worker or scheduler may be silent before the attempt at the job ends, in "
         "seconds.",
+    )
+    webhook_networks: str | None = Field(
+        default=None,
+        description="Internal networks to which webhooks may be sent, also by http, in CIDR notation, separated by "
+        "commas, such as `10.1.0.0/16,fd00:1::/64`. Default: none, webhooks are sent to public addresses by https.",
+    )
+    webhook_proxy: str | None = Field(
+        default=None,
+        description="URL of an HTTP proxy through which webhooks are sent by CONNECT, such as `http://proxy:3128`. It "
+        "looks up names and must refuse internal addresses. Default: none.",
     )
     job_timeout_seconds: Seconds = Field(
         default=3600.0, description="Timeout of a job that does not set one, in seconds."
@@ -519,6 +532,8 @@ class Settings(BaseSettings):
         "secrets_keys_file",
         "oidc_file",
         "audit_key_file",
+        "webhook_networks",
+        "webhook_proxy",
         mode="before",
     )
     @classmethod
@@ -645,6 +660,25 @@ class Settings(BaseSettings):
             audit_keys.read_keys(value)
         return value
 
+    @field_validator("webhook_networks")
+    @classmethod
+    def _usable_networks(cls, value: str | None) -> str | None:
+        """Raise ValueError for what is no list of networks."""
+        parse_networks(value or "")
+        return value
+
+    @field_validator("webhook_proxy")
+    @classmethod
+    def _usable_proxy(cls, value: str | None) -> str | None:
+        """Raise ValueError for the URL of a proxy that cannot be used."""
+        if value is not None:
+            proxy = parse_url(value)
+            if proxy.scheme != "http" or proxy.target != "/":
+                raise ValueError(
+                    "must be the URL of a proxy, such as http://proxy:3128, without a path"
+                )
+        return value
+
     @field_validator("secrets_keys_file")
     @classmethod
     def _usable_keys(cls, value: Path | None) -> Path | None:
@@ -740,6 +774,28 @@ class Settings(BaseSettings):
         if self.audit_key_file is None and not file.exists():
             return AuditKeys()
         return audit_keys.read_keys(file)
+
+    @property
+    def networks_of_webhooks(self) -> Networks:
+        """The internal networks to which webhooks may be sent."""
+        return parse_networks(self.webhook_networks or "")
+
+    @property
+    def proxy_of_webhooks(self) -> HttpUrl | None:
+        """The proxy through which webhooks are sent; None if they are sent directly."""
+        return None if self.webhook_proxy is None else parse_url(self.webhook_proxy)
+
+    @property
+    def own_secrets_keys(self) -> Path:
+        """The file with the keys of stored secrets that `rankwright serve` creates."""
+        return self.state_dir.absolute() / SECRETS_FILE
+
+    def read_secrets_keys(self) -> tuple[bytes, ...]:
+        """Return the keys that encrypt stored secrets, newest first; none if there are none. Raises BadKeys."""
+        file = self.secrets_keys_file or self.own_secrets_keys
+        if self.secrets_keys_file is None and not file.exists():
+            return ()
+        return read_keys(file)
 
     @property
     def celery_broker_url(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -37,3 +38,17 @@ def make_private(folder: Path) -> None:
 
 def _is_open(folder: Path) -> bool:
     return bool(folder.stat().st_mode & 0o077)
+
+
+def make_secret(file: Path, secret: str) -> None:
+    """Write a new secret to a file that only this user can read, unless the file exists."""
+    if file.exists():
+        return
+    fresh = file.with_name(file.name + ".new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as opened:
+        opened.write(secret + "\n")
+        opened.flush()
+        os.fsync(descriptor)
+    fresh.replace(file)

@@ -17,6 +17,7 @@ from sqlalchemy import (
     ColumnElement,
     Computed,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Table,
     UniqueConstraint,
@@ -659,6 +660,8 @@ class Delivery(Base):
     __tablename__ = "deliveries"
     __table_args__ = (
         Index(None, "state", "due_at"),
+        Index(None, "target", "created_at", "event_id"),
+        Index(None, "target", "state", "due_at"),
         CheckConstraint("state IN ('queued','delivered','failed')", name="state"),
     )
 
@@ -666,10 +669,73 @@ class Delivery(Base):
         ForeignKey("events.id", ondelete="CASCADE"), primary_key=True
     )
     target: Mapped[str] = mapped_column(primary_key=True)
+    """Id of a webhook, which may be deleted."""
     attempt: Mapped[int]
+    earlier_attempts: Mapped[int] = mapped_column(server_default="0")
+    """Attempts before the last replay. The schedule of retries starts again with each replay."""
     due_at: Mapped[float]
     lease_token: Mapped[int]
     state: Mapped[str]
+    created_at: Mapped[float] = mapped_column(server_default="0")
+    """The time of the event."""
+
+
+class DeliveryAttempt(Base):
+    """One attempt at a delivery: what was answered, or why there was no answer (`error`, a code)."""
+
+    __tablename__ = "delivery_attempts"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["event_id", "target"], ["deliveries.event_id", "deliveries.target"], ondelete="CASCADE"
+        ),
+    )
+
+    event_id: Mapped[str] = mapped_column(primary_key=True)
+    target: Mapped[str] = mapped_column(primary_key=True)
+    attempt: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    at: Mapped[float]
+    status: Mapped[int | None]
+    """HTTP status of the answer; null without an answer."""
+    error: Mapped[str | None]
+    seconds: Mapped[float]
+    answer: Mapped[str | None]
+    """The first kilobyte of the answer's body."""
+
+
+class WebhookDisabled(StrEnum):
+    """Why a webhook is disabled: by its owner, because the receiver answered 410, or because it failed for too long."""
+
+    REQUESTED = "requested"
+    GONE = "gone"
+    FAILING = "failing"
+
+
+class Webhook(Owned):
+    """A URL to which events of the owner are sent.
+
+    `secret` signs the deliveries, and is encrypted (`app.webhooks.secrets`). After a rotation, `previous_secret` signs
+    them, too, until `previous_valid_until`. `disabled_reason` is a `WebhookDisabled`. `failing_since` is the time of
+    the first failed attempt since the last success; null if the last attempt succeeded.
+    """
+
+    __tablename__ = "webhooks"
+    __table_args__ = (Index(None, "owner", "created_at", "id"), Index(None, "failing_since"))
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    url: Mapped[str]
+    description: Mapped[str]
+    events: Mapped[list[str]]
+    """Types of events, sorted; empty: all."""
+    secret: Mapped[str]
+    previous_secret: Mapped[str | None]
+    previous_valid_until: Mapped[float | None]
+    author: Mapped[str | None]
+    principal_id: Mapped[str | None] = mapped_column(default=acting_principal)
+    created_at: Mapped[float]
+    disabled_at: Mapped[float | None]
+    disabled_reason: Mapped[str | None]
+    failing_since: Mapped[float | None]
 
 
 class Idempotency(Owned):

@@ -212,7 +212,9 @@ def create(session: Session, caller: Caller, asked: Proposal, evidence: Evidence
         root_id=caller.root_id,
     )
     _describe(session, row, f"Reason: {asked.reason.rstrip('.')}. Requested by {caller.name}")
-    return rows.add(session, row, KEEP_SECONDS)
+    added = rows.add(session, row, KEEP_SECONDS)
+    rows.record_state(session, row.owner, row.state, row.id, row.name, row.alias, row.kind)
+    return added
 
 
 def list_page(
@@ -465,6 +467,7 @@ def _close(
         words = f"{words} by {caller.name}"
     _describe(session, row, f"{words}. Reason: {reason}" if reason else words)
     session.flush()
+    rows.record_state(session, row.owner, state, row.id, row.name, row.alias, row.kind)
 
 
 def _describe(session: Session, row: AliasRequest, words: str) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from app.platform.audit_keys import make_key
+from app.platform.encryption import make_keys
 from app.platform.errors import ServiceError
 from app.platform.logging import configure_logging
 from app.platform.processes import child_environment, python_command
@@ -76,6 +77,8 @@ def main(arguments: list[str]) -> None:
             make_cluster_secret(settings.dask_secret)
         if settings.audit_key_file is None:
             make_key(settings.own_audit_key)
+        if settings.secrets_keys_file is None:
+            make_keys(settings.own_secrets_keys)
         upgrade(settings.sqlalchemy_url)
         db = Database(settings.sqlalchemy_url, pool_size=1)
         try:

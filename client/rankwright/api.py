@@ -726,6 +726,42 @@ def create_version(dataset_id: str, /, **fields: Unpack[CreateVersion]) -> ApiRe
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/versions", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"])
 
+class CreateWebhook(TypedDict, total=False):
+    """Keywords of `create_webhook`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+    events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, also those of later versions.']
+    description: Annotated[str | None, 'Description, for your own use. Default: `""`.']
+
+
+@keywords(CreateWebhook)
+def create_webhook(url: str, **fields: Unpack[CreateWebhook]) -> ApiRequest[types.WebhookWithSecret]:
+    """Create a webhook.
+
+    Create a webhook: events of the owner are sent to its URL. Only this response contains the secret, with which
+    the receiver verifies them.
+
+    A repeated request with the same `Idempotency-Key` returns the webhook without its secret. Nothing is sent before
+    the first event: `…/ping` sends a test event.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    url : str
+        URL that receives the events, by POST. It must begin with `https://`, and have no user, password
+        or fragment. An internal address is not allowed, and `http://` is not, unless the operator has
+        set RANKWRIGHT_WEBHOOK_NETWORKS.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    events : Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str], optional
+        Types of events to send. Null: all types, also those of later versions.
+    description : str, optional
+        Description, for your own use. Default: `""`.
+    """
+    return ApiRequest.of("POST", "/v1/webhooks", record_of(types.WebhookWithSecret), {"url": url, **fields}, headers=["idempotency_key"], body=["url", "events", "description"])
+
 def delete_acknowledgement(evaluation_id: str, /) -> ApiRequest[None]:
     """Delete the acknowledgement of an evaluation.
 
@@ -933,6 +969,20 @@ def delete_view(list: Literal["models", "datasets", "jobs", "evaluations", "comp
         Name of the view.
     """
     return ApiRequest.of("DELETE", f"/v1/views/{segment(list)}/{segment(name)}", nothing_of)
+
+def delete_webhook(webhook_id: str, /) -> ApiRequest[None]:
+    """Delete a webhook.
+
+    Delete a webhook, with its queued deliveries and its log.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    webhook_id : str
+        Id of the webhook.
+    """
+    return ApiRequest.of("DELETE", f"/v1/webhooks/{segment(webhook_id)}", nothing_of)
 
 def end_break_glass(name: str, alias: str, /) -> ApiRequest[None]:
     """Resume a protection.
@@ -1786,6 +1836,60 @@ def list_views(**fields: Unpack[ListViews]) -> ApiRequest[Page[types.View]]:
     """
     return ApiRequest.of("GET", "/v1/views", page_of(types.View), {**fields})
 
+class ListWebhookDeliveries(TypedDict, total=False):
+    """Keywords of `list_webhook_deliveries`."""
+
+    state: Annotated[Literal["queued", "delivered", "failed"] | str | None, 'Only deliveries in this state.']
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListWebhookDeliveries)
+def list_webhook_deliveries(webhook_id: str, /, **fields: Unpack[ListWebhookDeliveries]) -> ApiRequest[Page[types.WebhookDelivery]]:
+    """List deliveries to a webhook.
+
+    Return the deliveries to a webhook with their last attempts, the newest event first. They are kept for 30
+    days.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    webhook_id : str
+        Id of the webhook.
+    state : Literal["queued", "delivered", "failed"] | str, optional
+        Only deliveries in this state.
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", f"/v1/webhooks/{segment(webhook_id)}/deliveries", page_of(types.WebhookDelivery), {**fields})
+
+class ListWebhooks(TypedDict, total=False):
+    """Keywords of `list_webhooks`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListWebhooks)
+def list_webhooks(**fields: Unpack[ListWebhooks]) -> ApiRequest[Page[types.Webhook]]:
+    """List webhooks.
+
+    Return the webhooks of the owner, newest first.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/webhooks", page_of(types.Webhook), {**fields})
+
 def live() -> ApiRequest[types.Health]:
     """Check liveness.
 
@@ -1922,6 +2026,32 @@ def open_upload(**fields: Unpack[OpenUpload]) -> ApiRequest[types.Upload]:
         the upload. Default: `append`.
     """
     return ApiRequest.of("POST", "/v1/uploads", record_of(types.Upload), {**fields}, headers=["idempotency_key"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
+
+class PingWebhook(TypedDict, total=False):
+    """Keywords of `ping_webhook`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+
+
+@keywords(PingWebhook)
+def ping_webhook(webhook_id: str, /, **fields: Unpack[PingWebhook]) -> ApiRequest[types.WebhookDelivery]:
+    """Send a test event.
+
+    Send an event of the type `webhook.ping` to this webhook. The log has the result.
+
+    Returns 409 if the webhook is disabled, and 429 after 60 test events of the owner in an hour.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    webhook_id : str
+        Id of the webhook.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    """
+    return ApiRequest.of("POST", f"/v1/webhooks/{segment(webhook_id)}/ping", record_of(types.WebhookDelivery), {**fields}, headers=["idempotency_key"])
 
 class PlaceHold(TypedDict, total=False):
     """Keywords of `place_hold`."""
@@ -4372,6 +4502,20 @@ def read_variable_dependence(ref: str, /, feature: str | Sequence[str], **fields
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/variable-dependence", record_of(types.VariableDependence), {"feature": feature, **fields})
 
+def read_webhook(webhook_id: str, /) -> ApiRequest[types.Webhook]:
+    """Read a webhook.
+
+    Return a webhook, without its secret.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    webhook_id : str
+        Id of the webhook.
+    """
+    return ApiRequest.of("GET", f"/v1/webhooks/{segment(webhook_id)}", record_of(types.Webhook))
+
 def ready() -> ApiRequest[types.Health]:
     """Check readiness.
 
@@ -4415,6 +4559,25 @@ def release_hold(hold_id: str, /, reason: str) -> ApiRequest[types.Hold]:
         Why the hold is released.
     """
     return ApiRequest.of("POST", f"/v1/holds/{segment(hold_id)}/release", record_of(types.Hold), {"reason": reason}, body=["reason"])
+
+def replay_webhook_delivery(webhook_id: str, event_id: str, /) -> ApiRequest[types.WebhookDelivery]:
+    """Replay a delivery.
+
+    Send an event to this webhook again, now, whatever the state of its delivery. The id is the same, so a receiver
+    may recognize it. If the attempt fails, the schedule of retries starts again.
+
+    Returns 409 if the webhook is disabled, or after 100 attempts at the delivery.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    webhook_id : str
+        Id of the webhook.
+    event_id : str
+        Id of the event.
+    """
+    return ApiRequest.of("POST", f"/v1/webhooks/{segment(webhook_id)}/deliveries/{segment(event_id)}/replay", record_of(types.WebhookDelivery))
 
 class RestoreAlias(TypedDict, total=False):
     """Keywords of `restore_alias`."""
@@ -4573,6 +4736,34 @@ def rotate_key(key_id: str, /, **fields: Unpack[RotateKey]) -> ApiRequest[types.
         Seconds for which the old key remains valid. 0: it is revoked immediately. Default: `0.0`.
     """
     return ApiRequest.of("POST", f"/v1/keys/{segment(key_id)}/rotate", record_of(types.KeyWithSecret), {**fields}, headers=["idempotency_key"], body=["grace_seconds"])
+
+class RotateWebhook(TypedDict, total=False):
+    """Keywords of `rotate_webhook`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+
+
+@keywords(RotateWebhook)
+def rotate_webhook(webhook_id: str, /, **fields: Unpack[RotateWebhook]) -> ApiRequest[types.WebhookWithSecret]:
+    """Rotate the secret of a webhook.
+
+    Give the webhook a new secret. For 24 hours, deliveries are signed with the previous secret, too; one before
+    that ends at once.
+
+    Only this response contains the secret. A repeated request with the same `Idempotency-Key` returns the webhook
+    without it.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    webhook_id : str
+        Id of the webhook.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    """
+    return ApiRequest.of("POST", f"/v1/webhooks/{segment(webhook_id)}/rotate", record_of(types.WebhookWithSecret), {**fields}, headers=["idempotency_key"])
 
 class ScorePoints(TypedDict, total=False):
     """Keywords of `score_points`."""
@@ -4904,6 +5095,42 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
         for it; other algorithms only record it. Null: unknown; `sampled_martirank` estimates it.
     """
     return ApiRequest.of("POST", "/v1/jobs", record_of(types.Job), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "protected_features", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
+
+class UpdateWebhook(TypedDict, total=False):
+    """Keywords of `update_webhook`."""
+
+    url: Annotated[str | None, 'URL that receives the events, by POST. It must begin with `https://`, and have no user, password or fragment. An internal address is not allowed, and `http://` is not, unless the operator has set RANKWRIGHT_WEBHOOK_NETWORKS.']
+    events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, also those of later versions.']
+    description: Annotated[str | None, 'Description, for your own use.']
+    enabled: Annotated[bool | None, 'False: disable the webhook. It receives no events of this time, and its queued deliveries fail. True: enable it.']
+
+
+@keywords(UpdateWebhook)
+def update_webhook(webhook_id: str, /, **fields: Unpack[UpdateWebhook]) -> ApiRequest[types.Webhook]:
+    """Update a webhook.
+
+    Change the URL, the types of events or the description of a webhook, disable it, or enable it. What is absent
+    stays as it is. Queued deliveries go to the new URL.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    webhook_id : str
+        Id of the webhook.
+    url : str, optional
+        URL that receives the events, by POST. It must begin with `https://`, and have no user, password
+        or fragment. An internal address is not allowed, and `http://` is not, unless the operator has
+        set RANKWRIGHT_WEBHOOK_NETWORKS.
+    events : Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str], optional
+        Types of events to send. Null: all types, also those of later versions.
+    description : str, optional
+        Description, for your own use.
+    enabled : bool, optional
+        False: disable the webhook. It receives no events of this time, and its queued deliveries fail.
+        True: enable it.
+    """
+    return ApiRequest.of("PATCH", f"/v1/webhooks/{segment(webhook_id)}", record_of(types.Webhook), {**fields}, body=["url", "events", "description", "enabled"])
 
 class UploadDataset(TypedDict, total=False):
     """Keywords of `upload_dataset`."""
@@ -5752,6 +5979,34 @@ def validate_version(dataset_id: str, /, **fields: Unpack[ValidateVersion]) -> A
         the upload. Default: `append`.
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/versions/validate", record_of(types.TableCheck), {**fields})
+
+class ValidateWebhook(TypedDict, total=False):
+    """Keywords of `validate_webhook`."""
+
+    events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, also those of later versions.']
+    description: Annotated[str | None, 'Description, for your own use. Default: `""`.']
+
+
+@keywords(ValidateWebhook)
+def validate_webhook(url: str, **fields: Unpack[ValidateWebhook]) -> ApiRequest[types.Valid]:
+    """Check a webhook.
+
+    Check a request to `POST /v1/webhooks` without creating anything. It returns the same errors as that request would.
+
+    Scope: `admin`.
+
+    Parameters
+    ----------
+    url : str
+        URL that receives the events, by POST. It must begin with `https://`, and have no user, password
+        or fragment. An internal address is not allowed, and `http://` is not, unless the operator has
+        set RANKWRIGHT_WEBHOOK_NETWORKS.
+    events : Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str], optional
+        Types of events to send. Null: all types, also those of later versions.
+    description : str, optional
+        Description, for your own use. Default: `""`.
+    """
+    return ApiRequest.of("POST", "/v1/webhooks/validate", record_of(types.Valid), {"url": url, **fields}, body=["url", "events", "description"])
 
 def withdraw_alias_request(alias_request_id: str, /) -> ApiRequest[types.AliasRequest]:
     """Withdraw a request.

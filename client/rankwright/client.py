@@ -1751,6 +1751,45 @@ class AsyncHolds(_HoldsOperations, Asynchronous):
     """Like `Holds`; await its calls."""
 
 
+# --- webhooks -------------------------------------------------------------------------------------
+
+
+class _WebhooksOperations(_Collection):
+    list = free_items(api.list_webhooks)
+    page = free(api.list_webhooks)
+    get = free(api.read_webhook)
+    create = free(api.create_webhook)
+    update = free(api.update_webhook)
+    delete = free(api.delete_webhook)
+    rotate = free(api.rotate_webhook)
+    ping = free(api.ping_webhook)
+    deliveries = free_items(api.list_webhook_deliveries)
+    deliveries_page = free(api.list_webhook_deliveries)
+    replay = free(api.replay_webhook_delivery)
+
+
+class Webhooks(_WebhooksOperations, Blocking):
+    """Webhooks: URLs to which the service sends events. It is `client.webhooks`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> webhook = client.webhooks.create("https://example.com/hooks", events=["job.failed"])
+    >>> webhook.secret[:6]
+    'whsec_'
+    >>> client.webhooks.ping(webhook.id).state
+    'queued'
+    >>> client.webhooks.update(webhook.id, enabled=False).disabled_reason
+    'requested'
+    >>> client.webhooks.delete(webhook.id)
+    """
+
+
+class AsyncWebhooks(_WebhooksOperations, Asynchronous):
+    """Like `Webhooks`; await its calls."""
+
+
 # --- the clients ----------------------------------------------------------------------------------
 
 
@@ -2413,6 +2452,8 @@ class Client(_ClientOperations, Blocking):
         For how many days the resources of owners are kept, for operators.
     holds : Holds
         Legal holds, which forbid deletions.
+    webhooks : Webhooks
+        URLs to which the service sends events.
 
     Notes
     -----
@@ -2462,6 +2503,7 @@ class Client(_ClientOperations, Blocking):
         self.quotas = Quotas(self._transport)
         self.retention = Retention(self._transport)
         self.holds = Holds(self._transport)
+        self.webhooks = Webhooks(self._transport)
 
     @property
     def url(self) -> str:
@@ -2515,7 +2557,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
     Attributes
     ----------
     datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alarms, views, keys
-    quotas, retention, holds
+    quotas, retention, holds, webhooks
     datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alias_requests, alarms
     views, keys, quotas
         As for `Client`; await their calls.
@@ -2561,6 +2603,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
         self.quotas = AsyncQuotas(self._transport)
         self.retention = AsyncRetention(self._transport)
         self.holds = AsyncHolds(self._transport)
+        self.webhooks = AsyncWebhooks(self._transport)
 
     @property
     def url(self) -> str:

@@ -1821,6 +1821,24 @@ class DeletedAlias(Record):
     updated_at: str
     """Time of the last change, apart from changes of the protection."""
 
+class DeliveryAttempt(Record):
+    """One attempt at a delivery."""
+
+    attempt: int
+    """Number of the attempt, from 1."""
+    at: str
+    """When it ended."""
+    status: int | None
+    """HTTP status of the answer. Null: there was none."""
+    error: str | None
+    """Why there was no answer: a code. Null if there was one."""
+    seconds: float
+    """How long it took, in seconds."""
+    answer: str | None
+    """First characters of the answer's body, at most 1,024. Null: there was no answer, or it came from a
+    network of RANKWRIGHT_WEBHOOK_NETWORKS.
+    """
+
 class DependenceAxis(Record):
     """A feature and its grid values."""
 
@@ -6368,6 +6386,88 @@ class View(Record):
     """Name of the key that saved the view."""
     saved_at: str
     """When the view was saved."""
+
+class Webhook(Record):
+    """A webhook, without its secret."""
+
+    id: str
+    """Id of the webhook."""
+    url: str
+    """URL that receives the events."""
+    events: list[Literal['job.succeeded', 'job.failed', 'job.cancelled', 'job.timed_out', 'dataset.ready', 'dataset.failed', 'evaluation.ready', 'evaluation.failed', 'alias.changed', 'alias.deleted', 'alias_request.created', 'alias_request.approved', 'alias_request.rejected', 'alias_request.withdrawn', 'alias_request.void', 'alarm.raised', 'alarm.cleared']] | None
+    """Types of events that are sent. Null: all."""
+    description: str
+    """Description."""
+    author: str | None
+    """Name of who created it."""
+    created_at: str
+    """Time of creation."""
+    enabled: bool
+    """False if the webhook is disabled and receives nothing."""
+    disabled_at: str | None
+    """When it was disabled. Null: it is enabled."""
+    disabled_reason: Literal['requested', 'gone', 'failing'] | None
+    """Why it is disabled. `requested`: by a request. `gone`: the receiver answered 410. `failing`: it
+    failed for five days without a success.
+    """
+    failing_since: str | None
+    """Time of the first failed attempt since the last success. Null: the last attempt succeeded, or there
+    was none.
+    """
+    previous_secret_until: str | None
+    """Until when deliveries are also signed with the secret before the last rotation. Null: never rotated."""
+
+class WebhookDelivery(Record):
+    """The delivery of an event to a webhook."""
+
+    event_id: str
+    """Id of the event. It is the header `webhook-id` of each attempt."""
+    type: str
+    """Type of the event."""
+    data: dict[str, Any]
+    """Data of the event, as it is sent."""
+    created_at: str
+    """Time of the event."""
+    state: Literal['queued', 'delivered', 'failed']
+    """`queued`: it is sent, or waits for the next attempt. `delivered`: the receiver answered 2xx.
+    `failed`: all attempts failed, or the webhook was disabled.
+    """
+    next_attempt_at: str | None
+    """When the next attempt is due. Null unless the state is `queued`."""
+    attempts: list[DeliveryAttempt]
+    """The last 10 attempts, newest first."""
+
+class WebhookWithSecret(Record):
+    """A webhook with its new secret."""
+
+    id: str
+    """Id of the webhook."""
+    url: str
+    """URL that receives the events."""
+    events: list[Literal['job.succeeded', 'job.failed', 'job.cancelled', 'job.timed_out', 'dataset.ready', 'dataset.failed', 'evaluation.ready', 'evaluation.failed', 'alias.changed', 'alias.deleted', 'alias_request.created', 'alias_request.approved', 'alias_request.rejected', 'alias_request.withdrawn', 'alias_request.void', 'alarm.raised', 'alarm.cleared']] | None
+    """Types of events that are sent. Null: all."""
+    description: str
+    """Description."""
+    author: str | None
+    """Name of who created it."""
+    created_at: str
+    """Time of creation."""
+    enabled: bool
+    """False if the webhook is disabled and receives nothing."""
+    disabled_at: str | None
+    """When it was disabled. Null: it is enabled."""
+    disabled_reason: Literal['requested', 'gone', 'failing'] | None
+    """Why it is disabled. `requested`: by a request. `gone`: the receiver answered 410. `failing`: it
+    failed for five days without a success.
+    """
+    failing_since: str | None
+    """Time of the first failed attempt since the last success. Null: the last attempt succeeded, or there
+    was none.
+    """
+    previous_secret_until: str | None
+    """Until when deliveries are also signed with the secret before the last rotation. Null: never rotated."""
+    secret: str | None
+    """The secret that signs the deliveries. It is shown only once; null in a replayed response."""
 
 class WindowArea(Record):
     """Partial AUC: the mean TPR over a window of false positive rates."""

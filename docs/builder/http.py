@@ -15,9 +15,8 @@ Json = Mapping[str, Any]
 ERRORS = "errors.md"
 INDEX = f"{HTTP}index.md"
 
-WEBHOOKS = """
-The service sends no webhooks yet. Use one of these instead:
-
+END_OF_A_JOB = """
+- **Webhooks.** The service sends an event to your URL: see [Webhooks](../../webhooks.md).
 - **Poll.** Read the job with [`GET /v1/jobs/{job_id}`](jobs.md#read_job) and the header `Prefer: wait=30`.
   The service holds the response until the job has ended, at most that many seconds.
 - **Server-sent events.** Follow [`GET /v1/jobs/{job_id}/events`](jobs.md#read_events) with the header
@@ -46,8 +45,8 @@ def _index(api: Api) -> Iterator[str]:
     yield f"{to('api.md', 'Rules for all routes')} describes authentication, pages of lists, idempotency and errors."
     yield f"{to(ERRORS, 'Errors')} has one entry for each error code. {to('clients.md', 'Clients')} lists the routes of"
     yield from ("other servers' protocols. Programs read `/openapi.json` of the service.", "")
-    yield from heading(2, "Webhooks", "webhooks")
-    yield from WEBHOOKS.strip().splitlines()
+    yield from heading(2, "Learn that a job has ended", "end-of-a-job")
+    yield from END_OF_A_JOB.strip().splitlines()
     yield ""
     yield from heading(2, "Routes", "routes")
     for page, (title, description) in api.pages.items():

@@ -340,6 +340,7 @@ _IDS = {
     "alarm_id": "alm_0198f0c2b1e27d3f8a9b0c1d2e3f4a5b",
     "erasure_id": "era_0198f0c2a4d37c1e8a4b5c6d7e8f9012",
     "hold_id": "hld_0198f0c2a4d37c1e8a4b5c6d7e8f9014",
+    "event_id": "evt_0198f0c2000e7c1e8a4b5c6d7e8f9012",
 }
 """Ids of things that have no example of their own."""
 

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0127"
-down_revision = "0125"
+down_revision = "0126"
 branch_labels = None
 depends_on = None
 

@@ -22,6 +22,7 @@ from app.jobs import execution, queue
 from app.jobs.fetching import Fetching
 from app.main import create_app
 from app.platform.blobs import FolderStore
+from app.platform.encryption import make_keys
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base
@@ -228,6 +229,7 @@ class Service:
 @contextmanager
 def running(settings: Settings, port: int = 0) -> Iterator[Service]:
     """Serve the application from a thread of this process, at a port of the system's choice unless one is given."""
+    make_keys(settings.own_secrets_keys)  # as `rankwright serve` does
     listener = socket.create_server(("127.0.0.1", port))  # connections queue from now on
     app = create_app(settings)
     config = server_config(app, settings, log_level="critical", timeout_graceful_shutdown=1)

@@ -70,6 +70,7 @@ def _add_client_commands(app: typer.Typer) -> None:
     )
     from rankwright.cli.audit import audit
     from rankwright.cli.trash import trash
+    from rankwright.cli.webhooks import webhooks
 
     for command in (
         datasets.upload,
@@ -117,6 +118,7 @@ def _add_client_commands(app: typer.Typer) -> None:
     else:
         app.add_typer(audit, name="audit", rich_help_panel="Use the service")
     app.add_typer(trash, name="trash", rich_help_panel="Use the service")
+    app.add_typer(webhooks, name="webhooks", rich_help_panel="Use the service")
 
 
 def help_of(command: Callable[..., Any]) -> str:

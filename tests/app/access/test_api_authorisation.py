@@ -66,6 +66,8 @@ IMPERSONAL = {
     ("POST", "/v1/erasures/validate"),
     ("POST", "/v1/keys"),
     ("POST", "/v1/keys/validate"),
+    ("POST", "/v1/webhooks"),
+    ("POST", "/v1/webhooks/validate"),
 }
 ROW = {"age": 1.0, "income": 2.0, "score 1": 3.0}
 ROWS = {"json": {"rows": [ROW]}}
@@ -155,6 +157,8 @@ def requests_of(
         ("POST", "/v1/alarms/{alarm_id}/acknowledge"): {
             "json": {"reason": "seen", "reference": "keep"}
         },
+        ("POST", "/v1/webhooks"): {"json": {"url": "https://example.com/"}},
+        ("PATCH", "/v1/webhooks/{webhook_id}"): {"json": {"description": "pages us"}},
         ("POST", "/v1/keys"): {"json": {"name": "new", "scopes": ["read"]}},
         ("POST", "/v1/keys/{key_id}/rotate"): {"json": {"grace_seconds": 3600}},
     }
@@ -249,6 +253,9 @@ class World:
         self.ids["erasure_id"] = owner.post("/v1/erasures", json={"id": "c1"}).json()["id"]
         hold = {"kind": "model", "resource_id": model_id, "reason": "a case"}
         self.ids["hold_id"] = owner.post("/v1/holds", json=hold).json()["id"]
+        hook = owner.post("/v1/webhooks", json={"url": "https://example.com/"}).json()["id"]
+        ping = owner.post(f"/v1/webhooks/{hook}/ping").json()
+        self.ids |= {"webhook_id": hook, "event_id": ping["event_id"]}
         self.ids["number"] = "1"
         self.ids["decision_id"] = decided["decision_id"]
         self.ids["file_id"] = file_of(service)

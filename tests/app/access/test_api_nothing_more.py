@@ -100,6 +100,10 @@ class World:
             "alarm_id": raise_alarm(service, "kept"),
             "list": "models",
         }
+        hook = client.post("/v1/webhooks", json={"url": "https://example.com/"}).json()
+        self.ids["webhook_id"] = hook["id"]
+        ping = client.post(f"/v1/webhooks/{hook['id']}/ping").json()
+        self.ids["event_id"] = ping["event_id"]
         on = {"dataset_id": later}
         of_table = {"params": ROLES, "content": table().encode(), "headers": CSV}
         self.bodies: dict[str, dict[str, Any]] = {
@@ -144,6 +148,10 @@ class World:
             "POST /v1/batch-scores": {"json": {"model": model_id} | on},
             "POST /v1/trash/{trashed_id}/restore": {},
             "POST /v1/keys": {"json": {"name": "more", "scopes": ["read"]}},
+            "POST /v1/webhooks": {"json": {"url": "https://example.com/"}},
+            "PATCH /v1/webhooks/{webhook_id}": {"json": {"description": "pages us"}},
+            "POST /v1/webhooks/{webhook_id}/ping": {},
+            "POST /v1/webhooks/{webhook_id}/deliveries/{event_id}/replay": {},
         }
 
     @staticmethod
@@ -378,6 +386,7 @@ def test_every_table_of_which_owners_delete_rows_is_counted(db: Database) -> Non
         "break_glass",
         "browser_sessions",
         "deliveries",
+        "delivery_attempts",
         "erasures",
         "events",
         "idempotency",

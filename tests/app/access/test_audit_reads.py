@@ -65,6 +65,7 @@ NO_ROWS = {
             *("/v1/alarms/{alarm_id}", "/v1/erasures", "/v1/erasures/{erasure_id}", "/v1/fits"),
             *("/v1/trash", "/v1/views", "/v1/keys", "/v1/keys/{key_id}", "/v1/quotas"),
             *("/v1/holds", "/v1/holds/{hold_id}", "/v1/retention", "/v1/retention/{owner}"),
+            *("/v1/webhooks", "/v1/webhooks/{webhook_id}", "/v1/webhooks/{webhook_id}/deliveries"),
             *("/v1/alias-requests", "/v1/alias-requests/{alias_request_id}"),
             *("/v1/quotas/{owner}", "/v1/quotas/{owner}/usage", "/v1/usage", "/v1/overview"),
         ),

@@ -103,6 +103,15 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read_hold": ("holds.get", ("hld_1",)),
     "place_hold": ("holds.place", ("owner", "a case")),
     "release_hold": ("holds.release", ("hld_1", "closed")),
+    "list_webhooks": ("webhooks.list", ()),
+    "read_webhook": ("webhooks.get", ("wh_1",)),
+    "create_webhook": ("webhooks.create", ("https://example.com/",)),
+    "update_webhook": ("webhooks.update", ("wh_1",)),
+    "delete_webhook": ("webhooks.delete", ("wh_1",)),
+    "rotate_webhook": ("webhooks.rotate", ("wh_1",)),
+    "ping_webhook": ("webhooks.ping", ("wh_1",)),
+    "list_webhook_deliveries": ("webhooks.deliveries", ("wh_1",)),
+    "replay_webhook_delivery": ("webhooks.replay", ("wh_1", "evt_1")),
     "read_me": ("me", ()),
     "list_trash": ("trash.list", ()),
     "restore_item": ("trash.restore", ("mdl_1",)),
@@ -197,7 +206,7 @@ NO_PART = {
     # The client checks what is written by hand or comes from elsewhere: tables and jobs.
     *(f"validate_{of}" for of in ("reading", "version", "retry", "calibration", "evaluation")),
     *(f"validate_{of}" for of in ("decisions", "outcomes", "erasure")),
-    *(f"validate_{of}" for of in ("comparison", "key", "rotation", "comment")),
+    *(f"validate_{of}" for of in ("comparison", "key", "rotation", "comment", "webhook")),
 }
 PAGED = {"limit", "after"}
 DOWNLOADED = {"format", "max_points", "band", "on", "width", "kind"}

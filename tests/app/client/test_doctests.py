@@ -33,6 +33,7 @@ EXAMPLES = [
     client.Alarms,
     client.Views,
     client.Keys,
+    client.Webhooks,
     operations.Page,
     records.Record,
     client.AsyncClient,

@@ -76,7 +76,10 @@ class World:
         service.work()
         hold = client.post("/v1/holds", json={"kind": "owner", "reason": "a case"}).json()["id"]
         client.post(f"/v1/holds/{hold}/release", json={"reason": "closed"})
+        hook = client.post("/v1/webhooks", json={"url": "https://example.com/"}).json()["id"]
+        client.post(f"/v1/webhooks/{hook}/ping")
         self.ids = {
+            "webhook_id": hook,
             "erasure_id": erasure.json()["id"],
             "ref": models[0],
             "name": "churn",

@@ -35,6 +35,7 @@ TABLES: dict[str, Scope] = {
     "decision_segments": "housekeeping",
     "decision_uploads": "housekeeping",  # until their job has ended
     "deliveries": "none",
+    "delivery_attempts": "housekeeping",  # answers of receivers, until they expire
     "erasures": "housekeeping",  # the id is deleted at the end
     "evaluation_acknowledgements": "none",
     "evaluation_curves": "derived",
@@ -79,6 +80,7 @@ TABLES: dict[str, Scope] = {
     "saved_views": "none",
     "upload_parts": "job",
     "uploads": "job",
+    "webhooks": "none",
     "workers": "none",
 }
 BLOBS: dict[str, Scope] = {

@@ -164,6 +164,13 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     case = {"kind": "model", "resource_id": model, "reason": "a case"}
     hold = ask("POST /v1/holds", 201, json=case)["id"]
     ask("POST /v1/holds/{id}/release", 200, json={"reason": "closed"}, id=hold)
+    hook = ask("POST /v1/webhooks", 201, json={"url": "https://example.com/"})["id"]
+    hooks = "/v1/webhooks/{id}"
+    ask(f"PATCH {hooks}", 200, json={"description": "pages us"}, id=hook)
+    ask(f"POST {hooks}/rotate", 201, id=hook)
+    sent = ask(f"POST {hooks}/ping", 202, id=hook)["event_id"]
+    ask(f"POST {hooks}/deliveries/{{event}}/replay", 202, id=hook, event=sent)
+    ask(f"DELETE {hooks}", 204, id=hook)
     codes = {"entries": [{"code": "A", "text": "Too old", "columns": ["age"]}]}
     ask("PUT /v1/models/{name}/reason-codes", 201, json=codes, name="churn")
 

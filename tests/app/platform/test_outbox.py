@@ -24,8 +24,15 @@ def recorded(db: Database, *targets: str, owner: str = OWNER) -> str:
     return id_
 
 
-def claimed(db: Database, limit: int = 10, lease: float = LEASE) -> list[ClaimedDelivery]:
-    return db.writing(outbox.claim, limit, lease)
+def claimed(
+    db: Database, limit: int = 10, target: str | None = None, lease: float = LEASE
+) -> list[ClaimedDelivery]:
+    """Claim deliveries to a target, or to each that has some."""
+    if target is not None:
+        return db.writing(outbox.claim, target, limit, lease)
+    with db.read() as session:
+        found = session.scalars(select(Delivery.target).distinct().order_by(Delivery.target)).all()
+    return [each for name in found for each in db.writing(outbox.claim, name, limit, lease)]
 
 
 def counts(db: Database) -> tuple[int, int]:
@@ -73,15 +80,17 @@ def test_a_cause_that_is_rolled_back_leaves_nothing(db: Database) -> None:
 
 
 def test_claims_at_once_never_get_the_same_delivery(db: Database) -> None:
-    for _ in range(10):
-        recorded(db, "wh_a", "wh_b")
-    found = at_once(*[functools.partial(claimed, db, 5)] * 6)
+    for _ in range(20):
+        recorded(db, "wh_a")
+    recorded(db, "wh_b")
+    found = at_once(*[functools.partial(claimed, db, 5, "wh_a")] * 6)
     keys = [(each.event_id, each.target) for batch in found for each in batch]
     assert len(keys) == len(set(keys))
     assert all(len(batch) <= 5 for batch in found)
-    while batch := claimed(db, 5):  # those whose rows another claim had locked
+    while batch := claimed(db, 5, "wh_a"):  # those whose rows another claim had locked
         keys += [(each.event_id, each.target) for each in batch]
     assert len(keys) == len(set(keys)) == 20
+    assert [each.target for each in claimed(db)] == ["wh_b"]
 
 
 def test_the_longest_due_is_claimed_first_up_to_the_limit(db: Database) -> None:
@@ -142,8 +151,20 @@ def test_another_token_or_target_changes_nothing(db: Database) -> None:
 def test_the_events_of_an_owner_are_deleted_with_their_deliveries(db: Database) -> None:
     recorded(db, "wh_a", "wh_b")
     kept = recorded(db, "wh_c", owner="bob")
-    (gone, *_) = claimed(db, 1)
+    (gone,) = claimed(db, 1, "wh_a")
     assert db.writing(outbox.delete_of_owner, OWNER) == 1
     assert counts(db) == (1, 1)
     assert not db.writing(outbox.succeed, gone)
     assert [each.event_id for each in claimed(db)] == [kept]
+
+
+def test_whether_anything_is_due(db: Database) -> None:
+    assert not db.reading(outbox.is_any_due)
+    recorded(db, "wh_a")
+    assert db.reading(outbox.is_any_due)
+    (held,) = claimed(db)
+    assert not db.reading(outbox.is_any_due)
+    end_leases(db)
+    assert db.reading(outbox.is_any_due)
+    assert db.writing(outbox.succeed, held)  # nobody else has claimed it
+    assert not db.reading(outbox.is_any_due)

@@ -1,0 +1,177 @@
+"""Pages of webhooks: the list with a form, and each webhook with the log of its deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter
+from rankwright.errors import ProblemError
+from rankwright.operations import NULL
+from rankwright.types import Webhook, WebhookWithSecret
+from starlette.responses import Response
+
+from app.console.api import path_segment
+from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.words import FieldLabel, place_faults
+from app.http import cookies
+from app.http.forms import Fields
+from app.platform.events import SUBSCRIBABLE, TYPES
+
+router = APIRouter(prefix="/console/webhooks", include_in_schema=False, route_class=ConsoleRoute)
+
+PAGE = "/console/webhooks"
+NOTE, NOTE_PATH = f"{cookies.PREFIX}note", f"{PAGE}/made"
+FIELDS = {
+    "url": FieldLabel("url", "URL"),
+    "events": FieldLabel("events", "Events"),
+    "description": FieldLabel("description", "Description"),
+}
+EVENTS = {name: TYPES[name] for name in SUBSCRIBABLE}
+STATES = ("queued", "delivered", "failed")
+BADGES = {"queued": "waiting", "delivered": "ok", "failed": "failed"}
+"""The class of the badge of a delivery, by its state."""
+
+
+def state_of(webhook: Webhook) -> tuple[str, str]:
+    """Return the state of a webhook: the class of its badge, and its label."""
+    if not webhook.enabled:
+        return "revoked", "disabled"
+    return ("ok", "enabled") if webhook.failing_since is None else ("warn", "failing")
+
+
+@router.get("")
+async def list_webhooks(page: PageDep) -> Response:
+    """Show the webhooks, and the form for a new one."""
+    return await _show_list(page)
+
+
+async def _show_list(
+    page: Page, problem: dict[str, Any] | None = None, given: Fields | None = None
+) -> Response:
+    """Return the list with the form; with the API's problem and the entered values after an error."""
+    return page.show(
+        "webhooks.html",
+        200 if problem is None else problem["status"],
+        found=await page.client.webhooks.page(limit=50, after=page.asked("after")),
+        faults=place_faults(problem, FIELDS),
+        given=given or {},
+        chosen=given.getlist("events") if given else (),
+        events=EVENTS,
+        state=state_of,
+    )
+
+
+@router.post("")
+async def create_webhook(page: PageDep) -> Response:
+    """Create a webhook, and show its secret once."""
+    form = await page.form()
+    chosen = form.getlist("events")
+    try:
+        made = await page.client.webhooks.create(
+            form.get("url", ""), events=chosen or None, description=form.get("description", "")
+        )
+    except ProblemError as error:
+        if error.status not in (409, 422, 429):
+            raise
+        return await _show_list(page, error.problem, form)
+    return _show_once(page, made)
+
+
+@router.get("/made")
+async def read_made(page: PageDep) -> Response:
+    """Show a new secret once: it does not appear when the page is loaded again."""
+    shown = page.show("webhook_made.html", made=page.take_note(NOTE))
+    shown.delete_cookie(NOTE, path=page.outside(NOTE_PATH), httponly=True, samesite="strict")
+    return shown
+
+
+def _show_once(page: Page, made: WebhookWithSecret) -> Response:
+    """Redirect to the page that shows a new secret, which a cookie carries: the service stores nothing of it."""
+    response = page.go(NOTE_PATH)
+    page.leave_note(response, NOTE, NOTE_PATH, {"id": made.id, "secret": made.secret})
+    return response
+
+
+@router.get("/{webhook_id}")
+async def read_webhook(page: PageDep, webhook_id: str) -> Response:
+    """Show a webhook with its deliveries."""
+    return await _show(page, webhook_id)
+
+
+async def _show(
+    page: Page,
+    webhook_id: str,
+    problem: dict[str, Any] | None = None,
+    given: Mapping[str, str] | None = None,
+    chosen: list[str] | None = None,
+) -> Response:
+    webhook = await page.client.webhooks.get(webhook_id)
+    state = page.choice("state", ("all", *STATES))
+    found = await page.client.webhooks.deliveries_page(
+        webhook_id, state=None if state == "all" else state, limit=50, after=page.asked("after")
+    )
+    entered = given or {"url": webhook.url, "description": webhook.description}
+    return page.show(
+        "webhook.html",
+        200 if problem is None else problem["status"],
+        webhook=webhook,
+        found=found,
+        faults=place_faults(problem, FIELDS),
+        given=entered,
+        chosen=(webhook.events or []) if chosen is None else chosen,
+        events=EVENTS,
+        state=state_of,
+        chosen_state=state,
+        states=("all", *STATES),
+        badges=BADGES,
+    )
+
+
+@router.post("/{webhook_id}")
+async def update_webhook(page: PageDep, webhook_id: str) -> Response:
+    """Change, enable or disable a webhook."""
+    form = await page.form()
+    if "enabled" in form:
+        await page.client.webhooks.update(webhook_id, enabled=form["enabled"] == "yes")
+        return page.go(f"{PAGE}/{path_segment(webhook_id)}")
+    chosen = form.getlist("events")
+    try:
+        await page.client.webhooks.update(
+            webhook_id,
+            url=form.get("url", ""),
+            events=chosen or NULL,
+            description=form.get("description", ""),
+        )
+    except ProblemError as error:
+        if error.status != 422:
+            raise
+        return await _show(page, webhook_id, error.problem, form, chosen)
+    return page.go(f"{PAGE}/{path_segment(webhook_id)}")
+
+
+@router.post("/{webhook_id}/rotate")
+async def rotate_webhook(page: PageDep, webhook_id: str) -> Response:
+    """Give a webhook a new secret, and show it once."""
+    return _show_once(page, await page.client.webhooks.rotate(webhook_id))
+
+
+@router.post("/{webhook_id}/ping")
+async def ping_webhook(page: PageDep, webhook_id: str) -> Response:
+    """Send a test event."""
+    await page.client.webhooks.ping(webhook_id)
+    return page.go(f"{PAGE}/{path_segment(webhook_id)}")
+
+
+@router.post("/{webhook_id}/deliveries/{event_id}/replay")
+async def replay_delivery(page: PageDep, webhook_id: str, event_id: str) -> Response:
+    """Send an event to a webhook again."""
+    await page.client.webhooks.replay(webhook_id, event_id)
+    return page.go(f"{PAGE}/{path_segment(webhook_id)}")
+
+
+@router.post("/{webhook_id}/delete")
+async def delete_webhook(page: PageDep, webhook_id: str) -> Response:
+    """Delete a webhook."""
+    await page.client.webhooks.delete(webhook_id)
+    return page.go(PAGE)

@@ -1,0 +1,1 @@
+"""Webhooks: URLs of receivers to which the events of an owner are sent (Standard Webhooks)."""

@@ -1,0 +1,171 @@
+"""SQL of deliveries, for the dispatcher. It concerns the webhooks of all owners."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import func, select, update
+
+from app.platform.sql import Session, db_now
+from app.platform.tables import (
+    Delivery,
+    DeliveryAttempt,
+    DeliveryState,
+    Webhook,
+    WebhookDisabled,
+)
+from app.webhooks.repository import give_up_queued
+
+
+@dataclass(frozen=True, slots=True)
+class DueTarget:
+    """A webhook that is not disabled, and to which deliveries are due. It fails if the last attempt failed."""
+
+    id: str
+    owner: str
+    is_failing: bool
+
+
+def due_targets(session: Session) -> list[DueTarget]:
+    """Return the webhooks to which deliveries are due: one look into an index for each webhook."""
+    now = session.execute(select(db_now())).scalar_one()
+    is_due = (
+        select(Delivery.target)
+        .where(
+            Delivery.target == Webhook.id,
+            Delivery.state == DeliveryState.QUEUED,
+            Delivery.due_at <= now,
+        )
+        .exists()
+    )
+    statement = select(Webhook.id, Webhook.owner, Webhook.failing_since.is_not(None)).where(
+        Webhook.disabled_at.is_(None), is_due
+    )
+    return [DueTarget(*row) for row in session.execute(statement)]
+
+
+def fail_untargeted(session: Session) -> int:
+    """Let the due deliveries fail whose webhook is disabled or deleted: it was so while their event was committed.
+    Returns their number.
+    """
+    now = session.execute(select(db_now())).scalar_one()
+    is_active = (
+        select(Webhook.id)
+        .where(Webhook.id == Delivery.target, Webhook.disabled_at.is_(None))
+        .exists()
+    )
+    statement = (
+        update(Delivery)
+        .where(Delivery.state == DeliveryState.QUEUED, Delivery.due_at <= now, ~is_active)
+        .values(state=DeliveryState.FAILED, lease_token=Delivery.lease_token + 1)
+        .returning(Delivery.target)
+    )
+    options = {"synchronize_session": False}
+    return len(session.execute(statement, execution_options=options).all())
+
+
+def exists(session: Session, event_id: str, webhook_id: str) -> bool:
+    """Return True if the delivery still exists: its webhook or owner may have been deleted."""
+    statement = select(Delivery.target).where(
+        Delivery.event_id == event_id, Delivery.target == webhook_id
+    )
+    return session.scalar(statement) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A webhook that is not disabled, as a delivery needs it. The secrets are encrypted."""
+
+    id: str
+    owner: str
+    url: str
+    secret: str
+    previous_secret: str | None
+    previous_is_valid: bool
+
+
+def find_targets(session: Session, ids: Collection[str]) -> dict[str, Target]:
+    """Return the webhooks with these ids that exist and are not disabled, by id."""
+    is_valid = func.coalesce(Webhook.previous_valid_until > db_now(), False)
+    statement = select(
+        Webhook.id,
+        Webhook.owner,
+        Webhook.url,
+        Webhook.secret,
+        Webhook.previous_secret,
+        is_valid,
+    ).where(Webhook.id.in_(ids), Webhook.disabled_at.is_(None))
+    return {row[0]: Target(*row) for row in session.execute(statement)}
+
+
+def log_attempt(
+    session: Session,
+    event_id: str,
+    webhook_id: str,
+    attempt: int,
+    *,
+    seconds: float,
+    status: int | None = None,
+    error: str | None = None,
+    answer: str | None = None,
+) -> None:
+    """Store the result of an attempt: an HTTP status with the start of the body, or the code of an error. `seconds` is
+    how long it took; it ended now.
+    """
+    session.add(
+        DeliveryAttempt(
+            event_id=event_id,
+            target=webhook_id,
+            attempt=attempt,
+            at=db_now(),
+            status=status,
+            error=error,
+            seconds=seconds,
+            # PostgreSQL stores no NUL
+            answer=None if answer is None else answer.replace("\0", "\ufffd"),
+        )
+    )
+    session.flush()
+
+
+def note_success(session: Session, webhook_id: str) -> None:
+    """Note that the last attempt at a webhook succeeded."""
+    session.execute(
+        update(Webhook)
+        .where(Webhook.id == webhook_id, Webhook.failing_since.is_not(None))
+        .values(failing_since=None)
+    )
+
+
+def note_failure(session: Session, webhook_id: str) -> None:
+    """Note that the last attempt at a webhook failed. `failing_since` stays that of the first one in a row."""
+    session.execute(
+        update(Webhook)
+        .where(Webhook.id == webhook_id, Webhook.failing_since.is_(None))
+        .values(failing_since=db_now())
+    )
+
+
+def has_failed_for(session: Session, webhook_id: str, seconds: float) -> bool:
+    """Return True if all attempts at a webhook have failed for at least `seconds`."""
+    statement = select(Webhook.id).where(
+        Webhook.id == webhook_id, Webhook.failing_since <= db_now() - seconds
+    )
+    return session.scalar(statement) is not None
+
+
+def disable(session: Session, webhook_id: str, reason: WebhookDisabled) -> bool:
+    """Disable a webhook, and let its queued deliveries fail; they can be replayed. Returns False if it was disabled
+    already or does not exist.
+    """
+    changed = session.scalar(
+        update(Webhook)
+        .where(Webhook.id == webhook_id, Webhook.disabled_at.is_(None))
+        .values(disabled_at=db_now(), disabled_reason=reason)
+        .returning(Webhook.id)
+    )
+    if changed is None:
+        return False
+    give_up_queued(session, webhook_id)
+    return True

@@ -1,0 +1,170 @@
+"""Request and response bodies of /v1/webhooks."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from app.http.schemas import Body, CreatedAt, PageOf, Resource, Timestamp, one_of
+from app.platform.addresses import MAX_URL
+from app.platform.errors import PLAIN_PATTERN
+from app.platform.events import SUBSCRIBABLE, TYPES
+from app.platform.tables import Webhook as WebhookRow
+from app.platform.tables import WebhookDisabled
+from app.webhooks.service import ATTEMPTS_SHOWN, LoggedDelivery
+
+# mypy knows no Literal of a tuple's members
+EventType: Any = Literal[SUBSCRIBABLE]
+Url = Annotated[str, StringConstraints(min_length=1, max_length=MAX_URL)]
+Description = Annotated[str, StringConstraints(max_length=255, pattern=PLAIN_PATTERN)]
+Types = Annotated[list[EventType], Field(min_length=1, max_length=len(SUBSCRIBABLE))]
+State = Literal["queued", "delivered", "failed"]
+
+_URL = (
+    "URL that receives the events, by POST. It must begin with `https://`, and have no user, password or fragment. An "
+    "internal address is not allowed, and `http://` is not, unless the operator has set RANKWRIGHT_WEBHOOK_NETWORKS."
+)
+_EVENTS = "Types of events to send."
+
+
+class WebhookRequest(Body):
+    """A webhook to create."""
+
+    url: Url = Field(description=_URL, examples=["https://example.com/hooks/rankwright"])
+    events: Types | None = Field(
+        default=None,
+        description=f"{_EVENTS} Null: all types, also those of later versions.",
+        examples=[["job.succeeded", "job.failed"]],
+    )
+    description: Description = Field(default="", description="Description, for your own use.")
+
+
+class WebhookChange(Body):
+    """Changes of a webhook. What is absent stays as it is."""
+
+    url: Url | None = Field(default=None, description=_URL)
+    events: Types | None = Field(
+        default=None, description=f"{_EVENTS} Null: all types, also those of later versions."
+    )
+    description: Description | None = Field(
+        default=None, description="Description, for your own use."
+    )
+    enabled: bool | None = Field(
+        default=None,
+        description="False: disable the webhook. It receives no events of this time, and its queued deliveries fail. "
+        "True: enable it.",
+    )
+
+    @model_validator(mode="after")
+    def _not_null(self) -> Self:
+        for name in ("url", "description", "enabled"):
+            if name in self.model_fields_set and getattr(self, name) is None:
+                raise ValueError(f"{name} must not be null: leave it out to keep it")
+        return self
+
+
+class Webhook(Resource):
+    """A webhook, without its secret."""
+
+    id: str = Field(description="Id of the webhook.")
+    url: str = Field(description="URL that receives the events.")
+    events: list[Annotated[str, one_of({name: TYPES[name] for name in SUBSCRIBABLE})]] | None = (
+        Field(description="Types of events that are sent. Null: all.")
+    )
+    description: str = Field(description="Description.")
+    author: str | None = Field(description="Name of who created it.")
+    created_at: CreatedAt
+    enabled: bool = Field(description="False if the webhook is disabled and receives nothing.")
+    disabled_at: Timestamp | None = Field(description="When it was disabled. Null: it is enabled.")
+    disabled_reason: Annotated[str, one_of(WebhookDisabled)] | None = Field(
+        description="Why it is disabled. `requested`: by a request. `gone`: the receiver answered 410. `failing`: it "
+        "failed for five days without a success."
+    )
+    failing_since: Timestamp | None = Field(
+        description="Time of the first failed attempt since the last success. Null: the last attempt succeeded, or "
+        "there was none."
+    )
+    previous_secret_until: Timestamp | None = Field(
+        description="Until when deliveries are also signed with the secret before the last rotation. Null: never "
+        "rotated."
+    )
+
+
+class WebhookPage(PageOf[Webhook]):
+    """One page of webhooks."""
+
+
+class WebhookWithSecret(Webhook):
+    """A webhook with its new secret."""
+
+    secret: str | None = Field(
+        description="The secret that signs the deliveries. It is shown only once; null in a replayed response.",
+        examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw7TrVxIZSoDk="],
+    )
+
+
+class DeliveryAttempt(Resource):
+    """One attempt at a delivery."""
+
+    attempt: int = Field(description="Number of the attempt, from 1.")
+    at: Timestamp = Field(description="When it ended.")
+    status: int | None = Field(description="HTTP status of the answer. Null: there was none.")
+    error: str | None = Field(
+        description="Why there was no answer: a code. Null if there was one.",
+        examples=["timed_out"],
+    )
+    seconds: float = Field(description="How long it took, in seconds.")
+    answer: str | None = Field(
+        description="First characters of the answer's body, at most 1,024. Null: there was no answer, or it came from "
+        "a network of RANKWRIGHT_WEBHOOK_NETWORKS."
+    )
+
+
+class WebhookDelivery(Resource):
+    """The delivery of an event to a webhook."""
+
+    event_id: str = Field(
+        description="Id of the event. It is the header `webhook-id` of each attempt."
+    )
+    type: str = Field(description="Type of the event.", examples=["job.succeeded"])
+    data: dict[str, Any] = Field(description="Data of the event, as it is sent.")
+    created_at: Timestamp = Field(description="Time of the event.")
+    state: State = Field(
+        description="`queued`: it is sent, or waits for the next attempt. `delivered`: the receiver answered 2xx. "
+        "`failed`: all attempts failed, or the webhook was disabled."
+    )
+    next_attempt_at: Timestamp | None = Field(
+        description="When the next attempt is due. Null unless the state is `queued`."
+    )
+    attempts: list[DeliveryAttempt] = Field(
+        description=f"The last {ATTEMPTS_SHOWN} attempts, newest first."
+    )
+
+
+class WebhookDeliveryPage(PageOf[WebhookDelivery]):
+    """One page of deliveries."""
+
+
+def show(row: WebhookRow) -> Webhook:
+    """Return the response for a webhook."""
+    return Webhook.from_row(
+        row,
+        events=row.events or None,
+        enabled=row.disabled_at is None,
+        previous_secret_until=row.previous_valid_until,
+    )
+
+
+def show_delivery(logged: LoggedDelivery) -> WebhookDelivery:
+    """Return the response for a delivery."""
+    delivery, event = logged.delivery, logged.event
+    return WebhookDelivery(
+        event_id=event.id,
+        type=event.type,
+        data=event.data,
+        created_at=event.at,
+        state=delivery.state,  # type: ignore[arg-type]  # the table checks it
+        next_attempt_at=delivery.due_at if delivery.state == "queued" else None,
+        attempts=[DeliveryAttempt.model_validate(each) for each in logged.attempts],
+    )
