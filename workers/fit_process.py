@@ -21,8 +21,8 @@ Message = dict[str, Any]
 STOP_SECONDS = 1.0
 MAX_STOPPED_LOOKS = 60
 """After so many looks, one a second, at which a fit process was stopped by a signal, it counts as hung."""
-# Variables that name database, broker, sources or a caller's key. Those of PostgreSQL's client library begin with PG, and
-# those of OpenTelemetry may have a password.
+# Variables that name database, broker, sources or a caller's key. Those of PostgreSQL's client library begin with PG,
+# and those of OpenTelemetry may have a password.
 _SECRETS = (
     *(
         f"RANKWRIGHT_{name}".upper()

@@ -1,6 +1,6 @@
 """Datasets that read the source of another again.
 
-Revision: 0127, after 0125.
+Revision: 0127, after 0126.
 """
 
 import sqlalchemy as sa

@@ -1,6 +1,6 @@
 """An index to find the deliveries of one webhook that are due.
 
-Revision: 0128, after 0126.
+Revision: 0128, after 0127.
 """
 
 from alembic import op
