@@ -132,19 +132,10 @@ def check_tracing(environment: Mapping[str, str]) -> Iterator[Finding]:
         return
     if endpoint is None:
         return
-    try:
-        from app.platform.tracing_export import find_fault
-    except ImportError:
+    if (fault := tracing.find_fault(endpoint)) is not None:
         yield warn(
             "tracing",
-            f"no spans are sent to {endpoint}: the packages of OpenTelemetry are not installed",
-            f"pip install '{tracing.EXTRA}'",
-        )
-        return
-    if (fault := find_fault(endpoint)) is not None:
-        yield warn(
-            "tracing",
-            f"{endpoint} does not take spans: {fault}",
+            f"no spans can be sent to {endpoint}: {fault}",
             "check the collector and the variables that begin with OTEL_EXPORTER_OTLP_",
         )
         return
