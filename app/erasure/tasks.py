@@ -591,6 +591,17 @@ def _remains(session: Session, owner: str, erasure: Erasure) -> Any:
                     "you delete it: its earlier version was deleted",
                 )
             )
+    connections = {
+        each.source["connection"] for each in everything if "connection" in (each.source or ())
+    }
+    found += [
+        (
+            "source",
+            name,
+            "you erase the person there; otherwise the next refresh has the rows again",
+        )
+        for name in sorted(connections)
+    ]
     for files in parts.values():
         for part in files:
             if part.path is not None:
