@@ -591,9 +591,8 @@ def _remains(session: Session, owner: str, erasure: Erasure) -> Any:
                     "you delete it: its earlier version was deleted",
                 )
             )
-    connections = {
-        each.source["connection"] for each in everything if "connection" in (each.source or ())
-    }
+    sources = [each.source for each in everything if each.source is not None]
+    connections = {each["connection"] for each in sources if "connection" in each}
     found += [
         (
             "source",
