@@ -21,6 +21,7 @@ from rich.filesize import decimal as size
 
 from app import __version__
 from app.access import repository as key_rows
+from app.datasets import object_source
 from app.feedback.log import FOLDER
 from app.identity.provider import Provider, ProviderAway
 from app.jobs import queue_repository as queue_rows
@@ -34,6 +35,7 @@ from app.platform.audit_keys import BadAuditKeys
 from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, BlobStoreAway, ListedBlob
 from app.platform.broker import BrokerAway, Producer
 from app.platform.callers import Credential
+from app.platform.connections import STORES, read_connections
 from app.platform.database import Database, change_nothing
 from app.platform.errors import ServiceError, counted
 from app.platform.installation import Incomplete, check_files
@@ -624,6 +626,22 @@ def check_issuers(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def check_connections(settings: Settings) -> Iterator[Finding]:
+    """Check that each object store responds and can be listed below its prefix."""
+    if settings.connections_file is None:
+        return
+    for connection in read_connections(settings.connections_file).values():
+        if connection.driver not in STORES:
+            continue
+        part = f"connection {connection.name}"
+        problem = object_source.SOURCE.probe(connection)
+        if problem is None:
+            yield ok(part, f"objects below {connection.prefix} can be listed")
+        else:
+            advice = "check endpoint, credentials_file and ca_file in RANKWRIGHT_CONNECTIONS_FILE, and the network"
+            yield fail(part, f"{connection.prefix}: {problem}", advice)
+
+
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
     """Check that there are workers, and that they are of this version."""
     within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
@@ -669,6 +687,7 @@ def examine(
     yield check_broker(broker_url, runs=runs)
     yield from check_issuers(settings)
     yield from check_tracing(environment)
+    yield from check_connections(settings)
     found = check_tables(settings)
     yield found
     if found.level == Level.FAIL:
