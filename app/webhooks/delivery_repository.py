@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select, update
 
 from app.platform.sql import Session, db_now
-from app.platform.tables import DeliveryAttempt, Webhook, WebhookDisabled
+from app.platform.tables import Delivery, DeliveryAttempt, DeliveryState, Webhook, WebhookDisabled
 from app.webhooks.repository import give_up_queued
 
 MAX_ANSWER = 1024
