@@ -73,7 +73,9 @@ class Courier:
         self._busy_owners: Counter[str] = Counter()
         self._has_room = True
         """Whether an attempt has ended since the last look."""
-        self._unwritten: set[threading.Thread] = set()
+        self._unwritten = 0
+        """Attempts whose outcome is not written yet."""
+        self._all_written = threading.Condition(self._lock)
         self._is_over = threading.Event()
 
     @cached_property
@@ -107,16 +109,13 @@ class Courier:
                 pass  # `Database` logs it
             except Exception:
                 log.exception("deliveries of webhooks continue after an error")
-        self.end(STOP_SECONDS)
+        self.wait(STOP_SECONDS)
+        self._is_over.set()  # nothing is written afterwards
 
-    def end(self, seconds: float) -> None:
-        """Wait for the attempts, at most so long. Nothing is written afterwards."""
-        until = time.monotonic() + seconds
+    def wait(self, seconds: float) -> bool:
+        """Wait until all attempts are written, at most so long; return whether they are."""
         with self._lock:
-            threads = list(self._unwritten)
-        for thread in threads:
-            thread.join(max(0.0, until - time.monotonic()))
-        self._is_over.set()
+            return self._all_written.wait_for(lambda: not self._unwritten, seconds)
 
     def start_due(self) -> int:
         """Start attempts at due deliveries, as many as there is room for; return their number."""
@@ -188,11 +187,11 @@ class Courier:
         with self._lock:
             self._busy[target.id] += 1
             self._busy_owners[target.owner] += 1
-            self._unwritten.add(thread)
+            self._unwritten += 1
         try:
             thread.start()
         except BaseException:  # no thread can be started: the delivery is repeated after its lease
-            self._written(thread)
+            self._written()
             self._leave(target)
             raise
 
@@ -207,15 +206,16 @@ class Courier:
         except Exception:
             log.exception("the delivery of %s to %s is repeated", delivery.event_id, target.id)
         finally:
-            self._written(threading.current_thread())
+            self._written()
             # A resolver that does not answer is part of what an owner's receivers occupy.
             if lookup is not None:
                 lookup.join()
             self._leave(target)
 
-    def _written(self, thread: threading.Thread) -> None:
+    def _written(self) -> None:
         with self._lock:
-            self._unwritten.discard(thread)
+            self._unwritten -= 1
+            self._all_written.notify_all()
 
     def _leave(self, target: Target) -> None:
         with self._lock:

@@ -110,8 +110,8 @@ def claim(session: Session, target: str, limit: int, lease_seconds: float) -> li
             event.type,
             event.data,
             event.at,
+            delivery.attempt - delivery.earlier_attempts,
             delivery.attempt,
-            delivery.earlier_attempts + delivery.attempt,
             delivery.lease_token,
         )
         for delivery, event in rows

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from sqlalchemy import func, select, update
 
 from app.platform.sql import Session, db_now
-from app.platform.tables import Delivery, DeliveryAttempt, DeliveryState, Webhook, WebhookDisabled
+from app.platform.tables import (
+    Delivery,
+    DeliveryAttempt,
+    DeliveryState,
+    Webhook,
+    WebhookDisabled,
+)
 from app.webhooks.repository import give_up_queued
-
-MAX_ANSWER = 1024
-"""Characters of an answer that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ def log_attempt(
             error=error,
             seconds=seconds,
             # PostgreSQL stores no NUL
-            answer=None if answer is None else answer[:MAX_ANSWER].replace("\0", "\ufffd"),
+            answer=None if answer is None else answer.replace("\0", "\ufffd"),
         )
     )
     session.flush()

@@ -268,7 +268,7 @@ def test_the_log_has_attempts_and_is_filtered_by_state(
     made = create(client)
     first, second = ping(client, made["id"]), ping(client, made["id"])
     db = service.context.db
-    claims = {each.event_id: each for each in db.writing(outbox.claim, 10, 60.0)}
+    claims = {each.event_id: each for each in db.writing(outbox.claim, made["id"], 10, 60.0)}
     db.writing(
         delivery_repository.log_attempt,
         first,
@@ -302,16 +302,16 @@ def test_a_replay_sends_the_same_event_again(service: Service, client: httpx.Cli
     made = create(client)
     event_id = ping(client, made["id"])
     db = service.context.db
-    (claim,) = db.writing(outbox.claim, 10, 60.0)
+    (claim,) = db.writing(outbox.claim, made["id"], 10, 60.0)
     assert db.writing(outbox.fail, claim)
     replay = f"/v1/webhooks/{made['id']}/deliveries/{event_id}/replay"
     answer = client.post(replay)
     assert (answer.status_code, answer.json()["state"]) == (202, "queued")
-    (again,) = db.writing(outbox.claim, 10, 60.0)
-    assert (again.event_id, again.attempt) == (event_id, 2)
+    (again,) = db.writing(outbox.claim, made["id"], 10, 60.0)
+    assert (again.event_id, again.number, again.attempt) == (event_id, 2, 1)
     client.post(replay)  # while it is sent: that attempt no longer counts
     assert not db.writing(outbox.succeed, again)
-    (third,) = db.writing(outbox.claim, 10, 60.0)
+    (third,) = db.writing(outbox.claim, made["id"], 10, 60.0)
     assert db.writing(outbox.succeed, third)
     with db.write() as session:
         session.execute(update(Delivery).values(attempt=MAX_ATTEMPTS))
@@ -364,7 +364,9 @@ def test_a_deleted_webhook_leaves_nothing(service: Service, client: httpx.Client
     shared = db.writing(events.record, OWNER, "job.failed", "job_1")
     ping(client, made["id"])
     sent = ping(client, made["id"])
-    claim = next(each for each in db.writing(outbox.claim, 10, 60.0) if each.event_id == sent)
+    claim = next(
+        each for each in db.writing(outbox.claim, made["id"], 10, 60.0) if each.event_id == sent
+    )
     db.writing(delivery_repository.log_attempt, sent, made["id"], 1, seconds=0.1, status=200)
     assert db.writing(outbox.succeed, claim)
     client.delete(f"/v1/webhooks/{made['id']}")
@@ -382,7 +384,7 @@ def test_old_events_are_deleted_unless_they_are_queued(
     made = create(client)
     kept, gone, queued = (ping(client, made["id"]) for _ in range(3))
     db = service.context.db
-    for claim in db.writing(outbox.claim, 10, 60.0):
+    for claim in db.writing(outbox.claim, made["id"], 10, 60.0):
         if claim.event_id != queued:
             db.writing(outbox.succeed, claim)
     with db.write() as session:
