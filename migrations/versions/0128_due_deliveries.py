@@ -1,12 +1,12 @@
 """An index to find the deliveries of one webhook that are due.
 
-Revision: 0128, after 0126.
+Revision: 0128, after 0127.
 """
 
 from alembic import op
 
 revision = "0128"
-down_revision = "0126"
+down_revision = "0127"
 branch_labels = None
 depends_on = None
 
