@@ -46,8 +46,10 @@ from app.operations import endpoints as operations
 from app.operations import health, overview, retention_endpoints
 from app.operations.metrics import DatabaseCollector
 from app.platform import metrics as process_metrics
+from app.platform import tracing
 from app.platform.background import BackgroundTasks
 from app.platform.broker import Producer
+from app.platform.connections import ConnectionsFile
 from app.platform.database import Database
 from app.platform.errors import TooMany, Unavailable
 from app.platform.installation import check_files
@@ -119,6 +121,7 @@ def create_app(settings: Settings) -> Service:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        tracing.start("api")
         if not context.preloaded.is_set():
             context.background.add(partial(_preload, context.preloaded))
         decisions.start()
@@ -142,6 +145,7 @@ def create_app(settings: Settings) -> Service:
         context.producer.close()
         context.db.close()
         probes.close()
+        tracing.stop()
 
     app = Service(
         lifespan=lifespan,
@@ -174,6 +178,7 @@ def create_app(settings: Settings) -> Service:
         training.router,
         datasets.router,
         datasets.versions_router,
+        datasets.sources_router,
         uploads.router,
         training.jobs_router,
         jobs.router,
@@ -276,6 +281,7 @@ def open_context(settings: Settings) -> Context:
         publishing=BackgroundTasks("publish"),
         background=BackgroundTasks("background"),
         memory=OutageMemory(settings.outage_seconds),
+        connections=ConnectionsFile(settings.connections_file),
     )
     for limit in ("requests", "uploads", "waiters", "computations", "tables"):
         metrics.watch_permits(limit, getattr(context, limit).usage)

@@ -13,7 +13,8 @@ from wsgiref.types import StartResponse, WSGIEnvironment
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
-from app.platform.object_store import Bucket, ObjectStore, open_bucket
+from app.platform.buckets import Bucket
+from app.platform.object_store import ObjectStore, open_bucket
 from app.platform.settings import MIB
 from tests.servers import eventually
 

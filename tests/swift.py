@@ -11,7 +11,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from app.platform.object_store import Bucket, ObjectStore
+from app.platform.buckets import Bucket
+from app.platform.object_store import ObjectStore
 from app.platform.settings import MIB
 from tests.servers import _leash, eventually
 

@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 import prometheus_client
 
 from app.operations.dispatching import dispatcher_of
+from app.platform import tracing
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.ids import new_id
@@ -72,6 +73,7 @@ def main(arguments: list[str]) -> int:
         except (CannotBegin, OSError) as error:
             log.error("%s", error)
             return 1
+        tracing.start("worker")
         worker_id = new_id("wrk")
         registry = prometheus_client.CollectorRegistry()
         describe_process(registry, settings.build)
@@ -102,6 +104,7 @@ def main(arguments: list[str]) -> int:
             log.info("worker %s ends", worker_id)
             slots.stop()
             presence.end()
+        tracing.stop()
         db.close()
     return 0
 

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from app.jobs import child_jobs, execution, queue
-from app.jobs.kinds import Claim
+from app.jobs.fetching import Fetching
+from app.jobs.kinds import Claim, kind_of
 from app.jobs.progress import COMPILING, PROGRESS_SECONDS, clocked, seconds_between_events
 from app.jobs.queue_repository import Requests
 from app.operations.sweeping import discard
-from app.platform import catalogue, failpoints
+from app.platform import catalogue, failpoints, trace, tracing
 from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore
 from app.platform.database import Database
 from app.platform.errors import CancelRequested, LeaseLost, Unavailable
@@ -36,6 +37,8 @@ log = logging.getLogger(__name__)
 CHECKPOINTS = "checkpoints"  # their kind in the blob store
 CLUSTER_LOST = "cluster_lost"
 """The code of an attempt's end; the file of this name among the kept codes tells the next attempt."""
+SPANS = "spans.ndjson"
+"""The file in the work folder to which the fit process writes its spans."""
 POLL_SECONDS = 0.1
 FIRST_PROGRESS_SECONDS = 0.25
 """A job that ends sooner writes no progress: a commit beside it would slow it down."""
@@ -107,8 +110,12 @@ class Attempt:
         try:
             try:
                 workdir = self._blobs.staging_dir()
-                prepared = self._db.reading(execution.prepare, self._settings, self._claim, workdir)
-                payload = self._beside_lease(partial(execution.fetch, self._blobs, prepared))
+                with tracing.span("prepare"):
+                    prepared = self._db.reading(
+                        execution.prepare, self._settings, self._claim, workdir
+                    )
+                with tracing.span("fetch files"):
+                    payload = self._beside_lease(partial(execution.fetch, self._blobs, prepared))
                 self._has_lost_cluster = self._ask_lost_cluster()
                 if payload.get("cluster") and self._has_lost_cluster and self._is_last:
                     payload["cluster"] |= {"is_lost": True}
@@ -117,13 +124,19 @@ class Attempt:
                     "started": self._began,
                     "memory_bytes": self._memory_bytes,
                     "codes_folder": str(self._codes),
+                    "spans": str(workdir / SPANS) if tracing.is_recording() else None,
                 }
-                ending = self._fit(payload | added)
+                payload, stopped = self._fetch_source(payload)
+                with tracing.span("fit process"):
+                    added["traceparent"] = trace.current_traceparent()
+                    ending = stopped or self._fit(payload | added)
+                tracing.export_file(workdir / SPANS)
             except LeaseLost:
                 raise
             except Exception as error:
                 ending = self._failure(error)
-            outcome = self._write(ending)
+            with tracing.span("write the outcome"):
+                outcome = self._write(ending)
             failpoints.reach("finished")
             if outcome in FINAL_STATES or not (self._keeps_codes or outcome == LOST):
                 shutil.rmtree(self._codes, ignore_errors=True)
@@ -139,6 +152,43 @@ class Attempt:
             if workdir is not None:
                 shutil.rmtree(workdir, ignore_errors=True)
             self._drop_checkpoint(self._checkpoint_key)
+
+    def _fetch_source(self, payload: dict[str, Any]) -> tuple[dict[str, Any], Ending | None]:
+        """Run the step of the job's kind that reads from outside of the service, if it has one, in a thread; returns
+        its payload, and the ending if the job must stop. Raises its error.
+        """
+        if kind_of(self._claim.kind).fetch is None:
+            return payload, None
+        note_wait("worker")
+        fetching, ending = Fetching(self._settings), None
+        with tracing.span("fetch the source"), ThreadPoolExecutor(max_workers=1) as pool:
+            work = partial(execution.fetch_source, self._settings, self._claim, payload, fetching)
+            done = pool.submit(copy_context().run, work)
+            try:
+                while ending is None and not wait([done], POLL_SECONDS).done:
+                    ending = self._reason_to_stop_fetching()
+                    if fetching.progress is not None:
+                        self._progress = self._on_top(fetching.progress)
+                    self._keep_lease()
+            finally:
+                fetching.stop()  # the pool then waits for the end of the thread
+        note_step("worker")
+        return (payload, ending) if ending is not None else (done.result(), None)
+
+    def _reason_to_stop_fetching(self) -> Ending | None:
+        """Return the ending if the job must stop before its fit: this worker ends, a request to cancel, the time limit;
+        else None.
+        """
+        if self._stopping.is_set():
+            return partial(self._db.writing, queue.give_back, self._claim)
+        now = time.monotonic()
+        if now >= self._next_requests:
+            self._next_requests = now + POLL_SECONDS
+            if self._requests().cancel:
+                return self._cancelled()
+        if now > self._deadline:
+            return partial(self._db.writing, queue.time_out, self._claim)
+        return None
 
     def _fit(self, payload: dict[str, Any]) -> Ending:
         """Run the fit, supervise it, and return how it ended. The fit process is idle or dead afterwards."""

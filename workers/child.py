@@ -35,7 +35,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from app.platform import failpoints, trace
+from app.platform import failpoints, trace, tracing
 from app.platform.processes import die_with_parent
 from workers.fit_process import Message, private_bytes
 
@@ -49,6 +49,7 @@ SLACK_BYTES = 64 * 1024**2
 MIN_PAUSE = 100.0
 # The parent puts it on disk while the job's heartbeat, and a cancel, wait.
 MAX_CHECKPOINT_BYTES = 512 * 1024**2
+_OF_PHASE = ("trial", "algorithm", "fold")
 IDLE_SECONDS = 0.5
 """Without a job for so long, the process counts as idle."""
 LARGE_BYTES = 64 * 1024**2
@@ -209,7 +210,14 @@ class Progress:
         self._sent_at = -math.inf
         self._under_way: tuple[Any, ...] = ()
         self._expensive: set[str] = set()
+        self._phase = tracing.Phases()
         self._was_asked = False  # to give way
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._phase.end()
 
     def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
         """Report that `step` of `of` steps is done; `of` is 0 for work without steps. `info` has values such as the
@@ -233,7 +241,7 @@ class Progress:
                 is_kept = self._keep()
                 if is_kept and self._orders.give_way:
                     raise Stopped
-        under_way = tuple(job.get(name) for name in ("phase", "trial", "algorithm", "fold"))
+        under_way = (job.get("phase"), *(job.get(name) for name in _OF_PHASE))
         is_new = under_way != self._under_way
         if now < self._sent_at + PROGRESS_SECONDS and step < of and not is_new:
             return
@@ -242,6 +250,8 @@ class Progress:
         if of > 0:
             detail = ", ".join(f"{name} {value:.6g}" for name, value in self._read(info))
             progress |= {"step": step, "of": of, "detail": detail}
+        if is_new:
+            self._phase.begin(under_way[0], dict(zip(_OF_PHASE, under_way[1:], strict=True)))
         self._send({"type": "progress", "progress": progress})
         self._sent_at, self._under_way = now, under_way
 
@@ -329,6 +339,7 @@ class Loading:
         self._n_kernels = 0
         self.under_way = False
         self._limit = self._data = self._private = 0
+        self._span = tracing.Phases()
 
     def kernels(self, kernel: str | None) -> None:
         """Begin the compilation of a kernel; None: the last one that a call needs is compiled."""
@@ -342,6 +353,8 @@ class Loading:
         progress = (
             f"{self._n_kernels} so far" if found is None else f"{found[0]} of {found[1]} are there"
         )
+        if not self.under_way:
+            self._span.begin("compile kernels", {})
         self.begin(f"compiling kernels for this machine, once: {progress}")
 
     def begin(self, detail: str | None) -> None:
@@ -357,6 +370,7 @@ class Loading:
     def end(self) -> None:
         """Restore the memory limit, raised by the memory that was allocated meanwhile."""
         self.under_way = False
+        self._span.end()
         if _HAS_LIMIT:
             hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
             more = max(0, _data_bytes() - self._data)
@@ -377,13 +391,19 @@ def run_job(message: Message, send: Callable[[Message], None], orders: Orders) -
     if is_cold:
         from app.preload import preload
 
-        preload()
+        with tracing.span("load libraries"):
+            preload()
         loading.end()
     try:
         limit_memory(message["memory_bytes"])
         writer = CheckpointWriter(message["payload"])
-        with writer.checkpoints, when_compiling(loading.kernels):
-            result = execution.run(message["payload"], Progress(send, orders, writer))
+        with (
+            tracing.span("run"),
+            Progress(send, orders, writer) as progress,
+            writer.checkpoints,
+            when_compiling(loading.kernels),
+        ):
+            result = execution.run(message["payload"], progress)
     except Stopped:
         return {"type": "stopped"}
     except MemoryError:
@@ -421,7 +441,8 @@ def main(arguments: list[str]) -> None:
     memory = Memory()
     while True:
         message = inbox.next_job(memory.give_back)
-        with trace.resumed(message["payload"].get("traceparent")):
+        payload = message["payload"]
+        with trace.resumed(payload.get("traceparent")), tracing.recording_to(payload.get("spans")):
             send(run_job(message, send, inbox.orders))
         if memory.is_much_left():
             memory.give_back()

@@ -21,15 +21,17 @@ Message = dict[str, Any]
 STOP_SECONDS = 1.0
 MAX_STOPPED_LOOKS = 60
 """After so many looks, one a second, at which a fit process was stopped by a signal, it counts as hung."""
-# Variables that name database, broker or a caller's key; those of PostgreSQL's client library begin with PG.
+# Variables that name database, broker, sources or a caller's key. Those of PostgreSQL's client library begin with PG,
+# and those of OpenTelemetry may have a password.
 _SECRETS = (
     *(
         f"RANKWRIGHT_{name}".upper()
         for name in Settings.model_fields
-        if name.startswith(("database_", "broker_"))
+        if name.startswith(("database_", "broker_", "connections_"))
     ),
     "RANKWRIGHT_API_KEY",
     "PG",
+    "OTEL_",
 )
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 

@@ -15,14 +15,14 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from prometheus_client import CollectorRegistry
 
 from app import __version__
 from app.jobs import queue, repository
 from app.platform import logging as logs
-from app.platform import resources, trace
+from app.platform import resources, trace, tracing
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.errors import OutOfSpace, Unavailable
@@ -31,6 +31,9 @@ from app.platform.processes import note_step, note_wait
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from workers.fit_process import FitProcess, FitProcessDied
+
+if TYPE_CHECKING:
+    from app.jobs.kinds import Claim
 
 log = logging.getLogger(__name__)
 
@@ -200,8 +203,13 @@ class _Slot(threading.Thread):
                 on_long_wait=slots.note_wait,
             )
             try:
-                with trace.resumed(claim.traceparent):
+                with (
+                    trace.resumed(claim.traceparent),
+                    tracing.attempt(claim.job_id, claim.token, **_described(claim)) as span,
+                ):
                     outcome = attempt.run()
+                    if span is not None:
+                        span.set("rankwright.job.outcome", outcome)
             finally:
                 logs.request_id.reset(origin)
             slots.metrics.fits.labels(claim.kind).observe(time.perf_counter() - claimed)
@@ -226,6 +234,16 @@ class _Slot(threading.Thread):
         if self.process is not None:
             self.process.kill()
             self.process = None
+
+
+def _described(claim: Claim) -> dict[str, str | int]:
+    """Return the attributes of the span for an attempt."""
+    return {
+        "rankwright.job.id": claim.job_id,
+        "rankwright.job.kind": claim.kind,
+        "rankwright.job.attempt": claim.attempt,
+        "rankwright.owner": claim.owner,
+    }
 
 
 class Presence(threading.Thread):

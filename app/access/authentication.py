@@ -204,7 +204,7 @@ class KnownCallers:
     def _caller_of_person(self, found: PersonSession) -> Caller | None:
         """Return the caller of a person's session, with the roles that the groups have now; None without a role."""
         try:
-            return caller_of(found.identity, found.principal_id, self._roles.rules(), found.owner)
+            return caller_of(found.identity, found.principal_id, self._roles.content(), found.owner)
         except Forbidden:
             return None
 
@@ -346,7 +346,7 @@ class Authenticator:
     async def check_operator(self, caller: Caller) -> None:
         """Raise Forbidden unless the caller is an operator, or a key with `admin` and there are no other owners."""
         if OPERATOR not in caller.scopes and not await run_in_threadpool(
-            self._db.reading, administers_all, caller, self.roles.rules()
+            self._db.reading, administers_all, caller, self.roles.content()
         ):
             raise Forbidden(
                 f"this requires the scope {OPERATOR!r}, or a key with 'admin' if there are no other owners; "
@@ -361,7 +361,7 @@ class Authenticator:
             self._background.add(
                 self._preload
             )  # a caller with a key may need any of these modules next
-        request["caller"] = caller
+        _admit(request, caller)
         owner = asked_owner(request)
         if owner not in (None, caller.owner):
             raise Forbidden(
@@ -382,7 +382,7 @@ class Authenticator:
             async with self.counted(request.get("client")):
                 caller = await self.tokens.find(credential.sha256, token, owner)
             self._background.add(self._preload)
-        request["caller"] = caller
+        _admit(request, caller)
         return caller
 
     @asynccontextmanager
@@ -535,6 +535,13 @@ def _bearer_of(authorization: bytes | None) -> bytes:
     if authorization[: len(_BEARER)].lower() != _BEARER:
         raise Unauthenticated("the Authorization header must have the form: Bearer rw_…")
     return authorization[len(_BEARER) :].strip()
+
+
+def _admit(request: MutableMapping[str, Any], caller: Caller) -> None:
+    """Store the caller in the request's ASGI scope, and begin the request's span: from now on it may be recorded."""
+    request["caller"] = caller
+    if (traced := request.get("trace")) is not None:
+        traced.begin(caller.owner, request["request_id"])
 
 
 def _authorization_of(request: MutableMapping[str, Any]) -> bytes | None:

@@ -156,7 +156,7 @@ class SignIns:
         """Return the caller for a person who has signed in, at the first of the owners, and all owners. Raises
         Forbidden without a role.
         """
-        identity, rules = confirmed.identity, self._roles.rules()
+        identity, rules = confirmed.identity, self._roles.content()
         owners = owners_of(identity, rules)
         first = next(iter(owners), None)
         caller_of(identity, "", rules, first)  # refuses who has no role, before anything is stored
@@ -167,7 +167,7 @@ class SignIns:
         found = await run_in_threadpool(
             self._db.reading, person_repository.find_session, Credential.of("session", token)
         )
-        return [] if found is None else owners_of(found.identity, self._roles.rules())
+        return [] if found is None else owners_of(found.identity, self._roles.content())
 
     def _started(self, cookie: str) -> Started:
         try:
@@ -277,7 +277,7 @@ class SignIns:
             return
         statement = await self._confirmed(due, id_token, encrypted)
         identity = self._tokens.identity_of(statement)
-        if due.owner not in owners_of(identity, self._roles.rules()):
+        if due.owner not in owners_of(identity, self._roles.content()):
             raise Forbidden(f"its groups have no role at {shown(due.owner)} any more")
         until = min(due.created_at + sessions.SESSION_SECONDS, now + self._valid_seconds)
 

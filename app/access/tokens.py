@@ -64,7 +64,7 @@ class TokenCallers:
                 self._refused.put(sha256, error.reason, looked_at)
             raise
         # refuses who has no role, before anything is stored
-        caller_of(identity, "", self._roles.rules(), owner)
+        caller_of(identity, "", self._roles.content(), owner)
         verified = _Verified(identity, await self.principal_of(identity))
         self._verified.put(sha256, verified, looked_at)
         return self._caller(verified, owner)
@@ -90,7 +90,7 @@ class TokenCallers:
         return self._db.writing(person_repository.put_principal, identity)
 
     def _caller(self, verified: _Verified, owner: str | None) -> Caller:
-        rules = self._roles.rules()
+        rules = self._roles.content()
         made_by, caller = verified.callers.get(owner, (None, None))
         if caller is None or made_by is not rules:
             caller = caller_of(verified.identity, verified.principal_id, rules, owner)

@@ -82,9 +82,14 @@ def read_settings(state_dir: Path | None = None, processes: int | None = None) -
     """Return the settings from the environment; arguments take precedence. Raises `SettingsError`."""
     from pydantic import ValidationError
 
+    from app.platform import tracing
     from app.platform.settings import Settings
 
     given = {"state_dir": state_dir, "processes": processes}
+    try:
+        tracing.read_endpoint(os.environ)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
     try:
         return Settings.model_validate({k: v for k, v in given.items() if v is not None})
     except ValidationError as error:

@@ -216,6 +216,7 @@ class Api:
             "server": outer["server"],
             "app": outer["app"],
             "request_id": outer["request_id"],
+            "trace": outer["trace"],
             "state": {},
             **{
                 name: value

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from app.datasets.fields import TableFields, VersionFields
+from app.ingest.detection import find_foreign, find_format
 from app.ingest.fields import find_unknown
 from app.ingest.formats import (
     CONTENT_TYPES,
@@ -107,6 +109,20 @@ def check_format(content_type: str, content_encoding: str | None, also: str = "a
         got = repr(media_type[:100]) if media_type else "none"
         raise UnsupportedMedia(f"Content-Type must be one of {known}, or {also}; got {got}")
     return Format(media_type, check_encoding(content_encoding), charset)
+
+
+def told_by_bytes(path: Path, stated: Format) -> Format:
+    """Return the actual format of a file, detected from its bytes. Raises UnsupportedMedia if none is detected."""
+    if (foreign := find_foreign(path)) is not None:
+        raise UnsupportedMedia(foreign)
+    content_type, encoding = find_format(path, stated.content_type, stated.content_encoding)
+    if content_type == ZIP_ARCHIVE:
+        raise UnsupportedMedia(
+            "the body must be a ZIP archive of exactly one table, as its Content-Type says"
+        )
+    if content_type not in CONTENT_TYPES:
+        return check_format(content_type, encoding)  # which refuses it
+    return replace(stated, content_type=content_type, content_encoding=encoding)
 
 
 def check_encoding(content_encoding: str | None) -> str | None:

@@ -15,6 +15,7 @@ from app.access.authentication import GuardedRoute, check_reads, needs, records_
 from app.datasets import rereading
 from app.datasets import service as datasets
 from app.datasets.description import (
+    Format,
     describe,
     describe_version,
 )
@@ -24,11 +25,15 @@ from app.datasets.schemas import (
     DatasetPage,
     DatasetRequest,
     Preview,
+    QueryParameter,
+    SourceConnection,
+    SourceList,
+    SourceQuery,
     TableCheck,
     TableReading,
 )
-from app.datasets.source_requests import json_object_of, parse_request
-from app.datasets.sources import source_of
+from app.datasets.source_requests import fields_of, json_object_of, parse_request
+from app.datasets.sources import REMOTE, remote_source_of, source_of
 from app.datasets.uploads import (
     DATASET,
     Received,
@@ -53,8 +58,11 @@ from app.http.dependencies import (
 )
 from app.http.forms import FORM
 from app.http.idempotency import validated
+from app.ingest.formats import PARQUET
 from app.jobs.acceptance import JobCreation, JobCreationDep, PreferWaitDep, wake_a_worker
 from app.platform import catalogue
+from app.platform.connections import Connection
+from app.platform.documents import DatasetSource
 from app.platform.sql import NEWEST_FIRST, Json, Session
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus, VersionMode
@@ -113,7 +121,7 @@ async def upload_dataset(sending: TableRequestDep) -> Response:
 
 
     Or send a JSON object with a `name` and a `source`: then a worker takes the rows from the decisions of an alias and
-    their outcomes.
+    their outcomes, from an object store, or from a query. `GET /v1/sources` lists the connections.
     """
     sending, body = await json_object_of(sending)
     if body is not None:
@@ -136,7 +144,7 @@ async def _of_source(sending: TableRequest, body: bytes) -> Response:
     refuse_unknown(sending.request.query_params, [])
     context, owner = sending.context, sending.owner
     asked = parse_request(body)
-    source = {"kind": "decisions", **asked.source.model_dump()}
+    fields = fields_of(asked)
     new = JobCreation(
         context,
         "POST /v1/datasets",
@@ -146,23 +154,69 @@ async def _of_source(sending: TableRequest, body: bytes) -> Response:
         sending.validate,
         sending.wait,
     )
+
+    def described(session: Session) -> DatasetSource:
+        kind, given = asked.source.kind, asked.source.model_dump()
+        if kind in REMOTE:
+            return remote_source_of(kind).describe(context.connections.of(owner), given)
+        return source_of(kind).describe(session, owner, given)
+
     if new.only_check:
-        return await new.check(source_of(source["kind"]).describe, owner, source)
+        return await new.check(described)
 
     with context.blobs.writer("uploads") as writer:
         await run_in_threadpool(writer.write, body)
         await run_in_threadpool(writer.sync)
 
         def accept(session: Session) -> Json:
-            described = source_of(source["kind"]).describe(session, owner, source)
-            made = datasets.accept_source(
-                session, context.settings, owner, asked.name, described, writer.blob
-            )
+            request = datasets.StoredUpload.of(writer.blob, Format(PARQUET, None))
+            source = described(session)
+            made = datasets.accept_source(session, context.settings, owner, fields, source, request)
             answer = shown(made)
             catalogue.commit(session, writer)
             return answer
 
         return await new.create_and_respond(DATASET, accept)
+
+
+REFRESH = "/{dataset_id}/refresh"
+
+
+@validated(router, REFRESH, "refresh")
+@router.post(
+    REFRESH,
+    status_code=202,
+    response_model=Dataset,
+    summary="Refresh a dataset from its source",
+    responses=_READ,
+)
+@needs("train")
+async def refresh_dataset(
+    *, dataset_id: str, context: ContextDep, caller: CallerDep, new: JobCreationDep
+) -> Response:
+    """Read the source of this dataset again. The result is a new dataset: the next version, with the same name, source
+    and upload fields. This dataset does not change, and neither do models and aliases.
+
+
+
+    The job fails with `source_columns_changed` if the source now has other columns, or columns of other types. Returns
+    409 `not_refreshable` for a dataset that was uploaded, or made from decisions.
+    """
+    owner = caller.owner
+
+    def check(session: Session) -> None:
+        found = datasets.find(session, owner, dataset_id)
+        datasets.check_refresh(context.connections.of(owner), found)
+
+    if new.only_check:
+        return await new.check(check)
+
+    def accept(session: Session) -> Json:
+        known = context.connections.of(owner)
+        made = datasets.accept_refresh(session, context.settings, known, owner, dataset_id)
+        return shown(made)
+
+    return await new.create_and_respond(DATASET, accept)
 
 
 @router.get("", summary="List datasets")
@@ -421,3 +475,35 @@ def list_versions(
         datasets.list_versions, caller.owner, dataset_id, limit=paging.limit, after=paging.after
     )
     return DatasetPage.model_validate(page)
+
+
+sources_router = APIRouter(prefix="/v1/sources", tags=["datasets"], route_class=GuardedRoute)
+
+
+@sources_router.get("", summary="List the sources of datasets")
+@needs("read")
+def list_sources(context: ContextDep, caller: CallerDep) -> SourceList:
+    """Return the object stores and databases that the owner may read datasets from, as the operator has configured
+    them: names, prefixes, queries and their parameters. Credentials, hosts and SQL are not shown.
+    """
+    found = context.connections.of(caller.owner).values()
+    return SourceList(data=[_shown_connection(each) for each in found])
+
+
+def _shown_connection(connection: Connection) -> SourceConnection:
+    queries = [
+        SourceQuery(
+            name=name,
+            parameters=[
+                QueryParameter(name=parameter, type=type_)
+                for parameter, type_ in query.parameters.items()
+            ],
+        )
+        for name, query in connection.queries.items()
+    ]
+    return SourceConnection(
+        name=connection.name,
+        driver=connection.driver,
+        prefix=connection.prefix or None,
+        queries=queries or None,
+    )

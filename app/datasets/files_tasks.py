@@ -5,11 +5,12 @@ Each file is read by a child job, see `part_tasks`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import cast
 
+import orjson
 from typing_extensions import TypedDict
 
 from app.datasets import repository
@@ -143,6 +144,16 @@ def path_of(settings: Settings, owner: str, part: UploadPart) -> str:
 def folder_of(files_dir: Path, owner: str) -> Path:
     """Return the folder of an owner's files on the server. No owner can name another owner's files."""
     return files_dir / owner
+
+
+def manifest_of(parts: Collection[UploadPart]) -> bytes:
+    """Return the parts (number, size, hash, path) as JSON."""
+    return orjson.dumps(
+        [
+            {"number": part.number, "bytes": part.bytes, "sha256": part.sha256, "path": part.path}
+            for part in parts
+        ]
+    )
 
 
 def hash_of(parts: Sequence[str | None]) -> str | None:

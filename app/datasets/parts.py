@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-import orjson
-
 from app.access import holds, quotas
 from app.datasets import repository
 from app.datasets import service as datasets
@@ -26,7 +24,7 @@ from app.datasets.description import (
     find_dialect,
 )
 from app.datasets.fields import TableFields, VersionFields
-from app.datasets.files_tasks import folder_of, hash_of
+from app.datasets.files_tasks import folder_of, hash_of, manifest_of
 from app.ingest.detection import find_format
 from app.ingest.formats import CONTENT_TYPES, SUFFIXES, type_of_file
 from app.platform import catalogue
@@ -376,7 +374,7 @@ def manifest(session: Session, owner: str, upload_id: str) -> bytes:
     unknown upload.
     """
     upload = find(session, owner, upload_id)
-    return _manifest(repository.parts_of(session, upload.id))
+    return manifest_of(repository.parts_of(session, upload.id))
 
 
 def close(
@@ -399,7 +397,7 @@ def close(
     if upload.dataset_id is not None:
         return datasets.find(session, owner, upload.dataset_id), False
     first = parts[0]
-    if hashlib.sha256(_manifest(parts)).hexdigest() != written.sha256:
+    if hashlib.sha256(manifest_of(parts)).hexdigest() != written.sha256:
         raise Conflict(
             f"the parts of {upload.id} changed while it was being closed; close it again"
         )
@@ -426,16 +424,6 @@ def close(
         )
     repository.set_dataset(session, owner, upload.id, dataset.id)
     return dataset, True
-
-
-def _manifest(parts: Collection[UploadPart]) -> bytes:
-    """Return the parts (number, size, hash, path) as JSON."""
-    return orjson.dumps(
-        [
-            {"number": part.number, "bytes": part.bytes, "sha256": part.sha256, "path": part.path}
-            for part in parts
-        ]
-    )
 
 
 def _check_complete(upload: Upload, parts: list[UploadPart], n_parts: int) -> None:

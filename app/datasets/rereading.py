@@ -95,7 +95,7 @@ def find_readable(session: Session, owner: str, dataset_id: str) -> Dataset:
         )
     if dataset.source is not None and dataset.status != DatasetStatus.READY:
         raise Conflict(
-            f"the rows of {dataset.id} come from decisions, and can be reread once it is ready; it is {dataset.status}",
+            f"the rows of {dataset.id} come from a source, and can be reread once it is ready; it is {dataset.status}",
             code="dataset_not_ready",
         )
     return dataset

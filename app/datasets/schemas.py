@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AliasPath,
@@ -21,6 +21,7 @@ from app.datasets.fields import ReadingFields, TableFields
 from app.datasets.parts import MAX_PARTS
 from app.datasets.protected import PROTECTED, marks_of
 from app.datasets.service import COPIES, describe_copies, is_constant
+from app.datasets.sources import MAX_OBJECTS, MAX_URL_LENGTH, SOURCES
 from app.http.schemas import (
     Body,
     CreatedAt,
@@ -38,7 +39,14 @@ from app.ingest.archives import ZIP
 from app.ingest.fields import MAX_LIST_LENGTH, MAX_TEXT_LENGTH, FlagField, TextField
 from app.ingest.formats import CONTENT_TYPES, Dialect
 from app.ingest.values import BOOLEAN, CATEGORICAL, DATETIME, NUMERIC, USUAL, read_json
-from app.platform.documents import DecisionRows, ExcludedDecisions, GradeRows, QuerySizes
+from app.platform.connections import DRIVERS, PARAMETER_TYPES
+from app.platform.documents import (
+    DecisionRows,
+    ExcludedDecisions,
+    GradeRows,
+    QuerySizes,
+    SourceFile,
+)
 from app.platform.tables import DatasetStatus, VersionMode
 
 ColumnType = Annotated[str, one_of((NUMERIC, BOOLEAN, DATETIME, CATEGORICAL))]
@@ -388,53 +396,179 @@ Moment = Annotated[
 ]
 
 
-class DecisionsRequest(Body):
-    """The decisions of an alias, with the labels that their outcomes give them."""
+class SourceRequest(Body):
+    """Where the rows come from. Exactly one of `decisions`, `url` and `connection` is given."""
 
-    decisions: str = Field(
+    decisions: str | None = Field(
+        default=None,
         min_length=1,
         max_length=MAX_TEXT_LENGTH,
-        description="The alias, as name@alias. It must record decisions.",
+        description="The alias whose decisions are the rows, as name@alias, with the labels that their outcomes give "
+        "them. It must record decisions.",
         examples=["churn@live"],
     )
     since: Moment = Field(
         default=None,
-        description="Time of the earliest decision, as a date or a time. Null: no limit.",
+        description="With `decisions`: time of the earliest decision, as a date or a time. Null: no limit.",
         examples=["2026-01-01"],
     )
     until: Moment = Field(
         default=None,
-        description="Only decisions before this date or time. Null: no limit.",
+        description="With `decisions`: only decisions before this date or time. Null: no limit.",
         examples=["2026-07-01"],
+    )
+    url: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=MAX_URL_LENGTH,
+        description="URL of an object below the prefix of a connection of `GET /v1/sources`. With a slash at the end: "
+        f"all objects below it, at most {MAX_OBJECTS:,}, in the order of their keys.",
+        examples=["s3://warehouse/exports/loans.parquet"],
+    )
+    connection: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=63,
+        description="Name of a database of `GET /v1/sources`.",
+        examples=["warehouse"],
+    )
+    query: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=63,
+        description="With `connection`: name of one of its queries.",
+        examples=["loans-since"],
+    )
+    parameters: dict[str, Any] = Field(
+        default_factory=dict,
+        max_length=100,
+        description="With `connection`: the value of each parameter of the query, by name.",
+        examples=[{"since": "2026-01-01"}],
+    )
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Self:
+        """Raise ValueError unless the members belong to exactly one kind of source."""
+        given = [name for name in _SOURCE_MEMBERS if getattr(self, name) is not None]
+        if len(given) != 1:
+            got = " and ".join(given) or "none"
+            raise ValueError(f"must have exactly one of decisions, url and connection, got {got}")
+        kind = given[0]
+        for name in self.model_fields_set - {kind, *_SOURCE_MEMBERS[kind]}:
+            raise ValueError(f"{name} cannot be given with {kind}")
+        if kind == "connection" and self.query is None:
+            raise ValueError("query must be given with connection")
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The kind of source (a key of `app.datasets.sources.SOURCES`)."""
+        if self.decisions is not None:
+            return "decisions"
+        return "object" if self.url is not None else "query"
+
+
+_SOURCE_MEMBERS: dict[str, tuple[str, ...]] = {
+    "decisions": ("since", "until"),
+    "url": (),
+    "connection": ("query", "parameters"),
+}
+"""The members of a request that names a source by this member."""
+
+
+class QueryParameter(Resource):
+    """A parameter of a query."""
+
+    name: str = Field(description="Name of the parameter.")
+    type: Annotated[str, one_of(PARAMETER_TYPES)] = Field(description="Type of its values.")
+
+
+class SourceQuery(Resource):
+    """A query that can be read."""
+
+    name: str = Field(description="Name of the query.")
+    parameters: list[QueryParameter] = Field(description="Its parameters; each must be given.")
+
+
+class SourceConnection(Resource):
+    """A connection from which datasets can be read."""
+
+    name: str = Field(description="Name of the connection.")
+    driver: Annotated[str, one_of(DRIVERS)] = Field(description="Kind of object store or database.")
+    prefix: str | None = Field(
+        description="URL below which objects can be read. Null for a database."
+    )
+    queries: list[SourceQuery] | None = Field(
+        description="Queries that can be read. Null for an object store."
     )
 
 
-class DatasetRequest(Body):
-    """A dataset whose rows the service takes from a source."""
+class SourceList(Resource):
+    """The connections of the owner, in alphabetical order."""
 
-    name: Name = Field(description="Name of the dataset.", examples=["churn-decisions"])
-    source: DecisionsRequest = Field(description="Where the rows come from.")
+    data: list[SourceConnection] = Field(description="The connections.")
 
 
 class DatasetSource(Resource):
-    """Where the service took the rows of a dataset from. Members from `time_column` on are null until the job has
-    succeeded.
+    """Where the service took the rows of a dataset from. Members that belong to another kind are null, and those that
+    the job finds out are null until it has succeeded.
     """
 
-    kind: Annotated[str, one_of(("decisions",))] = Field(description="Kind of source.")
-    decisions: str = Field(description="The alias whose decisions these are, as name@alias.")
-    since: Timestamp | None = Field(description="Time of the earliest decision. Null: no limit.")
-    until: Timestamp | None = Field(description="Only decisions before this time. Null: no limit.")
-    as_of: Timestamp = Field(description="Outcomes that became known later do not count.")
-    revision: int = Field(description="Revision of the feedback settings, which have the horizon.")
-    time_column: str | None = Field(
-        description="Column with the time of each decision. Jobs split the rows by it unless `time_column` is given."
+    kind: Annotated[str, one_of(tuple(SOURCES))] = Field(
+        description="`decisions`: decisions with their outcomes; `object`: objects of a store; `query`: rows of a "
+        "query."
     )
-    files: int | None = Field(description="Number of files of decisions that were read.")
-    sha256: str | None = Field(description="Hash of the files of decisions and outcomes.")
-    rows: list[DecisionRows] | None = Field(description="Rows by origin and label.")
+    decisions: str | None = Field(
+        default=None, description="The alias whose decisions these are, as name@alias."
+    )
+    since: Timestamp | None = Field(
+        default=None, description="Time of the earliest decision. Null: no limit."
+    )
+    until: Timestamp | None = Field(
+        default=None, description="Only decisions before this time. Null: no limit."
+    )
+    as_of: Timestamp | None = Field(
+        default=None, description="Outcomes that became known later do not count."
+    )
+    revision: int | None = Field(
+        default=None, description="Revision of the feedback settings, which have the horizon."
+    )
+    time_column: str | None = Field(
+        default=None,
+        description="Column with the time of each decision. Jobs split the rows by it unless `time_column` is given.",
+    )
+    files: int | None = Field(
+        default=None, description="Number of files of decisions, or of objects, that were read."
+    )
+    sha256: str | None = Field(
+        default=None,
+        description="SHA-256 of the bytes that were read. For several files: of the list of their hashes.",
+    )
+    rows: list[DecisionRows] | None = Field(default=None, description="Rows by origin and label.")
     excluded: ExcludedDecisions | None = Field(
-        description="Decisions of these dates that are not in the dataset, by reason."
+        default=None, description="Decisions of these dates that are not in the dataset, by reason."
+    )
+    connection: str | None = Field(
+        default=None, description="Name of the connection that was used."
+    )
+    url: str | None = Field(
+        default=None,
+        description="URL of the object; with a slash at the end: of all objects below it.",
+    )
+    query: str | None = Field(default=None, description="Name of the query.")
+    parameters: dict[str, Any] | None = Field(
+        default=None, description="Values of the parameters of the query, by name."
+    )
+    read_at: Timestamp | None = Field(
+        default=None, description="When the service began to read the source."
+    )
+    bytes: int | None = Field(default=None, description="Bytes that were read.")
+    objects: list[SourceFile] | None = Field(
+        default=None, description="The objects that were read, in the order of their rows."
+    )
+    snapshot: str | None = Field(
+        default=None,
+        description="Snapshot of the database in which the query ran, as `pg_current_snapshot()` returns it.",
     )
 
 
@@ -449,6 +583,11 @@ class DatasetSummary(Resource):
     parent_id: str | None = Field(
         description="The version that this one was made from; it may have been deleted. Null for the first "
         "version."
+    )
+    refresh_of: str | None = Field(
+        default=None,
+        description="The dataset that this one refreshes: its source was read again. It may have been deleted. Null "
+        "for any other dataset.",
     )
     mode: Annotated[str, one_of(VersionMode)] | None = Field(
         description="`append`: the rows of the parent, followed by those of the upload. `replace`: only those of "
@@ -606,6 +745,27 @@ class TableReading(Body):
     def changes(self) -> dict[str, str | None]:
         """Return the members that are present in the request, as upload fields."""
         return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+@with_members(
+    {
+        name: _changed(TableFields.types()[name], schema)
+        for name, schema in TableFields.schemas().items()
+        if name != "name"
+    }
+)
+class DatasetRequest(Body):
+    """A dataset whose rows the service takes from a source. The other members are the fields of an upload, as strings;
+    with `decisions` there are none.
+    """
+
+    name: Name = Field(description="Name of the dataset.", examples=["churn-decisions"])
+    source: SourceRequest = Field(description="Where the rows come from.")
+
+    def fields(self) -> dict[str, str]:
+        """Return the fields of an upload that are given, with the name."""
+        given = {name: getattr(self, name) for name in TableFields.model_fields}
+        return {name: text for name, text in given.items() if text is not None}
 
 
 class DatasetPage(PageOf[ListedDataset]):

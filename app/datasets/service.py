@@ -25,14 +25,16 @@ from app.datasets.description import (
 )
 from app.datasets.fields import TableFields, VersionFields
 from app.datasets.protected import PROTECTED, marks_of
+from app.datasets.sources import REMOTE, remote_source_of
 from app.ingest import hints
 from app.ingest.fields import MAX_TEXT_LENGTH
-from app.ingest.formats import PARQUET, Dialect, merge, passed_on
+from app.ingest.formats import Dialect, merge, passed_on
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
 from app.jobs.parameters import protected_features
 from app.platform.audit import describe
 from app.platform.blobs import Blob, BlobStore
+from app.platform.connections import Connections
 from app.platform.documents import DatasetLineage, DatasetSource, TableDialect
 from app.platform.errors import Conflict, Invalid, NotFound, TooLarge, counted, shown
 from app.platform.ids import is_id, new_id
@@ -338,43 +340,90 @@ def accept_source(
     session: Session,
     settings: Settings,
     owner: str,
-    name: str,
+    fields: TableFields,
     source: DatasetSource,
-    request: Blob,
+    request: StoredUpload,
+    refreshed: Dataset | None = None,
 ) -> Dataset:
     """Create a dataset whose rows a job takes from a source, and that job, in the caller's transaction. `request` is a
-    file with the request, in the place of an upload.
+    file that is in the place of an upload until the job has succeeded. `refreshed` is the dataset whose source is read
+    again: the new one is the next version of its series.
     """
     dataset_id = new_id("ds")
-    number = repository.next_version(session, owner, name)  # this locks the name, before the quota
+    # this locks the name, before the quota
+    number = repository.next_version(session, owner, fields.name)
     job = jobs.enqueue(
         session,
         settings,
         owner=owner,
-        kind=jobs.INGEST_SOURCE,
-        name=name,
+        kind=jobs.INGEST_FETCHED if source["kind"] in REMOTE else jobs.INGEST_SOURCE,
+        name=fields.name,
         spec={"dataset_id": dataset_id},
         dataset_id=dataset_id,
-        adds_bytes=request.bytes or 0,
+        adds_bytes=request.size,
     )
-    fields = TableFields(name=name)
+    origin = VersionSource(refreshed, number).columns(request) | {"source": source}
     return repository.insert_dataset(
         session,
         id=dataset_id,
         owner=owner,
         job_id=job.id,
-        content_type=PARQUET,
-        content_encoding=None,
+        content_type=request.format.content_type,
+        content_encoding=request.format.content_encoding,
         reading=fields.reading(),
-        dialect=None,
-        upload_key=request.key,
-        upload_sha256=request.sha256,
-        sha256=request.sha256,
-        bytes=request.bytes or 0,
-        version=number,
-        source=source,
+        dialect=fields.dialect,
+        upload_key=request.blob.key,
+        upload_sha256=request.blob.sha256,
+        bytes=request.size,
+        refresh_of=None if refreshed is None else refreshed.id,
         **fields.roles(),
+        **origin,
     )
+
+
+def accept_refresh(
+    session: Session, settings: Settings, connections: Connections, owner: str, dataset_id: str
+) -> Dataset:
+    """Create the dataset that reads the source of another again, and its job, in the caller's transaction. Raises
+    NotFound, Conflict for a dataset that cannot be refreshed, and Invalid for a source that is no longer allowed.
+    """
+    # lock it until a second row names its bytes, which are in the place of the new one's until it is ready
+    repository.lock_shared(session, owner, [dataset_id])
+    refreshed = find(session, owner, dataset_id)
+    source = check_refresh(connections, refreshed)
+    made = accept_source(
+        session,
+        settings,
+        owner,
+        TableFields.of(refreshed),
+        source,
+        StoredUpload(
+            Blob(refreshed.upload_key, refreshed.upload_sha256, refreshed.bytes),
+            refreshed.bytes,
+            refreshed.sha256,
+            Format(refreshed.content_type, refreshed.content_encoding),
+        ),
+        refreshed,
+    )
+    describe(session, f"Dataset {made.name}: version {made.version}, refresh of {refreshed.id}")
+    return made
+
+
+def check_refresh(connections: Connections, refreshed: Dataset) -> DatasetSource:
+    """Return the source of a dataset that can be read again. Raises as `accept_refresh` does."""
+    source = cast("DatasetSource | None", refreshed.source)
+    if source is None or source["kind"] not in REMOTE or refreshed.mode == VersionMode.APPEND:
+        raise Conflict(
+            f"only a dataset from a connection can be refreshed; the rows of {refreshed.id} were "
+            f"{'uploaded' if source is None or refreshed.mode == VersionMode.APPEND else 'decisions'}",
+            code="not_refreshable",
+        )
+    if refreshed.status != DatasetStatus.READY:
+        raise Conflict(
+            f"dataset {refreshed.id} must be ready to be refreshed, but is {refreshed.status}: retry its job",
+            code="dataset_not_ready",
+        )
+    return remote_source_of(source["kind"]).describe(connections, source)
 
 
 def check_table(

@@ -11,10 +11,12 @@ from starlette.requests import Request
 from starlette.types import Message
 
 from app.access.authentication import check_count
+from app.datasets.description import describe
+from app.datasets.fields import TableFields
 from app.datasets.schemas import DatasetRequest
 from app.datasets.uploads import TableRequest
 from app.ingest.formats import JSON_ARRAY
-from app.platform.errors import Malformed, TooLarge
+from app.platform.errors import Invalid, Malformed, TooLarge, invalid, shown
 
 _SPACES = b" \t\r\n"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -67,3 +69,22 @@ def parse_request(body: bytes) -> DatasetRequest:
     except ValidationError as error:
         errors = [each | {"loc": ("body", *each["loc"])} for each in error.errors()]
         raise RequestValidationError(errors, body=given) from error
+
+
+def fields_of(asked: DatasetRequest) -> TableFields:
+    """Return the fields of an upload in a request. Raises Invalid, also for any field with decisions, whose columns
+    have fixed roles.
+    """
+    given = asked.fields()
+    try:
+        fields = describe(given)
+    except Invalid as error:
+        for each in error.errors:
+            each["pointer"] = f"/{each.pop('parameter')}"
+        raise
+    if asked.source.decisions is not None and (more := given.keys() - {"name"}):
+        name = min(more)
+        raise invalid(
+            f"/{name}", f"{name} cannot be given with decisions, got {shown(given[name])}"
+        )
+    return fields

@@ -1,8 +1,9 @@
 """Sources of datasets other than uploads: where a job takes the rows from.
 
 A source is a module that declares `SOURCE`; `SOURCES` has the modules' names, as `app.jobs.kinds` has those of the
-kinds of job, so that this domain does not know the domains whose rows it takes. The job writes the rows to a file, and
-reads it like an upload (`source_tasks`).
+kinds of job, so that this domain does not know the domains whose rows it takes. A source of the service's own rows is a
+`Source`: its job writes the rows to a file, and reads it like an upload (`source_tasks`). A source outside of the
+service is a `RemoteSource`: the worker fetches files from it, and the job reads them like an upload (`fetch_tasks`).
 """
 
 from __future__ import annotations
@@ -14,13 +15,23 @@ from typing import Any, Protocol, cast
 
 from typing_extensions import TypedDict
 
+from app.jobs.fetching import Fetching
 from app.jobs.progress import Callback
+from app.platform.connections import Connection, Connections
 from app.platform.documents import DatasetSource
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
 
-SOURCES: Mapping[str, str] = {"decisions": "app.feedback.decision_source"}
-"""The module of each source, by the member of a request that names it."""
+SOURCES: Mapping[str, str] = {
+    "decisions": "app.feedback.decision_source",
+    "object": "app.datasets.object_source",
+    "query": "app.datasets.query_source",
+}
+"""The module of each kind of source."""
+REMOTE = ("object", "query")
+"""The kinds of source outside of the service."""
+MAX_OBJECTS = 1_000
+MAX_URL_LENGTH = 2_000
 
 
 class SourceTable(TypedDict):
@@ -51,6 +62,45 @@ class Source(Protocol):
 
     def write(self, prepared: Json, workdir: Path, callback: Callback) -> SourceTable:
         """Write the rows to a file in the work folder. Only computes, on the files in `prepared`. Raises BadTable."""
+
+
+class FetchedFile(TypedDict):
+    """A file of a source in the work folder: its name there and in the source, its format as far as the source tells,
+    its size, and the SHA-256 of its bytes.
+    """
+
+    file: str
+    name: str
+    content_type: str | None
+    content_encoding: str | None
+    bytes: int
+    sha256: str
+
+
+class FetchedRows(TypedDict):
+    """What a source has fetched: the files, whose rows follow each other, and members of `DatasetSource`."""
+
+    files: list[FetchedFile]
+    found: Json
+
+
+class RemoteSource(Protocol):
+    """A system outside of the service from which a worker fetches files. Only connections of the owner are passed."""
+
+    def describe(self, connections: Connections, given: Mapping[str, Any]) -> DatasetSource:
+        """Return the source of a request (members of `SourceRequest`) as the dataset stores it. Raises NotFound and
+        Invalid. Asks no other system.
+        """
+
+    def fetch(
+        self, connection: Connection, source: DatasetSource, folder: Path, fetching: Fetching
+    ) -> FetchedRows:
+        """Write what the source has now to files in a folder. Raises SourceError, and FetchStopped."""
+
+
+def remote_source_of(kind: str) -> RemoteSource:
+    """Return the source of one of the kinds in `REMOTE`."""
+    return cast(RemoteSource, import_module(SOURCES[kind]).SOURCE)
 
 
 def source_of(kind: str) -> Source:

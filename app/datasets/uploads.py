@@ -22,7 +22,7 @@ from app.access import quotas
 from app.access.authentication import check_again
 from app.access.quotas import Counted
 from app.datasets import service as datasets
-from app.datasets.description import Format, check_format
+from app.datasets.description import Format, check_format, told_by_bytes
 from app.datasets.schemas import Dataset
 from app.http import idempotency
 from app.http.bodies import announced_length
@@ -36,12 +36,11 @@ from app.http.forms import FORM, FormReader, UploadForm
 from app.http.idempotency import IdempotencyKeyDep, ValidateOnlyDep
 from app.http.limits import Permit
 from app.http.schemas import tables_of
-from app.ingest.detection import find_foreign, find_format
 from app.ingest.formats import CONTENT_TYPES, CSV, JSON_ARRAY, ZIP_ARCHIVE, type_of_file
 from app.jobs.acceptance import JobResource, PreferWait, PreferWaitDep, respond, wake_a_worker
 from app.platform import catalogue, resources
 from app.platform.blobs import BlobWriter
-from app.platform.errors import Conflict, Invalid, ServiceError, Unavailable, UnsupportedMedia
+from app.platform.errors import Conflict, Invalid, ServiceError, Unavailable
 from app.platform.sql import Json, Session
 from app.platform.tables import Dataset as DatasetRow
 from app.platform.tables import DatasetStatus
@@ -308,20 +307,6 @@ def _file_format(form: UploadForm) -> Format:
     told, encoding = type_of_file(form.file_name or "")
     stated = (form.file_content_type or "").partition(";")[0].strip().lower()
     return Format(stated if stated in CONTENT_TYPES else told or stated, encoding)
-
-
-def told_by_bytes(path: Path, stated: Format) -> Format:
-    """Return the actual format of a file, detected from its bytes. Raises UnsupportedMedia if none is detected."""
-    if (foreign := find_foreign(path)) is not None:
-        raise UnsupportedMedia(foreign)
-    content_type, encoding = find_format(path, stated.content_type, stated.content_encoding)
-    if content_type == ZIP_ARCHIVE:
-        raise UnsupportedMedia(
-            "the body must be a ZIP archive of exactly one table, as its Content-Type says"
-        )
-    if content_type not in CONTENT_TYPES:
-        return check_format(content_type, encoding)  # which refuses it
-    return replace(stated, content_type=content_type, content_encoding=encoding)
 
 
 async def _write(

@@ -151,7 +151,8 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 def _keys_of(dataset: Dataset, keys: list[str]) -> list[str]:
     """Return the key columns of a dataset. Those from decisions have the ids of entities as groups."""
     names = {column["name"] for column in dataset.columns}
-    own = [dataset.group] if dataset.source is not None and dataset.group is not None else []
+    is_own = dataset.source is not None and dataset.source["kind"] == "decisions"
+    own = [dataset.group] if is_own and dataset.group is not None else []
     return [name for name in dict.fromkeys([*keys, *own]) if name in names]
 
 

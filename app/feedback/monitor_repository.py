@@ -121,14 +121,14 @@ def unseen_from(session: Session, owner: str, model: Model) -> float:
     """Return the time from which on no decision can be in the training data of a model.
 
     For a dataset made from decisions, this is its `until`; any other dataset has no decision that was made after the
-    dataset was created.
+    dataset was created, or after its source was read.
     """
     statement = select(Dataset).where(Dataset.belongs_to(owner), Dataset.id == model.dataset_id)
     dataset = session.scalars(statement).one_or_none()
     if dataset is None:
         return model.created_at
-    if dataset.source is None:
-        return dataset.created_at
+    if dataset.source is None or dataset.source["kind"] != "decisions":
+        return max(dataset.created_at, (dataset.source or {}).get("read_at") or 0.0)
     until: float | None = dataset.source["until"]
     return dataset.source["as_of"] if until is None else until
 

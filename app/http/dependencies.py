@@ -26,6 +26,7 @@ from app.platform.background import BackgroundTasks
 from app.platform.blobs import BlobStore
 from app.platform.broker import Producer
 from app.platform.callers import Caller
+from app.platform.connections import ConnectionsFile
 from app.platform.database import Database
 from app.platform.errors import TooMany, nearest, refuse_all, shown
 from app.platform.metrics import ApiMetrics
@@ -68,6 +69,7 @@ class Context:
     publishing: BackgroundTasks
     background: BackgroundTasks
     memory: OutageMemory
+    connections: ConnectionsFile
     computations: FairSemaphore = field(
         default_factory=lambda: FairSemaphore(MAX_COMPUTATIONS, "computations", TooMany)
     )

@@ -32,7 +32,7 @@ from app.http.limits import FairSemaphore, MemoryBudget, release_at_end
 from app.http.protocol import ABORT, FLOW, MAX_JOINED_BYTES, BoundedProtocol
 from app.http.proxies import ProxiedConfig, put_prefix_before, root_path_of, take_off_prefix
 from app.platform import logging as logs
-from app.platform import trace
+from app.platform import trace, tracing
 from app.platform.errors import Malformed, NotFound, ServiceError, Unavailable
 from app.platform.ids import new_id
 from app.platform.metrics import UNROUTED, ApiMetrics
@@ -223,6 +223,7 @@ class RequestMiddleware:
         scope["request_id"] = request_id = head.request_id
         token = logs.request_id.set(request_id)
         trace_token = trace.current.set(head.trace)
+        scope["trace"] = traced = tracing.request_trace()
         status = 0
 
         async def send_with_headers(message: Message) -> None:
@@ -276,6 +277,8 @@ class RequestMiddleware:
             if (release := scope.get("release")) is not None:  # releases the request's permit
                 release()
             self._note(scope, method, status, time.perf_counter() - started)
+            if traced is not None:
+                traced.end(method, getattr(scope.get("route"), "path", None), status)
             logs.request_id.reset(token)
             trace.current.reset(trace_token)
 

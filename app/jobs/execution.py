@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from app.jobs import child_jobs, queue
+from app.jobs.fetching import Fetching
 from app.jobs.kinds import Claim, PublishedOutput, kind_of
 from app.jobs.progress import Callback
 from app.jobs.queue import problem
@@ -37,14 +38,12 @@ class Prepared(NamedTuple):
 
 
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> Prepared:
-    """Return the payload that the job's kind prepares, with the kind and the trace context, and the catalogue entries
-    of its blobs. Raises BlobMissing.
+    """Return the payload that the job's kind prepares, with the kind, and the catalogue entries of its blobs. Raises
+    BlobMissing.
     """
     payload = kind_of(claim.kind).prepare(session, settings, claim, workdir)
     found = catalogue.find_all(session, list(_keys_in(payload)))
-    return Prepared(
-        {**payload, "kind": claim.kind, "traceparent": claim.traceparent}, found, workdir
-    )
+    return Prepared({**payload, "kind": claim.kind}, found, workdir)
 
 
 def fetch(blobs: BlobStore, prepared: Prepared) -> Json:
@@ -54,6 +53,16 @@ def fetch(blobs: BlobStore, prepared: Prepared) -> Json:
     """
     paths = {key: str(blobs.pin(blob, prepared.workdir)) for key, blob in prepared.blobs.items()}
     return cast(Json, _with_paths(prepared.payload, paths))
+
+
+def fetch_source(settings: Settings, claim: Claim, payload: Json, fetching: Fetching) -> Json:
+    """Return the payload with what the job's kind fetches from outside of the service, if it does. Raises SourceError,
+    FetchStopped, and Unavailable if another attempt may help.
+    """
+    fetch = kind_of(claim.kind).fetch
+    if fetch is None:
+        return payload
+    return cast(Json, fetch(settings, claim, payload, fetching))
 
 
 def _keys_in(value: Any) -> Iterator[BlobKey]:

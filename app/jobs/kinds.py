@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 from app.access import holds
 from app.http.schemas import Body, Resource
 from app.jobs import repository
+from app.jobs.fetching import Fetching
 from app.jobs.progress import Callback
 from app.platform.blobs import Publisher
 from app.platform.errors import Conflict, Invalid, NotFound, check_id
@@ -51,6 +52,9 @@ KINDS: Mapping[str, Entry] = {
     "ingest_pairs": Entry("app.datasets.pairs_tasks", "reading pairs", "pairs", has_end_hook=True),
     "ingest_source": Entry(
         "app.datasets.source_tasks", "reading a table of decisions", "dataset", has_end_hook=True
+    ),
+    "ingest_fetched": Entry(
+        "app.datasets.fetch_tasks", "reading a table from a source", "dataset", has_end_hook=True
     ),
     "evaluate": Entry("app.evaluation.evaluations", "evaluation", "evaluation"),
     "compare": Entry("app.evaluation.comparisons", "comparison", "comparison"),
@@ -400,6 +404,9 @@ class JobKind(Generic[Payload, Result, Published]):
     jobs by a `FanOutResult`; after they have ended, all steps are repeated. `run` must import the libraries of its
     computation itself, because the worker, which calls the other steps, never loads them.
 
+    `fetch`, if there is one, runs between `prepare` and `run`, in a thread of the worker, which has a network. It puts
+    files into `workdir`, and returns the payload with what `run` needs of them.
+
     `before_retry` locks and checks what a retry reads; it raises Conflict if the work cannot be repeated. `after_retry`
     runs with the new job of a retry, in the same transaction. `on_end` runs in the transaction in which a job ends
     without a result; the problem is None for a cancelled job. `may_skip` returns True if a job that is to end early
@@ -413,6 +420,7 @@ class JobKind(Generic[Payload, Result, Published]):
     run: Callable[[Payload, Callback], Result | FanOutResult]
     publish: Callable[[Publisher, Claim, Result], Published]
     complete: Callable[[Session, Claim, Result, Published], None]
+    fetch: Callable[[Settings, Claim, Payload, Fetching], Payload] | None = None
     output: Output[Any] | None = None
     before_retry: Callable[[Session, Job], object] = field(default=_no_hook)
     after_retry: Callable[[Session, Job], object] = field(default=_no_hook)

@@ -33,6 +33,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 from sqlalchemy.sql import ColumnElement
 from sqlalchemy.sql.dml import ReturningUpdate
 
+from app.platform import trace
 from app.platform.sql import Json, db_now, delete_some, machine_now
 from app.platform.tables import (
     FINAL_STATES,
@@ -106,7 +107,7 @@ def insert_queued(
         "dataset_id": parent.dataset_id,
         "parent_id": parent.id,
         "request_id": parent.request_id,
-        "traceparent": parent.traceparent,
+        "traceparent": trace.current_traceparent() or parent.traceparent,
         "stage": stage,
         "priority": parent.priority,
         "attempt": 0,

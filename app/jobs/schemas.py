@@ -76,8 +76,8 @@ class Progress(Resource):
     )
     phase: str | None = Field(
         default=None,
-        description="`reading the table`, `compiling`, `preparing` (before the first step of a fit), `fitting`, "
-        "`measuring` or `comparing` (with baselines). Null if it is unknown.",
+        description="`reading the source`, `reading the table`, `compiling`, `preparing` (before the first step of a "
+        "fit), `fitting`, `measuring` or `comparing` (with baselines). Null if it is unknown.",
     )
     auto_phase: str | None = Field(
         default=None,

@@ -10,7 +10,7 @@ from app.access.quotas import Counted
 from app.jobs import queue, repository
 from app.jobs import queue_repository as queue_rows
 from app.jobs.kinds import KINDS, MODEL, SHOWN_KINDS, SHOWN_STATES, Claim, find_kind
-from app.platform import failpoints, trace
+from app.platform import failpoints, trace, tracing
 from app.platform import logging as logs
 from app.platform.audit import allow_over_quota, describe
 from app.platform.callers import check_all_models, check_model
@@ -28,6 +28,7 @@ INGEST = "ingest"
 INGEST_FILES = "ingest_files"
 INGEST_PAIRS = "ingest_pairs"
 INGEST_SOURCE = "ingest_source"
+INGEST_FETCHED = "ingest_fetched"
 """The kinds of job that read an upload, or the rows of a source."""
 
 _QUOTAS: Mapping[str, Counted] = {MODEL: "models", "dataset": "dataset_rows"}
@@ -112,7 +113,7 @@ def enqueue_rest(
         dataset_id=claim.dataset_id,
         retry_of=None,
         request_id=claim.request_id,
-        traceparent=claim.traceparent,
+        traceparent=trace.current_traceparent() or claim.traceparent,
         priority=first.priority,
         max_attempts=claim.max_attempts,
         timeout_seconds=max(claim.timeout_seconds, min_timeout_seconds),
@@ -228,6 +229,7 @@ def retry(session: Session, settings: Settings, owner: str, job_id: str) -> Job:
     the work cannot be repeated.
     """
     old = find(session, owner, job_id, lock=True)
+    tracing.link(old.traceparent)
     _check_model(old)
     if old.state not in _RETRYABLE:
         raise Conflict(

@@ -29,7 +29,7 @@ from app.operations import housekeeping, repository
 from app.operations.audit_seals import Verified, read_head
 from app.operations.audit_seals import verify as verify_audit
 from app.operations.self_check import MISSED_ROUNDS
-from app.platform import failpoints, migrate, resources
+from app.platform import failpoints, migrate, resources, tracing
 from app.platform.audit_keys import BadAuditKeys
 from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, BlobStoreAway, ListedBlob
 from app.platform.broker import BrokerAway, Producer
@@ -121,6 +121,34 @@ def check_settings(given: Settings, environment: Mapping[str, str]) -> Iterator[
             f"heartbeats of {given.heartbeat_seconds:g} s",
             "raise RANKWRIGHT_LEASE_SECONDS",
         )
+
+
+def check_tracing(environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Check that spans can be sent, if the environment asks for them."""
+    try:
+        endpoint = tracing.read_endpoint(environment)
+    except ValueError as error:
+        yield fail("tracing", str(error), "see docs/tracing.md")
+        return
+    if endpoint is None:
+        return
+    try:
+        from app.platform.tracing_export import find_fault
+    except ImportError:
+        yield warn(
+            "tracing",
+            f"no spans are sent to {endpoint}: the packages of OpenTelemetry are not installed",
+            f"pip install '{tracing.EXTRA}'",
+        )
+        return
+    if (fault := find_fault(endpoint)) is not None:
+        yield warn(
+            "tracing",
+            f"{endpoint} does not take spans: {fault}",
+            "check the collector and the variables that begin with OTEL_EXPORTER_OTLP_",
+        )
+        return
+    yield ok("tracing", f"{endpoint} takes spans")
 
 
 def check_installation() -> Finding:
@@ -649,6 +677,7 @@ def examine(
     yield from check_disk(settings)
     yield check_broker(broker_url, runs=runs)
     yield from check_issuers(settings)
+    yield from check_tracing(environment)
     found = check_tables(settings)
     yield found
     if found.level == Level.FAIL:

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session, sessionmaker
 
-from app.platform import audit
+from app.platform import audit, tracing
 from app.platform.errors import Deadlock, OutOfSpace, Refused, Unavailable
 from app.platform.sql import MACHINE_CLOCK
 
@@ -121,7 +121,7 @@ class Database:
         self, work: Callable[Concatenate[Session, P], Result], *args: P.args, **kwargs: P.kwargs
     ) -> Result:
         """Run `work` in one read-only transaction and return its result."""
-        with self.read() as session:
+        with tracing.transaction(work), self.read() as session:
             return work(session, *args, **kwargs)
 
     def writing(
@@ -133,7 +133,7 @@ class Database:
         """
         for pause in DEADLOCK_PAUSES:
             try:
-                with self.write() as session:
+                with tracing.transaction(work), self.write() as session:
                     return work(session, *args, **kwargs)
             except Deadlock as error:
                 # PostgreSQL's own message: SQLAlchemy's message contains the statement's values, which come from
@@ -143,7 +143,7 @@ class Database:
             # PostgreSQL takes a moment to wake the other transaction: without a pause this one would take the lock
             # again.
             time.sleep(pause)
-        with self.write() as session:
+        with tracing.transaction(work), self.write() as session:
             return work(session, *args, **kwargs)
 
     @contextmanager

@@ -795,24 +795,48 @@ class ExcludedDecisions(TypedDict):
     """Decisions that could have been drawn for review, and were not. Those that were drawn count for them."""
 
 
+@described
+class SourceFile(TypedDict):
+    """A file that was read from an object store."""
+
+    url: Annotated[str, Field(examples=["s3://warehouse/exports/loans.parquet"])]
+    """URL of the object."""
+    etag: str | None
+    """ETag of the object when it was read."""
+    version: str | None
+    """Version id of the object. Null if the store keeps no versions."""
+    bytes: int
+    """Size in bytes."""
+    sha256: str
+    """SHA-256 of the bytes."""
+
+
 class DatasetSource(TypedDict):
     """Where the service took the rows of a dataset from, and what it found there.
 
-    `kind` is a key of `app.datasets.sources.SOURCES`. From `time_column` on, the members are null until the job has
-    succeeded. `time_column` orders the rows by time; `sha256` is a hash of the `files` that were read.
+    `kind` is a key of `app.datasets.sources.SOURCES`; each kind has members of its own, which the schema of the
+    API describes. Those that the job finds out are absent or null until it has succeeded.
     """
 
     kind: str
-    decisions: str | None
-    since: float | None
-    until: float | None
-    as_of: float
-    revision: int | None
-    time_column: str | None
-    files: int | None
-    sha256: str | None
-    rows: list[DecisionRows] | None
-    excluded: ExcludedDecisions | None
+    decisions: NotRequired[str | None]
+    since: NotRequired[float | None]
+    until: NotRequired[float | None]
+    as_of: NotRequired[float]
+    revision: NotRequired[int | None]
+    time_column: NotRequired[str | None]
+    files: NotRequired[int | None]
+    sha256: NotRequired[str | None]
+    rows: NotRequired[list[DecisionRows] | None]
+    excluded: NotRequired[ExcludedDecisions | None]
+    connection: NotRequired[str]
+    url: NotRequired[str]
+    query: NotRequired[str]
+    parameters: NotRequired[dict[str, Any]]
+    read_at: NotRequired[float]
+    bytes: NotRequired[int]
+    objects: NotRequired[list[SourceFile]]
+    snapshot: NotRequired[str]
 
 
 class RequestedChange(TypedDict):

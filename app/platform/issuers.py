@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from app.platform.errors import shown
+from app.platform.json_files import BadFile, read_json
 
 MAX_ISSUERS = 50
 MAX_FILE_BYTES = 1 << 20
@@ -20,10 +20,6 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 """Hosts at which a provider need not use TLS."""
 _REQUIRED = ("issuer", "audience")
 _OPTIONAL = ("client_id", "secret_file", "groups_claim")
-
-
-class BadIssuers(ValueError):
-    """The file of issuers cannot be used. The message names the file, the entry, the field and the rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +64,17 @@ def is_provider_url(url: str) -> bool:
 
 
 def read_issuers(file: Path) -> tuple[Issuer, ...]:
-    """Return the issuers of a file. Raises BadIssuers."""
-    try:
-        if file.stat().st_size > MAX_FILE_BYTES:
-            raise BadIssuers(f"{file} must have at most {MAX_FILE_BYTES:,} bytes")
-        given = json.loads(file.read_bytes())
-    except OSError as error:
-        raise BadIssuers(f"{file} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, BadIssuers):
-            raise
-        raise BadIssuers(f"{file} is not valid JSON: {error}") from None
+    """Return the issuers of a file. Raises BadFile."""
+    given = read_json(file, MAX_FILE_BYTES)
     if not isinstance(given, list) or not 1 <= len(given) <= MAX_ISSUERS:
         got = f"{len(given):,} entries" if isinstance(given, list) else type(given).__name__
-        raise BadIssuers(f"{file} must be a list of 1 to {MAX_ISSUERS} entries, got {got}")
+        raise BadFile(f"{file} must be a list of 1 to {MAX_ISSUERS} entries, got {got}")
     found: list[Issuer] = []
     for number, entry in enumerate(given, 1):
         try:
             found.append(_issuer_of(entry, found))
         except ValueError as error:
-            raise BadIssuers(f"{file}, entry {number}: {error}") from None
+            raise BadFile(f"{file}, entry {number}: {error}") from None
     return tuple(found)
 
 

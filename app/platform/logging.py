@@ -95,7 +95,7 @@ def _current_ids() -> dict[str, str]:
     """Return the ids of the current request and trace of this thread or task."""
     found, context = {"request_id": request_id.get()}, trace.current.get()
     if context is not None:
-        found["trace_id"] = context.trace_id
+        found |= {"trace_id": context.trace_id, "span_id": context.span_id}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -41,6 +41,7 @@ from app.platform.blobs import (
     compare,
 )
 from app.platform.bucket_credentials import BadCredentials, options_of
+from app.platform.buckets import Bucket
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig, S3Config
@@ -69,21 +70,6 @@ FIRST_DELAY, LONGEST_DELAY = 0.2, 5.0
 """Seconds between two attempts while the bucket is away: from, and up to."""
 CREDENTIALS_SECONDS = 5.0
 """The file with the credentials is looked at this often: a changed one is used without a restart."""
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """Where a bucket is, and how to get in."""
-
-    url: str
-    """s3://bucket/prefix, gs://bucket/prefix, or az://container/prefix."""
-    endpoint: str | None = None
-    """URL of a server other than the provider's own."""
-    credentials_file: Path | None = None
-    """See `bucket_credentials.options_of`. Without it, the environment's identity is used (instance profile, workload
-    identity, AWS_* variables)."""
-    ca_file: Path | None = None
-    """PEM file with certificates of private authorities."""
 
 
 class _Connection(NamedTuple):
@@ -359,9 +345,9 @@ class ObjectStore(BlobStore):
             now = time.monotonic()
             if self._connection is not None and now < self._looked.at + CREDENTIALS_SECONDS:
                 return self._connection.store
-            stamp = _stamp(self.bucket.credentials_file)
-            if self._connection is None or self._connection.stamp != stamp:
-                self._connection = _Connection(open_bucket(self.bucket), stamp)
+            now_stamp = stamp(self.bucket.credentials_file)
+            if self._connection is None or self._connection.stamp != now_stamp:
+                self._connection = _Connection(open_bucket(self.bucket), now_stamp)
             self._looked.at = now
             return self._connection.store
 
@@ -517,7 +503,7 @@ def _reason(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0][:500]
 
 
-def _stamp(file: Path | None) -> tuple[int, int, int] | None:
+def stamp(file: Path | None) -> tuple[int, int, int] | None:
     """Return what differs if a file was replaced or changed; None if there is none."""
     if file is None:
         return None

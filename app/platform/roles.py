@@ -6,10 +6,6 @@ instead of roles.
 
 from __future__ import annotations
 
-import json
-import logging
-import os
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +14,7 @@ from typing import Any, Literal
 
 from app.platform.callers import Caller, PrincipalKind
 from app.platform.errors import Forbidden, Invalid, Malformed, check_name, shown
-
-log = logging.getLogger(__name__)
+from app.platform.json_files import BadFile, WatchedFile, read_json
 
 Role = Literal["viewer", "scorer", "trainer", "approver", "admin"]
 ROLES: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -38,8 +33,6 @@ OWNER_HEADER = "Rankwright-Owner"
 MAX_RULES = 10_000
 MAX_FILE_BYTES = 4 << 20
 MAX_PATTERNS = 100
-CHECKED_EVERY = 1.0
-"""Seconds between two looks at the file."""
 _REQUIRED, _OPTIONAL = ("issuer", "group", "owner", "role"), ("models",)
 
 
@@ -68,31 +61,18 @@ class Rule:
     """Shell patterns such as `fraud-*`, case-sensitive. None: all models."""
 
 
-class BadRoles(ValueError):
-    """The file of roles cannot be used. The message names the file, the entry, the field and the rule."""
-
-
 def read_rules(file: Path) -> tuple[Rule, ...]:
-    """Return the rules of a file. Raises BadRoles."""
-    try:
-        if file.stat().st_size > MAX_FILE_BYTES:
-            raise BadRoles(f"{file} must have at most {MAX_FILE_BYTES:,} bytes")
-        given = json.loads(file.read_bytes())
-    except OSError as error:
-        raise BadRoles(f"{file} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, BadRoles):
-            raise
-        raise BadRoles(f"{file} is not valid JSON: {error}") from None
+    """Return the rules of a file. Raises BadFile."""
+    given = read_json(file, MAX_FILE_BYTES)
     if not isinstance(given, list) or len(given) > MAX_RULES:
         got = f"{len(given):,} entries" if isinstance(given, list) else type(given).__name__
-        raise BadRoles(f"{file} must be a list of at most {MAX_RULES:,} entries, got {got}")
+        raise BadFile(f"{file} must be a list of at most {MAX_RULES:,} entries, got {got}")
     rules = []
     for number, entry in enumerate(given, 1):
         try:
             rules.append(_rule_of(entry))
         except ValueError as error:
-            raise BadRoles(f"{file}, entry {number}: {error}") from None
+            raise BadFile(f"{file}, entry {number}: {error}") from None
     return tuple(rules)
 
 
@@ -130,48 +110,12 @@ def _rule_of(entry: Any) -> Rule:
     return Rule(entry["issuer"], entry["group"], entry["owner"], role, tuple(models))
 
 
-class RoleFile:
-    """The rules of a file, read again within a second after it has changed.
-
-    If the new content cannot be used, the last good rules remain in force, an error is logged and `problem` says why.
-    """
+class RoleFile(WatchedFile[Sequence[Rule]]):
+    """The rules of a file, which is watched."""
 
     def __init__(self, file: Path | None) -> None:
-        """Read the file; without one there are no rules. Raises BadRoles."""
-        self._file = file
-        self._stamp = self._look()
-        self._rules = () if file is None else read_rules(file)
-        self._checked_at = time.monotonic()
-        self.problem: str | None = None
-
-    def rules(self) -> Sequence[Rule]:
-        """Return the rules in force."""
-        now = time.monotonic()
-        if self._file is not None and now - self._checked_at >= CHECKED_EVERY:
-            self._checked_at = now
-            stamp = self._look()
-            if stamp != self._stamp:
-                self._stamp = stamp
-                self._read_again(self._file)
-        return self._rules
-
-    def _read_again(self, file: Path) -> None:
-        try:
-            self._rules = read_rules(file)
-        except BadRoles as error:
-            self.problem = str(error)
-            log.error("roles: %s; the earlier rules remain in force", error)
-        else:
-            self.problem = None
-            log.info("roles: %d rules read from %s", len(self._rules), file)
-
-    def _look(self) -> tuple[int, int, int] | None:
-        """Return what changes with the file's content; None if it is not there."""
-        try:
-            found = None if self._file is None else os.stat(self._file)
-        except OSError:
-            return None
-        return None if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+        """Read the file; without one there are no rules. Raises BadFile."""
+        super().__init__(file, read_rules, (), "roles")
 
 
 def owners_of(identity: Identity, rules: Sequence[Rule]) -> list[str]:

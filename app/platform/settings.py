@@ -14,6 +14,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from app.platform import audit_keys
 from app.platform.addresses import HttpUrl, Networks, parse_networks, parse_url
 from app.platform.audit_keys import AuditKeys
+from app.platform.buckets import check_bucket_url, check_endpoint
+from app.platform.connections import read_connections
 from app.platform.encryption import FILE as SECRETS_FILE
 from app.platform.encryption import read_keys
 from app.platform.issuers import read_issuers
@@ -64,39 +66,11 @@ def checked_scheduler(given: str) -> str:
     return given
 
 
-def _check_blob_url(given: str) -> None:
-    """Raise ValueError for the URL of a folder or bucket that cannot be used."""
+def _check_folder_url(given: str) -> None:
+    """Raise ValueError for the URL of a folder that cannot be used."""
     parts = urlsplit(given)
-    if parts.scheme == "file":
-        if parts.netloc or not parts.path:
-            raise ValueError("must be a file:///… URL with a path and without a host")
-        return
-    if not re.fullmatch(r"[a-z0-9][a-z0-9._-]{1,220}", parts.netloc):
-        raise ValueError(
-            f"must name a bucket, as in {parts.scheme}://bucket/prefix: lowercase letters, digits and ._-, without "
-            "user or port"
-        )
-    if parts.query or parts.fragment or not re.fullmatch(r"(/[A-Za-z0-9._-]+)*/?", parts.path):
-        raise ValueError(
-            "must have a prefix of letters, digits and ._- between single slashes, and no query or fragment"
-        )
-    if {".", ".."} & set(parts.path.split("/")):
-        raise ValueError("must have a prefix without the steps . and ..")
-
-
-def _check_endpoint(given: str, scheme: str) -> None:
-    """Raise ValueError for the URL of a bucket's server that cannot be used."""
-    if scheme == "gs":
-        raise ValueError("must not be set for gs://, whose server is always Google's")
-    try:
-        parts = urlsplit(given)
-        is_whole = bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        is_whole = False
-    if not is_whole or parts.scheme not in ("http", "https"):
-        raise ValueError("must be an http:// or https:// URL of a server")
-    if "@" in parts.netloc or parts.query or parts.fragment:
-        raise ValueError("must be a URL without user, password, query or fragment")
+    if parts.netloc or not parts.path:
+        raise ValueError("must be a file:///… URL with a path and without a host")
 
 
 MAX_ROOT_PATH = 200
@@ -269,6 +243,19 @@ class Settings(BaseSettings):
         default=None,
         description="JSON file with the roles of persons and service accounts, by issuer and group. It is read again "
         "within a second after a change. Default: none.",
+    )
+    connections_file: Path | None = Field(
+        default=None,
+        description="JSON file with the object stores and databases from which datasets may be read. It is read again "
+        "within a second after a change. API, workers and dispatcher need it. Default: none.",
+    )
+    source_seconds: Seconds = Field(
+        default=1800.0, description="Maximum time to read the rows of one source, in seconds."
+    )
+    source_bytes: Bytes = Field(
+        default=4096 * MIB,
+        description="Maximum size of what is read from one source, in bytes: of all files together, or of the rows of "
+        "a query as Parquet.",
     )
     secrets_keys_file: Path | None = Field(
         default=None,
@@ -541,6 +528,7 @@ class Settings(BaseSettings):
         "blob_credentials_file",
         "blob_ca_file",
         "roles_file",
+        "connections_file",
         "secrets_keys_file",
         "oidc_file",
         "audit_key_file",
@@ -634,8 +622,10 @@ class Settings(BaseSettings):
         if not separator or scheme not in schemes:
             got = f"{scheme}://" if separator else "no URL"
             raise ValueError(f"must be a URL of {', '.join(schemes)}, got {got}")
-        if info.field_name == "blob_url":
-            _check_blob_url(text)
+        if info.field_name == "blob_url" and scheme != "file":
+            check_bucket_url(text)
+        elif info.field_name == "blob_url":
+            _check_folder_url(text)
         if info.field_name == "broker_url":
             checked = parse_qs(urlsplit(text).query, keep_blank_values=True).get(
                 "ssl_cert_reqs", ["required"]
@@ -652,6 +642,14 @@ class Settings(BaseSettings):
         """Raise ValueError for a file of roles that cannot be used."""
         if value is not None:
             read_rules(value)
+        return value
+
+    @field_validator("connections_file")
+    @classmethod
+    def _usable_connections(cls, value: Path | None) -> Path | None:
+        """Raise ValueError for a file of connections that cannot be used."""
+        if value is not None:
+            read_connections(value)
         return value
 
     @field_validator("audit_key_file")
@@ -715,7 +713,7 @@ class Settings(BaseSettings):
         if scheme == "file":
             raise ValueError("must not be set unless blob_url is the URL of a bucket")
         if info.field_name == "blob_endpoint":
-            _check_endpoint(str(value), scheme)
+            check_endpoint(str(value), scheme)
         elif info.field_name == "blob_credentials_file":
             from app.platform.bucket_credentials import BadCredentials, options_of
 

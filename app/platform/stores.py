@@ -17,7 +17,8 @@ def open_store(settings: Settings, patience: float = WORK_PATIENCE) -> BlobStore
     """
     if settings.bucket_url is None:
         return FolderStore(settings.blob_dir)
-    from app.platform.object_store import Bucket, ObjectStore
+    from app.platform.buckets import Bucket
+    from app.platform.object_store import ObjectStore
 
     bucket = Bucket(
         settings.bucket_url,

@@ -412,6 +412,8 @@ class Dataset(Trashable, UploadRow):
     base_id: Mapped[str | None]
     source: Mapped[Json | None]
     """Where the service took the rows from, and what it found there. Null: they were uploaded."""
+    refresh_of: Mapped[str | None]
+    """The version whose source was read again. It may have been deleted."""
 
     pairs: Mapped[DatasetPairs | None] = relationship(viewonly=True)
     n_columns: Mapped[int | None] = query_expression()  # for lists, which do not read the columns
@@ -545,7 +547,7 @@ class Job(Owned):
     the machine's time of the claim or the last heartbeat; NULL on PostgreSQL. `yield_requested_at` is set when the job
     is to give way at its next checkpoint to a job of another owner, and cleared when it is queued again. `yielded_at`
     is when it last did so, and `yielded_seconds` the time that it had run until then. `request_id` is the id of the
-    request that submitted the job, and `traceparent` the trace context that its caller named (`app.platform.trace`).
+    request that submitted the job, and `traceparent` the trace context in which it did (`app.platform.trace`).
     """
 
     __tablename__ = "jobs"

@@ -1,10 +1,10 @@
 """The trace context of a request, as its caller sends it (W3C Trace Context, https://www.w3.org/TR/trace-context/).
 
-A job stores the context of the request that submitted it (`Job.traceparent`), and its child jobs have their parent's,
-so that the spans of a worker can be children of the caller's span. No code creates spans yet.
+A job stores the context of the span that submitted it (`Job.traceparent`), or of the caller's span if this service
+records none (`app.platform.tracing`). Its child jobs have that of their parent's attempt.
 
-The flags are the caller's. Only jobs of authenticated callers store them; code that creates spans for a request must
-not follow the flag `sampled` before the caller is known.
+The flags are the caller's. Only jobs of authenticated callers store them, and the span of a request begins when its
+caller is known: nobody else can have spans recorded.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def parse(text: str) -> TraceContext | None:
 
 
 current: contextvars.ContextVar[TraceContext | None] = contextvars.ContextVar("trace", default=None)
-"""Of the request or of the attempt for which this thread or task works."""
+"""The span for which this thread or task works: ours, or the caller's if we record none."""
 
 
 def current_traceparent() -> str | None:

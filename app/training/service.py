@@ -556,7 +556,7 @@ def resolve_validation(validation: Validation, dataset: Dataset) -> Validation:
 
 def _default_time(dataset: Dataset) -> str | None:
     """Return the column by which the rows of a dataset are split by default."""
-    if dataset.source is not None and (name := dataset.source["time_column"]) is not None:
+    if dataset.source is not None and (name := dataset.source.get("time_column")) is not None:
         features = {each["name"] for each in dataset.columns if each["role"] == "feature"}
         return name if name in features else None
     if dataset.group is not None or dataset.query is not None:

@@ -41,9 +41,6 @@ def upgrade() -> None:
         "deliveries",
         ["target", "created_at", "event_id"],
     )
-    op.create_index(
-        op.f("ix_deliveries_target_state_due_at"), "deliveries", ["target", "state", "due_at"]
-    )
     op.create_table(
         "delivery_attempts",
         sa.Column("event_id", sa.Text(), nullable=False),

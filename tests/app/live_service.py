@@ -19,6 +19,7 @@ from app.feedback.known import KnownRows
 from app.http.dependencies import Context
 from app.http.server import DrainingServer, server_config
 from app.jobs import execution, queue
+from app.jobs.fetching import Fetching
 from app.main import create_app
 from app.platform.blobs import FolderStore
 from app.platform.encryption import make_keys
@@ -84,6 +85,7 @@ class Service:
                 payload = execution.fetch(
                     blobs, db.reading(execution.prepare, settings, claim, workdir)
                 )
+                payload = execution.fetch_source(settings, claim, payload, Fetching(settings))
                 result = execution.run(payload, lambda step, of, info: None)
                 published = execution.publish(blobs, claim, result)
                 db.writing(execution.complete, claim, result, published)

@@ -136,7 +136,11 @@ def _as_their_jobs(session: Session, jobs: dict[str, Job]) -> Iterator[str]:
 
 
 def _one_job_a_key(session: Session, jobs: dict[str, Job], ledger: Ledger) -> Iterator[str]:
-    answered = {row.key: row.response["id"] for row in session.scalars(select(Idempotency))}
+    # A key is stored after its principal's id.
+    answered = {
+        row.key.partition(" ")[2]: row.response["id"]
+        for row in session.scalars(select(Idempotency))
+    }
     for accepted in ledger.accepted:
         if answered.get(accepted.key) != accepted.id:
             yield f"{accepted.key} was answered {accepted.id}, its record says {answered.get(accepted.key)}"

@@ -14,9 +14,9 @@ from app.access import service as keys
 from app.platform.callers import Actor, Caller, Credential, acting_as, check_all_models, check_model
 from app.platform.database import Database
 from app.platform.errors import Forbidden, Malformed
+from app.platform.json_files import BadFile
 from app.platform.roles import (
     ROLES,
-    BadRoles,
     Identity,
     RoleFile,
     Rule,
@@ -187,7 +187,7 @@ BAD = {
 def test_a_file_that_cannot_be_used_stops_the_service(kind: str, tmp_path: Path) -> None:
     content, words = BAD[kind]
     file = write(tmp_path / "roles.json", content)
-    with pytest.raises(BadRoles) as refused:
+    with pytest.raises(BadFile) as refused:
         read_rules(file)
     assert all(word in str(refused.value) for word in [str(file), *words])
     assert len(str(refused.value)) < 1000
@@ -208,25 +208,25 @@ def replace(file: Path, content: Any) -> None:
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.platform.roles.CHECKED_EVERY", 0.0)
+    monkeypatch.setattr("app.platform.json_files.CHECKED_EVERY", 0.0)
     file = write(tmp_path / "roles.json", [ENTRY])
     roles = RoleFile(file)
-    assert [each.role for each in roles.rules()] == ["trainer"]
+    assert [each.role for each in roles.content()] == ["trainer"]
     replace(file, [ENTRY | {"role": "viewer"}])
-    assert [each.role for each in roles.rules()] == ["viewer"]
+    assert [each.role for each in roles.content()] == ["viewer"]
     replace(file, [ENTRY | {"role": "root"}])
-    assert [each.role for each in roles.rules()] == ["viewer"]
+    assert [each.role for each in roles.content()] == ["viewer"]
     assert "'root'" in (roles.problem or "")
     file.unlink()
-    assert [each.role for each in roles.rules()] == ["viewer"]
+    assert [each.role for each in roles.content()] == ["viewer"]
     assert "cannot be read" in (roles.problem or "")
     write(file, [])
-    assert list(roles.rules()) == []
+    assert list(roles.content()) == []
     assert roles.problem is None
 
 
 def test_without_a_file_nobody_has_a_role() -> None:
-    assert list(RoleFile(None).rules()) == []
+    assert list(RoleFile(None).content()) == []
 
 
 def test_a_key_counts_as_whoever_created_it(db: Database) -> None:

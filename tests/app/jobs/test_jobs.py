@@ -327,7 +327,7 @@ def test_failures_that_nothing_has_made_good_are_found_by_indexes(db: Database) 
         stored = [column for column in Job.__table__.columns if column.computed is None]
         row = dict(session.execute(select(*stored).where(Job.id == one.id)).mappings().one())
         copies = [
-            {**row, "id": f"{one.id[:-5]}{n:05}", "name": f"model {n}", "state": state}
+            {**row, "id": new_id("job"), "name": f"model {n}", "state": state}
             for n, state in zip(range(4000), itertools.cycle(["failed", "succeeded"]), strict=False)
         ]
         session.execute(insert(cast(Table, Job.__table__)), copies)

@@ -28,6 +28,7 @@ from app.platform.tables import DecisionSegment, Role
 from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
 from tests.app.uploads import put
 from tests.identity_provider import ec_key, free_port, odd_provider
+from tests.otlp import receiver
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
 
@@ -152,6 +153,23 @@ def test_identity_providers(well: Settings, doctor: Doctor, tmp_path: Path) -> N
         assert [level for level, _ in look(url)] == [Level.OK, Level.WARN]
         roles.write_text(json.dumps(rules[:1]))
         assert [level for level, _ in look(url)] == [Level.OK]
+
+
+def test_a_collector_of_spans(well: Settings, doctor: Doctor) -> None:
+    """One takes spans, one is down, and one is not an address."""
+
+    def look(endpoint: str) -> list[tuple[Level, str]]:
+        found = doctor(well, {"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint})
+        return [(each.level, each.detail) for each in found if each.part == "tracing"]
+
+    assert look("") == []
+    with receiver() as collector:
+        ((level, detail),) = look(collector.url)
+        assert (level, collector.url in detail, collector.spans) == (Level.OK, True, [])
+    ((level, detail),) = look(collector.url)
+    assert (level, collector.url in detail) == (Level.WARN, True)
+    ((level, detail),) = look("collector:4317")
+    assert (level, "OTEL_EXPORTER_OTLP_ENDPOINT" in detail) == (Level.FAIL, True)
 
 
 def test_kernels_that_cannot_be_kept(

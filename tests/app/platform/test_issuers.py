@@ -11,7 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from app.platform.encryption import BadKeys, Cipher, Undecryptable, read_keys
-from app.platform.issuers import BadIssuers, read_issuers
+from app.platform.issuers import read_issuers
+from app.platform.json_files import BadFile
 from app.platform.settings import Settings
 from tests.sentences import Sentences
 
@@ -72,7 +73,7 @@ def test_what_an_entry_means(tmp_path: Path) -> None:
 )
 def test_a_wrong_entry_is_named(tmp_path: Path, entries: list[Any], sentences: Sentences) -> None:
     file = written(tmp_path, *entries)
-    with pytest.raises(BadIssuers) as refused:
+    with pytest.raises(BadFile) as refused:
         read_issuers(file)
     sentences(str(refused.value).replace(str(tmp_path), ""))
     with pytest.raises(ValidationError) as stopped:
@@ -86,9 +87,9 @@ def test_a_wrong_entry_is_named(tmp_path: Path, entries: list[Any], sentences: S
 def test_a_file_that_is_no_list_is_refused(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "oidc.json"
     file.write_bytes(content)
-    with pytest.raises(BadIssuers):
+    with pytest.raises(BadFile):
         read_issuers(file)
-    with pytest.raises(BadIssuers):
+    with pytest.raises(BadFile):
         read_issuers(tmp_path / "none")
 
 

@@ -17,7 +17,8 @@ import pytest
 
 from app.platform import object_store
 from app.platform.blobs import Blob, BlobDamaged, BlobMissing, BlobStoreAway, new_key
-from app.platform.object_store import Bucket, ObjectStore
+from app.platform.buckets import Bucket
+from app.platform.object_store import ObjectStore
 from app.platform.settings import MIB
 from tests import buckets
 from tests.app.queue_steps import at_once
@@ -353,7 +354,8 @@ PEAK = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from app.platform.object_store import Bucket, ObjectStore
+from app.platform.buckets import Bucket
+from app.platform.object_store import ObjectStore
 url, credentials, folder = sys.argv[1:]
 bucket = Bucket("s3://blobs/peak", url, Path(credentials))
 store = ObjectStore(bucket, Path(folder), cache_bytes=1 << 30, upload_bytes=80 << 20, patience=30)

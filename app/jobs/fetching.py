@@ -1,0 +1,111 @@
+"""The step of a job that reads from a system outside of the service: its limits, its progress, and its end on request.
+
+It runs in a thread of the worker, beside the lease, because the fit process has no network.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from app.platform.errors import Invalid
+from app.platform.settings import Settings
+
+PHASE = "reading the source"
+"""The phase of a job during this step."""
+
+
+class FetchStopped(Exception):
+    """The worker no longer needs what is read: the job was cancelled, the worker ends, or the lease is lost."""
+
+
+class SourceError(Invalid):
+    """A source cannot be read, and another attempt would not help. The message names the connection, and never a host,
+    a credential or a value of the data.
+    """
+
+    title = "The source cannot be read"
+
+    def __init__(self, code: str, detail: str, **kwargs: Any) -> None:
+        super().__init__(detail, code=code, **kwargs)
+
+
+class Fetching:
+    """Passed to the step: it calls `check` often, `report` as it reads, and registers by `on_stop` how a call that
+    blocks is ended.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """The time limit starts now."""
+        self.max_bytes = settings.source_bytes
+        self._seconds = settings.source_seconds
+        self._deadline = time.monotonic() + settings.source_seconds
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        self._cancels: list[Callable[[], object]] = []
+        self._done = (0, 0)
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until the time limit, at least 0."""
+        return max(self._deadline - time.monotonic(), 0.0)
+
+    @property
+    def progress(self) -> dict[str, Any] | None:
+        """The progress of the job: this step is half of it. None before anything was read."""
+        done, total = self._done
+        if not done:
+            return None
+        fraction = min(done / total, 1.0) / 2 if total else 0.0
+        return {"fraction": fraction, "phase": PHASE, "detail": f"{done / 1e6:,.1f} MB"}
+
+    def check(self) -> None:
+        """Raise FetchStopped if the worker has stopped the step, and SourceError after the time limit."""
+        if self._stopped.is_set():
+            raise FetchStopped
+        if not self.seconds_left:
+            raise SourceError(
+                "source_timed_out",
+                f"the source must be read within {self._seconds:g} s (RANKWRIGHT_SOURCE_SECONDS)",
+            )
+
+    def check_size(self, size: int) -> None:
+        """Raise SourceError for a source of more than `max_bytes`."""
+        if size > self.max_bytes:
+            raise SourceError(
+                "source_too_large",
+                f"a source can have at most {self.max_bytes:,} bytes (RANKWRIGHT_SOURCE_BYTES), got {size:,} or more",
+            )
+
+    def wait(self, seconds: float) -> None:
+        """Wait, but not beyond a stop or the time limit. Raises as `check` does."""
+        self._stopped.wait(min(seconds, self.seconds_left))
+        self.check()
+
+    def report(self, done: int, total: int = 0) -> None:
+        """Note that `done` of `total` bytes are read; `total` is 0 if it is unknown. Raises as `check` does."""
+        self._done = (done, total)
+        self.check()
+
+    @contextmanager
+    def on_stop(self, cancel: Callable[[], object]) -> Iterator[None]:
+        """Call `cancel`, in another thread, if the worker stops the step during a block. It must not block."""
+        with self._lock:
+            self._cancels.append(cancel)
+        try:
+            self.check()
+            yield
+        finally:
+            with self._lock:
+                self._cancels.remove(cancel)
+
+    def stop(self) -> None:
+        """Stop the step. Called by the worker."""
+        with self._lock:
+            self._stopped.set()
+            for cancel in self._cancels:
+                with suppress(Exception):  # the step may have ended by itself
+                    cancel()
