@@ -30,6 +30,7 @@ from app.operations.sweeping import discard, sweep
 from app.platform import catalogue
 from app.platform.blobs import Blob, BlobStore
 from app.platform.database import Database
+from app.platform.encryption import BadKeys
 from app.platform.errors import Conflict, NotFound, OutOfSpace, TooMany, Unavailable
 from app.platform.settings import Settings
 from app.platform.sql import Session
@@ -137,11 +138,7 @@ class Housekeeper:
         removed["ids of late erasures"] = self._in_batches(
             lambda session: repository.expire_erasures(session, BATCH)
         )
-        keys = self._settings.read_secrets_keys()
-        if len(keys) > 1:
-            from app.webhooks import secrets  # as above
-
-            self._db.writing(secrets.renew, keys)
+        self._renew_secrets()
         removed["blobs"] = sweep(self._db, self._blobs, self._settings)
         self._move_samples()
         if not self._stop.is_set():  # else parts of the round may have ended early
@@ -161,6 +158,18 @@ class Housekeeper:
                 if self._stop.wait(REST_SECONDS):
                     break
         return total
+
+    def _renew_secrets(self) -> None:
+        """Encrypt the secrets of webhooks with the newest key."""
+        try:
+            keys = self._settings.read_secrets_keys()
+        except BadKeys as error:
+            log.warning("secrets are not encrypted anew: %s", error)
+            return
+        if len(keys) > 1:
+            from app.webhooks import secrets  # as below
+
+            self._db.writing(secrets.renew, keys)
 
     def _prune_decisions(self) -> int:
         """Delete the segments of decisions that are older than the days of their alias; returns their number."""

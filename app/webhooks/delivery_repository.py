@@ -17,6 +17,9 @@ from app.platform.tables import (
 )
 from app.webhooks.repository import give_up_queued
 
+MAX_ANSWER = 1024
+"""Characters of an answer that are stored."""
+
 
 @dataclass(frozen=True, slots=True)
 class DueTarget:
@@ -123,7 +126,7 @@ def log_attempt(
             error=error,
             seconds=seconds,
             # PostgreSQL stores no NUL
-            answer=None if answer is None else answer.replace("\0", "\ufffd"),
+            answer=None if answer is None else answer[:MAX_ANSWER].replace("\0", "\ufffd"),
         )
     )
     session.flush()

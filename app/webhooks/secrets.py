@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import logging
 import os
 from collections.abc import Sequence
 from contextlib import suppress
 
-from app.platform.encryption import Cipher, Undecryptable
+from app.platform.encryption import BadKeys, Cipher, Undecryptable
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.webhooks import repository
+
+log = logging.getLogger(__name__)
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
@@ -24,10 +27,15 @@ def new_secret() -> str:
 
 def cipher_of(settings: Settings) -> Cipher:
     """Return the cipher of stored secrets. Raises Conflict without keys."""
-    keys = settings.read_secrets_keys()
+    try:
+        keys = settings.read_secrets_keys()
+    except BadKeys:  # it was valid at the start of this process; the doctor says more
+        log.exception("the file with the keys of stored secrets cannot be used")
+        keys = ()
     if not keys:
         raise Conflict(
-            "webhooks require RANKWRIGHT_SECRETS_KEYS_FILE: their secrets are stored encrypted",
+            "the service has no keys to encrypt the secrets of webhooks with: its operator must set "
+            "RANKWRIGHT_SECRETS_KEYS_FILE",
             code="no_secrets_keys",
         )
     return Cipher(keys)

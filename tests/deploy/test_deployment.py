@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import base64
 import copy
 import dataclasses
 import os
@@ -34,6 +35,7 @@ SECRETS = {
     "postgres_password": "el/eph@nt:%41 $PATH#?é'",
     "redis_password": "dict\"ion\\ary@'`$HOME`#",
     "audit_key": "0123456789abcdef" * 4,
+    "secrets_keys": base64.b64encode(b"k" * 32).decode(),
 }
 DATABASE, BROKER = "RANKWRIGHT_DATABASE_URL", "RANKWRIGHT_BROKER_URL"
 
