@@ -14,8 +14,10 @@ from docs.builder.names import PYTHON, Names, Public
 from docs.builder.python import Writer, summary
 
 FOLDER = f"{PYTHON}client/"
-COLLECTIONS, MODELS = f"{FOLDER}collections.md", f"{FOLDER}models.md"
-"""The pages of the client's collections: that of models has a page of its own, because it is the largest."""
+COLLECTIONS = f"{FOLDER}collections.md"
+"""The page of the client's collections."""
+LARGEST = {"datasets": f"{FOLDER}datasets.md", "models": f"{FOLDER}models.md"}
+"""The largest collections have pages of their own."""
 PLAIN = {"Iterator", "Any", "None", "Page", "Sequence", "Mapping", "Literal"}
 RESOURCES = ("Dataset", "Job", "Model", "Evaluation", "Comparison", "BatchScore")
 
@@ -33,7 +35,9 @@ def client_pages(names: Names) -> dict[str, list[str]]:
     }
     pages[f"{FOLDER}index.md"] = [*_client(names)]
     pages[COLLECTIONS] = [*_collection_entries(names, COLLECTIONS, "Collections of the client")]
-    pages[MODELS] = [*_collection_entries(names, MODELS, "Models of the client")]
+    for name, page in LARGEST.items():
+        title = f"{name.capitalize()} of the client"
+        pages[page] = [*_collection_entries(names, page, title)]
     for name in RESOURCES:
         del names.entries[f"rankwright.{name}"]  # they are made by calls, not by the reader
     return pages
@@ -168,7 +172,7 @@ def _collection_entries(names: Names, page: str, title: str) -> Iterator[str]:
 
 
 def _page_of(collection: str) -> str:
-    return MODELS if collection == "models" else COLLECTIONS
+    return LARGEST.get(collection, COLLECTIONS)
 
 
 def _named_methods(kind: type) -> str:
