@@ -22,6 +22,7 @@ from rich.filesize import decimal as size
 
 from app import __version__
 from app.access import repository as key_rows
+from app.datasets import object_source
 from app.feedback.log import FOLDER
 from app.identity.provider import Provider, ProviderAway
 from app.jobs import queue_repository as queue_rows
@@ -35,6 +36,7 @@ from app.platform.audit_keys import BadAuditKeys
 from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, BlobStoreAway, ListedBlob
 from app.platform.broker import BrokerAway, Producer
 from app.platform.callers import Credential
+from app.platform.connections import STORES, read_connections
 from app.platform.database import Database, change_nothing
 from app.platform.encryption import BadKeys
 from app.platform.errors import ServiceError, counted
@@ -135,19 +137,10 @@ def check_tracing(environment: Mapping[str, str]) -> Iterator[Finding]:
         return
     if endpoint is None:
         return
-    try:
-        from app.platform.tracing_export import find_fault
-    except ImportError:
+    if (fault := tracing.find_fault(endpoint)) is not None:
         yield warn(
             "tracing",
-            f"no spans are sent to {endpoint}: the packages of OpenTelemetry are not installed",
-            f"pip install '{tracing.EXTRA}'",
-        )
-        return
-    if (fault := find_fault(endpoint)) is not None:
-        yield warn(
-            "tracing",
-            f"{endpoint} does not take spans: {fault}",
+            f"no spans can be sent to {endpoint}: {fault}",
             "check the collector and the variables that begin with OTEL_EXPORTER_OTLP_",
         )
         return
@@ -670,6 +663,22 @@ def check_webhooks(db: Database, settings: Settings) -> Iterator[Finding]:
         yield ok(part, detail)
 
 
+def check_connections(settings: Settings) -> Iterator[Finding]:
+    """Check that each object store responds and can be listed below its prefix."""
+    if settings.connections_file is None:
+        return
+    for connection in read_connections(settings.connections_file).values():
+        if connection.driver not in STORES:
+            continue
+        part = f"connection {connection.name}"
+        problem = object_source.SOURCE.probe(connection)
+        if problem is None:
+            yield ok(part, f"objects below {connection.prefix} can be listed")
+        else:
+            advice = "check endpoint, credentials_file and ca_file in RANKWRIGHT_CONNECTIONS_FILE, and the network"
+            yield fail(part, f"{connection.prefix}: {problem}", advice)
+
+
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
     """Check that there are workers, and that they are of this version."""
     within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
@@ -715,6 +724,7 @@ def examine(
     yield check_broker(broker_url, runs=runs)
     yield from check_issuers(settings)
     yield from check_tracing(environment)
+    yield from check_connections(settings)
     found = check_tables(settings)
     yield found
     if found.level == Level.FAIL:
