@@ -223,6 +223,19 @@ async def upload_pairs(dataset_id: str, page: PageDep) -> Response:
     return page.go(f"/console/datasets/{dataset_id}")
 
 
+@router.post("/{dataset_id}/refresh")
+@needs("train")
+async def refresh(dataset_id: str, page: PageDep) -> Response:
+    """Read the source of a dataset again, and show the new version."""
+    try:
+        made = await page.client.datasets.refresh(dataset_id, wait=False)
+    except ProblemError as error:
+        if error.status == 404:
+            raise
+        return await _show(page, dataset_id, "dataset.html", error)
+    return page.go(f"/console/datasets/{made.id}")
+
+
 @router.post("/{dataset_id}/delete")
 async def delete_dataset(dataset_id: str, page: PageDep) -> Response:
     """Delete one dataset version, and show the list or, if that is refused, the dataset with the error."""

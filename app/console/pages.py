@@ -31,6 +31,7 @@ from app.console import (
     scorecard,
     scoring,
     session,
+    sources,
     start,
     top,
     train,
@@ -72,6 +73,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     lists.router,
     lists.trash_router,
     lists.views_router,
+    sources.router,  # before the pages of one dataset, by its id
     datasets.router,
     uploads.router,
     train.router,

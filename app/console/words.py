@@ -180,6 +180,7 @@ CHANGES: Mapping[str, str] = {
     "PUT /v1/datasets/{dataset_id}/pairs": "Uploaded pairs for the dataset {dataset_id}",
     "POST /v1/datasets/{dataset_id}/versions": "Uploaded a new version of the dataset {dataset_id}",
     "POST /v1/datasets/{dataset_id}/read": "Read the dataset {dataset_id} again with other options",
+    "POST /v1/datasets/{dataset_id}/refresh": "Refreshed the dataset {dataset_id} from its source",
     "POST /v1/uploads": "Started a multi-file upload",
     "DELETE /v1/uploads/{upload_id}": "Deleted the open upload {upload_id}",
     "PUT /v1/uploads/{upload_id}/parts/{number}": "Uploaded part {number} of {upload_id}",

@@ -1,45 +1,24 @@
-"""Objects of a store as the source of a dataset: one object, or all below a prefix.
-
-Every range is read with the ETag of the first look (If-Match), so a file never has parts of two versions of an object.
-obstore is imported by a worker that reads such a source, and by nothing else.
-"""
+"""Objects of a store as the source of a dataset: one object, or all below a prefix."""
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import logging
-import random
 import re
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from types import ModuleType
+from typing import Any
 
-from app.datasets.sources import MAX_OBJECTS, FetchedFile, FetchedRows
+from app.datasets.sources import FetchedRows
 from app.ingest.formats import SUFFIXES, type_of_file
-from app.jobs.fetching import Fetching, FetchStopped, SourceError
+from app.jobs.fetching import Fetching
 from app.platform.connections import STORES, Connection, Connections
-from app.platform.documents import DatasetSource, SourceFile
+from app.platform.documents import DatasetSource
 from app.platform.errors import invalid, shown
-
-if TYPE_CHECKING:
-    from obstore import ObjectMeta
-
-log = logging.getLogger(__name__)
-Result = TypeVar("Result")
 
 KIND = "object"
 POINTER = "/source/url"
-RANGE_BYTES = 8 << 20
-"""Bytes of one request, so that a lost connection costs no more than these."""
-RANGES_AT_ONCE = 4
-PATIENCE_SECONDS = 300.0
-"""How long a request is repeated while the store is away."""
-FIRST_DELAY, LONGEST_DELAY = 0.2, 5.0
-"""Seconds between two attempts: from, and up to."""
-_IGNORED = ("_", ".")
-"""First characters of names of objects that are no tables, such as Spark's `_SUCCESS`."""
 _URL = re.compile(r"[a-z0-9]+://[a-z0-9][a-z0-9._-]*(/[\w!.'()&$@=;:+, -]+)*/?")
 
 
@@ -60,10 +39,23 @@ class ObjectSource:
         self, connection: Connection, source: DatasetSource, folder: Path, fetching: Fetching
     ) -> FetchedRows:
         """Download the objects to files in a folder. Raises SourceError, and FetchStopped."""
-        return asyncio.run(_fetch(_Store(connection, fetching), source["url"], folder, fetching))
+        found: FetchedRows = asyncio.run(
+            _download().fetch(connection, source["url"], folder, fetching)
+        )
+        return found
+
+    def probe(self, connection: Connection) -> str | None:
+        """Return why the objects of a connection cannot be listed; None if they can."""
+        problem: str | None = _download().probe(connection)
+        return problem
 
 
 SOURCE = ObjectSource()
+
+
+def _download() -> ModuleType:
+    """Return the module that connects. It is imported by name: a process that only checks URLs needs no obstore."""
+    return import_module("app.datasets.object_download")
 
 
 def connection_of(connections: Connections, url: str) -> Connection:
@@ -99,256 +91,3 @@ def _check_suffix(url: str) -> None:
             POINTER,
             f"url must end in one of {known}, optionally followed by .gz or .zst, or in a slash, got {shown(url)}",
         )
-
-
-async def _fetch(store: _Store, url: str, folder: Path, fetching: Fetching) -> FetchedRows:
-    """Download the objects of a URL, and end when the worker stops the step or its time is up."""
-    task = asyncio.current_task()
-    assert task is not None
-    loop = asyncio.get_running_loop()
-    read_at = time.time()
-    try:
-        with fetching.on_stop(lambda: loop.call_soon_threadsafe(task.cancel)):
-            async with asyncio.timeout(fetching.seconds_left):
-                found = await _download_all(store, url, folder, fetching)
-    except asyncio.CancelledError:
-        fetching.check()
-        raise FetchStopped from None
-    except TimeoutError:
-        fetching.check()  # raises the named error: the time is up
-        raise
-    found["found"]["read_at"] = read_at
-    return found
-
-
-async def _download_all(store: _Store, url: str, folder: Path, fetching: Fetching) -> FetchedRows:
-    metas = await store.list(url) if url.endswith("/") else [await store.head(url)]
-    total = sum(meta["size"] for meta in metas)
-    fetching.check_size(total)
-    files: list[FetchedFile] = []
-    objects: list[SourceFile] = []
-    done = 0
-    for number, meta in enumerate(metas, start=1):
-        name = meta["path"].rpartition("/")[2]
-        content_type, encoding = type_of_file(name)
-        file = folder / f"source-{number}"
-        with file.open("xb") as opened:
-            sha256 = await store.download(
-                meta, opened, lambda size: fetching.report(size, total), done
-            )
-        done += meta["size"]
-        files.append(
-            {
-                "file": file.name,
-                "name": meta["path"],
-                "content_type": content_type,
-                "content_encoding": encoding,
-                "bytes": meta["size"],
-                "sha256": sha256,
-            }
-        )
-        objects.append(
-            {
-                "url": store.url_of(meta["path"]),
-                "etag": meta["e_tag"],
-                "version": meta["version"],
-                "bytes": meta["size"],
-                "sha256": sha256,
-            }
-        )
-    return {"files": files, "found": {"files": len(files), "bytes": total, "objects": objects}}
-
-
-class _Store:
-    """The store of a connection, with its errors by name."""
-
-    def __init__(self, connection: Connection, fetching: Fetching) -> None:
-        self._connection = connection
-        self._fetching = fetching
-        self._client: Any = None
-        self._stamp: object = None
-
-    def url_of(self, path: str) -> str:
-        """Return the URL of an object, from its path below the prefix."""
-        return f"{self._connection.prefix}{path}"
-
-    def _path_of(self, url: str) -> str:
-        return url.removeprefix(self._connection.prefix).rstrip("/")
-
-    async def head(self, url: str) -> ObjectMeta:
-        """Return the size and ETag of an object. Raises SourceError."""
-        import obstore
-
-        path = self._path_of(url)
-        meta: ObjectMeta = await self._attempt(lambda client: obstore.head_async(client, path), url)
-        if not meta["size"]:
-            raise self._error("source_empty", f"{shown(url)} has no bytes")
-        return meta
-
-    async def list(self, url: str) -> list[ObjectMeta]:
-        """Return the tables below a URL in the order of their keys. Raises SourceError if there are none, too many, or
-        objects that are no tables.
-        """
-        import obstore
-
-        path = self._path_of(url)
-
-        async def pages(client: Any) -> list[ObjectMeta]:
-            found: list[ObjectMeta] = []
-            async for page in obstore.list(client, prefix=path or None):
-                found += [each for each in page if self._is_table(each, path)]
-                if len(found) > MAX_OBJECTS:
-                    raise self._error(
-                        "source_too_large",
-                        f"a source can have at most {MAX_OBJECTS:,} objects; there are more below {shown(url)}",
-                    )
-            return found
-
-        found = await self._attempt(pages, url)
-        if not found:
-            raise self._error("source_empty", f"there is no table below {shown(url)}")
-        for each in found:
-            if type_of_file(each["path"])[0] is None:
-                raise self._error(
-                    "source_not_a_table",
-                    f"all objects below {shown(url)} must be tables, with names that end in one of "
-                    f"{', '.join(SUFFIXES)}, got {shown(each['path'])}",
-                )
-        return sorted(found, key=lambda each: each["path"])
-
-    @staticmethod
-    def _is_table(meta: ObjectMeta, prefix: str) -> bool:
-        """Return False for an empty object, and for one that, or a folder of which, has a name of another use."""
-        steps = meta["path"].removeprefix(prefix).split("/")
-        return meta["size"] > 0 and not any(step.startswith(_IGNORED) for step in steps)
-
-    async def download(
-        self, meta: ObjectMeta, file: BinaryIO, report: Callable[[int], object], before: int
-    ) -> str:
-        """Write the bytes of an object to a file; returns their SHA-256. `report` gets the bytes so far, from `before`
-        on. Raises SourceError if the object has changed.
-        """
-        digest, size = hashlib.sha256(), meta["size"]
-        pending: list[asyncio.Task[bytes]] = []
-        starts = iter(range(0, size, RANGE_BYTES))
-        done = before
-        try:
-            while True:
-                while len(pending) < RANGES_AT_ONCE and (start := next(starts, None)) is not None:
-                    end = min(start + RANGE_BYTES, size)
-                    pending.append(asyncio.create_task(self._range(meta, start, end)))
-                if not pending:
-                    return digest.hexdigest()
-                chunk = await pending.pop(0)
-                digest.update(chunk)
-                file.write(chunk)
-                done += len(chunk)
-                self._fetching.check_size(done)
-                report(done)
-        finally:
-            for task in pending:
-                task.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)
-
-    async def _range(self, meta: ObjectMeta, start: int, end: int) -> bytes:
-        """Return a range of an object that has not changed since `meta`. Raises SourceError."""
-        import obstore
-
-        path, etag = meta["path"], meta["e_tag"]
-
-        async def get(client: Any) -> bytes:
-            options: Any = {"range": (start, end)}
-            if etag is not None:
-                options["if_match"] = etag
-            found = await obstore.get_async(client, path, options=options)
-            now = found.meta
-            if (now["e_tag"], now["size"], now["last_modified"].replace(microsecond=0)) != (
-                *(etag, meta["size"]),
-                meta["last_modified"].replace(microsecond=0),
-            ):
-                raise self._changed(path)
-            chunk = bytes(await found.bytes_async())
-            if len(chunk) != end - start:
-                raise OSError(f"{len(chunk)} bytes of {end - start}")
-            return chunk
-
-        return await self._attempt(get, self.url_of(path), is_known=True)
-
-    async def _attempt(
-        self,
-        work: Callable[[Any], Awaitable[Result]],
-        url: str,
-        *,
-        is_known: bool = False,
-    ) -> Result:
-        """Run a request, and again while the store is away. `is_known`: the object was there. Raises SourceError."""
-        from obstore import exceptions
-
-        from app.platform.bucket_credentials import BadCredentials
-
-        until = time.monotonic() + min(PATIENCE_SECONDS, self._fetching.seconds_left)
-        delay = FIRST_DELAY
-        while True:
-            self._fetching.check()
-            try:
-                return await work(self._connect())
-            except (FileNotFoundError, exceptions.NotFoundError):
-                if is_known:
-                    raise self._changed(url) from None
-                raise self._error("source_not_found", f"there is no object {shown(url)}") from None
-            except exceptions.PreconditionError:
-                raise self._changed(url) from None
-            except (
-                PermissionError,
-                exceptions.PermissionDeniedError,
-                exceptions.UnauthenticatedError,
-                BadCredentials,
-            ) as error:
-                if self._has_new_credentials():
-                    continue
-                self._log(error)
-                raise self._error(
-                    "source_forbidden", f"the store rejects this service for {shown(url)}"
-                ) from None
-            except (exceptions.BaseError, OSError) as error:
-                if time.monotonic() + delay > until:
-                    self._log(error)
-                    raise self._error("source_unreachable", "the store does not respond") from None
-            await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311 - no secret
-            delay = min(2 * delay, LONGEST_DELAY)
-
-    def _connect(self) -> Any:
-        """Return the client. Raises BadCredentials."""
-        from app.platform.object_store import open_bucket
-
-        if self._client is None:
-            self._stamp = self._look()
-            self._client = open_bucket(self._connection.bucket)
-        return self._client
-
-    def _has_new_credentials(self) -> bool:
-        """Return True if the file with the credentials has changed since they were read; they are then read again."""
-        if self._look() == self._stamp:
-            return False
-        self._client = None
-        return True
-
-    def _look(self) -> object:
-        from app.platform.object_store import stamp
-
-        return stamp(self._connection.credentials_file)
-
-    def _log(self, error: BaseException) -> None:
-        """Log what obstore says, without the query of a URL, which may have a signature."""
-        reason = str(error).strip().partition("\n")[0][:500]
-        reason = re.sub(r"\?\S*", "?…", reason)
-        log.warning("connection %s: %s: %s", self._connection.name, type(error).__name__, reason)
-
-    def _changed(self, what: str) -> SourceError:
-        return self._error(
-            "source_changed",
-            f"{shown(what)} was changed or deleted while it was read: no mixture of versions is stored",
-        )
-
-    def _error(self, code: str, detail: str) -> SourceError:
-        return SourceError(code, f"connection {self._connection.name}: {detail}")

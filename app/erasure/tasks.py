@@ -591,6 +591,16 @@ def _remains(session: Session, owner: str, erasure: Erasure) -> Any:
                     "you delete it: its earlier version was deleted",
                 )
             )
+    sources = [each.source for each in everything if each.source is not None]
+    connections = {each["connection"] for each in sources if "connection" in each}
+    found += [
+        (
+            "source",
+            name,
+            "you erase the person there; otherwise the next refresh has the rows again",
+        )
+        for name in sorted(connections)
+    ]
     for files in parts.values():
         for part in files:
             if part.path is not None:

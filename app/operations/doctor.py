@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import stat
 import time
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from rich.filesize import decimal as size
 
 from app import __version__
 from app.access import repository as key_rows
+from app.datasets import object_source
 from app.feedback.log import FOLDER
 from app.identity.provider import Provider, ProviderAway
 from app.jobs import queue_repository as queue_rows
@@ -34,7 +36,9 @@ from app.platform.audit_keys import BadAuditKeys
 from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, BlobStoreAway, ListedBlob
 from app.platform.broker import BrokerAway, Producer
 from app.platform.callers import Credential
+from app.platform.connections import STORES, read_connections
 from app.platform.database import Database, change_nothing
+from app.platform.encryption import BadKeys
 from app.platform.errors import ServiceError, counted
 from app.platform.installation import Incomplete, check_files
 from app.platform.issuers import read_issuers
@@ -44,6 +48,7 @@ from app.platform.settings import Settings
 from app.platform.sql import DBAPIError
 from app.platform.stores import REQUEST_PATIENCE, open_store
 from app.platform.tables import JobState
+from app.webhooks.delivery_repository import count_webhooks
 from core.kernels import folders as kernel_folders
 
 if TYPE_CHECKING:
@@ -132,19 +137,10 @@ def check_tracing(environment: Mapping[str, str]) -> Iterator[Finding]:
         return
     if endpoint is None:
         return
-    try:
-        from app.platform.tracing_export import find_fault
-    except ImportError:
+    if (fault := tracing.find_fault(endpoint)) is not None:
         yield warn(
             "tracing",
-            f"no spans are sent to {endpoint}: the packages of OpenTelemetry are not installed",
-            f"pip install '{tracing.EXTRA}'",
-        )
-        return
-    if (fault := find_fault(endpoint)) is not None:
-        yield warn(
-            "tracing",
-            f"{endpoint} does not take spans: {fault}",
+            f"no spans can be sent to {endpoint}: {fault}",
             "check the collector and the variables that begin with OTEL_EXPORTER_OTLP_",
         )
         return
@@ -633,6 +629,56 @@ def check_issuers(settings: Settings) -> Iterator[Finding]:
         )
 
 
+LATE_DELIVERIES = 300.0
+_CONNECT_SECONDS = 5.0
+
+
+def check_webhooks(db: Database, settings: Settings) -> Iterator[Finding]:
+    """Check that webhooks are signed and sent, and count those that fail. Yields nothing without webhooks."""
+    part = "webhooks"
+    if (proxy := settings.proxy_of_webhooks) is not None:
+        try:
+            socket.create_connection((proxy.host, proxy.port), _CONNECT_SECONDS).close()
+        except OSError as error:
+            detail = f"the proxy {proxy.authority} takes no connection: {error}"
+            yield fail(part, detail, "start it, or correct RANKWRIGHT_WEBHOOK_PROXY")
+    with db.read() as session:
+        counts = count_webhooks(session)
+    if not counts.working + counts.failing + counts.disabled:
+        return
+    try:
+        if not settings.read_secrets_keys():
+            detail = "their secrets cannot be read, so nothing is sent"
+            yield fail(part, detail, "set RANKWRIGHT_SECRETS_KEYS_FILE for the dispatcher")
+    except BadKeys as error:
+        yield fail(part, str(error), "correct the file of RANKWRIGHT_SECRETS_KEYS_FILE")
+    detail = f"{counts.working} working, {counts.failing} failing, {counts.disabled} disabled"
+    if counts.late_seconds > LATE_DELIVERIES:
+        late = f"{detail}; the oldest delivery has been due for {age(counts.late_seconds)}"
+        yield warn(part, late, "check that the dispatcher runs, and read its log")
+    elif counts.failing:
+        advice = "if many fail, check DNS, the firewall and the proxy of the dispatcher"
+        yield warn(part, detail, advice)
+    else:
+        yield ok(part, detail)
+
+
+def check_connections(settings: Settings) -> Iterator[Finding]:
+    """Check that each object store responds and can be listed below its prefix."""
+    if settings.connections_file is None:
+        return
+    for connection in read_connections(settings.connections_file).values():
+        if connection.driver not in STORES:
+            continue
+        part = f"connection {connection.name}"
+        problem = object_source.SOURCE.probe(connection)
+        if problem is None:
+            yield ok(part, f"objects below {connection.prefix} can be listed")
+        else:
+            advice = "check endpoint, credentials_file and ca_file in RANKWRIGHT_CONNECTIONS_FILE, and the network"
+            yield fail(part, f"{connection.prefix}: {problem}", advice)
+
+
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
     """Check that there are workers, and that they are of this version."""
     within = worker_rows.MISSED_BEATS * settings.heartbeat_seconds
@@ -678,6 +724,7 @@ def examine(
     yield check_broker(broker_url, runs=runs)
     yield from check_issuers(settings)
     yield from check_tracing(environment)
+    yield from check_connections(settings)
     found = check_tables(settings)
     yield found
     if found.level == Level.FAIL:
@@ -692,6 +739,7 @@ def examine(
         yield from check_jobs(db, settings, runs=runs)
         yield check_workers(db, settings, runs=runs)
         yield from check_decisions(db, settings)
+        yield from check_webhooks(db, settings)
         yield from check_audit(db, settings, runs=runs, deep=deep)
         yield from check_store(db, settings, deep=deep)
     except (ServiceError, DBAPIError) as error:

@@ -22,6 +22,7 @@ from app.platform.errors import Unavailable
 from app.platform.settings import Settings
 from app.platform.sql import Session
 from app.platform.tables import FINAL_STATES, Upkeep
+from app.webhooks.delivery_repository import WebhookCounts, count_webhooks
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +94,7 @@ class _Now(NamedTuple):
     at_quota: dict[str, int]
     connections: tuple[int, int] | None
     break_glass: int
+    webhooks: WebhookCounts
 
 
 class _Bytes(NamedTuple):
@@ -134,6 +136,7 @@ class DatabaseCollector(Collector):
             "Protected aliases whose protection is suspended now, so that admins change them without approval.",
             float(now.break_glass),
         )
+        yield from _of_webhooks(now.webhooks)
         if (counts := self._counts.get()) is not None:
             yield from _of_jobs(*counts)
         if (found := self._bytes.get()) is not None:
@@ -171,6 +174,7 @@ def _now(session: Session, settings: Settings) -> _Now:
         },
         connections=repository.server_connections(session),
         break_glass=repository.count_break_glass(session),
+        webhooks=count_webhooks(session),
     )
 
 
@@ -238,6 +242,23 @@ def _of_upkeep(now: _Now) -> Iterator[Metric]:
         "rankwright_backup_success_timestamp_seconds",
         "Time of the last complete backup. 0 if there was none.",
         now.successes.get(Upkeep.BACKUP, 0.0),
+    )
+
+
+def _of_webhooks(counts: WebhookCounts) -> Iterator[Metric]:
+    webhooks = GaugeMetricFamily(
+        "rankwright_webhooks",
+        "Webhooks by state: working (the last attempt succeeded, or there was none), failing (it failed), disabled.",
+        labels=["state"],
+    )
+    webhooks.add_metric(["working"], counts.working)
+    webhooks.add_metric(["failing"], counts.failing)
+    webhooks.add_metric(["disabled"], counts.disabled)
+    yield webhooks
+    yield GaugeMetricFamily(
+        "rankwright_webhooks_late_seconds",
+        "Time since the oldest delivery to a working webhook was due. 0 if none is due.",
+        counts.late_seconds,
     )
 
 

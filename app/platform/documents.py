@@ -1035,11 +1035,11 @@ class ErasureRemainder(TypedDict):
     """Something that the erasure does not remove."""
 
     what: str
-    """`backups`, `bucket_versions`, `caches`, `database_free_space`, `downloads`, `files_on_the_server`, `logs` or
-    `unsearchable_dataset`.
+    """`backups`, `bucket_versions`, `caches`, `database_free_space`, `downloads`, `files_on_the_server`, `logs`,
+    `source` or `unsearchable_dataset`.
     """
     resource: str | None
-    """The file or dataset, if it is one."""
+    """The file, dataset or connection, if it is one."""
     until: str
     """When it is removed, in words."""
 

@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from app.platform import audit_keys
 from app.platform.addresses import HttpUrl, Networks, parse_networks, parse_url
 from app.platform.audit_keys import AuditKeys
+from app.platform.bucket_credentials import BadCredentials, options_of
 from app.platform.buckets import check_bucket_url, check_endpoint
 from app.platform.connections import read_connections
 from app.platform.encryption import FILE as SECRETS_FILE
@@ -715,8 +716,6 @@ class Settings(BaseSettings):
         if info.field_name == "blob_endpoint":
             check_endpoint(str(value), scheme)
         elif info.field_name == "blob_credentials_file":
-            from app.platform.bucket_credentials import BadCredentials, options_of
-
             try:
                 options_of(scheme, Path(value))
             except BadCredentials as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.platform.blobs import BlobStore, FolderStore
+from app.platform.buckets import Bucket
 from app.platform.settings import Settings
 
 REQUEST_PATIENCE = 5.0
@@ -17,7 +18,6 @@ def open_store(settings: Settings, patience: float = WORK_PATIENCE) -> BlobStore
     """
     if settings.bucket_url is None:
         return FolderStore(settings.blob_dir)
-    from app.platform.buckets import Bucket
     from app.platform.object_store import ObjectStore
 
     bucket = Bucket(

@@ -13,7 +13,12 @@ import contextvars
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+Kind = Literal["internal", "server", "consumer"]
+"""What a span is about: work within a process, a request that it serves, or a job that it takes from a queue."""
+Attribute = str | int | float | bool
+"""The value of a span's attribute."""
 
 # Version, trace, span, flags. An id of zeros is invalid, and a later version may append fields.
 _TRACEPARENT = re.compile(

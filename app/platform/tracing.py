@@ -27,10 +27,7 @@ from urllib.parse import urlsplit
 
 from app.platform import trace
 from app.platform.errors import ServiceError
-from app.platform.trace import TraceContext
-
-Kind = Literal["internal", "server", "consumer"]
-Attributes = Mapping[str, str | int | float | bool]
+from app.platform.trace import Attribute, Kind, TraceContext
 
 EXTRA = "rankwright-server[tracing]"
 _ENDPOINT, _TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
@@ -57,7 +54,7 @@ class Span(Protocol):
 
     context: TraceContext
 
-    def set(self, name: str, value: str | int | float | bool) -> None:
+    def set(self, name: str, value: Attribute) -> None:
         """Set an attribute."""
 
     def rename(self, name: str) -> None:
@@ -80,7 +77,7 @@ class Recorder(Protocol):
         name: str,
         kind: Kind,
         parent: TraceContext | None,
-        attributes: Attributes,
+        attributes: Mapping[str, Attribute],
         links: Sequence[TraceContext] = (),
         *,
         started_ns: int | None = None,
@@ -132,6 +129,15 @@ def read_endpoint(environment: Mapping[str, str]) -> str | None:
     return url if name == _TRACES_ENDPOINT else f"{url.rstrip('/')}/v1/traces"
 
 
+def find_fault(endpoint: str) -> str | None:
+    """Return why spans cannot be sent to the endpoint; None if they can. It sends a request without a span."""
+    try:
+        from app.platform.tracing_export import find_fault as probe
+    except ImportError:
+        return f"the packages of OpenTelemetry are not installed: pip install '{EXTRA}'"
+    return probe(endpoint)
+
+
 def start(process: Literal["api", "worker"]) -> None:
     """Record the spans of this process if the environment asks for it; logs a warning if OpenTelemetry's SDK is not
     installed. Raises ValueError as `read_endpoint`.
@@ -180,7 +186,7 @@ def is_recording() -> bool:
     return _recorder is not None and _is_sampled(trace.current.get())
 
 
-def span(name: str, **attributes: str | int | float | bool) -> AbstractContextManager[Span | None]:
+def span(name: str, **attributes: Attribute) -> AbstractContextManager[Span | None]:
     """Record the block as a span of the current trace; without one, or if it is not sampled, do nothing."""
     recorder, parent = _recorder, trace.current.get()
     if recorder is None or not _is_sampled(parent):
@@ -199,7 +205,7 @@ def transaction(work: object) -> AbstractContextManager[Span | None]:
 
 
 def attempt(
-    job_id: str, token: int, **attributes: str | int | float | bool
+    job_id: str, token: int, **attributes: Attribute
 ) -> AbstractContextManager[Span | None]:
     """Record the block as a span for one claim of a job, a child of the current span.
 
@@ -251,7 +257,7 @@ class Phases:
         attributes = {
             f"rankwright.{name}": value
             for name, value in about.items()
-            if isinstance(value, str | int | float)
+            if isinstance(value, Attribute)
         }
         self._span = _recorder.start(phase, "internal", self._parent, attributes)
 

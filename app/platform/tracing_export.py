@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -33,8 +33,7 @@ from opentelemetry.trace import (
 from opentelemetry.trace import Span as ApiSpan
 
 from app import __version__
-from app.platform.trace import TraceContext
-from app.platform.tracing import Attributes, Kind
+from app.platform.trace import Attribute, Kind, TraceContext
 from app.platform.tracing_files import read_spans
 
 FLUSH_SECONDS = 1.0
@@ -68,7 +67,7 @@ class Exporter:
         name: str,
         kind: Kind,
         parent: TraceContext | None,
-        attributes: Attributes,
+        attributes: Mapping[str, Attribute],
         links: Sequence[TraceContext] = (),
         *,
         started_ns: int | None = None,
@@ -126,7 +125,7 @@ class ExportedSpan:
             f"{found.trace_id:032x}", f"{found.span_id:016x}", int(found.trace_flags)
         )
 
-    def set(self, name: str, value: str | int | float | bool) -> None:
+    def set(self, name: str, value: Attribute) -> None:
         """Set an attribute."""
         self._span.set_attribute(name, value)
 

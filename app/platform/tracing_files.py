@@ -10,14 +10,13 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 
-from app.platform.trace import TraceContext
-from app.platform.tracing import Attributes, Kind
+from app.platform.trace import Attribute, Kind, TraceContext
 
 MAX_SPANS = 1_000
 """Most spans of one attempt that are recorded. The later ones are dropped."""
@@ -36,7 +35,7 @@ class WrittenSpan(NamedTuple):
     parent_id: str
     started_ns: int
     ended_ns: int
-    attributes: dict[str, str | int | float | bool]
+    attributes: dict[str, Attribute]
     error: str | None
 
 
@@ -56,7 +55,7 @@ class FileRecorder:
         name: str,
         kind: Kind,
         parent: TraceContext | None,
-        attributes: Attributes,
+        attributes: Mapping[str, Attribute],
         links: Sequence[TraceContext] = (),
         *,
         started_ns: int | None = None,
@@ -95,7 +94,7 @@ class FileSpan:
         context: TraceContext,
         name: str,
         parent_id: str,
-        attributes: dict[str, str | int | float | bool],
+        attributes: dict[str, Attribute],
     ) -> None:
         self.context = context
         self._recorder = recorder
@@ -104,7 +103,7 @@ class FileSpan:
         self._attributes = attributes
         self._started_ns = time.time_ns()
 
-    def set(self, name: str, value: str | int | float | bool) -> None:
+    def set(self, name: str, value: Attribute) -> None:
         """Set an attribute."""
         self._attributes[name] = value
 

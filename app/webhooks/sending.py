@@ -28,6 +28,7 @@ import h11
 from app import __version__
 from app.platform import failpoints
 from app.platform.addresses import Address, HttpUrl, Networks, check_url, is_allowed, is_in
+from app.webhooks.delivery_repository import MAX_ANSWER
 from app.webhooks.secrets import PREFIX
 
 ATTEMPT_SECONDS = 10.0
@@ -35,8 +36,6 @@ ATTEMPT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 64 * 1024
 """Bytes of an answer's body that are read. The rest is not."""
 MAX_HEAD_BYTES = 32 * 1024
-KEPT_BYTES = 1024
-"""Bytes of an answer that are kept."""
 MAX_ADDRESSES = 4
 """Addresses of a host that are tried, one after the other."""
 
@@ -303,7 +302,7 @@ class Attempt:
                         break
                     connection.receive_data(data)
                 elif isinstance(event, h11.Data):
-                    kept += event.data[: KEPT_BYTES - len(kept)]
+                    kept += event.data[: MAX_ANSWER - len(kept)]
                 else:
                     break
         except (h11.RemoteProtocolError, OSError):  # a body that is late, too

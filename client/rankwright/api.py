@@ -1552,7 +1552,7 @@ class ListJobs(TypedDict, total=False):
 
     sort: Annotated[Literal["created_at", "-created_at", "name", "-name"] | str | None, 'Sort key; a leading `-` sorts in descending order. `name` is the name of the model in lists of evaluations and batch scores, and that of the dataset in lists of comparisons.']
     state: Annotated[Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str | None, 'Only jobs in this state.']
-    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "erase", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`. Or of every kind: all.']
+    kind: Annotated[Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "ingest_fetched", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "erase", "all"] | str | None, 'Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `ingest_fetched`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`. Or of every kind: all.']
     dataset_id: Annotated[str | None, 'Only jobs that use this dataset.']
     unresolved: Annotated[bool | None, '`true`: only jobs that failed or timed out and are unresolved. Excluded are jobs that were retried, jobs whose output was deleted, and jobs followed by a successful job of the same kind and name.']
     limit: Annotated[int | None, 'Maximum number of items on the page.']
@@ -1578,10 +1578,10 @@ def list_jobs(**fields: Unpack[ListJobs]) -> ApiRequest[Page[types.Job]]:
         evaluations and batch scores, and that of the dataset in lists of comparisons.
     state : Literal["queued", "running", "succeeded", "failed", "cancelled", "timed_out", "cancelling"] | str, optional
         Only jobs in this state.
-    kind : Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "erase", "all"] | str, optional
-        Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`,
-        `compare`, `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`. Or
-        of every kind: all.
+    kind : Literal["ingest", "ingest_files", "ingest_pairs", "ingest_source", "ingest_fetched", "evaluate", "compare", "calibrate", "batch_score", "backfill", "train", "importance", "monitor", "erase", "all"] | str, optional
+        Only jobs of this kind: `ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`,
+        `ingest_fetched`, `evaluate`, `compare`, `calibrate`, `batch_score`, `backfill`, `train`,
+        `importance`, `monitor`, `erase`. Or of every kind: all.
     dataset_id : str, optional
         Only jobs that use this dataset.
     unresolved : bool, optional
@@ -1732,6 +1732,16 @@ def list_retention(**fields: Unpack[ListRetention]) -> ApiRequest[Page[types.Ret
         Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/retention", page_of(types.Retention), {**fields})
+
+def list_sources() -> ApiRequest[types.SourceList]:
+    """List the sources of datasets.
+
+    Return the object stores and databases that the owner may read datasets from, as the operator has configured
+    them: names, prefixes, queries and their parameters. Credentials, hosts and SQL are not shown.
+
+    Scope: `read`.
+    """
+    return ApiRequest.of("GET", "/v1/sources", record_of(types.SourceList))
 
 class ListTrash(TypedDict, total=False):
     """Keywords of `list_trash`."""
@@ -4527,6 +4537,39 @@ def ready() -> ApiRequest[types.Health]:
     """
     return ApiRequest.of("GET", "/health/ready", record_of(types.Health))
 
+class RefreshDataset(TypedDict, total=False):
+    """Keywords of `refresh_dataset`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+    prefer: Annotated[str | None, '`wait=N`: respond only when the work is done, or after N seconds (at most 60).', HEADER]
+
+
+@keywords(RefreshDataset)
+def refresh_dataset(dataset_id: str, /, **fields: Unpack[RefreshDataset]) -> ApiRequest[types.Dataset]:
+    """Refresh a dataset from its source.
+
+    Read the source of this dataset again. The result is a new dataset: the next version, with the same name, source
+    and upload fields. This dataset does not change, and neither do models and aliases.
+
+
+
+    The job fails with `source_columns_changed` if the source now has other columns, or columns of other types. Returns
+    409 `not_refreshable` for a dataset that was uploaded, or made from decisions.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    dataset_id : str
+        Id of the dataset.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    prefer : str, optional
+        `wait=N`: respond only when the work is done, or after N seconds (at most 60).
+    """
+    return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/refresh", record_of(types.Dataset), {**fields}, headers=["idempotency_key", "prefer"])
+
 def reject_alias_request(alias_request_id: str, /, reason: str) -> ApiRequest[types.AliasRequest]:
     """Reject a request.
 
@@ -5176,7 +5219,7 @@ def upload_dataset(**fields: Unpack[UploadDataset]) -> ApiRequest[types.Dataset]
 
 
     Or send a JSON object with a `name` and a `source`: then a worker takes the rows from the decisions of an alias and
-    their outcomes.
+    their outcomes, from an object store, or from a query. `GET /v1/sources` lists the connections.
 
     Scope: `train`.
 
@@ -5797,6 +5840,20 @@ def validate_reading(dataset_id: str, /, **fields: Unpack[ValidateReading]) -> A
         Name of the sheet of an Excel workbook. Default: the first visible sheet.
     """
     return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/read/validate", record_of(types.TableCheck), {**fields}, body=["name", "label", "positive", "weight", "group", "query", "item", "labels", "kind", "categorical", "numeric", "drop", "protected", "missing", "strict", "encoding", "delimiter", "decimal", "thousands", "dates", "sheet"], joined=["positive", "labels", "categorical", "numeric", "drop", "protected", "missing"])
+
+def validate_refresh(dataset_id: str, /) -> ApiRequest[types.Valid]:
+    """Check a refresh.
+
+    Check a request to `POST /v1/datasets/{dataset_id}/refresh` without creating anything. It returns the same errors as that request would.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    dataset_id : str
+        Id of the dataset.
+    """
+    return ApiRequest.of("POST", f"/v1/datasets/{segment(dataset_id)}/refresh/validate", record_of(types.Valid))
 
 def validate_retry(job_id: str, /) -> ApiRequest[types.Valid]:
     """Check a retry.

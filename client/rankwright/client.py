@@ -88,6 +88,7 @@ from rankwright.transport import (
     ReadChunk,
     Steps,
     Transport,
+    as_text,
     segment,
     send,
 )
@@ -158,6 +159,77 @@ class _DatasetsOperations(_Collection):
             There is no dataset with this id.
         """
         return self._make(Dataset, AsyncDataset, (yield from ask(api.read_dataset(dataset_id))))
+
+    sources = free(api.list_sources)
+
+    @returning
+    @keywords_of(api.upload_dataset)
+    def create(
+        self,
+        /,
+        source: Mapping[str, Any] | str,
+        *,
+        wait: bool = True,
+        **fields: Unpack[api.UploadDataset],
+    ) -> Steps[Either[Dataset, AsyncDataset]]:
+        """Create a dataset whose rows the service takes from a source, and wait until it is ready.
+
+        Parameters
+        ----------
+        source : str or mapping
+            The URL of an object, or with a slash at the end, of all objects below it; or a mapping of "connection",
+            "query" and "parameters". `sources()` lists the connections.
+        wait : bool
+            False returns at once.
+
+        Returns
+        -------
+        Dataset
+            The new dataset. Its `source` says what was read, and when.
+
+        Raises
+        ------
+        InvalidTable
+            The source cannot be read, or its table cannot be used.
+        Invalid
+            The source is not one that you may read.
+        """
+        request = api.upload_dataset(**fields)
+        told = {field: as_text(value) for field, value in request.query.items()}
+        request.query = {}
+        given = {"url": source} if isinstance(source, str) else dict(source)
+        request.set_json({**told, "source": given})
+        made = yield from ask(request)
+        return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
+
+    @returning
+    @keywords_of(api.refresh_dataset)
+    def refresh(
+        self, dataset: Any, *, wait: bool = True, **fields: Unpack[api.RefreshDataset]
+    ) -> Steps[Either[Dataset, AsyncDataset]]:
+        """Read the source of a dataset again, into a new dataset, and wait until it is ready.
+
+        Parameters
+        ----------
+        dataset : Dataset or str
+            The dataset or its id. It does not change.
+        wait : bool
+            False returns at once.
+
+        Returns
+        -------
+        Dataset
+            The new dataset: the next version of the same name.
+
+        Raises
+        ------
+        Conflict
+            The dataset is not from a connection.
+        InvalidTable
+            The source cannot be read, or has other columns than before.
+        """
+        made = yield from ask(api.refresh_dataset(_named(dataset), **fields))
+        return (yield from self._ended(self._make(Dataset, AsyncDataset, made), wait))
 
     @operation
     @keywords_of(api.validate_table)

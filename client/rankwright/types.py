@@ -1525,6 +1525,10 @@ class Dataset(Record):
     """Version number: counts the datasets of this name, from 1. Numbers are never reused."""
     parent_id: str | None
     """The version that this one was made from; it may have been deleted. Null for the first version."""
+    refresh_of: str | None = None
+    """The dataset that this one refreshes: its source was read again. It may have been deleted. Null for
+    any other dataset.
+    """
     mode: Literal['append', 'replace'] | None
     """`append`: the rows of the parent, followed by those of the upload. `replace`: only those of the
     upload. Null for the first version.
@@ -1650,32 +1654,48 @@ class DatasetProfile(Record):
     """Warnings about the table."""
 
 class DatasetSource(Record):
-    """Where the service took the rows of a dataset from. Members from `time_column` on are null until the
-    job has succeeded.
+    """Where the service took the rows of a dataset from. Members that belong to another kind are null, and
+    those that the job finds out are null until it has succeeded.
     """
 
-    kind: Literal['decisions']
-    """Kind of source."""
-    decisions: str
+    kind: Literal['decisions', 'object', 'query']
+    """`decisions`: decisions with their outcomes; `object`: objects of a store; `query`: rows of a query."""
+    decisions: str | None = None
     """The alias whose decisions these are, as name@alias."""
-    since: str | None
+    since: str | None = None
     """Time of the earliest decision. Null: no limit."""
-    until: str | None
+    until: str | None = None
     """Only decisions before this time. Null: no limit."""
-    as_of: str
+    as_of: str | None = None
     """Outcomes that became known later do not count."""
-    revision: int
+    revision: int | None = None
     """Revision of the feedback settings, which have the horizon."""
-    time_column: str | None
+    time_column: str | None = None
     """Column with the time of each decision. Jobs split the rows by it unless `time_column` is given."""
-    files: int | None
-    """Number of files of decisions that were read."""
-    sha256: str | None
-    """Hash of the files of decisions and outcomes."""
-    rows: list[DecisionRows] | None
+    files: int | None = None
+    """Number of files of decisions, or of objects, that were read."""
+    sha256: str | None = None
+    """SHA-256 of the bytes that were read. For several files: of the list of their hashes."""
+    rows: list[DecisionRows] | None = None
     """Rows by origin and label."""
-    excluded: ExcludedDecisions | None
+    excluded: ExcludedDecisions | None = None
     """Decisions of these dates that are not in the dataset, by reason."""
+    connection: str | None = None
+    """Name of the connection that was used."""
+    url: str | None = None
+    """URL of the object; with a slash at the end: of all objects below it."""
+    query: str | None = None
+    """Name of the query."""
+    parameters: dict[str, Any] | None = None
+    """Values of the parameters of the query, by name."""
+    read_at: str | None = None
+    """When the service began to read the source."""
+    bytes: int | None = None
+    """Bytes that were read."""
+    objects: list[SourceFile] | None = None
+    """The objects that were read, in the order of their rows."""
+    snapshot: str | None = None
+    """Snapshot of the database in which the query ran, as `pg_current_snapshot()` returns it."""
 
 class DatasetVersion(Record):
     """The dataset version that was used, under its name at that time. It may have been deleted since."""
@@ -2032,10 +2052,10 @@ class ErasureRemainder(Record):
 
     what: str
     """`backups`, `bucket_versions`, `caches`, `database_free_space`, `downloads`, `files_on_the_server`,
-    `logs` or `unsearchable_dataset`.
+    `logs`, `source` or `unsearchable_dataset`.
     """
     resource: str | None
-    """The file or dataset, if it is one."""
+    """The file, dataset or connection, if it is one."""
     until: str
     """When it is removed, in words."""
 
@@ -3142,9 +3162,9 @@ class Job(Record):
 
     id: str
     """Id of the job."""
-    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'ingest_source', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor', 'erase']
-    """`ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `evaluate`, `compare`, `calibrate`,
-    `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`.
+    kind: Literal['ingest', 'ingest_files', 'ingest_pairs', 'ingest_source', 'ingest_fetched', 'evaluate', 'compare', 'calibrate', 'batch_score', 'backfill', 'train', 'importance', 'monitor', 'erase']
+    """`ingest`, `ingest_files`, `ingest_pairs`, `ingest_source`, `ingest_fetched`, `evaluate`, `compare`,
+    `calibrate`, `batch_score`, `backfill`, `train`, `importance`, `monitor`, `erase`.
     """
     name: str
     """Name of the resource that the job creates."""
@@ -3538,6 +3558,10 @@ class ListedDataset(Record):
     """Version number: counts the datasets of this name, from 1. Numbers are never reused."""
     parent_id: str | None
     """The version that this one was made from; it may have been deleted. Null for the first version."""
+    refresh_of: str | None = None
+    """The dataset that this one refreshes: its source was read again. It may have been deleted. Null for
+    any other dataset.
+    """
     mode: Literal['append', 'replace'] | None
     """`append`: the rows of the parent, followed by those of the upload. `replace`: only those of the
     upload. Null for the first version.
@@ -4936,8 +4960,8 @@ class Progress(Record):
     budget that is used. Null if it is unknown.
     """
     phase: str | None = None
-    """`reading the table`, `compiling`, `preparing` (before the first step of a fit), `fitting`,
-    `measuring` or `comparing` (with baselines). Null if it is unknown.
+    """`reading the source`, `reading the table`, `compiling`, `preparing` (before the first step of a
+    fit), `fitting`, `measuring` or `comparing` (with baselines). Null if it is unknown.
     """
     auto_phase: str | None = None
     """For the algorithm auto: the phase that currently uses its budget, such as portfolio or last fits.
@@ -5045,6 +5069,14 @@ class Quantile(Record):
     """Fraction of the rows."""
     value: float
     """Value of the quantile."""
+
+class QueryParameter(Record):
+    """A parameter of a query."""
+
+    name: str
+    """Name of the parameter."""
+    type: Literal['text', 'integer', 'number', 'boolean', 'date', 'timestamp']
+    """Type of its values."""
 
 class QuerySizes(Record):
     """Number and sizes of the queries of a dataset."""
@@ -5978,6 +6010,46 @@ class ShiftedColumn(Record):
     """Population stability index."""
     words: str
     """The result in one sentence."""
+
+class SourceConnection(Record):
+    """A connection from which datasets can be read."""
+
+    name: str
+    """Name of the connection."""
+    driver: Literal['s3', 'gs', 'az', 'postgresql']
+    """Kind of object store or database."""
+    prefix: str | None
+    """URL below which objects can be read. Null for a database."""
+    queries: list[SourceQuery] | None
+    """Queries that can be read. Null for an object store."""
+
+class SourceFile(Record):
+    """A file that was read from an object store."""
+
+    url: str
+    """URL of the object."""
+    etag: str | None
+    """ETag of the object when it was read."""
+    version: str | None
+    """Version id of the object. Null if the store keeps no versions."""
+    bytes: int
+    """Size in bytes."""
+    sha256: str
+    """SHA-256 of the bytes."""
+
+class SourceList(Record):
+    """The connections of the owner, in alphabetical order."""
+
+    data: list[SourceConnection]
+    """The connections."""
+
+class SourceQuery(Record):
+    """A query that can be read."""
+
+    name: str
+    """Name of the query."""
+    parameters: list[QueryParameter]
+    """Its parameters; each must be given."""
 
 class StoredGuarantee(Record):
     """The guarantee of an alias. Exactly one of `fpr`, `tpr`, `flagged` and `threshold` is set; the others

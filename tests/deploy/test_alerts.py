@@ -232,6 +232,11 @@ CASES: dict[str, list[Case]] = {
         Case({"rankwright_break_glass": "0x3 1x10"}, 5, {}),
         Case({"rankwright_break_glass": "1x3 0x10"}, 8, None),
     ],
+    "RankwrightWebhooksLate": [
+        Case({"rankwright_webhooks_late_seconds": constant(400)}, 10, {}),
+        Case({"rankwright_webhooks_late_seconds": "400x3 0x20"}, 10, None),
+        Case({"rankwright_webhooks_late_seconds": constant(200)}, 10, None),
+    ],
     "RankwrightDecisionsLost": [
         Case({"rankwright_decisions_lost_total": "0x10 5x10"}, 12, {}),
         Case({"rankwright_decisions_lost_total": "5x30"}, 12, None),

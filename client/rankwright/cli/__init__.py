@@ -66,6 +66,7 @@ def _add_client_commands(app: typer.Typer) -> None:
         lists,
         models,
         scoring,
+        sources,
         training,
     )
     from rankwright.cli.audit import audit
@@ -75,6 +76,9 @@ def _add_client_commands(app: typer.Typer) -> None:
     for command in (
         datasets.upload,
         datasets.read_again,
+        sources.sources,
+        sources.fetch,
+        sources.refresh,
         lists.list_,
         datasets.versions,
         models.show,

@@ -67,7 +67,7 @@ def upload(
     if as_json:
         out.print_json(data=dataset.to_json())
     else:
-        _show_dataset(dataset)
+        show_dataset(dataset)
 
 
 @takes(api.ReadTableAgain)
@@ -89,14 +89,14 @@ def read_again(
     with service(url, key, as_json=as_json) as client:
         first = client.datasets[find_dataset(client, dataset)]
         made = first.read_again(**fields, reset=reset.split(",") if reset else (), wait=False)
-        _wait(made, f"the table of {first.id}")
+        wait_for(made, f"the table of {first.id}")
     if as_json:
         out.print_json(data=made.data.to_json())
     else:
-        _show_dataset(made.data)
+        show_dataset(made.data)
 
 
-def _show_dataset(dataset: types.Dataset) -> None:
+def show_dataset(dataset: types.Dataset) -> None:
     from rich.markup import escape
 
     features = sum(column.role == "feature" for column in dataset.columns)
@@ -131,11 +131,11 @@ def send_table(
     """
     with sending(table) as progress:
         dataset = client.upload(table, **fields, progress=progress, wait=False)
-    _wait(dataset, typed, fields)
+    wait_for(dataset, typed, fields)
     if pairs is not None:
         with sending(pairs) as progress:
             dataset.put_pairs(pairs, progress=progress, wait=False)
-        _wait(dataset, pairs)
+        wait_for(dataset, pairs)
     return dataset.data
 
 
@@ -152,7 +152,7 @@ def _send_version(
         dataset = client.datasets[find_dataset(client, parent)].add_version(
             table, mode=mode, **fields, progress=progress, wait=False
         )
-    _wait(dataset, typed)
+    wait_for(dataset, typed)
     return dataset.data
 
 
@@ -168,7 +168,7 @@ def find_dataset(client: Client, ref: str) -> str:
     )
 
 
-def _wait(dataset: Dataset, path: Path | str, fields: Mapping[str, Any] | None = None) -> None:
+def wait_for(dataset: Dataset, path: Path | str, fields: Mapping[str, Any] | None = None) -> None:
     """Wait until a table or its pairs have been read. Raises CommandFailed if they are invalid.
 
     With the `fields` of an upload the message suggests a command that would do.

@@ -21,6 +21,7 @@ from app.platform.sql import Base, Session
 from tests.app.feedback.recording import raise_alarm
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.app.refusals import refused
+from tests.app.sources import make_refreshable
 
 ROW = dict.fromkeys(NAMES, 0.25)
 CSV = {"Content-Type": "text/csv"}
@@ -54,7 +55,7 @@ NOTHING_MORE = {
 class World:
     """A service with one of everything, and for each route that stores something a request that is accepted."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, folder: Path) -> None:
         self.service = service
         self.client = client = service.client(service.key())
         dataset_id, later = service.upload(client), service.upload(client, table(seed=1))
@@ -82,8 +83,11 @@ class World:
         evaluated = client.post("/v1/evaluations", json={"model": model_id, "dataset_id": later})
         service.work()
         key_id = client.post("/v1/keys", json={"name": "other", "scopes": ["read"]}).json()["id"]
+        sourced_id = service.upload(client, name="sourced")
+        make_refreshable(service, sourced_id, folder)
         self.ids = {
             "dataset_id": dataset_id,
+            "sourced_id": sourced_id,
             "items_id": items.json()["id"],
             "upload_id": upload_id,
             "closing_id": closing_id,
@@ -110,6 +114,7 @@ class World:
             "POST /v1/datasets": of_table,
             "POST /v1/datasets/{dataset_id}/versions": of_table | {"params": {}},
             "POST /v1/datasets/{dataset_id}/read": {"json": {}},
+            "POST /v1/datasets/{sourced_id}/refresh": {},
             "PUT /v1/datasets/{items_id}/pairs": {
                 "content": b"better,worse\na,b\n",
                 "headers": CSV,
@@ -176,7 +181,7 @@ def world(service: Service, tmp_path: Path) -> Iterator[World]:
     (tmp_path / OWNER).mkdir()
     (tmp_path / OWNER / "more.csv").write_text(table())
     with service.setting(files_dir=tmp_path):
-        yield World(service)
+        yield World(service, tmp_path)
 
 
 def count_every_row(patch: pytest.MonkeyPatch) -> None:
@@ -198,6 +203,7 @@ def rows(service: Service) -> dict[str, int]:
 def test_every_route_that_stores_is_refused(world: World) -> None:
     same = {
         "items_id": "dataset_id",
+        "sourced_id": "dataset_id",
         "closing_id": "upload_id",
         "trashed_id": "item_id",
         "kept": "alias",

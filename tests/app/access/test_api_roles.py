@@ -24,6 +24,8 @@ NO_MODEL = {
     ("DELETE", "/v1/datasets/{dataset_id}"),
     ("POST", "/v1/datasets/{dataset_id}/read"),
     ("POST", "/v1/datasets/{dataset_id}/read/validate"),
+    ("POST", "/v1/datasets/{dataset_id}/refresh"),
+    ("POST", "/v1/datasets/{dataset_id}/refresh/validate"),
     ("PUT", "/v1/datasets/{dataset_id}/pairs"),
     ("POST", "/v1/datasets/{dataset_id}/versions"),
     ("POST", "/v1/datasets/{dataset_id}/versions/validate"),

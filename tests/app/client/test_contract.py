@@ -64,6 +64,8 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "list_uploads": ("uploads.list", ()),
     "open_upload": ("uploads.open", ()),
     "read_table_again": ("dataset.read_again", ()),
+    "refresh_dataset": ("datasets.refresh", ("ds_1",)),
+    "list_sources": ("datasets.sources", ()),
     "read_upload": ("uploads.get", ("up_1",)),
     "put_part": ("uploads.put_part", ("up_1", 1, [{"a": 1}])),
     "add_files": ("uploads.add_files", ("up_1", "sales")),
@@ -206,7 +208,8 @@ NO_PART = {
     # The client checks what is written by hand or comes from elsewhere: tables and jobs.
     *(f"validate_{of}" for of in ("reading", "version", "retry", "calibration", "evaluation")),
     *(f"validate_{of}" for of in ("decisions", "outcomes", "erasure")),
-    *(f"validate_{of}" for of in ("comparison", "key", "rotation", "comment", "webhook")),
+    *(f"validate_{of}" for of in ("comparison", "key", "rotation", "comment")),
+    *(f"validate_{of}" for of in ("webhook", "refresh")),
 }
 PAGED = {"limit", "after"}
 DOWNLOADED = {"format", "max_points", "band", "on", "width", "kind"}

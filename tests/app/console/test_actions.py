@@ -18,6 +18,8 @@ ACTIONS = {
     "/console/datasets/{dataset_id}/read": "Dataset.read_again",
     "/console/datasets/{dataset_id}/pairs": "Dataset.put_pairs",
     "/console/datasets/{dataset_id}/delete": "Dataset.delete",
+    "/console/datasets/{dataset_id}/refresh": "Datasets.refresh",
+    "/console/datasets/from-source": "Datasets.create",
     "/console/uploads/datasets": "Client.upload",
     "/console/uploads/datasets/validate": "Datasets.check",
     "/console/uploads/datasets/{dataset_id}/versions": "Dataset.add_version",

@@ -15,7 +15,7 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from app.datasets import object_source
+from app.datasets import object_download
 from app.platform import json_files
 from tests.app.live_service import OWNER, STRANGER, Service, table
 
@@ -54,7 +54,7 @@ def sourced(start: Callable[..., Service], connections: Path) -> Service:
 def api(
     sourced: Service, bucket_server: BucketServer, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[httpx.Client]:
-    monkeypatch.setattr(object_source, "PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr(object_download, "PATIENCE_SECONDS", 0.3)
     bucket_server.clear()
     yield sourced.client(sourced.key())
     bucket_server.fault = None
@@ -304,7 +304,7 @@ def test_a_store_that_fails_for_a_while_is_asked_again(
 ) -> None:
     from tests.buckets import Dropped
 
-    monkeypatch.setattr(object_source, "PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr(object_download, "PATIENCE_SECONDS", 60.0)
     put("exports/people.csv", table().encode())
     left = [7]
 
@@ -332,8 +332,8 @@ def test_an_object_that_changes_while_it_is_read_is_no_mixture(
     monkeypatch: pytest.MonkeyPatch,
     change: bytes | None,
 ) -> None:
-    monkeypatch.setattr(object_source, "RANGE_BYTES", 1000)
-    monkeypatch.setattr(object_source, "RANGES_AT_ONCE", 1)
+    monkeypatch.setattr(object_download, "RANGE_BYTES", 1000)
+    monkeypatch.setattr(object_download, "RANGES_AT_ONCE", 1)
     body = table().encode()
     put("exports/people.csv", body)
     changed: list[bool] = []

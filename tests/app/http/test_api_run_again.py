@@ -18,6 +18,7 @@ from app.platform.errors import Deadlock
 from app.platform.sql import Base, Session
 from tests.app.feedback.recording import raise_alarm
 from tests.app.live_service import OWNER, Service, table
+from tests.app.sources import make_refreshable
 
 CSV = {"Content-Type": "text/csv"}
 PAIRS = b"better,worse\na,b\nb,c\n"
@@ -92,6 +93,9 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
 
     people = upload(table(), "?label=left&positive=yes")
     ask("POST /v1/datasets/{id}/read", 202, json={"positive": "no"}, id=people)
+    sourced = upload(table(), "?label=left&positive=yes&name=sourced")
+    make_refreshable(service, sourced, files)
+    ask("POST /v1/datasets/{id}/refresh", 202, id=sourced)
     versions = "POST /v1/datasets/{id}/versions"
     ask(versions, 202, content=table(10, 1), id=people, query="?mode=replace")
     items = upload("item,x\na,1\nb,2\nc,3\n", "?kind=preferences")

@@ -89,6 +89,7 @@ def test_summaries_are_imperative_sentences(document: dict[str, Any]) -> None:
         "Rank",
         "Read",
         "Recalibrate",
+        "Refresh",
         "Reject",
         "Replace",
         "Replay",

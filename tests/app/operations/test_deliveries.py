@@ -44,6 +44,7 @@ from app.platform.tables import (
     Webhook,
     WebhookDisabled,
 )
+from app.webhooks.delivery_repository import WebhookCounts, count_webhooks
 from app.webhooks.secrets import new_secret
 from app.webhooks.sending import Sender
 from tests.app.webhooks.receivers import Receiver, status
@@ -570,3 +571,19 @@ def test_secrets_and_urls_are_not_logged(
     for record in caplog.records:
         assert "path-with-a-token" not in record.getMessage()
         assert SECRET not in record.getMessage()
+
+
+def test_counts_for_metrics_and_doctor(db: Database, settings: Settings) -> None:
+    assert db.reading(count_webhooks) == WebhookCounts(0, 0, 0, 0.0)
+    url = "https://receiver.example/"
+    working, waiting = hook(db, settings, url), hook(db, settings, url)
+    failing = hook(db, settings, url, failing_since=1.0)
+    disabled_ = hook(db, settings, url, disabled_at=1.0, failing_since=1.0)
+    for target, late in ((working, 500.0), (waiting, -500.0), (failing, 900.0), (disabled_, 900.0)):
+        sent = event(db, target)
+        with db.write() as session:
+            due_at = db_now() - late
+            session.execute(update(Delivery).where(Delivery.event_id == sent).values(due_at=due_at))
+    found = db.reading(count_webhooks)
+    assert (found.working, found.failing, found.disabled) == (2, 1, 1)
+    assert 500.0 <= found.late_seconds < 900.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,10 +22,11 @@ from app.platform import audit_keys
 from app.platform.audit_keys import make_key
 from app.platform.blobs import FolderStore
 from app.platform.database import Database
+from app.platform.encryption import make_keys
 from app.platform.ids import new_id
 from app.platform.schema import REVISION
 from app.platform.settings import Settings
-from app.platform.tables import DecisionSegment, Role
+from app.platform.tables import DecisionSegment, Role, Webhook
 from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
 from tests.app.uploads import put
 from tests.identity_provider import ec_key, free_port, odd_provider
@@ -170,6 +172,40 @@ def test_a_collector_of_spans(well: Settings, doctor: Doctor) -> None:
     assert (level, collector.url in detail) == (Level.WARN, True)
     ((level, detail),) = look("collector:4317")
     assert (level, "OTEL_EXPORTER_OTLP_ENDPOINT" in detail) == (Level.FAIL, True)
+
+
+def test_webhooks(well: Settings, db: Database, doctor: Doctor, tmp_path: Path) -> None:
+    """None, a proxy that is down, no keys, one that fails."""
+    none = free_port()
+
+    def look(**changes: object) -> list[Level]:
+        found = doctor(well.model_copy(update=changes))
+        return [each.level for each in found if each.part == "webhooks"]
+
+    assert look() == []
+    assert look(webhook_proxy=f"http://127.0.0.1:{none}") == [Level.FAIL]
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        assert look(webhook_proxy=f"http://127.0.0.1:{proxy.getsockname()[1]}") == []
+    row = Webhook(
+        id="wh_1",
+        owner="ada",
+        url="https://receiver.example/",
+        description="",
+        events=[],
+        secret="encrypted",
+        created_at=1.0,
+    )
+    with db.write() as session:
+        session.add(row)
+    assert look() == [Level.FAIL, Level.OK]
+    file = tmp_path / "keys"
+    make_keys(file)
+    assert look(secrets_keys_file=file) == [Level.OK]
+    with db.write() as session:
+        session.execute(update(Webhook).values(failing_since=1.0))
+    assert look(secrets_keys_file=file) == [Level.WARN]
+    file.write_text("damaged")
+    assert look(secrets_keys_file=file) == [Level.FAIL, Level.WARN]
 
 
 def test_kernels_that_cannot_be_kept(

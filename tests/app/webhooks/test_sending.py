@@ -17,6 +17,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from app.platform import addresses
 from app.platform.addresses import parse_networks, parse_url
 from app.webhooks import sending
+from app.webhooks.delivery_repository import MAX_ANSWER
 from app.webhooks.secrets import new_secret
 from app.webhooks.sending import Outcome, Sender, SendError
 from tests.app.webhooks.receivers import Answer, Certificates, Proxy, Received, Receiver, status
@@ -298,7 +299,7 @@ def test_a_proxy_connects_and_tls_is_verified_through_it(
     assert outcome.status == 200
     assert outcome.answer is not None  # of a public receiver
     assert outcome.answer.startswith("grüß")
-    assert len(outcome.answer.encode()) == sending.KEPT_BYTES
+    assert len(outcome.answer.encode()) == MAX_ANSWER
     assert proxy.asked == ["receiver.example:443"]
     assert receiver.received[0].headers["host"] == "receiver.example"
     assert send(sender, "https://other.example/") == Outcome(error=SendError.TLS)

@@ -1,0 +1,119 @@
+"""Pages on datasets from a source: the form, and the refresh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+from fastapi import APIRouter
+from rankwright.errors import ProblemError
+from rankwright.types import SourceList, SourceQuery
+from starlette.responses import Response
+
+from app.access.authentication import needs
+from app.console.session import ConsoleRoute, Page, PageDep
+from app.console.upload_fields import for_templates, form_fields, upload_fields
+from app.console.words import FieldLabel, place_faults
+
+router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_class=ConsoleRoute)
+
+PARAMETER = "parameter."
+"""Prefix of the form's fields that are parameters of a query."""
+
+
+@router.get("/from-source")
+async def read_form(page: PageDep) -> Response:
+    """Show the form that creates a dataset from a source."""
+    return await _show_form(page, page.query)
+
+
+@router.post("/from-source")
+@needs("train")
+async def create(page: PageDep) -> Response:
+    """Create a dataset from a source, and show it; or show the form with the errors."""
+    form = await page.form()
+    given = page.filled()
+    try:
+        known = await page.client.datasets.sources()
+        made = await page.client.datasets.create(
+            _source_of(given, known),
+            wait=False,
+            name=given.get("name", ""),
+            **cast(Any, {name: form[name] for name in _fields(page, given)}),
+        )
+    except ProblemError as error:
+        return await _show_form(page, given, error)
+    return page.go(f"/console/datasets/{made.id}")
+
+
+def _fields(page: Page, given: Mapping[str, str]) -> list[str]:
+    """Return the fields of an upload that are filled in, without the name."""
+    return [name for name in upload_fields(page.request.app) if name in given and name != "name"]
+
+
+def _source_of(given: Mapping[str, str], known: SourceList) -> dict[str, Any]:
+    """Return the source of the form, as the API takes it."""
+    connection, separator, name = given.get("of", "").partition("/")
+    if not separator:
+        return {"url": given.get("url", "")}
+    query = _query_of(known, connection, name)
+    types = {each.name: each.type for each in query.parameters} if query is not None else {}
+    parameters = {
+        field.removeprefix(PARAMETER): _value(text, types.get(field.removeprefix(PARAMETER)))
+        for field, text in given.items()
+        if field.startswith(PARAMETER)
+    }
+    return {"connection": connection, "query": name, "parameters": parameters}
+
+
+def _query_of(known: SourceList, connection: str, name: str) -> SourceQuery | None:
+    for each in known.data:
+        for query in each.queries or []:
+            if (each.name, query.name) == (connection, name):
+                return query
+    return None
+
+
+def _value(text: str, type_: str | None) -> Any:
+    """Return the value of a parameter; a text that is not of its type stays a text, which the API rejects."""
+    with suppress(ValueError):
+        if type_ == "integer":
+            return int(text)
+        if type_ == "number" and math.isfinite(value := float(text)):
+            return value
+    return {"true": True, "false": False}.get(text, text) if type_ == "boolean" else text
+
+
+async def _show_form(
+    page: Page, given: Mapping[str, str], error: ProblemError | None = None
+) -> Response:
+    """Return the form with the entered values, and with an error also its messages."""
+    known = await page.client.datasets.sources()
+    of = given.get("of", "")
+    connection, _, name = of.partition("/")
+    query = _query_of(known, connection, name) if of else None
+    if of and query is None:
+        page.tell(f"There is no query {of[:100]!r}: the parameter was ignored.")
+        of = ""
+    problem = None if error is None else error.problem
+    shown = for_templates(page.request.app)
+    labels = form_fields(shown["fields"]) | {
+        "source/url": FieldLabel("url", "URL"),
+        **{
+            f"source/parameters/{each.name}": FieldLabel(f"{PARAMETER}{each.name}", each.name)
+            for each in (query.parameters if query is not None else ())
+        },
+    }
+    return page.show(
+        "dataset_from_source.html",
+        200 if error is None else error.status,
+        connections=known.data,
+        of=of,
+        query=query,
+        prefix=PARAMETER,
+        given=given,
+        faults=place_faults(problem, labels),
+        **shown,
+    )

@@ -1,0 +1,100 @@
+"""`rankwright sources | fetch | refresh`: datasets whose rows the service takes from an object store or a database."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from rankwright import api
+from rankwright.cli.common import AsJson, Key, Url, out, service, takes
+from rankwright.cli.datasets import find_dataset, show_dataset, wait_for
+from rankwright.printable import one_line
+
+
+def sources(*, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
+    """List the object stores and databases that datasets can be made from, with their queries."""
+    with service(url, key, as_json=as_json) as client:
+        found = client.datasets.sources()
+    if as_json:
+        out.print_json(data=found.to_json())
+        return
+    for each in found.data:
+        out.print_line(one_line(f"{each.name}  {each.prefix or each.driver}"))
+        for query in each.queries or []:
+            parameters = ", ".join(f"{of.name} ({of.type})" for of in query.parameters)
+            out.print_line(one_line(f"  {each.name}/{query.name}  {parameters}".rstrip()))
+
+
+@takes(api.UploadDataset)
+def fetch(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="URL of an object, or with a slash at the end, of all objects below it; or CONNECTION/QUERY."
+        ),
+    ],
+    *,
+    name: Annotated[str, typer.Option(help="Name of the dataset.")],
+    parameter: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Parameter of the query; repeatable. A value that is JSON, such as 3 or true, is sent as such.",
+        ),
+    ] = None,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+    **fields: Any,
+) -> None:
+    """Create a dataset from an object store or a query, and wait until it is ready."""
+    of: Any = source
+    if "://" not in source:
+        connection, _, query = source.partition("/")
+        of = {"connection": connection, "query": query, "parameters": _parameters(parameter or [])}
+    elif parameter:
+        raise typer.BadParameter("--parameter requires CONNECTION/QUERY")
+    with service(url, key, as_json=as_json) as client:
+        made = client.datasets.create(of, name=name, wait=False, **fields)
+        wait_for(made, source, fields)
+    if as_json:
+        out.print_json(data=made.data.to_json())
+    else:
+        show_dataset(made.data)
+
+
+def _parameters(given: list[str]) -> dict[str, Any]:
+    """Return the values of parameters by name."""
+    found: dict[str, Any] = {}
+    for each in given:
+        name, separator, text = each.partition("=")
+        if not separator or not name:
+            raise typer.BadParameter(f"--parameter must be NAME=VALUE, got {each!r}")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        found[name] = value
+    return found
+
+
+def refresh(
+    dataset: Annotated[
+        str, typer.Argument(help="Id of the dataset, or its name for the newest one.")
+    ],
+    *,
+    url: Url = None,
+    key: Key = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read the source of a dataset again. The result is a new version."""
+    with service(url, key, as_json=as_json) as client:
+        id_ = find_dataset(client, dataset)
+        made = client.datasets.refresh(id_, wait=False)
+        wait_for(made, f"the source of {id_}")
+    if as_json:
+        out.print_json(data=made.data.to_json())
+    else:
+        show_dataset(made.data)
