@@ -14,10 +14,11 @@ from docs.builder.names import PYTHON, Names, Public
 from docs.builder.python import Writer, summary
 
 FOLDER = f"{PYTHON}client/"
-COLLECTIONS = f"{FOLDER}collections.md"
-"""The page of the client's collections."""
-LARGEST = {"datasets": f"{FOLDER}datasets.md", "models": f"{FOLDER}models.md"}
-"""The largest collections have pages of their own."""
+COLLECTIONS, MODELS, ADMINISTRATION = (
+    f"{FOLDER}{name}.md" for name in ("collections", "models", "administration")
+)
+"""The pages of the client's collections: that of models has a page of its own, because it is the largest."""
+OF_ADMINS = ("keys", "quotas", "retention", "holds", "webhooks")
 PLAIN = {"Iterator", "Any", "None", "Page", "Sequence", "Mapping", "Literal"}
 RESOURCES = ("Dataset", "Job", "Model", "Evaluation", "Comparison", "BatchScore")
 
@@ -35,9 +36,8 @@ def client_pages(names: Names) -> dict[str, list[str]]:
     }
     pages[f"{FOLDER}index.md"] = [*_client(names)]
     pages[COLLECTIONS] = [*_collection_entries(names, COLLECTIONS, "Collections of the client")]
-    for name, page in LARGEST.items():
-        title = f"{name.capitalize()} of the client"
-        pages[page] = [*_collection_entries(names, page, title)]
+    pages[ADMINISTRATION] = [*_collection_entries(names, ADMINISTRATION, "Administration")]
+    pages[MODELS] = [*_collection_entries(names, MODELS, "Models of the client")]
     for name in RESOURCES:
         del names.entries[f"rankwright.{name}"]  # they are made by calls, not by the reader
     return pages
@@ -172,7 +172,9 @@ def _collection_entries(names: Names, page: str, title: str) -> Iterator[str]:
 
 
 def _page_of(collection: str) -> str:
-    return LARGEST.get(collection, COLLECTIONS)
+    if collection in OF_ADMINS:
+        return ADMINISTRATION
+    return MODELS if collection == "models" else COLLECTIONS
 
 
 def _named_methods(kind: type) -> str:
