@@ -86,7 +86,7 @@ def _reason(error: BaseException) -> str:
 async def _download_all(store: _Store, url: str, folder: Path, fetching: Fetching) -> FetchedRows:
     metas = await store.list(url) if url.endswith("/") else [await store.head(url)]
     total = sum(meta["size"] for meta in metas)
-    fetching.check_size(total)
+    fetching.check_size(total, total)
     files: list[FetchedFile] = []
     objects: list[SourceFile] = []
     done = 0
