@@ -112,7 +112,6 @@ class Task(TypedDict):
     types: list[str]
     parameters: list[Any]
     seconds: float
-    bytes: int
     file: str | None
 
 
@@ -301,17 +300,10 @@ def _write(connection: AdbcConnection, task: Task, read: list[int]) -> dict[str,
                     if writer is None:
                         writer = pq.ParquetWriter(file, schema, compression="zstd")
                     writer.write_batch(convert(batch, schema))
-            size = os.path.getsize(file) if writer is not None else 0
-            if size > task["bytes"]:
-                raise _Problem(
-                    "source_too_large",
-                    f"a source can have at most {task['bytes']:,} bytes (RANKWRIGHT_SOURCE_BYTES), as Parquet; the "
-                    f"query {task['query']} has more",
-                )
             read[0] += count
+            _write_line({"bytes": os.path.getsize(file) if writer is not None else 0})
             if count < rows:
                 break
-            _write_line({"bytes": size})
             fitting = BATCH_BYTES * count // max(in_memory, 1)
             rows = max(1, min(MAX_ROWS, MAX_GROWTH * rows, fitting))
     finally:
