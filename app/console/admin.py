@@ -30,7 +30,7 @@ SCOPES = {
     "score": "score rows and tables",
     "outcomes": "send outcomes of scored rows",
     "approve": "approve or reject changes of protected aliases",
-    "admin": "create and revoke keys, read the audit log",
+    "admin": "manage keys and webhooks, read the audit log",
     "operator": "read the metrics of the whole service; with admin, set quotas",
 }
 KEY_FIELDS = {
@@ -63,6 +63,7 @@ ABOUT = {
     "/v1/batch-scores": "Batch scores",
     "/v1/outcomes": "Outcomes",
     "/v1/keys": "Keys",
+    "/v1/webhooks": "Webhooks",
 }
 """What changes are about, by the part of their route that says so."""
 STATES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled", "timed_out")

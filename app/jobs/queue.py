@@ -322,9 +322,9 @@ def record_end(
     events.record(
         session, job.owner, f"job.{state}", job_id, kind=job.kind, name=job.name, **fields
     )
-    if job.kind in KINDS and KINDS[job.kind].output == "evaluation":
+    id_ = job.spec.get("evaluation_id")
+    if id_ is not None and job.kind in KINDS and KINDS[job.kind].output == "evaluation":
         type_ = "evaluation.ready" if state == JobState.SUCCEEDED else "evaluation.failed"
-        id_ = job.spec["evaluation_id"]
         events.record(session, job.owner, type_, id_, job_id=job_id, **fields)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from app.platform import outbox
 from app.platform.sql import Json, Session
@@ -44,17 +44,18 @@ TYPES: Mapping[str, str] = MappingProxyType(
 SUBSCRIBABLE = tuple(type_ for type_ in TYPES if type_ != PING)
 """The types that a webhook can choose."""
 
+_ENABLED = select(Webhook.id, Webhook.events).where(
+    Webhook.readable_by(bindparam("of")), Webhook.disabled_at.is_(None)
+)
+
 
 def record(session: Session, /, owner: str, type_: str, id_: str, **fields: Any) -> str | None:
     """Record an event about the resource `id_` for the webhooks of the owner that take this type. Returns the id of the
     event; None without such a webhook.
     """
-    statement = select(Webhook.id, Webhook.events).where(
-        Webhook.readable_by(owner), Webhook.disabled_at.is_(None)
-    )
     targets = [
         webhook_id
-        for webhook_id, types in session.execute(statement)
+        for webhook_id, types in session.execute(_ENABLED, {"of": owner})
         if not types or type_ in types
     ]
     return _record(session, owner, type_, {"id": id_} | fields, targets)

@@ -14,8 +14,11 @@ from docs.builder.names import PYTHON, Names, Public
 from docs.builder.python import Writer, summary
 
 FOLDER = f"{PYTHON}client/"
-COLLECTIONS, MODELS = f"{FOLDER}collections.md", f"{FOLDER}models.md"
+COLLECTIONS, MODELS, ADMINISTRATION = (
+    f"{FOLDER}{name}.md" for name in ("collections", "models", "administration")
+)
 """The pages of the client's collections: that of models has a page of its own, because it is the largest."""
+OF_ADMINS = ("keys", "quotas", "retention", "holds", "webhooks")
 PLAIN = {"Iterator", "Any", "None", "Page", "Sequence", "Mapping", "Literal"}
 RESOURCES = ("Dataset", "Job", "Model", "Evaluation", "Comparison", "BatchScore")
 
@@ -33,6 +36,7 @@ def client_pages(names: Names) -> dict[str, list[str]]:
     }
     pages[f"{FOLDER}index.md"] = [*_client(names)]
     pages[COLLECTIONS] = [*_collection_entries(names, COLLECTIONS, "Collections of the client")]
+    pages[ADMINISTRATION] = [*_collection_entries(names, ADMINISTRATION, "Administration")]
     pages[MODELS] = [*_collection_entries(names, MODELS, "Models of the client")]
     for name in RESOURCES:
         del names.entries[f"rankwright.{name}"]  # they are made by calls, not by the reader
@@ -168,6 +172,8 @@ def _collection_entries(names: Names, page: str, title: str) -> Iterator[str]:
 
 
 def _page_of(collection: str) -> str:
+    if collection in OF_ADMINS:
+        return ADMINISTRATION
     return MODELS if collection == "models" else COLLECTIONS
 
 

@@ -1322,7 +1322,7 @@ def test_the_head_is_one_line_and_leads_everywhere(
         *("Datasets", "Upload", "Trash", "Train", "Jobs"),
         *("Models", "Alias requests", "Compare", "Evaluations", "Batch scores"),
         *("Aliases and alarms", "Outcomes", "Erasures", "Legal holds"),
-        *("Keys", "Audit", "Health", "API"),
+        *("Keys", "Webhooks", "Audit", "Health", "API"),
     ]
     window.open(f"/console/models/{world.models[0]}")
     expect(groups.get_by_text("Models")).to_have_attribute("aria-current", "true")

@@ -40,6 +40,7 @@ from tests.app.preference_data import upload_items
 from tests.app.queue_steps import hear_nothing
 from tests.app.training_jobs import sharing
 from tests.app.version_steps import made
+from tests.app.webhooks.event_steps import recorded, subscribe
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
 MARK = "marker-7f3a"
@@ -350,6 +351,7 @@ def test_jobs_on_the_rows_are_cancelled_and_cannot_bring_them_back(bench: Workbe
     payload = bench.prepare(claim)
     result = execution.run(payload, quiet)
     queued = bench.submit(old)
+    subscribe(bench.db, OWNER)
     made = request(bench)
     with bench.db.write() as session:  # the erasure comes first
         session.execute(update(Job).where(Job.id == queued.id).values(not_before=1e12))
@@ -360,6 +362,10 @@ def test_jobs_on_the_rows_are_cancelled_and_cannot_bring_them_back(bench: Workbe
     assert job.state == "succeeded", job.error
     assert found.erasure.report is not None
     assert found.erasure.report["cancelled_jobs"] == sorted([running.id, queued.id])
+    events = recorded(bench.db, OWNER)
+    cancelled = [data["id"] for type_, data in events if type_ == "job.cancelled"]
+    assert sorted(cancelled) == sorted([running.id, queued.id])
+    assert [data["id"] for type_, data in events if type_ == "dataset.ready"] not in ([], [old.id])
     with pytest.raises(LeaseLost):
         bench.complete(claim, result)
     with bench.db.read() as session:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,43 +17,15 @@ from app.jobs import service as jobs
 from app.jobs.dispatcher import Reaper
 from app.platform import events
 from app.platform.database import Database
-from app.platform.ids import new_id
 from app.platform.settings import Settings
-from app.platform.sql import Json, db_now
-from app.platform.tables import Delivery, JobState, OutboxEvent, Webhook
+from app.platform.tables import Delivery, JobState
 from tests.app.live_service import OWNER as OURS
 from tests.app.live_service import Service, table
 from tests.app.queue_steps import OWNER, change, claimed, finish, hear_nothing, submit
 from tests.app.reports.alias_request_steps import team
+from tests.app.webhooks.event_steps import recorded, subscribe
 
 SETTINGS = Settings(lease_seconds=60.0, job_max_attempts=1)
-
-
-def subscribe(db: Database, owner: str = OWNER, types: Iterable[str] = ()) -> str:
-    """Insert a webhook, as the API does; returns its id."""
-    id_ = new_id("wh")
-    with db.write() as session:
-        session.add(
-            Webhook(
-                id=id_,
-                owner=owner,
-                url="https://example.com/",
-                description="",
-                events=[*types],
-                secret="",
-                created_at=db_now(),
-            )
-        )
-    return id_
-
-
-def recorded(db: Database, owner: str = OWNER) -> list[tuple[str, Json]]:
-    """Return type and data of the owner's events, the oldest first."""
-    with db.read() as session:
-        found = session.scalars(
-            select(OutboxEvent).where(OutboxEvent.readable_by(owner)).order_by(OutboxEvent.id)
-        ).all()
-        return [(each.type, each.data) for each in found]
 
 
 def types_of(db: Database, owner: str = OWNER) -> list[str]:
