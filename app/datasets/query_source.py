@@ -64,6 +64,7 @@ class QuerySource:
         with (folder / FILE).open("rb") as file:
             sha256 = hashlib.file_digest(file, "sha256").hexdigest()
         size = (folder / FILE).stat().st_size
+        fetching.check_size(size)
         fetched: FetchedFile = {
             "file": FILE,
             "name": FILE,
