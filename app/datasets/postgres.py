@@ -90,7 +90,6 @@ def _run(query: Query, file: Path | None, fetching: Fetching) -> Json:
         "types": list(query.types.values()),
         "parameters": [query.parameters.get(name) for name in query.types],
         "seconds": fetching.seconds_left,
-        "bytes": fetching.max_bytes,
         "file": None if file is None else str(file),
     }
     process = subprocess.Popen(
@@ -114,6 +113,7 @@ def _run(query: Query, file: Path | None, fetching: Fetching) -> Json:
             elif "problem" in message:
                 _raise(query.connection, message["problem"])
             else:
+                fetching.check_size(message["bytes"])
                 fetching.report(message["bytes"])
     finally:
         _end(process)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import sys
 import threading
 import traceback
@@ -43,6 +44,8 @@ FIRST_ROWS, MAX_ROWS = 1_000, 65_536
 MAX_GROWTH = 8
 BATCH_BYTES = 16 << 20
 """A batch is read whole: the number of its rows follows from the size of the rows before."""
+MEMORY_BYTES = 1 << 30
+"""Memory that the process may take. Rows may suddenly be much longer than those before."""
 EXIT_SECONDS = 1.0
 """Time for the server to cancel the query. Then the process ends anyway, which the server notices within a second."""
 
@@ -112,7 +115,6 @@ class Task(TypedDict):
     types: list[str]
     parameters: list[Any]
     seconds: float
-    bytes: int
     file: str | None
 
 
@@ -128,6 +130,7 @@ class _Problem(Exception):
 
 def main() -> None:
     """Do the task that standard input has. An unexpected error is logged without its message, which may have values."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     task: Task = json.loads(sys.stdin.buffer.readline())
     try:
         _write_line({"result": _run(task)})
@@ -143,7 +146,7 @@ def main() -> None:
         _write_line({"problem": problem.members})
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            _write_line({"problem": {"kind": "full", "code": "", "detail": ""}})
+            _write_line({"problem": {"kind": "full", "code": "out_of_space", "detail": ""}})
         else:
             frames = "".join(traceback.format_tb(error.__traceback__))
             sys.exit(f"{type(error).__name__} in the process of a query\n{frames}")
@@ -165,6 +168,8 @@ def _run(task: Task) -> dict[str, Any]:
             finally:
                 with suppress(DriverError):
                     connection.rollback()
+    except MemoryError:
+        raise _too_wide(task, read[0]) from None
     except DriverError as error:
         raise _problem_of(error, task, read[0]) from None
 
@@ -301,17 +306,10 @@ def _write(connection: AdbcConnection, task: Task, read: list[int]) -> dict[str,
                     if writer is None:
                         writer = pq.ParquetWriter(file, schema, compression="zstd")
                     writer.write_batch(convert(batch, schema))
-            size = os.path.getsize(file) if writer is not None else 0
-            if size > task["bytes"]:
-                raise _Problem(
-                    "source_too_large",
-                    f"a source can have at most {task['bytes']:,} bytes (RANKWRIGHT_SOURCE_BYTES), as Parquet; the "
-                    f"query {task['query']} has more",
-                )
             read[0] += count
+            _write_line({"bytes": os.path.getsize(file) if writer is not None else 0})
             if count < rows:
                 break
-            _write_line({"bytes": size})
             fitting = BATCH_BYTES * count // max(in_memory, 1)
             rows = max(1, min(MAX_ROWS, MAX_GROWTH * rows, fitting))
     finally:
@@ -325,6 +323,8 @@ def _write(connection: AdbcConnection, task: Task, read: list[int]) -> dict[str,
 def _problem_of(error: DriverError, task: Task, rows: int) -> _Problem:
     """Return the problem for an error of the driver, whose message may have values of rows, or the URL."""
     state = error.sqlstate
+    if state is None and "out of memory" in str(error):
+        return _too_wide(task, rows)
     where = f"connection {task['connection']}: the database"
     if state is None and error.status_code == AdbcStatusCode.IO:
         return _Problem("source_unreachable", f"{where} was lost after {rows} rows", kind="away")
@@ -343,6 +343,14 @@ def _problem_of(error: DriverError, task: Task, rows: int) -> _Problem:
     if state in ("42P01", "3F000"):
         return _Problem("source_not_found", f"{query} names a table that does not exist: {shown}")
     return _Problem("source_query_failed", f"{where} cannot run {query}: {shown}")
+
+
+def _too_wide(task: Task, rows: int) -> _Problem:
+    return _Problem(
+        "source_too_large",
+        f"the query {task['query']} has rows that are too long for {MEMORY_BYTES >> 20} MiB of memory, after {rows} "
+        "rows: leave out the longest columns, or shorten them in the query",
+    )
 
 
 def _condition(state: str) -> str:

@@ -404,6 +404,8 @@ def test_limits(source: Source, tmp_path: Path) -> None:
     assert refused(source.query(sql), tmp_path, Step(size=1 << 20)).code == "source_too_large"
     endless = source.query("SELECT pg_sleep(600)::text AS a")
     assert refused(endless, tmp_path, Step(seconds=2.0)).code == "source_timed_out"
+    growing = "SELECT repeat('x', CASE WHEN i > 10500 THEN 1000000 ELSE 1 END) AS a FROM generate_series(1, 12000) i"
+    assert refused(source.query(growing), tmp_path).code == "source_too_large"
     _is_idle(source)
 
 
