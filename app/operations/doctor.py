@@ -629,6 +629,22 @@ def check_issuers(settings: Settings) -> Iterator[Finding]:
         )
 
 
+def check_connections(settings: Settings) -> Iterator[Finding]:
+    """Check that each object store responds and can be listed below its prefix."""
+    if settings.connections_file is None:
+        return
+    for connection in read_connections(settings.connections_file).values():
+        if connection.driver not in STORES:
+            continue
+        part = f"connection {connection.name}"
+        problem = object_source.SOURCE.probe(connection)
+        if problem is None:
+            yield ok(part, f"objects below {connection.prefix} can be listed")
+        else:
+            advice = "check endpoint, credentials_file and ca_file in RANKWRIGHT_CONNECTIONS_FILE, and the network"
+            yield fail(part, f"{connection.prefix}: {problem}", advice)
+
+
 LATE_DELIVERIES = 300.0
 _CONNECT_SECONDS = 5.0
 
@@ -661,22 +677,6 @@ def check_webhooks(db: Database, settings: Settings) -> Iterator[Finding]:
         yield warn(part, detail, advice)
     else:
         yield ok(part, detail)
-
-
-def check_connections(settings: Settings) -> Iterator[Finding]:
-    """Check that each object store responds and can be listed below its prefix."""
-    if settings.connections_file is None:
-        return
-    for connection in read_connections(settings.connections_file).values():
-        if connection.driver not in STORES:
-            continue
-        part = f"connection {connection.name}"
-        problem = object_source.SOURCE.probe(connection)
-        if problem is None:
-            yield ok(part, f"objects below {connection.prefix} can be listed")
-        else:
-            advice = "check endpoint, credentials_file and ca_file in RANKWRIGHT_CONNECTIONS_FILE, and the network"
-            yield fail(part, f"{connection.prefix}: {problem}", advice)
 
 
 def check_workers(db: Database, settings: Settings, *, runs: bool | None) -> Finding:
