@@ -146,7 +146,7 @@ def main() -> None:
         _write_line({"problem": problem.members})
     except Exception as error:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            _write_line({"problem": {"kind": "full", "code": "", "detail": ""}})
+            _write_line({"problem": {"kind": "full", "code": "out_of_space", "detail": ""}})
         else:
             frames = "".join(traceback.format_tb(error.__traceback__))
             sys.exit(f"{type(error).__name__} in the process of a query\n{frames}")

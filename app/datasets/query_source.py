@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from psycopg.conninfo import conninfo_to_dict
+
 from app.datasets.postgres import Query, QueryRows, check_query, read_query
 from app.datasets.query_parameters import check_parameters
 from app.datasets.sources import FetchedFile, FetchedRows
@@ -93,8 +95,6 @@ def probe(settings: Settings, connection: Connection, name: str) -> str | None:
 
 def lacks_tls(connection: Connection) -> bool:
     """Return True if the connection to another machine may be unencrypted, by the URL of the database."""
-    from psycopg.conninfo import conninfo_to_dict
-
     found = conninfo_to_dict(connection.database_url())
     hosts = str(found.get("host") or found.get("hostaddr") or "").split(",")
     is_remote = any(

@@ -84,7 +84,7 @@ def test_the_client_creates_and_refreshes(sourced: Service) -> None:
         assert dataset.data.source is not None
         newer = client.datasets.refresh(dataset)
         assert newer.data.refresh_of == dataset.id
-        with pytest.raises(rankwright.Invalid):
+        with pytest.raises(rankwright.ProblemError):
             client.datasets.create({"connection": "exports"}, name="people")
 
 
