@@ -113,7 +113,7 @@ clients: $(VENV)/.dev  ## Test clients made by code generators, and those of Tri
 lock: $(VENV)/.dev  ## Pin the newest dependencies that pyproject.toml allows, with hashes (needs uv).
 	$(PYTHON) -m uv pip compile --upgrade --universal --python-version 3.11 --extra dev --generate-hashes \
 	    --no-header --no-emit-package rankwright --quiet -o requirements/dev.lock pyproject.toml
-	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra dask --extra tracing --generate-hashes \
+	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra dask --extra postgresql --extra tracing --generate-hashes \
 	    --no-header --no-emit-package rankwright --quiet -c requirements/dev.lock -o requirements/runtime.lock pyproject.toml
 	$(PYTHON) -m uv pip compile --universal --python-version 3.11 --extra bench --generate-hashes \
 	    --no-header --no-emit-package rankwright --quiet -c requirements/dev.lock -o requirements/bench.lock pyproject.toml

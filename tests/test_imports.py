@@ -20,7 +20,8 @@ DATABASE = {"sqlalchemy", "alembic", "psycopg"}
 WEB = {"fastapi", "starlette", "uvicorn"}
 QUEUE = {"celery", "kombu", "redis"}
 BUCKET = {"obstore"}  # only for a process whose blobs are in a bucket
-ALL = SCIENCE | ARROW | DATABASE | WEB | QUEUE | BUCKET | {"numpy", "pandas"}
+SOURCE = {"adbc_driver_manager", "adbc_driver_postgresql"}  # only for the process of a query
+ALL = SCIENCE | ARROW | DATABASE | WEB | QUEUE | BUCKET | SOURCE | {"numpy", "pandas"}
 
 
 def imported(*steps: str, folder: Path) -> list[set[str]]:
@@ -85,7 +86,7 @@ PROCESSES = {
     "core": ("import core, core.registry, core.boosting, core.metrics", ALL),
     "supervisor": (
         "import app.serve.supervisor",
-        SCIENCE | ARROW | WEB | DATABASE | QUEUE | BUCKET | {"numpy"},
+        SCIENCE | ARROW | WEB | DATABASE | QUEUE | BUCKET | SOURCE | {"numpy"},
     ),
     "health of a worker": (
         command("health", "worker"),
@@ -93,11 +94,11 @@ PROCESSES = {
     ),
     "dispatcher": (
         "import app.cli.processes, app.jobs.dispatcher, app.operations.housekeeping",
-        SCIENCE | ARROW | WEB | BUCKET | {"numpy", "pandas", "alembic"},
+        SCIENCE | ARROW | WEB | BUCKET | SOURCE | {"numpy", "pandas", "alembic"},
     ),
     "worker": (
         "import workers.__main__, workers.attempt",
-        SCIENCE | ARROW | WEB | BUCKET | {"numpy", "pandas"},
+        SCIENCE | ARROW | WEB | BUCKET | SOURCE | {"numpy", "pandas"},
     ),
     "worker at work": (
         """
@@ -106,9 +107,9 @@ from app.jobs import execution, kinds
 for kind in kinds.KINDS:
     kinds.kind_of(kind)
 """,
-        SCIENCE | ARROW | WEB | BUCKET | {"pandas"},
+        SCIENCE | ARROW | WEB | BUCKET | SOURCE | {"pandas"},
     ),
-    "API": ("import sys\n" + API, SCIENCE | ARROW | BUCKET | {"pandas", "resvg_py"}),
+    "API": ("import sys\n" + API, SCIENCE | ARROW | BUCKET | SOURCE | {"pandas", "resvg_py"}),
 }
 
 

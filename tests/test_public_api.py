@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -26,7 +27,7 @@ ERRORS = "core.errors"
 PAGES = ("README.md", "docs/**/*.md", "examples/*.md")
 PROGRAMS = ("examples/*.py", "client/rankwright/**/*.py")
 NOTEBOOKS = ("examples/*.ipynb",)
-BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"^ *```python\n(.*?)```", re.DOTALL | re.MULTILINE)
 PATH = re.compile(r"`(core(?:\.\w+)+)[^`]*`")
 
 
@@ -56,7 +57,7 @@ def imported(program: str) -> Iterator[str]:
 
 def programs_of(text: str) -> Iterator[str]:
     """Yield the Python blocks of a page; of a session what was typed."""
-    for block in BLOCK.findall(text):
+    for block in map(dedent, BLOCK.findall(text)):
         examples = doctest.DocTestParser().get_examples(block)
         yield "".join(each.source for each in examples) if examples else block
 

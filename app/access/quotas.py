@@ -193,6 +193,12 @@ def check_bytes(session: Session, settings: Settings, owner: str, adds_bytes: in
     _check_files(limits_of(session, settings, owner), session, owner, adds_bytes)
 
 
+def bytes_left(session: Session, settings: Settings, owner: str) -> int | None:
+    """Return how many bytes the owner may still store in files; None if there is no limit."""
+    limit = limits_of(session, settings, owner).bytes
+    return None if limit is None else max(0, limit - repository.stored_bytes(session, owner))
+
+
 def _check_files(limits: Limits, session: Session, owner: str, adds_bytes: int) -> None:
     if limits.bytes is not None:
         files = repository.stored_bytes(session, owner)

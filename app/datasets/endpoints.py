@@ -477,7 +477,7 @@ def list_versions(
     return DatasetPage.model_validate(page)
 
 
-sources_router = APIRouter(prefix="/v1/sources", tags=["datasets"], route_class=GuardedRoute)
+sources_router = APIRouter(prefix="/v1/sources", tags=["sources"], route_class=GuardedRoute)
 
 
 @sources_router.get("", summary="List the sources of datasets")

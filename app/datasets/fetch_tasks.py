@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from typing_extensions import TypedDict
 
+from app.access import quotas
 from app.datasets import tasks
 from app.datasets.description import Format, refuse_foreign, told_by_bytes
 from app.datasets.files_tasks import LAST_STAGE, PartFile, manifest_of
@@ -57,6 +58,7 @@ class FetchPayload(Described):
 
     source: DatasetSource
     before: list[ColumnType] | None
+    quota_bytes: int | None
     files: list[FetchedFile]
 
 
@@ -80,6 +82,7 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
         **described,
         "source": cast(DatasetSource, dataset.source),
         "before": before,
+        "quota_bytes": quotas.bytes_left(session, settings, claim.owner),
         "files": [],
     }
 
@@ -99,6 +102,7 @@ def fetch(
     connection = known.get(name)
     if connection is None or claim.owner not in connection.owners:
         raise SourceError("source_not_allowed", f"there is no connection {name} any more")
+    fetching.quota_bytes = payload["quota_bytes"]
     remote = remote_source_of(source["kind"])
     # The file may have changed since the request: the source must still be allowed.
     described = remote.describe({name: connection}, source)

@@ -84,13 +84,16 @@ def _reason(error: BaseException) -> str:
 
 
 async def _download_all(store: _Store, url: str, folder: Path, fetching: Fetching) -> FetchedRows:
-    metas = await store.list(url) if url.endswith("/") else [await store.head(url)]
-    total = sum(meta["size"] for meta in metas)
-    fetching.check_size(total)
+    is_prefix = url.endswith("/")
+    listed = await store.list(url) if is_prefix else [await store.head(url)]
+    total = sum(meta["size"] for meta in listed)
+    fetching.check_size(total, total)
     files: list[FetchedFile] = []
     objects: list[SourceFile] = []
     done = 0
-    for number, meta in enumerate(metas, start=1):
+    for number, each in enumerate(listed, start=1):
+        # A listing has no version, and in Azure another notation of the ETag.
+        meta = await store.head(store.url_of(each["path"]), is_known=True) if is_prefix else each
         name = meta["path"].rpartition("/")[2]
         content_type, encoding = type_of_file(name)
         file = folder / f"source-{number}"
@@ -118,7 +121,7 @@ async def _download_all(store: _Store, url: str, folder: Path, fetching: Fetchin
                 "sha256": sha256,
             }
         )
-    return {"files": files, "found": {"files": len(files), "bytes": total, "objects": objects}}
+    return {"files": files, "found": {"files": len(files), "bytes": done, "objects": objects}}
 
 
 class _Store:
@@ -137,10 +140,14 @@ class _Store:
     def _path_of(self, url: str) -> str:
         return url.removeprefix(self._connection.prefix).rstrip("/")
 
-    async def head(self, url: str) -> ObjectMeta:
-        """Return the size and ETag of an object. Raises SourceError."""
+    async def head(self, url: str, *, is_known: bool = False) -> ObjectMeta:
+        """Return size, ETag and version of an object. `is_known`: it was listed. Raises SourceError."""
         path = self._path_of(url)
-        meta: ObjectMeta = await self._attempt(lambda client: obstore.head_async(client, path), url)
+
+        async def look(client: Any) -> ObjectMeta:
+            return await obstore.head_async(client, path)
+
+        meta = await self._attempt(look, url, is_known=is_known)
         if not meta["size"]:
             raise self._error("source_empty", f"{shown(url)} has no bytes")
         return meta
@@ -217,11 +224,8 @@ class _Store:
             if etag is not None:
                 options["if_match"] = etag
             found = await obstore.get_async(client, path, options=options)
-            now = found.meta
-            if (now["e_tag"], now["size"], now["last_modified"].replace(microsecond=0)) != (
-                *(etag, meta["size"]),
-                meta["last_modified"].replace(microsecond=0),
-            ):
+            same = ("e_tag", "size") if etag is not None else ("size", "last_modified")
+            if any(found.meta[name] != meta[name] for name in same):  # type: ignore[literal-required]  # of the tuples
                 raise self._changed(path)
             chunk = bytes(await found.bytes_async())
             if len(chunk) != end - start:

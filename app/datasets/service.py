@@ -363,6 +363,8 @@ def accept_source(
         adds_bytes=request.size,
     )
     origin = VersionSource(refreshed, number).columns(request) | {"source": source}
+    again = "" if refreshed is None else f", refresh of {refreshed.id}"
+    describe(session, f"Dataset {fields.name}: version {number}, from {_name_of(source)}{again}")
     return repository.insert_dataset(
         session,
         id=dataset_id,
@@ -391,7 +393,7 @@ def accept_refresh(
     repository.lock_shared(session, owner, [dataset_id])
     refreshed = find(session, owner, dataset_id)
     source = check_refresh(connections, refreshed)
-    made = accept_source(
+    return accept_source(
         session,
         settings,
         owner,
@@ -405,8 +407,13 @@ def accept_refresh(
         ),
         refreshed,
     )
-    describe(session, f"Dataset {made.name}: version {made.version}, refresh of {refreshed.id}")
-    return made
+
+
+def _name_of(source: DatasetSource) -> str:
+    """Return a source in words, for the audit log."""
+    if source["kind"] == "decisions":
+        return f"decisions of {source['decisions']}"
+    return source["url"] if "url" in source else f"{source['connection']}/{source['query']}"
 
 
 def check_refresh(connections: Connections, refreshed: Dataset) -> DatasetSource:

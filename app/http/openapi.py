@@ -46,6 +46,10 @@ INFO: dict[str, Any] = {
     ),
     "openapi_tags": [
         {"name": "datasets", "description": "Upload, inspect and version tables."},
+        {
+            "name": "sources",
+            "description": "List the object stores and databases that datasets can be read from.",
+        },
         {"name": "algorithms", "description": "List the ranking algorithms and their parameters."},
         {
             "name": "jobs",

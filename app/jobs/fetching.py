@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from app.platform import resources
 from app.platform.errors import Invalid
 from app.platform.settings import Settings
 
@@ -41,6 +42,9 @@ class Fetching:
     def __init__(self, settings: Settings) -> None:
         """The time limit starts now."""
         self.max_bytes = settings.source_bytes
+        self.quota_bytes: int | None = None
+        """Bytes that the owner may still store. None: no limit."""
+        self._settings = settings
         self._seconds = settings.source_seconds
         self._deadline = time.monotonic() + settings.source_seconds
         self._stopped = threading.Event()
@@ -72,8 +76,16 @@ class Fetching:
                 f"the source must be read within {self._seconds:g} s (RANKWRIGHT_SOURCE_SECONDS)",
             )
 
-    def check_size(self, size: int) -> None:
-        """Raise SourceError for a source of more than `max_bytes`."""
+    def check_size(self, size: int, adds: int = 0) -> None:
+        """Raise SourceError for a source of more bytes than allowed. Raise OutOfSpace if the disk has no space for
+        `adds` more.
+        """
+        if self.quota_bytes is not None and size > self.quota_bytes:
+            raise SourceError(
+                "quota_exceeded",
+                f"the owner may store {self.quota_bytes:,} more bytes, and the source has {size:,} or more",
+            )
+        resources.check(self._settings, adds)
         if size > self.max_bytes:
             raise SourceError(
                 "source_too_large",

@@ -43,7 +43,7 @@ MAX_OF_WEBHOOK = 4
 """Attempts at one webhook at once in one dispatcher; one if the last attempt failed."""
 LEASE_SECONDS = 60.0
 """Time after which another dispatcher sends a delivery whose sender has died. An attempt takes at most 10 s."""
-STOP_SECONDS = 8.0
+STOP_SECONDS = 6.0
 """How long a stopping dispatcher waits for attempts. Those that it leaves are repeated when their lease ends."""
 RETRY_SECONDS = (5.0, 300.0, 1800.0, 7200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 """Time from each failed attempt to the next, about three days in all. After the last one the delivery has failed."""

@@ -22,11 +22,12 @@ from rich.filesize import decimal as size
 
 from app import __version__
 from app.access import repository as key_rows
-from app.datasets import object_source
+from app.datasets import object_source, query_source
 from app.feedback.log import FOLDER
 from app.identity.provider import Provider, ProviderAway
 from app.jobs import queue_repository as queue_rows
 from app.jobs import repository as worker_rows
+from app.jobs.fetching import SourceError
 from app.operations import housekeeping, repository
 from app.operations.audit_seals import Verified, read_head
 from app.operations.audit_seals import verify as verify_audit
@@ -36,10 +37,10 @@ from app.platform.audit_keys import BadAuditKeys
 from app.platform.blobs import BlobDamaged, BlobMissing, BlobStore, BlobStoreAway, ListedBlob
 from app.platform.broker import BrokerAway, Producer
 from app.platform.callers import Credential
-from app.platform.connections import STORES, read_connections
+from app.platform.connections import STORES, Connection, read_connections
 from app.platform.database import Database, change_nothing
 from app.platform.encryption import BadKeys
-from app.platform.errors import ServiceError, counted
+from app.platform.errors import ServiceError, Unavailable, counted
 from app.platform.installation import Incomplete, check_files
 from app.platform.issuers import read_issuers
 from app.platform.roles import read_rules
@@ -630,11 +631,14 @@ def check_issuers(settings: Settings) -> Iterator[Finding]:
 
 
 def check_connections(settings: Settings) -> Iterator[Finding]:
-    """Check that each object store responds and can be listed below its prefix."""
+    """Check that each object store responds and can be listed below its prefix, and that each query of a database can
+    be run.
+    """
     if settings.connections_file is None:
         return
     for connection in read_connections(settings.connections_file).values():
         if connection.driver not in STORES:
+            yield from _check_database(settings, connection)
             continue
         part = f"connection {connection.name}"
         problem = object_source.SOURCE.probe(connection)
@@ -643,6 +647,35 @@ def check_connections(settings: Settings) -> Iterator[Finding]:
         else:
             advice = "check endpoint, credentials_file and ca_file in RANKWRIGHT_CONNECTIONS_FILE, and the network"
             yield fail(part, f"{connection.prefix}: {problem}", advice)
+
+
+def _check_database(settings: Settings, connection: Connection) -> Iterator[Finding]:
+    """Check the connection to a database, and each of its queries, without reading rows."""
+    part = f"connection {connection.name}"
+    if query_source.lacks_tls(connection):
+        yield warn(
+            part,
+            "the URL of the database does not require TLS, so the password and the rows may be sent unencrypted",
+            "add sslmode=verify-full (and sslrootcert) to the URL",
+        )
+    writable = None
+    for name in connection.queries:
+        try:
+            writable = query_source.probe(settings, connection, name)
+        except SourceError as error:
+            yield fail(part, error.detail, f"see {error.code} in docs/errors.md")
+        except Unavailable as error:
+            advice = "check the URL of the database, the network, and the database"
+            yield fail(part, error.detail, advice)
+            return
+        else:
+            yield ok(part, f"the query {name} can be run")
+    if writable is not None:
+        yield warn(
+            part,
+            f"its role can change tables, such as {writable}",
+            "use a role that has only SELECT on the tables of the queries",
+        )
 
 
 LATE_DELIVERIES = 300.0

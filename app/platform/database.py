@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sqlite3
 import sys
 import threading
@@ -23,6 +22,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.platform import audit, tracing
 from app.platform.errors import Deadlock, OutOfSpace, Refused, Unavailable
+from app.platform.login_errors import describe_refusal
 from app.platform.sql import MACHINE_CLOCK
 
 log = logging.getLogger(__name__)
@@ -39,17 +39,6 @@ _USELESS_FILE = {
     sqlite3.SQLITE_CANTOPEN: "cannot be opened by this user",
     sqlite3.SQLITE_NOTADB: "is not an SQLite database",
 }
-# Before a connection exists, PostgreSQL's client has no error code, only a message. A message in another language
-# counts as an outage.
-_USELESS_LOGIN = re.compile(
-    r"authentication failed|password supplied|authentication method|does not exist|no pg_hba\.conf entry"
-    r"|permission denied for database|not permitted to log in|not currently accepting connections"
-    r"|does not support SSL|certificate"
-)
-# Quoted names of hosts, users and databases, which may look like any of these words. An apostrophe within a word is no
-# quote.
-_QUOTED = re.compile(r""" "[^"]*" | (?<!\w)'[^']*' """, re.VERBOSE)
-
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
@@ -358,12 +347,6 @@ def _may_open(file: Path) -> bool:
     if not os.path.exists(file):
         return not os.path.isdir(file.parent) or os.access(file.parent, os.W_OK | os.X_OK)
     return os.access(file.parent, os.W_OK | os.X_OK) and os.access(file, os.R_OK | os.W_OK)
-
-
-def describe_refusal(said: str) -> str | None:
-    """Return the client's message (a line with user and host) for an error that waiting cannot solve; else None."""
-    lines = (line.strip().removeprefix("connection failed: ") for line in said.splitlines())
-    return next((line for line in lines if _USELESS_LOGIN.search(_QUOTED.sub("…", line))), None)
 
 
 def _to_json(value: Any) -> str:

@@ -92,7 +92,7 @@ def claim(session: Session, target: str, limit: int, lease_seconds: float) -> li
             Delivery.state == DeliveryState.QUEUED,
             Delivery.due_at <= now,
         )
-        .order_by(Delivery.due_at, Delivery.event_id)
+        .order_by(Delivery.due_at)
         .limit(limit)
         .with_for_update(skip_locked=True, of=Delivery)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import func, select, update
+from sqlalchemy import ScalarSelect, func, select, update
 
 from app.platform.sql import Session, db_now
 from app.platform.tables import (
@@ -33,19 +33,21 @@ class DueTarget:
 def due_targets(session: Session) -> list[DueTarget]:
     """Return the webhooks to which deliveries are due: one look into an index for each webhook."""
     now = session.execute(select(db_now())).scalar_one()
-    is_due = (
-        select(Delivery.target)
-        .where(
-            Delivery.target == Webhook.id,
-            Delivery.state == DeliveryState.QUEUED,
-            Delivery.due_at <= now,
-        )
-        .exists()
-    )
     statement = select(Webhook.id, Webhook.owner, Webhook.failing_since.is_not(None)).where(
-        Webhook.disabled_at.is_(None), is_due
+        Webhook.disabled_at.is_(None), _earliest() <= now
     )
     return [DueTarget(*row) for row in session.execute(statement)]
+
+
+def _earliest() -> ScalarSelect[float]:
+    """Return when the first queued delivery of a webhook is due, as one look into an index."""
+    return (
+        select(Delivery.due_at)
+        .where(Delivery.target == Webhook.id, Delivery.state == DeliveryState.QUEUED)
+        .order_by(Delivery.due_at)
+        .limit(1)
+        .scalar_subquery()
+    )
 
 
 def fail_untargeted(session: Session) -> int:
@@ -97,12 +99,7 @@ def count_webhooks(session: Session) -> WebhookCounts:
         session.scalars(select(func.count()).select_from(Webhook).where(each)).one()
         for each in (is_disabled, ~is_disabled & is_failing, works)
     )
-    oldest = (
-        select(func.min(Delivery.due_at))
-        .where(Delivery.target == Webhook.id, Delivery.state == DeliveryState.QUEUED)
-        .scalar_subquery()
-    )
-    due_at = session.scalar(select(func.min(oldest)).select_from(Webhook).where(works))
+    due_at = session.scalar(select(func.min(_earliest())).select_from(Webhook).where(works))
     late = 0.0 if due_at is None else max(0.0, now - due_at)
     return WebhookCounts(working, failing, disabled, late)
 

@@ -15,6 +15,7 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
+from app.access.repository import stored_bytes
 from app.datasets import object_download
 from app.platform import json_files
 from tests.app.live_service import OWNER, STRANGER, Service, table
@@ -359,6 +360,9 @@ def test_limits_of_a_source(
     with sourced.setting(source_bytes=len(body)):
         assert made(sourced, api, ask(api, f"{PREFIX}people.csv"))["status"] == "ready"
         assert failure(sourced, api, ask(api, f"{PREFIX}two/"))["code"] == "source_too_large"
+    used = sourced.context.db.reading(stored_bytes, OWNER)
+    with sourced.setting(quota_bytes=used + len(body) // 2):
+        assert failure(sourced, api, ask(api, f"{PREFIX}people.csv"))["code"] == "quota_exceeded"
     with sourced.setting(source_seconds=1e-6):
         assert failure(sourced, api, ask(api, f"{PREFIX}two/"))["code"] == "source_timed_out"
 

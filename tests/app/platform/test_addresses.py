@@ -5,6 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 import pytest
+from pydantic import ValidationError
 
 from app.platform.addresses import (
     MAX_URL,
@@ -14,6 +15,7 @@ from app.platform.addresses import (
     parse_networks,
     parse_url,
 )
+from app.platform.settings import Settings
 
 INTERNAL = (
     *("0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.127.255.255"),
@@ -154,3 +156,26 @@ def test_networks_that_are_none_are_refused(text: str) -> None:
 def test_too_many_networks_are_refused() -> None:
     with pytest.raises(ValueError, match="100"):
         parse_networks(",".join(f"10.0.{number}.0/24" for number in range(101)))
+
+
+def test_settings_are_checked_at_start_by_name() -> None:
+    given = Settings(webhook_networks="10.1.2.3/32,fd00:1::/64", webhook_proxy="http://proxy:3128")
+    assert len(given.networks_of_webhooks) == 2
+    assert str(given.proxy_of_webhooks) == "http://proxy:3128/"
+    empty = Settings(webhook_networks="", webhook_proxy="")  # as compose.yml passes them
+    assert (empty.networks_of_webhooks, empty.proxy_of_webhooks) == ((), None)
+    for name, wrong in (
+        ("webhook_networks", "10.1.2.3/8"),
+        ("webhook_networks", "internal"),
+        ("webhook_proxy", "proxy:3128"),
+        ("webhook_proxy", "https://proxy:3128"),
+        ("webhook_proxy", "socks5://proxy"),
+        ("webhook_proxy", "http://user:pass@proxy:3128"),
+        ("webhook_proxy", "http://proxy:3128/path"),
+        ("webhook_proxy", "http://proxy:3128?a"),
+    ):
+        with pytest.raises(ValidationError) as caught:
+            Settings.model_validate({name: wrong})
+        [error] = caught.value.errors()
+        assert error["loc"] == (name,)
+        assert "pass" not in error["msg"].replace("password", "")

@@ -110,7 +110,7 @@ def test_a_wrong_database_is_refused(
     assert "geheim" not in str(refused.value)
 
 
-@pytest.mark.parametrize("url", ["", "mysql://host/x", "postgresql://", "postgresql://h/x\nmore"])
+@pytest.mark.parametrize("url", ["", "mysql://host/x", "postgresql:///x", "postgresql://h/x\nmore"])
 def test_a_wrong_url_is_refused_without_being_shown(
     write: Write, database: dict[str, Any], tmp_path: Path, url: str
 ) -> None:

@@ -24,6 +24,7 @@ from app.platform import migrate
 from app.platform import postgres as postgres_module
 from app.platform.database import Database
 from app.platform.errors import Deadlock, OutOfSpace, Refused, Unavailable
+from app.platform.login_errors import describe_refusal
 from app.platform.tables import Idempotency, Worker
 from tests.app.queue_steps import at_once
 from tests.sentences import Sentences
@@ -347,7 +348,7 @@ def test_deadlocks_without_end_and_other_errors_come_through(db: Database) -> No
     ],
 )
 def test_the_names_in_a_refusal_are_no_reason(said: str, useless: bool) -> None:
-    found = session_module.describe_refusal(f"connection failed: {said}")
+    found = describe_refusal(f"connection failed: {said}")
     assert found == (said if useless else None)
 
 

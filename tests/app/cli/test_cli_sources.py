@@ -1,0 +1,100 @@
+"""`rankwright sources | fetch | refresh`, and the same with the client, against a real S3 server (moto)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+import rankwright
+from typer.testing import Result
+
+from app.operations.doctor import Level, check_connections
+from tests.app.cli.conftest import told, typing
+from tests.app.live_service import OWNER, Service, table
+
+if TYPE_CHECKING:
+    from tests.buckets import BucketServer
+
+Run = Callable[..., Result]
+PREFIX = "s3://blobs/exports/"
+
+
+@pytest.fixture(scope="module")
+def sourced(
+    start: Callable[..., Service],
+    bucket_server: BucketServer,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Service:
+    import obstore
+
+    from app.platform.object_store import open_bucket
+
+    bucket_server.clear()
+    store = open_bucket(bucket_server.bucket(prefix=""))
+    obstore.put(store, "exports/people.csv", table().encode())
+    connection = {
+        "driver": "s3",
+        "owners": [OWNER],
+        "prefix": PREFIX,
+        "endpoint": bucket_server.url,
+        "credentials_file": str(bucket_server.credentials),
+    }
+    file = tmp_path_factory.mktemp("connections") / "connections.json"
+    file.write_text(json.dumps({"exports": connection}))
+    return start(connections_file=file)
+
+
+@pytest.fixture
+def run(sourced: Service) -> Iterator[Run]:
+    with typing(sourced) as run:
+        yield run
+
+
+def test_a_dataset_is_fetched_and_refreshed(run: Run) -> None:
+    assert PREFIX in run("sources").stdout
+    [known] = json.loads(run("sources", "--json").stdout)["data"]
+    assert known["name"] == "exports"
+    words = ("fetch", f"{PREFIX}people.csv", "--name", "sourced", "--label", "left")
+    first = json.loads(run(*words, "--positive", "yes", "--json").stdout)
+    assert (first["status"], first["positive"]) == ("ready", "yes")
+    again = json.loads(run("refresh", "sourced", "--json").stdout)
+    assert (again["status"], again["refresh_of"]) == ("ready", first["id"])
+    assert again["id"] in run("refresh", again["id"]).stdout or again["id"] != first["id"]
+
+
+def test_what_cannot_be_fetched_is_told(run: Run) -> None:
+    refused = told(run("fetch", "s3://others/a.csv", "--name", "a", "--json", code=2))
+    assert refused["code"] == "source_not_allowed"
+    missing = told(run("fetch", f"{PREFIX}none.csv", "--name", "a", "--json", code=2))
+    assert "none.csv" in json.dumps(missing)
+    told(run("fetch", "exports/a", "--name", "a", "--parameter", "x=1", "--json", code=3))
+    run("fetch", f"{PREFIX}people.csv", "--name", "a", "--parameter", "x=1", code=2)
+    run("fetch", "exports/a", "--name", "a", "--parameter", "x", code=2)
+
+
+def test_the_client_creates_and_refreshes(sourced: Service) -> None:
+    with sourced.at_work():
+        client = rankwright.Client(sourced.url, sourced.key())
+        dataset = client.datasets.create(
+            f"{PREFIX}people.csv", name="people", label="left", drop=["age", "income"], strict=True
+        )
+        assert dataset.data.drop == ["age", "income"]
+        assert dataset.data.source is not None
+        newer = client.datasets.refresh(dataset)
+        assert newer.data.refresh_of == dataset.id
+        with pytest.raises(rankwright.ProblemError):
+            client.datasets.create({"connection": "exports"}, name="people")
+
+
+def test_the_doctor_examines_each_store(sourced: Service, bucket_server: BucketServer) -> None:
+    [found] = check_connections(sourced.settings)
+    assert found.level is Level.OK
+    assert sourced.settings.connections_file is not None
+    content = json.loads(sourced.settings.connections_file.read_text())
+    content["exports"]["prefix"] = "s3://missing/exports"
+    other = sourced.settings.connections_file.with_name("other.json")
+    other.write_text(json.dumps(content))
+    [missing] = check_connections(sourced.settings.model_copy(update={"connections_file": other}))
+    assert missing.level is Level.FAIL
