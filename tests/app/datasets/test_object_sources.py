@@ -367,6 +367,26 @@ def test_limits_of_a_source(
         assert failure(sourced, api, ask(api, f"{PREFIX}two/"))["code"] == "source_timed_out"
 
 
+@pytest.mark.parametrize("url", ["people.csv", "two/"])
+def test_a_dataset_of_a_source_is_read_again_under_the_limit_of_sources(
+    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object], url: str
+) -> None:
+    body = table().encode()
+    for name in ("people.csv", "two/1.csv", "two/2.csv"):
+        put(f"exports/{name}", body)
+    with sourced.setting(max_upload_bytes=len(body) // 2):
+        first = made(sourced, api, ask(api, PREFIX + url))
+        assert first["status"] == "ready", first["errors"]
+        path = f"/v1/datasets/{first['id']}/read"
+        again = made(sourced, api, api.post(path, json={"drop": "age"}))
+        assert again["status"] == "ready", again["errors"]
+        assert again["source"] == first["source"]
+    with sourced.setting(source_bytes=len(body) // 2):
+        again = made(sourced, api, api.post(path, json={"drop": "age"}))
+        assert again["status"] == "invalid"
+        assert "RANKWRIGHT_SOURCE_BYTES" in json.dumps(again["errors"])
+
+
 def test_bytes_that_are_no_table_are_errors_of_the_table(
     sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object]
 ) -> None:
@@ -438,6 +458,34 @@ def test_a_refresh_with_other_columns_fails_and_lists_them(
         put("exports/people.csv", body.encode())
         error = failure(sourced, api, api.post(f"/v1/datasets/{first['id']}/refresh"))
         assert (error["code"], len(error["errors"])) == ("source_columns_changed", n_columns)
+
+
+def test_a_dataset_whose_source_was_not_read_has_no_bytes(
+    sourced: Service,
+    api: httpx.Client,
+    put: Callable[[str, bytes], object],
+    bucket_server: BucketServer,
+) -> None:
+    """Neither those of the version that it refreshes: these are gone when that version is deleted."""
+    put("exports/people.csv", table().encode())
+    first = made(sourced, api, ask(api, f"{PREFIX}people.csv"))
+    pending = [
+        ask(api, f"{PREFIX}none.csv"),
+        api.post(f"/v1/datasets/{first['id']}/refresh"),
+    ]
+    bucket_server.clear()
+    nothing = hashlib.sha256(b"").hexdigest()
+    for answer in pending:
+        dataset = made(sourced, api, answer)
+        assert (dataset["status"], dataset["bytes"], dataset["rows"]) == ("invalid", 0, None)
+        assert dataset["sha256"] == dataset["upload_sha256"] == nothing
+        assert dataset["source"]["objects"] is None
+    put("exports/people.csv", table(200).encode())
+    job = api.get(f"/v1/datasets/{dataset['id']}").json()["job_id"]
+    assert api.post(f"/v1/jobs/{job}/retry").status_code == 202
+    sourced.work()
+    retried = api.get(f"/v1/datasets/{dataset['id']}").json()
+    assert (retried["status"], retried["rows"]) == ("ready", 200)
 
 
 def test_only_a_ready_dataset_from_a_connection_can_be_refreshed(
