@@ -14,6 +14,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import resource
 import sys
 import threading
@@ -29,11 +30,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from adbc_driver_manager import AdbcConnection, AdbcStatement, AdbcStatusCode
 from adbc_driver_manager import Error as DriverError
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 from app.datasets.postgres_types import convert, schema_of
 from app.ingest.errors import BadTable
 from app.ingest.rows import check_names
+from app.platform.connections import BadUrl, check_database_url
 
 CONNECT_SECONDS = 10
 IDLE_SECONDS = 60
@@ -49,6 +51,8 @@ MEMORY_BYTES = 1 << 30
 EXIT_SECONDS = 1.0
 """Time for the server to cancel the query. Then the process ends anyway, which the server notices within a second."""
 
+_INVALID = re.compile(r"invalid \w+ value|definition of service|could not match \d+ ")
+"""What the client library says of a URL before it connects."""
 MAX_COLUMNS = 1_664  # of a SELECT of PostgreSQL: the reader of the dataset has a limit of its own
 
 PRIVILEGES = (
@@ -189,11 +193,11 @@ def _cancel_when_closed(connection: AdbcConnection) -> None:
 
 def _connect(task: Task) -> AdbcConnection:
     try:
-        conninfo_to_dict(task["url"])
-    except psycopg.Error:  # whose message may have the password
+        check_database_url(task["url"])
+    except BadUrl as error:
         raise _Problem(
             "source_misconfigured",
-            f"connection {task['connection']}: its file has no valid URL of PostgreSQL",
+            f"connection {task['connection']}: the file with the URL of the database {error}",
         ) from None
     url = make_conninfo(
         task["url"], application_name="rankwright", connect_timeout=str(CONNECT_SECONDS)
@@ -201,6 +205,11 @@ def _connect(task: Task) -> AdbcConnection:
     try:
         return AdbcConnection(adbc_driver_postgresql.connect(url))
     except DriverError as error:
+        if _INVALID.search(str(error)):
+            raise _Problem(
+                "source_misconfigured",
+                f"connection {task['connection']}: a parameter in the URL of the database has no valid value",
+            ) from None
         raise _Problem(
             "source_unreachable",
             f"connection {task['connection']}: the database cannot be reached",

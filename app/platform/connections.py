@@ -29,12 +29,18 @@ MAX_QUERIES = 1_000
 MAX_PARAMETERS = 100
 MAX_TEXT = 1_000
 MAX_SQL = 100_000
+MAX_PORT = 65_535
+SSL_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _FIELDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(
         STORES, ("driver", "owners", "prefix", "endpoint", "credentials_file", "ca_file")
     ),
     POSTGRESQL: ("driver", "owners", "url_file", "queries"),
 }
+
+
+class BadUrl(ValueError):
+    """The URL of a database cannot be used. The message has the rule, and no part of the URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +184,10 @@ def _store_of(driver: str, entry: Mapping[str, Any]) -> dict[str, Any]:
 def _database_of(driver: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a database. Raises ValueError, without a word of the URL, which may have a password."""
     file = Path(_text_of(entry, "url_file"))
-    url = _read(file, "url_file").strip()
-    if not re.match(r"postgres(ql)?://[^/]", url) or re.search(r"\s", url):
-        raise ValueError(f"url_file must contain one postgresql:// URL, which {file} does not")
+    try:
+        check_database_url(_read(file, "url_file").strip())
+    except BadUrl as error:
+        raise ValueError(f"url_file {file} {error}") from None
     given = entry.get("queries")
     if not isinstance(given, dict) or not 1 <= len(given) <= MAX_QUERIES:
         got = shown(given) if "queries" in entry else "nothing"
@@ -193,6 +200,28 @@ def _database_of(driver: str, entry: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError as error:
             raise ValueError(f"query {shown(name)}: {error}") from None
     return {"url_file": file, "queries": MappingProxyType(queries)}
+
+
+def check_database_url(url: str) -> None:
+    """Check that this is a URL of PostgreSQL that can be connected to. Raises BadUrl, without a word of the URL."""
+    import psycopg  # only a service with such a connection needs it here
+    from psycopg.conninfo import conninfo_to_dict
+
+    if not re.match(r"postgres(ql)?://[^/]", url) or re.search(r"\s", url):
+        raise BadUrl("must contain one URL that begins with postgresql:")
+    try:
+        found = conninfo_to_dict(url)
+    except psycopg.Error:  # whose message may have the password
+        raise BadUrl(
+            "must contain a valid URL of PostgreSQL, in which % begins an escape, with known parameters"
+        ) from None
+    ports = str(found.get("port", "")).split(",")
+    if any(port and not re.fullmatch(r"[0-9]{1,5}", port) for port in ports) or any(
+        not 1 <= int(port) <= MAX_PORT for port in ports if port
+    ):
+        raise BadUrl(f"must contain a URL whose port is a number from 1 to {MAX_PORT}")
+    if found.get("sslmode", SSL_MODES[0]) not in SSL_MODES:
+        raise BadUrl(f"must contain a URL whose sslmode is one of {', '.join(SSL_MODES)}")
 
 
 def _query_of(entry: Any) -> Query:

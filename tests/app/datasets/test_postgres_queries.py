@@ -329,6 +329,9 @@ def test_servers_and_logins(
         f"postgresql://reader:{PASSWORD}@/sourced?host=/nowhere": "source_unreachable",
         f"postgresql://reader:{PASSWORD}@[host/": "source_misconfigured",
         f"password={PASSWORD} nonsense": "source_misconfigured",
+        f"postgresql://reader:{PASSWORD}@127.0.0.1:abc/sourced": "source_misconfigured",
+        f"postgresql://reader:{PASSWORD}@127.0.0.1/sourced?gssencmode=maybe": "source_misconfigured",
+        f"postgresql://reader:{PASSWORD}@127.0.0.1/sourced?service=none": "source_misconfigured",
     }.items():
         error = refused(source.query("SELECT 1 AS a", url=url), tmp_path)
         assert (url, error.code) == (url, code)

@@ -110,7 +110,15 @@ def test_a_wrong_database_is_refused(
     assert "geheim" not in str(refused.value)
 
 
-@pytest.mark.parametrize("url", ["", "mysql://host/x", "postgresql:///x", "postgresql://h/x\nmore"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "mysql://host/x", "postgresql:///x", "postgresql://h/x\nmore", "postgresql://[::1/x"),
+        *("postgresql://h:abc/x", "postgresql://h:0/x", "postgresql://h:65536/x"),
+        *("postgresql://h:5432,i:５/x", "postgresql://u:p%zz@h/x"),
+        *("postgresql://h/x?sslmod=require", "postgresql://h/x?sslmode=sometimes"),
+    ],
+)
 def test_a_wrong_url_is_refused_without_being_shown(
     write: Write, database: dict[str, Any], tmp_path: Path, url: str
 ) -> None:
