@@ -90,7 +90,7 @@ async def fetch(connection: Connection, url: str, folder: Path, fetching: Fetchi
 def probe(connection: Connection) -> str | None:
     """Return why the objects of a store cannot be listed, without the query of a URL; None if they can."""
     try:
-        client = open_bucket(connection.bucket)
+        client = open_bucket(connection.bucket, follows=False)
         next(iter(obstore.list(client, chunk_size=1)), None)
     except (exceptions.BaseError, OSError, BadCredentials) as error:
         return _reason(error)
@@ -333,7 +333,7 @@ class _Store:
         """Return the client. Raises BadCredentials."""
         if self._client is None:
             self._stamp = self._look()
-            self._client = open_bucket(self._connection.bucket)
+            self._client = open_bucket(self._connection.bucket, follows=False)
         return self._client
 
     def _has_new_credentials(self) -> bool:

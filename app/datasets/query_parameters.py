@@ -34,12 +34,17 @@ def _is_integer(value: object) -> bool:
     return (
         isinstance(value, int)
         and not isinstance(value, bool)
-        and -MAX_INTEGER <= value <= MAX_INTEGER
+        and -MAX_INTEGER - 1 <= value <= MAX_INTEGER
     )
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer that no float holds
+        return False
 
 
 def _is_date(value: object) -> bool:

@@ -462,8 +462,19 @@ def _scan(folder: Path) -> Iterator[_CachedFile]:
                 yield _CachedFile(found.st_atime, found.st_size, path)
 
 
-def open_bucket(bucket: Bucket) -> Any:
-    """Return obstore's client of a bucket. Raises BadCredentials."""
+NO_PROXY_THERE = "http://127.0.0.1:0"
+"""A proxy that nothing can connect to."""
+_PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+
+
+def open_bucket(bucket: Bucket, *, follows: bool = True) -> Any:
+    """Return obstore's client of a bucket. Raises BadCredentials.
+
+    Without `follows`, no redirection to another host than the endpoint's is followed. Obstore has no option for it: all
+    hosts but the endpoint's get a proxy that does not exist. This is not possible for a bucket whose credentials come
+    from another host, that of the cloud provider, and not needed where a proxy of the operator decides which hosts are
+    reached.
+    """
     scheme = urlsplit(bucket.url).scheme
     options = options_of(scheme, bucket.credentials_file)
     if bucket.endpoint is not None:
@@ -475,6 +486,14 @@ def open_bucket(bucket: Bucket) -> Any:
         "timeout": timedelta(seconds=REQUEST_SECONDS),
         "allow_http": urlsplit(bucket.endpoint or "").scheme == "http",
     }
+    is_alone = bucket.endpoint is not None and bucket.credentials_file is not None
+    if (
+        not follows
+        and is_alone
+        and not any(os.environ.get(name.upper()) or os.environ.get(name) for name in _PROXIES)
+    ):
+        client["proxy_url"] = NO_PROXY_THERE
+        client["proxy_excludes"] = urlsplit(bucket.endpoint or "").hostname or ""
     if bucket.ca_file is not None:
         try:
             client["root_certificate"] = bucket.ca_file.read_bytes()

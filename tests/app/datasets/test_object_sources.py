@@ -6,7 +6,9 @@ import gzip
 import hashlib
 import io
 import json
+import socket
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from wsgiref.types import StartResponse, WSGIEnvironment
@@ -329,6 +331,31 @@ def test_an_answer_that_no_repetition_changes_ends_the_read_at_once(
         error = failure(sourced, api, ask(api, PREFIX + name))
         assert error["code"] == code
         assert str(bucket_server.port) not in json.dumps(error)
+
+
+def test_a_store_cannot_redirect_to_another_host(
+    sourced: Service,
+    api: httpx.Client,
+    bucket_server: BucketServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    with closing(socket.create_server(("127.0.0.2", 0))) as internal:
+
+        def redirect(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+            there = f"http://127.0.0.2:{internal.getsockname()[1]}/secret"
+            start("307 Temporary Redirect", [("Content-Length", "0"), ("Location", there)])
+            return [b""]
+
+        bucket_server.fault = redirect
+        for name in ("people.csv", "people/"):
+            error = failure(sourced, api, ask(api, PREFIX + name))
+            assert error["code"] == "source_unreachable"
+        internal.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            internal.accept()
 
 
 def test_a_store_without_ranges_is_named(
