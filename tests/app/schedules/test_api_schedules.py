@@ -14,6 +14,7 @@ from app.operations.scheduling import Scheduler
 from app.platform.sql import db_now
 from app.platform.tables import AuditEntry, Schedule
 from app.schedules import service as schedules
+from tests.app.access.test_api_roles import rule, token_of
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import everything, refused
 from tests.app.sources import make_refreshable
@@ -263,6 +264,18 @@ def test_schedules_are_listed_in_pages(client: httpx.Client, dataset_id: str) ->
             break
         after = page["next"]
     assert sorted(seen) == sorted(ids)
+
+
+def test_a_schedule_of_a_person_keeps_the_groups_that_gave_the_role(
+    service: Service, client: httpx.Client, dataset_id: str
+) -> None:
+    header = token_of(service, rule("trainer"), rule("viewer")).decode()
+    asked = {"dataset_id": dataset_id, "cron": CRON}
+    made = client.post("/v1/schedules", json=asked, headers={"Authorization": header})
+    assert (made.status_code, made.json()["author"]) == (201, "Ann")
+    with service.context.db.read() as session:
+        row = session.scalars(select(Schedule)).one()
+    assert (row.principal_id, row.groups) == ("prn_ann", ["trainers", "viewers"])
 
 
 def test_a_key_that_was_revoked_no_longer_runs_what_it_created(
