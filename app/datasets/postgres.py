@@ -129,7 +129,7 @@ def _environment() -> dict[str, str]:
         for name, value in child_environment().items()
         if not name.startswith(("PG", "RANKWRIGHT_"))
     }
-    return kept | {"PGPASSFILE": os.devnull}
+    return kept | {"PGPASSFILE": f"{os.devnull}/none"}  # it warns of a file that is not plain
 
 
 def _messages(stream: IO[bytes]) -> Iterator[Json | None]:

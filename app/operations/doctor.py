@@ -509,6 +509,9 @@ def _some(rows_: list[str]) -> str:
 
 LONG_WAIT = 3600.0
 DAY = 86_400.0
+LATE_DELIVERIES = 300.0
+"""Seconds for which a delivery of a webhook has been due that count as late."""
+_CONNECT_SECONDS = 5.0
 LATE_LOG = 600.0
 """Age of a file of decisions from which on it should be in the blob store. They are stored each minute."""
 LATE_COMPACTION = 2 * DAY
@@ -676,10 +679,6 @@ def _check_database(settings: Settings, connection: Connection) -> Iterator[Find
             f"its role can change tables, such as {writable}",
             "use a role that has only SELECT on the tables of the queries",
         )
-
-
-LATE_DELIVERIES = 300.0
-_CONNECT_SECONDS = 5.0
 
 
 def check_webhooks(db: Database, settings: Settings) -> Iterator[Finding]:

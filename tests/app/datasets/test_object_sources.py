@@ -486,3 +486,24 @@ def test_the_bytes_stay_in_the_store_of_the_service(
     with bucket_server.away():
         again = api.post(f"/v1/datasets/{first['id']}/read", json={"drop": "age"})
         assert made(sourced, api, again)["status"] == "ready"
+
+
+def test_an_erased_person_is_removed_from_the_stored_objects_and_the_proof_names_the_source(
+    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object]
+) -> None:
+    for number in range(2):
+        rows = [f"{number}{n},{n % 7},{'yes' if n % 3 else 'no'}" for n in range(40)]
+        put(f"exports/persons/{number}.csv", "\n".join(["who,x,left", *rows, ""]).encode())
+    dataset = made(sourced, api, ask(api, f"{PREFIX}persons/", group="who"))
+    assert (dataset["status"], dataset["rows"]) == ("ready", 80)
+    asked = api.post("/v1/erasures", json={"id": "139", "key_columns": ["who"]})
+    assert asked.status_code == 202, asked.text
+    sourced.work()
+    proof = api.get(f"/v1/erasures/{asked.json()['id']}").json()
+    remains = {each["what"]: each["resource"] for each in proof["report"]["remains"]}
+    assert remains["source"] == "exports"
+    left = api.get("/v1/datasets", params={"name": "people", "latest": True}).json()["data"]
+    newest = api.get(f"/v1/datasets/{left[0]['id']}").json()
+    assert (newest["rows"], newest["source"]["url"]) == (79, f"{PREFIX}persons/")
+    refreshed = made(sourced, api, api.post(f"/v1/datasets/{newest['id']}/refresh"))
+    assert (refreshed["status"], refreshed["rows"]) == ("ready", 80)
