@@ -53,6 +53,8 @@ EXIT_SECONDS = 1.0
 
 _INVALID = re.compile(r"invalid \w+ value|definition of service|could not match \d+ ")
 """What the client library says of a URL before it connects."""
+MAX_SNAPSHOT = 1_000_000
+"""Characters of a snapshot, which the dataset keeps: it names each transaction that is open."""
 MAX_COLUMNS = 1_664  # of a SELECT of PostgreSQL: the reader of the dataset has a limit of its own
 
 PRIVILEGES = (
@@ -229,6 +231,11 @@ def _in_transaction(connection: AdbcConnection, task: Task, read: list[int]) -> 
         _declare(connection, task)
         return {"writable": writable[0][0] if writable else None}
     snapshot, at = _rows(connection, _SNAPSHOT)[0]
+    if len(snapshot) > MAX_SNAPSHOT:
+        raise _Problem(
+            "source_query_failed",
+            f"connection {task['connection']}: the database has a snapshot of more than {MAX_SNAPSHOT} characters",
+        )
     _declare(connection, task)
     return {**_write(connection, task, read), "snapshot": snapshot, "at": at}
 

@@ -12,9 +12,10 @@ import psycopg
 import pytest
 
 from app.datasets import query_source
-from app.datasets.query_parameters import TYPES
+from app.datasets.query_parameters import TYPES, check_parameters
 from app.operations.doctor import Level, check_connections
 from app.platform.connections import PARAMETER_TYPES
+from app.platform.errors import Invalid
 from app.platform.settings import Settings
 from tests.app.live_service import OWNER, Service
 from tests.servers import PostgresServer
@@ -159,7 +160,7 @@ def test_parameters_of_a_request(sourced: Service, api: httpx.Client) -> None:
     }
     wrong: dict[str, list[Any]] = {
         "text": [1, None, "a\0b", "x" * 1001, ["x"], {"a": 1}],
-        "integer": [1.5, "1", True, 2**63, None, [1]],
+        "integer": [1.5, "1", True, 2**63, -(2**63) - 1, None, [1]],
         "number": ["1", True, None, {}],
         "boolean": [0, 1, "true", None],
         "date": ["2026-02-30", "31.1.2026", "2026-01-31T00:00:00Z", 20260131, "", None],
@@ -172,6 +173,9 @@ def test_parameters_of_a_request(sourced: Service, api: httpx.Client) -> None:
             None,
         ],
     }
+    check_parameters({"integer": "integer"}, {"integer": -(2**63)}, "")
+    with pytest.raises(Invalid):
+        check_parameters({"number": "number"}, {"number": 10**400}, "")
     jobs = len(api.get("/v1/jobs").json()["data"])
     for name, values in wrong.items():
         for value in values:
