@@ -11,7 +11,8 @@ from pathlib import Path
 from app.operations.scheduling import Scheduler
 from app.platform.database import Database
 from app.platform.settings import Settings
+from app.platform.stores import open_store
 
 if __name__ == "__main__":
     settings = Settings(connections_file=Path(sys.argv[2]))
-    Scheduler(Database(sys.argv[1]), settings).run_due()
+    Scheduler(Database(sys.argv[1]), open_store(settings), settings).run_due()

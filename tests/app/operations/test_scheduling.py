@@ -23,6 +23,7 @@ from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import db_now
+from app.platform.stores import open_store
 from app.platform.tables import (
     ApiKey,
     AuditEntry,
@@ -64,7 +65,7 @@ def settings(connections: Path, roles: Path) -> Settings:
 
 @pytest.fixture
 def scheduler(db: Database, settings: Settings) -> Scheduler:
-    return Scheduler(db, settings)
+    return Scheduler(db, open_store(settings), settings)
 
 
 def key(db: Database, *scopes: str) -> ApiKey:
@@ -219,7 +220,7 @@ def test_a_time_is_skipped_while_the_earlier_run_has_not_ended(
 
 def test_any_number_of_dispatchers_run_each_due_time_once(db: Database, settings: Settings) -> None:
     ids = [schedule(db) for _ in range(8)]
-    schedulers = [Scheduler(db, settings) for _ in range(6)]
+    schedulers = [Scheduler(db, open_store(settings), settings) for _ in range(6)]
     start = threading.Barrier(len(schedulers))
     queued: list[int] = []
 
@@ -330,14 +331,14 @@ def test_a_person_runs_a_schedule_as_long_as_the_roles_allow_it(
     ann = person(db)
     allowed = schedule(db, ann, groups=["ds", "staff"])
     refused = schedule(db, ann, groups=["staff"])
-    assert Scheduler(db, settings).run_due() == 1
+    assert Scheduler(db, open_store(settings), settings).run_due() == 1
     assert found(db, allowed).last_error is None
     assert found(db, refused).paused_reason == "role_missing"
     end(db, allowed, JobState.SUCCEEDED)
     make_due(db, allowed)
     viewer = {"issuer": ISSUER, "group": "ds", "owner": OWNER, "role": "viewer"}
     roles.write_text(json.dumps([viewer]))
-    assert Scheduler(db, settings).run_due() == 0
+    assert Scheduler(db, open_store(settings), settings).run_due() == 0
     assert found(db, allowed).paused_reason == "role_missing"
 
 
@@ -363,7 +364,7 @@ def test_a_connection_that_was_taken_away_is_the_error_of_the_run(
 def test_a_quota_is_the_error_of_the_run(db: Database, connections: Path, roles: Path) -> None:
     settings = Settings(connections_file=connections, roles_file=roles, quota_queued_jobs=1)
     ids = [schedule(db), schedule(db)]
-    assert Scheduler(db, settings).run_due() == 1
+    assert Scheduler(db, open_store(settings), settings).run_due() == 1
     assert sorted(str(code(found(db, id_))) for id_ in ids) == ["None", "quota_exceeded"]
 
 
