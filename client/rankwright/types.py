@@ -1564,7 +1564,7 @@ class Dataset(Record):
     item: str | None
     """Name of the column of item names. Null unless the dataset is of kind `preferences`."""
     bytes: int
-    """Size of the upload in bytes."""
+    """Size of the upload in bytes. 0 if the rows come from a source that was not read successfully."""
     sha256: str
     """SHA-256 of the content. For a first or replaced version: of the uploaded bytes. For an appended
     version: of the parent's `sha256` and `upload_sha256`, joined as text. For several files: as if each
@@ -3597,7 +3597,7 @@ class ListedDataset(Record):
     item: str | None
     """Name of the column of item names. Null unless the dataset is of kind `preferences`."""
     bytes: int
-    """Size of the upload in bytes."""
+    """Size of the upload in bytes. 0 if the rows come from a source that was not read successfully."""
     sha256: str
     """SHA-256 of the content. For a first or replaced version: of the uploaded bytes. For an appended
     version: of the parent's `sha256` and `upload_sha256`, joined as text. For several files: as if each
