@@ -83,7 +83,7 @@ def run(
     db = sourced.context.db
     with db.write() as session:
         session.execute(update(Schedule).values(due_at=db_now() - 1))
-    assert Scheduler(db, sourced.settings).run_due() == queued
+    assert Scheduler(db, sourced.context.blobs, sourced.settings).run_due() == queued
     sourced.work()
     found: dict[str, Any] = client.get(f"/v1/schedules/{schedule_id}").json()
     return found
