@@ -2629,9 +2629,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
     Attributes
     ----------
     datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alarms, views, keys
-    quotas, retention, holds, webhooks
-    datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alias_requests, alarms
-    views, keys, quotas
+    quotas, retention, holds, alias_requests, webhooks
         As for `Client`; await their calls.
 
     Examples
