@@ -62,6 +62,7 @@ from app.platform.stores import REQUEST_PATIENCE, open_store
 from app.preload import preload
 from app.reports import alias_request_endpoints, promotion_endpoints
 from app.reports import endpoints as reports
+from app.schedules import endpoints as schedules
 from app.scoring import batch_endpoints as batch_scores
 from app.scoring import endpoints as scores
 from app.scoring import interpretation_endpoints as interpretation
@@ -209,6 +210,7 @@ def create_app(settings: Settings) -> Service:
         inference.invocations_router,
         trash.router,
         views.router,
+        schedules.router,
         webhooks.router,
         access.router,
         quota_endpoints.router,

@@ -19,6 +19,7 @@ FOR_ALL_OWNERS = {
     "operations/repository.py": "figures for who runs the service; what is old goes, and files that no row names",
     "platform/outbox.py": "a dispatcher claims the next delivery of anybody, and holds it by its token",
     "webhooks/delivery_repository.py": "a dispatcher sends the deliveries of all owners",
+    "schedules/due_repository.py": "a dispatcher runs the schedules of all owners",
     "jobs/queue_repository.py": "workers claim the next job of anybody, and hold it and its parts by its token",
 }
 BY_ANOTHER_SECRET = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Literal
 
 from sqlalchemy import (
@@ -111,6 +111,19 @@ def find_caller(session: Session, credential: Credential) -> Caller | None:
         key_id=key.id,
         expires_at=expires_at,
     )
+
+
+def usable_keys_of(session: Session, owner: str, principal_id: str) -> Sequence[ApiKey]:
+    """Return the owner's keys of a principal that are neither revoked nor expired: several after a rotation."""
+    statement = select(ApiKey).where(
+        ApiKey.readable_by(owner), ApiKey.principal_id == principal_id, *_usable()
+    )
+    return session.scalars(statement.order_by(ApiKey.created_at.desc(), ApiKey.id)).all()
+
+
+def find_principal(session: Session, principal_id: str) -> Principal | None:
+    """Return a principal; None if it is unknown."""
+    return session.get(Principal, principal_id)
 
 
 def root_of(session: Session, principal_id: str) -> str:

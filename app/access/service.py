@@ -7,10 +7,11 @@ import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import cast
 
 from app.access import quotas, repository
 from app.platform.audit import allow_over_quota, describe
-from app.platform.callers import Actor, Caller, Credential, acting_as
+from app.platform.callers import Actor, Caller, Credential, PrincipalKind, acting_as
 from app.platform.errors import (
     Conflict,
     Forbidden,
@@ -21,7 +22,7 @@ from app.platform.errors import (
     shown,
 )
 from app.platform.ids import new_id
-from app.platform.roles import Rule
+from app.platform.roles import Identity, Rule, caller_of
 from app.platform.sql import Page, Session
 from app.platform.tables import ApiKey, Principal
 
@@ -160,6 +161,47 @@ def rotate(
     left = f"valid for {grace_seconds:g} s more" if grace_seconds > 0.0 else "revoked"
     describe(session, f"Key {old.name}: {old.prefix}… → {made[0].prefix}…; the old one is {left}")
     return made
+
+
+def caller_of_principal(
+    session: Session,
+    rules: Sequence[Rule],
+    owner: str,
+    principal_id: str,
+    groups: Iterable[str] | None,
+) -> Caller | None:
+    """Return the caller that a principal is at an owner now, without a request: with the scopes of its newest usable
+    key, or with the roles that its groups have. None without a usable key, or without a role.
+
+    `groups` are those of a person or a service account; None for a key.
+    """
+    principal = repository.find_principal(session, principal_id)
+    if principal is None:
+        return None
+    if groups is None:
+        keys = repository.usable_keys_of(session, owner, principal_id)
+        if not keys:
+            return None
+        return Caller(
+            owner=owner,
+            scopes=frozenset(keys[0].scopes),
+            principal_id=principal_id,
+            root_id=principal.root_id or principal_id,
+            name=keys[0].name,
+            key_id=keys[0].id,
+        )
+    identity = Identity(
+        principal.issuer,
+        principal.subject,
+        cast(PrincipalKind, principal.kind),
+        principal.name or principal.subject,
+        frozenset(groups),
+        None,
+    )
+    try:
+        return caller_of(identity, principal_id, rules, owner)
+    except Forbidden:
+        return None
 
 
 def administers_all(session: Session, caller: Caller, rules: Sequence[Rule]) -> bool:

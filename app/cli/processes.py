@@ -261,8 +261,8 @@ def worker(
 
 
 def dispatcher(pulse: Pulse = None) -> None:
-    """Run the dispatcher. It requeues the jobs of lost workers, sends events to webhooks, seals the audit log and
-    deletes expired data. One is enough; several are harmless.
+    """Run the dispatcher. It requeues the jobs of lost workers, sends events to webhooks, runs schedules, seals the
+    audit log and deletes expired data. One is enough; several are harmless.
     """
     from app.operations.dispatching import dispatcher_of
     from app.platform.logging import configure_logging

@@ -63,6 +63,7 @@ ABOUT = {
     "/v1/batch-scores": "Batch scores",
     "/v1/outcomes": "Outcomes",
     "/v1/keys": "Keys",
+    "/v1/schedules": "Schedules",
     "/v1/webhooks": "Webhooks",
 }
 """What changes are about, by the part of their route that says so."""

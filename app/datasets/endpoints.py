@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -164,19 +165,29 @@ async def _of_source(sending: TableRequest, body: bytes) -> Response:
     if new.only_check:
         return await new.check(described)
 
-    with context.blobs.writer("uploads") as writer:
-        await run_in_threadpool(writer.write, body)
+    def accept(session: Session, empty: datasets.StoredUpload) -> DatasetRow:
+        source = described(session)
+        return datasets.accept_source(session, context.settings, owner, fields, source, empty)
+
+    return await _create_unread(new, accept)
+
+
+async def _create_unread(
+    new: JobCreation, accept: Callable[[Session, datasets.StoredUpload], DatasetRow]
+) -> Response:
+    """Return the response to a request for a dataset whose rows a job takes from a source: until then an empty file is
+    in the place of an upload.
+    """
+    with new.context.blobs.writer("uploads") as writer:
         await run_in_threadpool(writer.sync)
 
-        def accept(session: Session) -> Json:
-            request = datasets.StoredUpload.of(writer.blob, Format(PARQUET, None))
-            source = described(session)
-            made = datasets.accept_source(session, context.settings, owner, fields, source, request)
-            answer = shown(made)
+        def create(session: Session) -> Json:
+            empty = datasets.StoredUpload.of(writer.blob, Format(PARQUET, None))
+            answer = shown(accept(session, empty))
             catalogue.commit(session, writer)
             return answer
 
-        return await new.create_and_respond(DATASET, accept)
+        return await new.create_and_respond(DATASET, create)
 
 
 REFRESH = "/{dataset_id}/refresh"
@@ -211,12 +222,11 @@ async def refresh_dataset(
     if new.only_check:
         return await new.check(check)
 
-    def accept(session: Session) -> Json:
+    def accept(session: Session, empty: datasets.StoredUpload) -> DatasetRow:
         known = context.connections.of(owner)
-        made = datasets.accept_refresh(session, context.settings, known, owner, dataset_id)
-        return shown(made)
+        return datasets.accept_refresh(session, context.settings, known, owner, dataset_id, empty)
 
-    return await new.create_and_respond(DATASET, accept)
+    return await _create_unread(new, accept)
 
 
 @router.get("", summary="List datasets")

@@ -72,14 +72,12 @@ class FetchResult(IngestResult):
 def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -> FetchPayload:
     """Return the payload without files. Raises Conflict if the dataset that is refreshed was deleted."""
     dataset = DATASETS.find_to_make(session, claim)
-    described = describe_columns(dataset, settings, workdir)
-    described["limits"]["bytes"] = settings.source_bytes
     before = None
     if dataset.refresh_of is not None:
         refreshed = tasks.find_to_read(session, claim.owner, dataset.refresh_of)
         before = _types_of(refreshed.columns)
     return {
-        **described,
+        **describe_columns(dataset, settings, workdir),
         "source": cast(DatasetSource, dataset.source),
         "before": before,
         "quota_bytes": quotas.bytes_left(session, settings, claim.owner),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 import obstore
 from obstore import exceptions
 
-from app.datasets.sources import MAX_OBJECTS, FetchedFile, FetchedRows
+from app.datasets.sources import MAX_OBJECTS, MAX_URL_LENGTH, FetchedFile, FetchedRows
 from app.ingest.formats import SUFFIXES, type_of_file
 from app.jobs.fetching import Fetching, FetchStopped, SourceError
 from app.platform.bucket_credentials import BadCredentials
@@ -41,6 +41,25 @@ PATIENCE_SECONDS = 300.0
 """How long a request is repeated while the store is away."""
 FIRST_DELAY, LONGEST_DELAY = 0.2, 5.0
 """Seconds between two attempts: from, and up to."""
+MAX_STATE_LENGTH = 2_000
+"""Characters of an ETag and a version, which the dataset keeps."""
+_STATUS = re.compile(r"returned non-2xx status code: (\d{3})\b")
+_AGAIN = (408, 409, 425, 429)
+"""Client errors of HTTP that may be gone when the request is repeated."""
+_FORBIDDEN = (401, 403)
+_UNSUPPORTED = (
+    NotImplementedError,
+    exceptions.NotModifiedError,
+    exceptions.NotSupportedError,
+    exceptions.InvalidPathError,
+)
+_NO_S3 = (
+    "redirect without LOCATION",
+    "non-partial response",
+    "Content-Range header",
+    "Got invalid list response",
+)
+"""Texts in errors of obstore for responses that no store of its API gives, in which it has no status."""
 _IGNORED = ("_", ".")
 """First characters of names of objects that are no tables, such as Spark's `_SUCCESS`."""
 
@@ -81,6 +100,24 @@ def probe(connection: Connection) -> str | None:
 def _reason(error: BaseException) -> str:
     """Return the first line of an error of obstore, without the query of a URL, which may have a signature."""
     return re.sub(r"\?\S*", "?…", str(error).strip().partition("\n")[0][:500])
+
+
+def _status_of(error: BaseException) -> int | None:
+    """Return the status of the response that an error of obstore reports, which has it only in its message; None if
+    there was no complete response.
+    """
+    found = _STATUS.search(str(error)[:4_000])
+    return None if found is None else int(found[1])
+
+
+def _is_lasting(error: BaseException) -> bool:
+    """Return True for an error of obstore that repeating the request does not cure: a response that refuses it, a
+    redirection to another region, and a server that does not have this part of the API.
+    """
+    status = _status_of(error)
+    if status is not None:
+        return (status < 500 and status not in _AGAIN) or status == 501
+    return isinstance(error, _UNSUPPORTED) or any(text in str(error)[:4_000] for text in _NO_S3)
 
 
 async def _download_all(store: _Store, url: str, folder: Path, fetching: Fetching) -> FetchedRows:
@@ -148,6 +185,11 @@ class _Store:
             return await obstore.head_async(client, path)
 
         meta = await self._attempt(look, url, is_known=is_known)
+        if len(meta["e_tag"] or "") + len(meta["version"] or "") > MAX_STATE_LENGTH:
+            raise self._error(
+                "source_misconfigured",
+                f"{shown(url)} has an ETag and a version of more than {MAX_STATE_LENGTH} characters",
+            )
         if not meta["size"]:
             raise self._error("source_empty", f"{shown(url)} has no bytes")
         return meta
@@ -173,6 +215,11 @@ class _Store:
         if not found:
             raise self._error("source_empty", f"there is no table below {shown(url)}")
         for each in found:
+            if len(found_url := self.url_of(each["path"])) > MAX_URL_LENGTH:
+                raise self._error(
+                    "source_not_a_table",
+                    f"URLs of objects can have at most {MAX_URL_LENGTH} characters, got {shown(found_url)}",
+                )
             if type_of_file(each["path"])[0] is None:
                 raise self._error(
                     "source_not_a_table",
@@ -227,10 +274,14 @@ class _Store:
             same = ("e_tag", "size") if etag is not None else ("size", "last_modified")
             if any(found.meta[name] != meta[name] for name in same):  # type: ignore[literal-required]  # of the tuples
                 raise self._changed(path)
-            chunk = bytes(await found.bytes_async())
-            if len(chunk) != end - start:
-                raise OSError(f"{len(chunk)} bytes of {end - start}")
-            return chunk
+            read = bytearray()
+            async for chunk in found.stream():
+                read += chunk
+                if len(read) > end - start:  # a response may be endless
+                    break
+            if len(read) != end - start:
+                raise OSError(f"{len(read)} bytes of {end - start}")
+            return bytes(read)
 
         return await self._attempt(get, self.url_of(path), is_known=True)
 
@@ -266,7 +317,12 @@ class _Store:
                 raise self._error(
                     "source_forbidden", f"the store rejects this service for {shown(url)}"
                 ) from None
-            except (exceptions.BaseError, OSError) as error:
+            except (exceptions.BaseError, OSError, NotImplementedError) as error:
+                if _is_lasting(error):
+                    if self._has_new_credentials():
+                        continue
+                    self._log(error)
+                    raise self._refusal(error, url) from None
                 if time.monotonic() + delay > until:
                     self._log(error)
                     raise self._error("source_unreachable", "the store does not respond") from None
@@ -293,6 +349,26 @@ class _Store:
     def _log(self, error: BaseException) -> None:
         name = self._connection.name
         log.warning("connection %s: %s: %s", name, type(error).__name__, _reason(error))
+
+    def _refusal(self, error: BaseException, url: str) -> SourceError:
+        """Return the error for a response that the store will give again."""
+        if isinstance(error, exceptions.InvalidPathError):
+            return self._error(
+                "source_not_a_table",
+                f"all keys below {shown(url)} must be without empty steps, the steps . and .., and control characters",
+            )
+        status = _status_of(error)
+        if status in _FORBIDDEN:  # of a listing, for which obstore has no error of its own
+            return self._error(
+                "source_forbidden", f"the store rejects this service for {shown(url)}"
+            )
+        if status == 404:
+            return self._error("source_not_found", f"the store has no bucket for {shown(url)}")
+        said = "in a form that is not known" if status is None else f"with the status {status}"
+        return self._error(
+            "source_misconfigured",
+            f"the store answers {said} for {shown(url)}; check the region, the endpoint and the bucket",
+        )
 
     def _changed(self, what: str) -> SourceError:
         return self._error(

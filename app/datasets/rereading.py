@@ -161,6 +161,7 @@ def accept(
     made = datasets.accept(
         session, settings, owner, description, received, source, upload_id=again.id
     )
+    made.source = first.source
     repository.set_dataset(session, owner, again.id, made.id)
     describe_changes(session, f"Dataset {named}", before, description.texts())
     return made

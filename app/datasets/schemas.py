@@ -622,7 +622,9 @@ class DatasetSummary(Resource):
     item: str | None = Field(
         description="Name of the column of item names. Null unless the dataset is of kind `preferences`."
     )
-    bytes: int = Field(description="Size of the upload in bytes.")
+    bytes: int = Field(
+        description="Size of the upload in bytes. 0 if the rows come from a source that was not read successfully."
+    )
     sha256: str = Field(
         description="SHA-256 of the content. For a first or replaced version: of the uploaded bytes. For an "
         "appended version: of the parent's `sha256` and `upload_sha256`, joined as text. For several "

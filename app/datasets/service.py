@@ -342,12 +342,12 @@ def accept_source(
     owner: str,
     fields: TableFields,
     source: DatasetSource,
-    request: StoredUpload,
+    empty: StoredUpload,
     refreshed: Dataset | None = None,
 ) -> Dataset:
-    """Create a dataset whose rows a job takes from a source, and that job, in the caller's transaction. `request` is a
+    """Create a dataset whose rows a job takes from a source, and that job, in the caller's transaction. `empty` is a
     file that is in the place of an upload until the job has succeeded. `refreshed` is the dataset whose source is read
-    again: the new one is the next version of its series.
+    again: the new one is the next version of its series, and needs about as many bytes.
     """
     dataset_id = new_id("ds")
     # this locks the name, before the quota
@@ -360,9 +360,9 @@ def accept_source(
         name=fields.name,
         spec={"dataset_id": dataset_id},
         dataset_id=dataset_id,
-        adds_bytes=request.size,
+        adds_bytes=0 if refreshed is None else refreshed.bytes,
     )
-    origin = VersionSource(refreshed, number).columns(request) | {"source": source}
+    origin = VersionSource(refreshed, number).columns(empty) | {"source": source}
     again = "" if refreshed is None else f", refresh of {refreshed.id}"
     describe(session, f"Dataset {fields.name}: version {number}, from {_name_of(source)}{again}")
     return repository.insert_dataset(
@@ -370,13 +370,13 @@ def accept_source(
         id=dataset_id,
         owner=owner,
         job_id=job.id,
-        content_type=request.format.content_type,
-        content_encoding=request.format.content_encoding,
+        content_type=empty.format.content_type,
+        content_encoding=empty.format.content_encoding,
         reading=fields.reading(),
         dialect=fields.dialect,
-        upload_key=request.blob.key,
-        upload_sha256=request.blob.sha256,
-        bytes=request.size,
+        upload_key=empty.blob.key,
+        upload_sha256=empty.blob.sha256,
+        bytes=empty.size,
         refresh_of=None if refreshed is None else refreshed.id,
         **fields.roles(),
         **origin,
@@ -384,29 +384,21 @@ def accept_source(
 
 
 def accept_refresh(
-    session: Session, settings: Settings, connections: Connections, owner: str, dataset_id: str
+    session: Session,
+    settings: Settings,
+    connections: Connections,
+    owner: str,
+    dataset_id: str,
+    empty: StoredUpload,
 ) -> Dataset:
-    """Create the dataset that reads the source of another again, and its job, in the caller's transaction. Raises
-    NotFound, Conflict for a dataset that cannot be refreshed, and Invalid for a source that is no longer allowed.
+    """Create the dataset that reads the source of another again, and its job, in the caller's transaction; `empty` is
+    as in `accept_source`. Raises NotFound, Conflict for a dataset that cannot be refreshed, and Invalid for a source
+    that is no longer allowed.
     """
-    # lock it until a second row names its bytes, which are in the place of the new one's until it is ready
-    repository.lock_shared(session, owner, [dataset_id])
     refreshed = find(session, owner, dataset_id)
     source = check_refresh(connections, refreshed)
-    return accept_source(
-        session,
-        settings,
-        owner,
-        TableFields.of(refreshed),
-        source,
-        StoredUpload(
-            Blob(refreshed.upload_key, refreshed.upload_sha256, refreshed.bytes),
-            refreshed.bytes,
-            refreshed.sha256,
-            Format(refreshed.content_type, refreshed.content_encoding),
-        ),
-        refreshed,
-    )
+    fields = TableFields.of(refreshed)
+    return accept_source(session, settings, owner, fields, source, empty, refreshed)
 
 
 def _name_of(source: DatasetSource) -> str:

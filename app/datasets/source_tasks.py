@@ -41,10 +41,8 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
     """Return the payload, with what the source reads."""
     dataset = DATASETS.find_to_make(session, claim)
     source = cast(DatasetSource, dataset.source)
-    described = describe_columns(dataset, settings, workdir)
-    described["limits"]["bytes"] = settings.max_dataset_bytes  # our own file, not an upload
     return {
-        **described,
+        **describe_columns(dataset, settings, workdir),
         "path": "",
         "content_type": PARQUET,
         "content_encoding": None,

@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 from app.access import quotas
 from app.datasets import repository
 from app.datasets.fields import TableFields
+from app.datasets.sources import REMOTE
 from app.ingest.formats import Dialect
 from app.jobs.execution import complete_output
 from app.jobs.kinds import Claim, JobKind, Output, PublishedOutput, Work
@@ -22,7 +23,7 @@ from app.platform.documents import GradeRows, QuerySizes, TableFile
 from app.platform.errors import Conflict
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Dataset, DatasetStatus, Job, UploadRow
+from app.platform.tables import Dataset, DatasetStatus, Job, UploadRow, VersionMode
 
 Row = TypeVar("Row", bound=UploadRow)
 
@@ -67,10 +68,12 @@ class ParentTable(TypedDict):
 
 class Described(Work):
     """The description of the columns for a reader of tables, and the limits. It also has the fields of
-    `app.datasets.fields.TableFields`, by name.
+    `app.datasets.fields.TableFields`, by name. `bytes_setting` is the setting of the limit of bytes, if that is not the
+    one of uploads.
     """
 
     limits: Limits
+    bytes_setting: NotRequired[str]
     dataset_kind: str
     dialect: Json | None
 
@@ -198,7 +201,16 @@ def prepare(session: Session, settings: Settings, claim: Claim, workdir: Path) -
 
 def describe_columns(dataset: Dataset, settings: Settings, workdir: Path) -> Described:
     """Return the description of a dataset's columns for the reader of tables."""
-    return describe_fields(TableFields.of(dataset), dataset.dialect, settings, workdir)
+    described = describe_fields(TableFields.of(dataset), dataset.dialect, settings, workdir)
+    if dataset.source is not None and dataset.mode != VersionMode.APPEND:  # not an upload
+        is_remote = dataset.source["kind"] in REMOTE
+        most, setting = (
+            (settings.source_bytes, "RANKWRIGHT_SOURCE_BYTES")
+            if is_remote
+            else (settings.max_dataset_bytes, "RANKWRIGHT_MAX_DATASET_BYTES")
+        )
+        described["limits"]["bytes"], described["bytes_setting"] = most, setting
+    return described
 
 
 def describe_fields(

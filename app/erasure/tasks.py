@@ -172,7 +172,8 @@ def _version(
 ) -> Json:
     appends = dataset.mode == VersionMode.APPEND
     reading: Json = dict(describe_columns(dataset, settings, workdir))
-    reading["limits"] = {**reading["limits"], "bytes": settings.max_dataset_bytes}
+    most = max(reading["limits"]["bytes"], settings.max_dataset_bytes)
+    reading["limits"] = {**reading["limits"], "bytes": most}
     pairs = dataset.pairs
     own_pairs = pairs is not None and pairs.status == DatasetStatus.READY
     return {

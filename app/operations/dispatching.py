@@ -1,4 +1,6 @@
-"""The dispatcher with all that it does: it requeues lost jobs, cleans up, seals the audit log and delivers events."""
+"""The dispatcher with all that it does: it requeues lost jobs, cleans up, seals the audit log, delivers events, and
+runs schedules.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from app.jobs.dispatcher import Dispatcher
 from app.operations.audit_seals import Sealer
 from app.operations.deliveries import Courier
 from app.operations.housekeeping import run_housekeeping
+from app.operations.scheduling import Scheduler
 from app.platform.blobs import BlobStore
 from app.platform.database import Database
 from app.platform.settings import Settings
@@ -18,4 +21,5 @@ def dispatcher_of(db: Database, blobs: BlobStore, settings: Settings) -> Dispatc
     housekeeping = partial(run_housekeeping, db, blobs, settings)
     sealer = Sealer(db, blobs, settings.read_audit_keys())
     courier = Courier(db, settings)
-    return Dispatcher(db, settings, housekeeping, sealer.run, courier.run)
+    scheduler = Scheduler(db, settings)
+    return Dispatcher(db, settings, housekeeping, sealer.run, courier.run, scheduler.run)

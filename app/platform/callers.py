@@ -56,6 +56,8 @@ class Caller:
     """Name of the principal, for people."""
     roles: tuple[str, ...] = ()
     """The roles of a person or a service account. A key has none."""
+    groups: frozenset[str] = frozenset()
+    """The groups of a person or a service account, as the identity provider names them."""
     models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Patterns of the model names that the caller may change with a scope. A scope that is absent holds for all."""
     key_id: str | None = None

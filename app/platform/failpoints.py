@@ -61,6 +61,7 @@ POINTS = {
     "delivery_send": "a receiver of a webhook is connected, and nothing sent",
     "delivery_sent": "a receiver of a webhook has answered, and nothing written",
     "delivery_end": "the end of an attempt at a delivery is written, and not committed",
+    "schedule": "a scheduled refresh is queued and its next time set, and not committed",
     "audit_prune": "old audit entries and their seals are removed, and not committed",
 }
 

@@ -168,6 +168,7 @@ def caller_of(
         name=identity.name,
         roles=tuple(role for role in ROLES if any(each.role == role for each in here)),
         models=models,
+        groups=identity.groups,
         expires_at=identity.expires_at,
     )
 

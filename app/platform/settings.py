@@ -243,7 +243,7 @@ class Settings(BaseSettings):
     roles_file: Path | None = Field(
         default=None,
         description="JSON file with the roles of persons and service accounts, by issuer and group. It is read again "
-        "within a second after a change. Default: none.",
+        "within a second after a change. API and dispatcher need it. Default: none.",
     )
     connections_file: Path | None = Field(
         default=None,

@@ -738,6 +738,45 @@ class Webhook(Owned):
     failing_since: Mapped[float | None]
 
 
+class SchedulePaused(StrEnum):
+    """Why a schedule is paused: by a request, because its principal may no longer act, or without its dataset."""
+
+    REQUESTED = "requested"
+    KEY_ENDED = "key_ended"
+    SCOPE_MISSING = "scope_missing"
+    ROLE_MISSING = "role_missing"
+    DATASET_DELETED = "dataset_deleted"
+
+
+class Schedule(Owned):
+    """Times at which a dataset is refreshed (`app.schedules`).
+
+    `dataset_id` is the dataset that the last run has refreshed. If the job of that run, `last_job_id`, has succeeded,
+    the next run refreshes what it has made, `last_dataset_id`. `due_at` is the next due time; null while it is paused.
+    Runs act as the principal; `groups` are its groups when it created or resumed the schedule, null for a key.
+    `last_run_at` is when a due time was handled last, and `last_error` why that time has no job.
+    """
+
+    __tablename__ = "schedules"
+    __table_args__ = (Index(None, "owner", "created_at", "id"), Index(None, "due_at"))
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    owner: Mapped[str]
+    dataset_id: Mapped[str]
+    cron: Mapped[str]
+    due_at: Mapped[float | None]
+    principal_id: Mapped[str]
+    groups: Mapped[list[str] | None] = mapped_column("principal_groups")
+    author: Mapped[str | None]
+    created_at: Mapped[float]
+    paused_at: Mapped[float | None]
+    paused_reason: Mapped[str | None]
+    last_run_at: Mapped[float | None]
+    last_job_id: Mapped[str | None]
+    last_dataset_id: Mapped[str | None]
+    last_error: Mapped[Json | None]
+
+
 class Idempotency(Owned):
     """The first response to a creating POST, which the same key and body get again."""
 

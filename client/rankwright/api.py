@@ -667,6 +667,37 @@ def create_outcomes(**fields: Unpack[CreateOutcomes]) -> ApiRequest[types.Outcom
     """
     return ApiRequest.of("POST", "/v1/outcomes", record_of(types.OutcomesReceived), {**fields}, headers=["idempotency_key"])
 
+class CreateSchedule(TypedDict, total=False):
+    """Keywords of `create_schedule`."""
+
+    idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
+
+
+@keywords(CreateSchedule)
+def create_schedule(dataset_id: str, cron: str, **fields: Unpack[CreateSchedule]) -> ApiRequest[types.Schedule]:
+    """Create a schedule.
+
+    Refresh a dataset at the times of a cron expression. Each run acts as you: it needs your scope `train` at that
+    time.
+
+    Times that are missed while the service is down are run once. A time is skipped while the job of an earlier one has
+    not ended.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    dataset_id : str
+        Id of the dataset to refresh. It must have come from a connection, and be ready.
+    cron : str
+        When the dataset is refreshed: a cron expression of five fields (minute, hour, day of month,
+        month, day of week), in UTC. It may be due at most every 5 minutes.
+    idempotency_key : str, optional
+        Any string that identifies this request. A repeated request with the same key returns the first
+        response again and creates nothing.
+    """
+    return ApiRequest.of("POST", "/v1/schedules", record_of(types.Schedule), {"dataset_id": dataset_id, "cron": cron, **fields}, headers=["idempotency_key"], body=["dataset_id", "cron"])
+
 class CreateVersion(TypedDict, total=False):
     """Keywords of `create_version`."""
 
@@ -938,6 +969,20 @@ def delete_model(ref: str, /) -> ApiRequest[None]:
         Id of the model.
     """
     return ApiRequest.of("DELETE", f"/v1/models/{segment(ref)}", nothing_of)
+
+def delete_schedule(schedule_id: str, /) -> ApiRequest[None]:
+    """Delete a schedule.
+
+    Delete a schedule. Datasets that it has made stay, and a job that it has queued continues.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    schedule_id : str
+        Id of the schedule.
+    """
+    return ApiRequest.of("DELETE", f"/v1/schedules/{segment(schedule_id)}", nothing_of)
 
 def delete_upload(upload_id: str, /) -> ApiRequest[None]:
     """Delete an open upload.
@@ -1732,6 +1777,30 @@ def list_retention(**fields: Unpack[ListRetention]) -> ApiRequest[Page[types.Ret
         Cursor of the page: the `next` of the previous page.
     """
     return ApiRequest.of("GET", "/v1/retention", page_of(types.Retention), {**fields})
+
+class ListSchedules(TypedDict, total=False):
+    """Keywords of `list_schedules`."""
+
+    limit: Annotated[int | None, 'Maximum number of items on the page.']
+    after: Annotated[str | None, 'Cursor of the page: the `next` of the previous page.']
+
+
+@keywords(ListSchedules)
+def list_schedules(**fields: Unpack[ListSchedules]) -> ApiRequest[Page[types.Schedule]]:
+    """List schedules.
+
+    Return the schedules of the owner, newest first.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    limit : int, optional
+        Maximum number of items on the page.
+    after : str, optional
+        Cursor of the page: the `next` of the previous page.
+    """
+    return ApiRequest.of("GET", "/v1/schedules", page_of(types.Schedule), {**fields})
 
 def list_sources() -> ApiRequest[types.SourceList]:
     """List the sources of datasets.
@@ -4262,6 +4331,20 @@ def read_rounding(ref: str, /, **fields: Unpack[ReadRounding]) -> ApiRequest[typ
     """
     return ApiRequest.of("GET", f"/v1/models/{segment(ref)}/scorecard/rounding", record_of(types.RoundingEffect), {**fields})
 
+def read_schedule(schedule_id: str, /) -> ApiRequest[types.Schedule]:
+    """Read a schedule.
+
+    Return a schedule with the result of its last run.
+
+    Scope: `read`.
+
+    Parameters
+    ----------
+    schedule_id : str
+        Id of the schedule.
+    """
+    return ApiRequest.of("GET", f"/v1/schedules/{segment(schedule_id)}", record_of(types.Schedule))
+
 class ReadScorecard(TypedDict, total=False):
     """Keywords of `read_scorecard`."""
 
@@ -5139,6 +5222,35 @@ def submit_job(dataset_id: str, algorithm: Mapping[str, Any], **fields: Unpack[S
     """
     return ApiRequest.of("POST", "/v1/jobs", record_of(types.Job), {"dataset_id": dataset_id, "algorithm": algorithm, **fields}, headers=["idempotency_key", "prefer"], body=["dataset_id", "algorithm", "name", "objective", "validation", "search", "baselines", "protected_features", "timeout_seconds", "priority", "tags", "seed", "label_noise"])
 
+class UpdateSchedule(TypedDict, total=False):
+    """Keywords of `update_schedule`."""
+
+    cron: Annotated[str | None, 'When the dataset is refreshed: a cron expression of five fields (minute, hour, day of month, month, day of week), in UTC. It may be due at most every 5 minutes.']
+    paused: Annotated[bool | None, 'True: pause the schedule. False: resume it; times that it has missed are not run, and later runs act as you.']
+
+
+@keywords(UpdateSchedule)
+def update_schedule(schedule_id: str, /, **fields: Unpack[UpdateSchedule]) -> ApiRequest[types.Schedule]:
+    """Update a schedule.
+
+    Change the cron expression of a schedule, pause it, or resume it. What is absent stays as it is. After you have
+    resumed it, its runs act as you.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    schedule_id : str
+        Id of the schedule.
+    cron : str, optional
+        When the dataset is refreshed: a cron expression of five fields (minute, hour, day of month,
+        month, day of week), in UTC. It may be due at most every 5 minutes.
+    paused : bool, optional
+        True: pause the schedule. False: resume it; times that it has missed are not run, and later runs
+        act as you.
+    """
+    return ApiRequest.of("PATCH", f"/v1/schedules/{segment(schedule_id)}", record_of(types.Schedule), {**fields}, body=["cron", "paused"])
+
 class UpdateWebhook(TypedDict, total=False):
     """Keywords of `update_webhook`."""
 
@@ -5891,6 +6003,23 @@ def validate_rotation(key_id: str, /, **fields: Unpack[ValidateRotation]) -> Api
         Seconds for which the old key remains valid. 0: it is revoked immediately. Default: `0.0`.
     """
     return ApiRequest.of("POST", f"/v1/keys/{segment(key_id)}/rotate/validate", record_of(types.Valid), {**fields}, body=["grace_seconds"])
+
+def validate_schedule(dataset_id: str, cron: str) -> ApiRequest[types.Valid]:
+    """Check a schedule.
+
+    Check a request to `POST /v1/schedules` without creating anything. It returns the same errors as that request would.
+
+    Scope: `train`.
+
+    Parameters
+    ----------
+    dataset_id : str
+        Id of the dataset to refresh. It must have come from a connection, and be ready.
+    cron : str
+        When the dataset is refreshed: a cron expression of five fields (minute, hour, day of month,
+        month, day of week), in UTC. It may be due at most every 5 minutes.
+    """
+    return ApiRequest.of("POST", "/v1/schedules/validate", record_of(types.Valid), {"dataset_id": dataset_id, "cron": cron}, body=["dataset_id", "cron"])
 
 class ValidateTable(TypedDict, total=False):
     """Keywords of `validate_table`."""

@@ -1823,6 +1823,37 @@ class AsyncHolds(_HoldsOperations, Asynchronous):
     """Like `Holds`; await its calls."""
 
 
+# --- schedules ------------------------------------------------------------------------------------
+
+
+class _SchedulesOperations(_Collection):
+    list = free_items(api.list_schedules)
+    page = free(api.list_schedules)
+    get = free(api.read_schedule)
+    create = free(api.create_schedule)
+    update = free(api.update_schedule)
+    delete = free(api.delete_schedule)
+
+
+class Schedules(_SchedulesOperations, Blocking):
+    """Schedules: times at which datasets are refreshed. It is `client.schedules`.
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> client = rankwright.Client()
+    >>> dataset = client.datasets.create("s3://exports/people.csv", label="left")
+    >>> schedule = client.schedules.create(dataset.id, "0 5 * * 1-5")
+    >>> client.schedules.update(schedule.id, paused=True).paused_reason
+    'requested'
+    >>> client.schedules.delete(schedule.id)
+    """
+
+
+class AsyncSchedules(_SchedulesOperations, Asynchronous):
+    """Like `Schedules`; await its calls."""
+
+
 # --- webhooks -------------------------------------------------------------------------------------
 
 
@@ -2524,6 +2555,8 @@ class Client(_ClientOperations, Blocking):
         For how many days the resources of owners are kept, for operators.
     holds : Holds
         Legal holds, which forbid deletions.
+    schedules : Schedules
+        Times at which datasets are refreshed.
     webhooks : Webhooks
         URLs to which the service sends events.
 
@@ -2575,6 +2608,7 @@ class Client(_ClientOperations, Blocking):
         self.quotas = Quotas(self._transport)
         self.retention = Retention(self._transport)
         self.holds = Holds(self._transport)
+        self.schedules = Schedules(self._transport)
         self.webhooks = Webhooks(self._transport)
 
     @property
@@ -2628,8 +2662,8 @@ class AsyncClient(_ClientOperations, Asynchronous):
 
     Attributes
     ----------
-    datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alarms, views, keys
-    quotas, retention, holds, alias_requests, webhooks
+    datasets, uploads, jobs, models, evaluations, comparisons, batch_scores, trash, erasures, alias_requests, alarms
+    views, keys, quotas, retention, holds, schedules, webhooks
         As for `Client`; await their calls.
 
     Examples
@@ -2673,6 +2707,7 @@ class AsyncClient(_ClientOperations, Asynchronous):
         self.quotas = AsyncQuotas(self._transport)
         self.retention = AsyncRetention(self._transport)
         self.holds = AsyncHolds(self._transport)
+        self.schedules = AsyncSchedules(self._transport)
         self.webhooks = AsyncWebhooks(self._transport)
 
     @property

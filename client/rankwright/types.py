@@ -1564,7 +1564,7 @@ class Dataset(Record):
     item: str | None
     """Name of the column of item names. Null unless the dataset is of kind `preferences`."""
     bytes: int
-    """Size of the upload in bytes."""
+    """Size of the upload in bytes. 0 if the rows come from a source that was not read successfully."""
     sha256: str
     """SHA-256 of the content. For a first or replaced version: of the uploaded bytes. For an appended
     version: of the parent's `sha256` and `upload_sha256`, joined as text. For several files: as if each
@@ -3597,7 +3597,7 @@ class ListedDataset(Record):
     item: str | None
     """Name of the column of item names. Null unless the dataset is of kind `preferences`."""
     bytes: int
-    """Size of the upload in bytes."""
+    """Size of the upload in bytes. 0 if the rows come from a source that was not read successfully."""
     sha256: str
     """SHA-256 of the content. For a first or replaced version: of the uploaded bytes. For an appended
     version: of the parent's `sha256` and `upload_sha256`, joined as text. For several files: as if each
@@ -5613,6 +5613,47 @@ class RowPoints(Record):
     """Sum of the rounded base points and the rounded points of the features."""
     features: list[FeaturePoints]
     """Points by feature, in the model's order."""
+
+class Schedule(Record):
+    """Times at which a dataset is refreshed."""
+
+    id: str
+    """Id of the schedule."""
+    dataset_id: str
+    """Id of the dataset that the next run refreshes: the newest that a run has made."""
+    cron: str
+    """Cron expression of five fields, in UTC."""
+    next_run_at: str | None
+    """When the next run is due. Null: the schedule is paused."""
+    author: str | None
+    """Name of the principal as which it runs: who created it, or has resumed it last."""
+    created_at: str
+    """Time of creation."""
+    paused_at: str | None
+    """When it was paused. Null: it is active."""
+    paused_reason: Literal['requested', 'key_ended', 'scope_missing', 'role_missing', 'dataset_deleted'] | None
+    """Why it is paused. `requested`: by a request. `key_ended`: the key of its author has expired or is
+    revoked. `scope_missing`: that key lacks the scope `train`. `role_missing`: its author has no role
+    with that scope. `dataset_deleted`: its dataset was deleted.
+    """
+    last_run_at: str | None
+    """When a due time was handled last. Null: none was."""
+    last_job_id: str | None
+    """Id of the last job that it has queued."""
+    last_dataset_id: str | None
+    """Id of the dataset of that job."""
+    last_job_state: Literal['queued', 'running', 'waiting', 'succeeded', 'failed', 'cancelled', 'timed_out'] | None
+    """State of that job. Null: there is none, or it was deleted."""
+    last_error: ScheduleError | None
+    """Why the last due time has no job. Null: it has one. The job may have failed: see `last_job_state`."""
+
+class ScheduleError(Record):
+    """Why the last due time has no job."""
+
+    code: str
+    """Stable code of the error."""
+    message: str
+    """What is wrong, in words."""
 
 class Score(Record):
     """The score of one row, its position on the validation curve, and the probability that it is positive."""

@@ -33,13 +33,14 @@ PASSED_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("erase_version", "erase"), ()),
     **dict.fromkeys(("audit_seal", "audit_sealed", "audit_head", "audit_prune"), ()),
     **dict.fromkeys(("delivery_claim", "delivery_claimed", "delivery_send"), ()),
-    **dict.fromkeys(("delivery_sent", "delivery_end"), ()),
+    **dict.fromkeys(("delivery_sent", "delivery_end", "schedule"), ()),
 }
 """The processes that pass each failpoint. No deployment has a Dask cluster (tests/workers/test_cluster_deaths.py),
 records decisions (tests/app/feedback/test_log.py, test_upkeep.py) or has a second owner, to whose jobs others give way.
 The deaths of erasures are in tests/app/erasure/test_erasure_of_tables.py.
 The deaths of sealers of the audit log are in tests/app/operations/test_audit_seals.py, those of senders of webhooks in
-tests/app/operations/test_deliveries.py.
+tests/app/operations/test_deliveries.py, and those of dispatchers that run schedules in
+tests/app/operations/test_scheduling.py.
 """
 
 SEAMS = tuple(point for point, roles in PASSED_BY.items() if roles)

@@ -70,6 +70,7 @@ def _add_client_commands(app: typer.Typer) -> None:
         training,
     )
     from rankwright.cli.audit import audit
+    from rankwright.cli.schedules import schedules
     from rankwright.cli.trash import trash
     from rankwright.cli.webhooks import webhooks
 
@@ -122,6 +123,7 @@ def _add_client_commands(app: typer.Typer) -> None:
     else:
         app.add_typer(audit, name="audit", rich_help_panel="Use the service")
     app.add_typer(trash, name="trash", rich_help_panel="Use the service")
+    app.add_typer(schedules, name="schedules", rich_help_panel="Use the service")
     app.add_typer(webhooks, name="webhooks", rich_help_panel="Use the service")
 
 

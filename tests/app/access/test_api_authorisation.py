@@ -24,6 +24,7 @@ from app.platform.tables import ApiKey, DecisionSegment
 from tests.app.feedback.recording import raise_alarm
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import everything, refused
+from tests.app.sources import make_refreshable
 from tests.long_form import rest
 from tests.servers import eventually
 
@@ -157,6 +158,8 @@ def requests_of(
         ("POST", "/v1/alarms/{alarm_id}/acknowledge"): {
             "json": {"reason": "seen", "reference": "keep"}
         },
+        ("POST", "/v1/schedules"): {"json": {"dataset_id": ids["sourced_id"], "cron": "0 5 * * *"}},
+        ("PATCH", "/v1/schedules/{schedule_id}"): {"json": {"cron": "0 6 * * *"}},
         ("POST", "/v1/webhooks"): {"json": {"url": "https://example.com/"}},
         ("PATCH", "/v1/webhooks/{webhook_id}"): {"json": {"description": "pages us"}},
         ("POST", "/v1/keys"): {"json": {"name": "new", "scopes": ["read"]}},
@@ -253,6 +256,12 @@ class World:
         self.ids["erasure_id"] = owner.post("/v1/erasures", json={"id": "c1"}).json()["id"]
         hold = {"kind": "model", "resource_id": model_id, "reason": "a case"}
         self.ids["hold_id"] = owner.post("/v1/holds", json=hold).json()["id"]
+        sourced_id = service.upload(owner, name="sourced")
+        assert service.settings.files_dir is not None
+        make_refreshable(service, sourced_id, service.settings.files_dir)
+        schedule = {"dataset_id": sourced_id, "cron": "0 5 * * *"}
+        self.ids["schedule_id"] = owner.post("/v1/schedules", json=schedule).json()["id"]
+        self.ids["sourced_id"] = sourced_id
         hook = owner.post("/v1/webhooks", json={"url": "https://example.com/"}).json()["id"]
         ping = owner.post(f"/v1/webhooks/{hook}/ping").json()
         self.ids |= {"webhook_id": hook, "event_id": ping["event_id"]}

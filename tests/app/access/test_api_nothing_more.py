@@ -104,6 +104,8 @@ class World:
             "alarm_id": raise_alarm(service, "kept"),
             "list": "models",
         }
+        schedule = {"dataset_id": sourced_id, "cron": "0 5 * * *"}
+        self.ids["schedule_id"] = client.post("/v1/schedules", json=schedule).json()["id"]
         hook = client.post("/v1/webhooks", json={"url": "https://example.com/"}).json()
         self.ids["webhook_id"] = hook["id"]
         ping = client.post(f"/v1/webhooks/{hook['id']}/ping").json()
@@ -153,6 +155,8 @@ class World:
             "POST /v1/batch-scores": {"json": {"model": model_id} | on},
             "POST /v1/trash/{trashed_id}/restore": {},
             "POST /v1/keys": {"json": {"name": "more", "scopes": ["read"]}},
+            "POST /v1/schedules": {"json": schedule},
+            "PATCH /v1/schedules/{schedule_id}": {"json": {"cron": "0 6 * * *"}},
             "POST /v1/webhooks": {"json": {"url": "https://example.com/"}},
             "PATCH /v1/webhooks/{webhook_id}": {"json": {"description": "pages us"}},
             "POST /v1/webhooks/{webhook_id}/ping": {},

@@ -63,7 +63,7 @@ NO_ROWS = {
             *("/v1/models/{name}/aliases/{alias}/revisions", "/v1/models/{ref}/comments"),
             *("/v1/models/{name}/aliases/{alias}/feedback", "/v1/decision-files", "/v1/alarms"),
             *("/v1/alarms/{alarm_id}", "/v1/erasures", "/v1/erasures/{erasure_id}", "/v1/fits"),
-            *("/v1/sources",),
+            *("/v1/sources", "/v1/schedules", "/v1/schedules/{schedule_id}"),
             *("/v1/trash", "/v1/views", "/v1/keys", "/v1/keys/{key_id}", "/v1/quotas"),
             *("/v1/holds", "/v1/holds/{hold_id}", "/v1/retention", "/v1/retention/{owner}"),
             *("/v1/webhooks", "/v1/webhooks/{webhook_id}", "/v1/webhooks/{webhook_id}/deliveries"),

@@ -105,6 +105,11 @@ OPERATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "read_hold": ("holds.get", ("hld_1",)),
     "place_hold": ("holds.place", ("owner", "a case")),
     "release_hold": ("holds.release", ("hld_1", "closed")),
+    "list_schedules": ("schedules.list", ()),
+    "read_schedule": ("schedules.get", ("sch_1",)),
+    "create_schedule": ("schedules.create", ("ds_1", "0 5 * * *")),
+    "update_schedule": ("schedules.update", ("sch_1",)),
+    "delete_schedule": ("schedules.delete", ("sch_1",)),
     "list_webhooks": ("webhooks.list", ()),
     "read_webhook": ("webhooks.get", ("wh_1",)),
     "create_webhook": ("webhooks.create", ("https://example.com/",)),
@@ -209,7 +214,7 @@ NO_PART = {
     *(f"validate_{of}" for of in ("reading", "version", "retry", "calibration", "evaluation")),
     *(f"validate_{of}" for of in ("decisions", "outcomes", "erasure")),
     *(f"validate_{of}" for of in ("comparison", "key", "rotation", "comment")),
-    *(f"validate_{of}" for of in ("webhook", "refresh")),
+    *(f"validate_{of}" for of in ("webhook", "refresh", "schedule")),
 }
 PAGED = {"limit", "after"}
 DOWNLOADED = {"format", "max_points", "band", "on", "width", "kind"}

@@ -296,6 +296,112 @@ def test_a_store_that_is_away_or_refuses_is_named_without_its_address(
     assert str(bucket_server.port) not in json.dumps(error)
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "of_object", "of_prefix"),
+    [
+        ("301 Moved", {"x-amz-bucket-region": "eu-west-1"}, *["source_misconfigured"] * 2),
+        ("400 Bad Request", {}, *["source_misconfigured"] * 2),
+        ("405 Method Not Allowed", {}, *["source_misconfigured"] * 2),
+        ("501 Not Implemented", {}, *["source_misconfigured"] * 2),
+        ("401 Unauthorized", {}, *["source_forbidden"] * 2),
+        ("403 Forbidden", {}, *["source_forbidden"] * 2),
+        ("404 Not Found", {}, *["source_not_found"] * 2),
+    ],
+)
+def test_an_answer_that_no_repetition_changes_ends_the_read_at_once(
+    sourced: Service,
+    api: httpx.Client,
+    bucket_server: BucketServer,
+    monkeypatch: pytest.MonkeyPatch,
+    status: str,
+    headers: dict[str, str],
+    of_object: str,
+    of_prefix: str,
+) -> None:
+    monkeypatch.setattr(object_download, "PATIENCE_SECONDS", 600.0)
+
+    def answer(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        start(status, [("Content-Length", "0"), *headers.items()])
+        return [b""]
+
+    bucket_server.fault = answer
+    for name, code in (("people.csv", of_object), ("people/", of_prefix)):
+        error = failure(sourced, api, ask(api, PREFIX + name))
+        assert error["code"] == code
+        assert str(bucket_server.port) not in json.dumps(error)
+
+
+def test_a_store_without_ranges_is_named(
+    sourced: Service,
+    api: httpx.Client,
+    put: Callable[[str, bytes], object],
+    bucket_server: BucketServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(object_download, "PATIENCE_SECONDS", 600.0)
+    put("exports/people.csv", table().encode())
+    bucket_server.fault = lambda environ, _: environ.pop("HTTP_RANGE", None) and None
+    error = failure(sourced, api, ask(api, f"{PREFIX}people.csv"))
+    assert error["code"] == "source_misconfigured"
+
+
+@pytest.mark.parametrize(
+    "key", ["../a.csv", "x//a.csv", "a&#10;.csv", "a" * 3000 + ".csv"], ids=lambda key: key[:10]
+)
+def test_keys_that_are_no_names_of_files(
+    sourced: Service,
+    api: httpx.Client,
+    bucket_server: BucketServer,
+    monkeypatch: pytest.MonkeyPatch,
+    key: str,
+) -> None:
+    monkeypatch.setattr(object_download, "PATIENCE_SECONDS", 600.0)
+    listing = (
+        "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>exports/day/"
+        f"{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>a</ETag><Size>5</Size></Contents>"
+        "</ListBucketResult>"
+    ).encode()
+
+    def answer(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        start("200 OK", [("Content-Length", str(len(listing)))])
+        return [listing]
+
+    bucket_server.fault = answer
+    assert failure(sourced, api, ask(api, f"{PREFIX}day/"))["code"] == "source_not_a_table"
+
+
+def test_an_endless_answer_is_not_kept(
+    sourced: Service,
+    api: httpx.Client,
+    put: Callable[[str, bytes], object],
+    bucket_server: BucketServer,
+) -> None:
+    body = table().encode()
+    put("exports/people.csv", body)
+    sent = [0]
+
+    def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes] | None:
+        if environ["REQUEST_METHOD"] != "GET":
+            return None
+        found = api_of_s3.head("/blobs/exports/people.csv").headers
+        kept = ("etag", "last-modified")
+        given = [(name, found[name]) for name in kept]
+        length = len(body)
+        start("206 Partial Content", [*given, ("Content-Range", f"bytes 0-{length - 1}/{length}")])
+
+        def endless() -> Iterator[bytes]:
+            while sent[0] < 1 << 30:
+                sent[0] += 1 << 20
+                yield b"x" * (1 << 20)
+
+        return endless()
+
+    api_of_s3 = bucket_server.client()
+    bucket_server.fault = answer
+    assert failure(sourced, api, ask(api, f"{PREFIX}people.csv"))["code"] == "source_unreachable"
+    assert sent[0] < 1 << 30
+
+
 def test_a_store_that_fails_for_a_while_is_asked_again(
     sourced: Service,
     api: httpx.Client,
@@ -365,6 +471,26 @@ def test_limits_of_a_source(
         assert failure(sourced, api, ask(api, f"{PREFIX}people.csv"))["code"] == "quota_exceeded"
     with sourced.setting(source_seconds=1e-6):
         assert failure(sourced, api, ask(api, f"{PREFIX}two/"))["code"] == "source_timed_out"
+
+
+@pytest.mark.parametrize("url", ["people.csv", "two/"])
+def test_a_dataset_of_a_source_is_read_again_under_the_limit_of_sources(
+    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object], url: str
+) -> None:
+    body = table().encode()
+    for name in ("people.csv", "two/1.csv", "two/2.csv"):
+        put(f"exports/{name}", body)
+    with sourced.setting(max_upload_bytes=len(body) // 2):
+        first = made(sourced, api, ask(api, PREFIX + url))
+        assert first["status"] == "ready", first["errors"]
+        path = f"/v1/datasets/{first['id']}/read"
+        again = made(sourced, api, api.post(path, json={"drop": "age"}))
+        assert again["status"] == "ready", again["errors"]
+        assert again["source"] == first["source"]
+    with sourced.setting(source_bytes=len(body) // 2):
+        again = made(sourced, api, api.post(path, json={"drop": "age"}))
+        assert again["status"] == "invalid"
+        assert "RANKWRIGHT_SOURCE_BYTES" in json.dumps(again["errors"])
 
 
 def test_bytes_that_are_no_table_are_errors_of_the_table(
@@ -438,6 +564,34 @@ def test_a_refresh_with_other_columns_fails_and_lists_them(
         put("exports/people.csv", body.encode())
         error = failure(sourced, api, api.post(f"/v1/datasets/{first['id']}/refresh"))
         assert (error["code"], len(error["errors"])) == ("source_columns_changed", n_columns)
+
+
+def test_a_dataset_whose_source_was_not_read_has_no_bytes(
+    sourced: Service,
+    api: httpx.Client,
+    put: Callable[[str, bytes], object],
+    bucket_server: BucketServer,
+) -> None:
+    """Neither those of the version that it refreshes: these are gone when that version is deleted."""
+    put("exports/people.csv", table().encode())
+    first = made(sourced, api, ask(api, f"{PREFIX}people.csv"))
+    pending = [
+        ask(api, f"{PREFIX}none.csv"),
+        api.post(f"/v1/datasets/{first['id']}/refresh"),
+    ]
+    bucket_server.clear()
+    nothing = hashlib.sha256(b"").hexdigest()
+    for answer in pending:
+        dataset = made(sourced, api, answer)
+        assert (dataset["status"], dataset["bytes"], dataset["rows"]) == ("invalid", 0, None)
+        assert dataset["sha256"] == dataset["upload_sha256"] == nothing
+        assert dataset["source"]["objects"] is None
+    put("exports/people.csv", table(200).encode())
+    job = api.get(f"/v1/datasets/{dataset['id']}").json()["job_id"]
+    assert api.post(f"/v1/jobs/{job}/retry").status_code == 202
+    sourced.work()
+    retried = api.get(f"/v1/datasets/{dataset['id']}").json()
+    assert (retried["status"], retried["rows"]) == ("ready", 200)
 
 
 def test_only_a_ready_dataset_from_a_connection_can_be_refreshed(

@@ -78,6 +78,7 @@ TABLES: dict[str, Scope] = {
     "reason_codes": "none",
     "retention_rules": "none",
     "saved_views": "none",
+    "schedules": "none",
     "upload_parts": "job",
     "uploads": "job",
     "webhooks": "none",

@@ -323,7 +323,7 @@ BAD: dict[str, tuple[Any, int, str | None]] = {
     "unknown alias": ({"name": "x", "source": {"decisions": "churn@other"}}, 404, None),
     "no source": ({"name": "x"}, 422, "/source"),
     "no name": ({"source": {"decisions": "churn@live"}}, 422, "/name"),
-    "no decisions": ({"name": "x", "source": {}}, 422, "/source/decisions"),
+    "an empty source": ({"name": "x", "source": {}}, 422, "/source"),
     "an empty name": ({"name": "", "source": {"decisions": "churn@live"}}, 422, "/name"),
     "unknown member": (
         {"name": "x", "source": {"decisions": "churn@live", "rows": 3}},

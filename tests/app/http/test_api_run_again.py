@@ -96,6 +96,10 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
     sourced = upload(table(), "?label=left&positive=yes&name=sourced")
     make_refreshable(service, sourced, files)
     ask("POST /v1/datasets/{id}/refresh", 202, id=sourced)
+    schedule = {"dataset_id": sourced, "cron": "0 5 * * *"}
+    planned = ask("POST /v1/schedules", 201, json=schedule)["id"]
+    ask("PATCH /v1/schedules/{id}", 200, json={"paused": True}, id=planned)
+    ask("DELETE /v1/schedules/{id}", 204, id=planned)
     versions = "POST /v1/datasets/{id}/versions"
     ask(versions, 202, content=table(10, 1), id=people, query="?mode=replace")
     items = upload("item,x\na,1\nb,2\nc,3\n", "?kind=preferences")

@@ -1,0 +1,1 @@
+"""Schedules: times at which the sources of datasets are read again."""

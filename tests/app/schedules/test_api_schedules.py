@@ -1,0 +1,293 @@
+"""/v1/schedules: create, read, change, pause, resume and delete schedules; bad input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import select, update
+
+from app.access import service as keys
+from app.operations.scheduling import Scheduler
+from app.platform.sql import db_now
+from app.platform.tables import AuditEntry, Schedule
+from app.schedules import service as schedules
+from tests.app.access.test_api_roles import rule, token_of
+from tests.app.live_service import OWNER, STRANGER, Service
+from tests.app.refusals import everything, refused
+from tests.app.sources import make_refreshable
+
+UNKNOWN = "sch_" + "0" * 32
+CRON = "0 5 * * 1-5"
+
+
+@pytest.fixture
+def client(service: Service) -> httpx.Client:
+    return service.client(service.key())
+
+
+@pytest.fixture
+def dataset_id(service: Service, client: httpx.Client, tmp_path: Path) -> str:
+    made = service.upload(client)
+    make_refreshable(service, made, tmp_path)
+    return made
+
+
+def create(client: httpx.Client, dataset_id: str, cron: str = CRON) -> dict[str, Any]:
+    answer = client.post("/v1/schedules", json={"dataset_id": dataset_id, "cron": cron})
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()
+    assert answer.headers["Location"] == f"/v1/schedules/{made['id']}"
+    return made
+
+
+def summaries(service: Service) -> list[str]:
+    with service.context.db.read() as session:
+        statement = select(AuditEntry.summary).where(AuditEntry.path.like("/v1/schedules%"))
+        return [each or "" for each in session.scalars(statement)]
+
+
+def test_a_schedule_is_created_read_changed_and_deleted(
+    service: Service, client: httpx.Client, dataset_id: str
+) -> None:
+    made = create(client, dataset_id, " 0  5 * * mon-fri ")
+    assert (made["dataset_id"], made["cron"]) == (dataset_id, "0 5 * * MON-FRI")
+    assert made["next_run_at"][11:] == "05:00:00.000Z"
+    assert (made["author"], made["paused_at"], made["last_run_at"]) == ("test", None, None)
+    path = f"/v1/schedules/{made['id']}"
+    assert client.get(path).json() == made
+    assert client.get("/v1/schedules").json()["data"] == [made]
+    changed = client.patch(path, json={"cron": "30 6 1 * *"}).json()
+    assert changed["cron"] == "30 6 1 * *"
+    assert changed["next_run_at"][8:16] == "01T06:30"
+    assert client.delete(path).status_code == 204
+    assert client.get(path).status_code == 404
+    assert client.get("/v1/schedules").json()["data"] == []
+    assert len(summaries(service)) == 3
+
+
+def test_a_schedule_is_paused_and_resumed_and_then_acts_as_who_resumed_it(
+    service: Service, client: httpx.Client, dataset_id: str
+) -> None:
+    path = f"/v1/schedules/{create(client, dataset_id)['id']}"
+    paused = client.patch(path, json={"paused": True}).json()
+    assert (paused["paused_reason"], paused["next_run_at"]) == ("requested", None)
+    assert client.patch(path, json={"paused": True}).json() == paused
+    assert client.patch(path, json={"cron": "0 7 * * *"}).json()["next_run_at"] is None
+    other = service.client(service.key(scopes=["train"], name="other"))
+    resumed = other.patch(path, json={"paused": False}).json()
+    assert (resumed["paused_at"], resumed["paused_reason"]) == (None, None)
+    assert (resumed["author"], resumed["next_run_at"][11:16]) == ("other", "07:00")
+    kept = client.patch(path, json={"paused": False}).json()
+    assert kept == resumed
+
+
+def test_a_schedule_of_a_deleted_dataset_cannot_be_resumed(
+    client: httpx.Client, dataset_id: str
+) -> None:
+    path = f"/v1/schedules/{create(client, dataset_id)['id']}"
+    client.patch(path, json={"paused": True})
+    assert client.delete(f"/v1/datasets/{dataset_id}").is_success
+    refused(client.patch(path, json={"paused": False}), 404, "not_found", dataset_id)
+    assert client.get(path).json()["paused_reason"] == "requested"
+
+
+def test_a_run_is_shown_with_its_job_and_dataset(
+    service: Service, client: httpx.Client, dataset_id: str, tmp_path: Path
+) -> None:
+    made = create(client, dataset_id)
+    db = service.context.db
+    with db.write() as session:
+        session.execute(
+            update(Schedule).where(Schedule.id == made["id"]).values(due_at=db_now() - 1)
+        )
+    settings = service.settings.model_copy(
+        update={"connections_file": tmp_path / "connections.json"}
+    )
+    assert Scheduler(db, settings).run_due() == 1
+    ran = client.get(f"/v1/schedules/{made['id']}").json()
+    assert (ran["last_job_state"], ran["last_error"]) == ("queued", None)
+    new = client.get(f"/v1/datasets/{ran['last_dataset_id']}").json()
+    assert (new["refresh_of"], new["job_id"]) == (dataset_id, ran["last_job_id"])
+    assert ran["dataset_id"] == dataset_id
+    assert client.delete(f"/v1/schedules/{made['id']}").status_code == 204
+    assert client.get(f"/v1/jobs/{ran['last_job_id']}").json()["state"] == "queued"
+
+
+@pytest.mark.parametrize(
+    "cron",
+    [
+        *("", " ", "x", "* * * *", "0 5 * * * *", "60 5 * * *", "0 24 * * *", "0 5 0 * *"),
+        *("0 5 * 13 *", "0 5 * * 8", "0 5 30 2 *", "0 0 */31 * MON#2", "5/0 * * * *"),
+        *("@daily", "0 5 * * MON#6", "1-0 * * * *", "0,,5 * * * *", "0 5 * * \x00"),
+        *("9" * 95 + " * * *", "/" * 90 + " * * * *", "²  5 * * *", "0 5 * * ²L", "-1 5 * * *"),
+    ],
+)
+def test_what_is_no_expression_is_refused(
+    service: Service, client: httpx.Client, dataset_id: str, cron: str
+) -> None:
+    before = everything(service)
+    asked = {"dataset_id": dataset_id, "cron": cron}
+    for path in ("/v1/schedules", "/v1/schedules/validate"):
+        problem = refused(client.post(path, json=asked), 422, "invalid")
+        assert problem["errors"][0]["pointer"] == "/cron"
+    assert everything(service) == before
+
+
+@pytest.mark.parametrize(
+    "cron", ["* * * * *", "*/4 * * * *", "0,3 5 * * *", "58,1 * * * *", "0,59 0,23 * * *"]
+)
+def test_a_schedule_that_is_due_too_often_is_refused(
+    client: httpx.Client, dataset_id: str, cron: str
+) -> None:
+    asked = {"dataset_id": dataset_id, "cron": cron}
+    refused(client.post("/v1/schedules", json=asked), 422, "schedule_too_frequent", cron)
+    path = f"/v1/schedules/{create(client, dataset_id)['id']}"
+    refused(client.patch(path, json={"cron": cron}), 422, "schedule_too_frequent", cron)
+    assert client.get(path).json()["cron"] == CRON
+
+
+@pytest.mark.parametrize("cron", ["*/5 * * * *", "0 5 L * *", "2,57 * * * *", "0,59 0 * * *"])
+def test_a_schedule_may_be_due_every_five_minutes(
+    client: httpx.Client, dataset_id: str, cron: str
+) -> None:
+    assert create(client, dataset_id, cron)["cron"] == cron
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"cron": CRON}, "/dataset_id"),
+        ({"dataset_id": "ds_1"}, "/cron"),
+        ({"dataset_id": 1, "cron": CRON}, "/dataset_id"),
+        ({"dataset_id": "ds_1", "cron": 5}, "/cron"),
+        ({"dataset_id": "ds_1", "cron": "0 5 * * *" + " " * 100}, "/cron"),
+        ({"dataset_id": "ds_1", "cron": CRON, "owner": STRANGER}, "/owner"),
+    ],
+)
+def test_a_bad_body_is_refused(client: httpx.Client, body: dict[str, Any], pointer: str) -> None:
+    problem = refused(client.post("/v1/schedules", json=body), 422, "invalid")
+    assert pointer in [each["pointer"] for each in problem["errors"]]
+
+
+@pytest.mark.parametrize("body", [{"cron": None}, {"paused": None}, {"paused": "x"}, {"id": "x"}])
+def test_a_bad_change_is_refused(
+    client: httpx.Client, dataset_id: str, body: dict[str, Any]
+) -> None:
+    made = create(client, dataset_id)
+    refused(client.patch(f"/v1/schedules/{made['id']}", json=body), 422, "invalid")
+    assert client.get(f"/v1/schedules/{made['id']}").json() == made
+
+
+def test_only_a_dataset_that_can_be_refreshed_can_be_scheduled(
+    service: Service, client: httpx.Client, dataset_id: str
+) -> None:
+    uploaded = service.upload(client, name="uploaded")
+    for given, status, code in (
+        (uploaded, 409, "not_refreshable"),
+        ("ds_" + "0" * 32, 404, "not_found"),
+        ("x\x00", 404, "not_found"),
+    ):
+        asked = {"dataset_id": given, "cron": CRON}
+        for path in ("/v1/schedules", "/v1/schedules/validate"):
+            refused(client.post(path, json=asked), status, code)
+    stranger = service.client(service.key(STRANGER))
+    asked = {"dataset_id": dataset_id, "cron": CRON}
+    refused(stranger.post("/v1/schedules", json=asked), 404, "not_found")
+
+
+@pytest.mark.parametrize("id_", [UNKNOWN, "sch_", "x", "sch_%F0", "wh_" + "0" * 32])
+def test_an_unknown_schedule_is_not_found(client: httpx.Client, id_: str) -> None:
+    path = f"/v1/schedules/{id_}"
+    for answer in (
+        client.get(path),
+        client.patch(path, json={"paused": True}),
+        client.delete(path),
+    ):
+        refused(answer, 404, "not_found")
+
+
+def test_another_owner_and_another_scope_see_and_change_nothing(
+    service: Service, client: httpx.Client, dataset_id: str
+) -> None:
+    made = create(client, dataset_id)
+    path = f"/v1/schedules/{made['id']}"
+    stranger = service.client(service.key(STRANGER))
+    assert stranger.get(path).status_code == 404
+    assert stranger.patch(path, json={"paused": True}).status_code == 404
+    assert stranger.delete(path).status_code == 404
+    assert stranger.get("/v1/schedules").json()["data"] == []
+    reader = service.client(service.key(scopes=["read"]))
+    assert reader.get(path).json() == made
+    assert reader.patch(path, json={"paused": True}).status_code == 403
+    assert reader.delete(path).status_code == 403
+    asked = {"dataset_id": dataset_id, "cron": CRON}
+    assert reader.post("/v1/schedules", json=asked).status_code == 403
+
+
+def test_an_owner_has_a_limited_number_of_schedules(
+    client: httpx.Client, dataset_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedules, "MAX_SCHEDULES", 2)
+    first = create(client, dataset_id)
+    create(client, dataset_id)
+    asked = {"dataset_id": dataset_id, "cron": CRON}
+    refused(client.post("/v1/schedules", json=asked), 429, "too_many_schedules", "2")
+    client.delete(f"/v1/schedules/{first['id']}")
+    create(client, dataset_id)
+
+
+def test_a_repeated_request_creates_one_schedule(client: httpx.Client, dataset_id: str) -> None:
+    asked = {"dataset_id": dataset_id, "cron": CRON}
+    key = {"Idempotency-Key": "once"}
+    made = [client.post("/v1/schedules", json=asked, headers=key) for _ in range(2)]
+    assert made[0].json() == made[1].json()
+    assert made[1].headers["Idempotent-Replayed"] == "true"
+    other = client.post("/v1/schedules", json=asked | {"cron": "0 6 * * *"}, headers=key)
+    refused(other, 422, "idempotency_key_reused")
+    assert client.post("/v1/schedules/validate", json=asked).json() == {"valid": True}
+    assert len(client.get("/v1/schedules").json()["data"]) == 1
+
+
+def test_schedules_are_listed_in_pages(client: httpx.Client, dataset_id: str) -> None:
+    ids = [create(client, dataset_id)["id"] for _ in range(3)]
+    seen: list[str] = []
+    after = None
+    while True:
+        page = client.get(
+            "/v1/schedules", params={"limit": 2} | ({"after": after} if after else {})
+        ).json()
+        seen += [each["id"] for each in page["data"]]
+        if not page["has_more"]:
+            break
+        after = page["next"]
+    assert sorted(seen) == sorted(ids)
+
+
+def test_a_schedule_of_a_person_keeps_the_groups_that_gave_the_role(
+    service: Service, client: httpx.Client, dataset_id: str
+) -> None:
+    header = token_of(service, rule("trainer"), rule("viewer")).decode()
+    asked = {"dataset_id": dataset_id, "cron": CRON}
+    made = client.post("/v1/schedules", json=asked, headers={"Authorization": header})
+    assert (made.status_code, made.json()["author"]) == (201, "Ann")
+    with service.context.db.read() as session:
+        row = session.scalars(select(Schedule)).one()
+    assert (row.principal_id, row.groups) == ("prn_ann", ["trainers", "viewers"])
+
+
+def test_a_key_that_was_revoked_no_longer_runs_what_it_created(
+    service: Service, client: httpx.Client, dataset_id: str, tmp_path: Path
+) -> None:
+    db = service.context.db
+    key, secret = db.writing(keys.create, OWNER, "short", ["train"])
+    made = create(service.client(secret), dataset_id)
+    db.writing(keys.revoke, OWNER, key.id)
+    with db.write() as session:
+        session.execute(update(Schedule).values(due_at=db_now() - 1))
+    assert Scheduler(db, service.settings).run_due() == 0
+    found = client.get(f"/v1/schedules/{made['id']}").json()
+    assert (found["paused_reason"], found["next_run_at"]) == ("key_ended", None)
+    assert found["last_error"]["code"] == "key_ended"
