@@ -16,7 +16,6 @@ from app.access.authentication import GuardedRoute, check_reads, needs, records_
 from app.datasets import rereading
 from app.datasets import service as datasets
 from app.datasets.description import (
-    Format,
     describe,
     describe_version,
 )
@@ -59,7 +58,6 @@ from app.http.dependencies import (
 )
 from app.http.forms import FORM
 from app.http.idempotency import validated
-from app.ingest.formats import PARQUET
 from app.jobs.acceptance import JobCreation, JobCreationDep, PreferWaitDep, wake_a_worker
 from app.platform import catalogue
 from app.platform.connections import Connection
@@ -182,7 +180,7 @@ async def _create_unread(
         await run_in_threadpool(writer.sync)
 
         def create(session: Session) -> Json:
-            empty = datasets.StoredUpload.of(writer.blob, Format(PARQUET, None))
+            empty = datasets.StoredUpload.unread(writer.blob)
             answer = shown(accept(session, empty))
             catalogue.commit(session, writer)
             return answer

@@ -28,7 +28,7 @@ from app.datasets.protected import PROTECTED, marks_of
 from app.datasets.sources import REMOTE, remote_source_of
 from app.ingest import hints
 from app.ingest.fields import MAX_TEXT_LENGTH
-from app.ingest.formats import Dialect, merge, passed_on
+from app.ingest.formats import PARQUET, Dialect, merge, passed_on
 from app.ingest.values import DATETIME, spell_date
 from app.jobs import service as jobs
 from app.jobs.parameters import protected_features
@@ -80,6 +80,11 @@ class StoredUpload:
     def of(cls, blob: Blob, format_: Format) -> StoredUpload:
         """Return the stored upload of a table that is one blob."""
         return cls(blob, blob.bytes or 0, blob.sha256, format_)
+
+    @classmethod
+    def unread(cls, blob: Blob) -> StoredUpload:
+        """Return what is in the place of an upload until a source is read: an empty blob."""
+        return cls.of(blob, Format(PARQUET, None))
 
 
 @dataclass(frozen=True)

@@ -21,5 +21,5 @@ def dispatcher_of(db: Database, blobs: BlobStore, settings: Settings) -> Dispatc
     housekeeping = partial(run_housekeeping, db, blobs, settings)
     sealer = Sealer(db, blobs, settings.read_audit_keys())
     courier = Courier(db, settings)
-    scheduler = Scheduler(db, settings)
+    scheduler = Scheduler(db, blobs, settings)
     return Dispatcher(db, settings, housekeeping, sealer.run, courier.run, scheduler.run)

@@ -11,6 +11,7 @@ import logging
 import threading
 from functools import cached_property, partial
 
+from app.platform.blobs import BlobStore
 from app.platform.callers import Actor, Caller, acting_as
 from app.platform.connections import ConnectionsFile
 from app.platform.database import Database
@@ -35,8 +36,9 @@ BATCH = 100
 class Scheduler:
     """Runs what is due. Any number of them can work at once, in one dispatcher each."""
 
-    def __init__(self, db: Database, settings: Settings) -> None:
+    def __init__(self, db: Database, blobs: BlobStore, settings: Settings) -> None:
         self._db = db
+        self._blobs = blobs
         self._settings = settings
 
     @cached_property
@@ -111,8 +113,11 @@ class Scheduler:
             caller=caller,
         )
         try:
-            with acting_as(actor):
-                job_id = self._db.writing(schedules.run, self._settings, connections, caller, due)
+            with acting_as(actor), self._blobs.writer("uploads") as writer:
+                writer.sync()
+                job_id = self._db.writing(
+                    schedules.run, self._settings, connections, caller, due, writer
+                )
         except ServiceError as error:
             if isinstance(error, Unavailable) and not isinstance(error, OutOfSpace):
                 raise

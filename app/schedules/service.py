@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from app.access import repository as access_rows
 from app.access.service import caller_of_principal
 from app.datasets import service as datasets
-from app.platform import failpoints
+from app.platform import catalogue, failpoints
 from app.platform.audit import Outcome, allow_over_quota, describe_changes, record_of_service
+from app.platform.blobs import BlobWriter
 from app.platform.callers import Caller
 from app.platform.connections import Connections
 from app.platform.errors import NotFound, TooMany, shown
@@ -168,16 +169,22 @@ def run(
     connections: Connections,
     caller: Caller,
     due: DueSchedule,
+    writer: BlobWriter,
 ) -> str | None:
     """Queue the refresh for a due time, and set the next one, in one transaction; returns the id of the job. None if
-    the due time is done already, or another dispatcher does it. Raises what `app.datasets.service.accept_refresh`
-    raises.
+    the due time is done already, or another dispatcher does it.
+
+    `writer` has written an empty blob. Raises what `app.datasets.service.accept_refresh` raises.
     """
     row = due_repository.claim(session, due)
     if row is None or row.principal_id != caller.principal_id:
         return None
     row.dataset_id = _state_of(session, row).dataset_id
-    made = datasets.accept_refresh(session, settings, connections, row.owner, row.dataset_id)
+    unread = datasets.StoredUpload.unread(writer.blob)
+    made = datasets.accept_refresh(
+        session, settings, connections, row.owner, row.dataset_id, unread
+    )
+    catalogue.commit(session, writer)
     _set_next(session, row)
     row.last_job_id, row.last_dataset_id, row.last_error = made.job_id, made.id, None
     session.flush()

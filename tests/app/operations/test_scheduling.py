@@ -19,6 +19,7 @@ from sqlalchemy.orm import load_only
 from app.access import service as keys
 from app.operations.scheduling import LOOK_SECONDS, Scheduler
 from app.platform import failpoints
+from app.platform.blobs import BlobStore, FolderStore
 from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.settings import Settings
@@ -63,8 +64,13 @@ def settings(connections: Path, roles: Path) -> Settings:
 
 
 @pytest.fixture
-def scheduler(db: Database, settings: Settings) -> Scheduler:
-    return Scheduler(db, settings)
+def blobs(tmp_path: Path) -> BlobStore:
+    return FolderStore(tmp_path / "blobs")
+
+
+@pytest.fixture
+def scheduler(db: Database, blobs: BlobStore, settings: Settings) -> Scheduler:
+    return Scheduler(db, blobs, settings)
 
 
 def key(db: Database, *scopes: str) -> ApiKey:
@@ -217,9 +223,11 @@ def test_a_time_is_skipped_while_the_earlier_run_has_not_ended(
     assert found(db, id_).last_error is None
 
 
-def test_any_number_of_dispatchers_run_each_due_time_once(db: Database, settings: Settings) -> None:
+def test_any_number_of_dispatchers_run_each_due_time_once(
+    db: Database, blobs: BlobStore, settings: Settings
+) -> None:
     ids = [schedule(db) for _ in range(8)]
-    schedulers = [Scheduler(db, settings) for _ in range(6)]
+    schedulers = [Scheduler(db, blobs, settings) for _ in range(6)]
     start = threading.Barrier(len(schedulers))
     queued: list[int] = []
 
@@ -246,7 +254,7 @@ def test_a_dispatcher_that_is_killed_before_the_commit_leaves_one_run(
     done = subprocess.run(
         [
             *(sys.executable, "-m", "tests.app.operations.mortal_scheduler"),
-            *(database_url, str(connections)),
+            *(database_url, str(connections), str(connections.parent / "blobs")),
         ],
         env=os.environ | {failpoints.VARIABLE: "schedule=kill"},
         stderr=subprocess.PIPE,
@@ -325,19 +333,19 @@ def person(db: Database) -> str:
 
 
 def test_a_person_runs_a_schedule_as_long_as_the_roles_allow_it(
-    db: Database, settings: Settings, roles: Path
+    db: Database, blobs: BlobStore, settings: Settings, roles: Path
 ) -> None:
     ann = person(db)
     allowed = schedule(db, ann, groups=["ds", "staff"])
     refused = schedule(db, ann, groups=["staff"])
-    assert Scheduler(db, settings).run_due() == 1
+    assert Scheduler(db, blobs, settings).run_due() == 1
     assert found(db, allowed).last_error is None
     assert found(db, refused).paused_reason == "role_missing"
     end(db, allowed, JobState.SUCCEEDED)
     make_due(db, allowed)
     viewer = {"issuer": ISSUER, "group": "ds", "owner": OWNER, "role": "viewer"}
     roles.write_text(json.dumps([viewer]))
-    assert Scheduler(db, settings).run_due() == 0
+    assert Scheduler(db, blobs, settings).run_due() == 0
     assert found(db, allowed).paused_reason == "role_missing"
 
 
@@ -360,10 +368,12 @@ def test_a_connection_that_was_taken_away_is_the_error_of_the_run(
     assert row.due_at > now(db)
 
 
-def test_a_quota_is_the_error_of_the_run(db: Database, connections: Path, roles: Path) -> None:
+def test_a_quota_is_the_error_of_the_run(
+    db: Database, blobs: BlobStore, connections: Path, roles: Path
+) -> None:
     settings = Settings(connections_file=connections, roles_file=roles, quota_queued_jobs=1)
     ids = [schedule(db), schedule(db)]
-    assert Scheduler(db, settings).run_due() == 1
+    assert Scheduler(db, blobs, settings).run_due() == 1
     assert sorted(str(code(found(db, id_))) for id_ in ids) == ["None", "quota_exceeded"]
 
 

@@ -106,7 +106,7 @@ def test_a_run_is_shown_with_its_job_and_dataset(
     settings = service.settings.model_copy(
         update={"connections_file": tmp_path / "connections.json"}
     )
-    assert Scheduler(db, settings).run_due() == 1
+    assert Scheduler(db, service.context.blobs, settings).run_due() == 1
     ran = client.get(f"/v1/schedules/{made['id']}").json()
     assert (ran["last_job_state"], ran["last_error"]) == ("queued", None)
     new = client.get(f"/v1/datasets/{ran['last_dataset_id']}").json()
@@ -287,7 +287,7 @@ def test_a_key_that_was_revoked_no_longer_runs_what_it_created(
     db.writing(keys.revoke, OWNER, key.id)
     with db.write() as session:
         session.execute(update(Schedule).values(due_at=db_now() - 1))
-    assert Scheduler(db, service.settings).run_due() == 0
+    assert Scheduler(db, service.context.blobs, service.settings).run_due() == 0
     found = client.get(f"/v1/schedules/{made['id']}").json()
     assert (found["paused_reason"], found["next_run_at"]) == ("key_ended", None)
     assert found["last_error"]["code"] == "key_ended"
