@@ -283,7 +283,8 @@ def _words_of(progress: Progress) -> str:
 def _may_retry(job: Job) -> bool:
     """Return True if a retry of the job may succeed."""
     if job.state == "failed":
-        return _lacks_file(job) or (job.error or {}).get("code") in _MAY_PASS
+        may_pass = (job.error or {}).get("code") in _MAY_PASS
+        return job.kind == "ingest_fetched" or _lacks_file(job) or may_pass
     # A retry would exceed the same time limit; the training form can set another limit.
     return job.state == "cancelled" or (job.state == "timed_out" and job.kind != "train")
 
@@ -314,6 +315,8 @@ def _advice(job: Job) -> str | None:
         return "Wait until the dataset is ready, then retry."
     if _lacks_file(job):
         return "Make sure the file below RANKWRIGHT_FILES_DIR is readable, then retry."
+    if job.kind == "ingest_fetched":
+        return "Correct the source or the connection, then retry: the job reads the source again."
     if _may_retry(job):
         return (
             "Your input did not cause the error. Retry the job. If it fails again, search the worker log for the job "

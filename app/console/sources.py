@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, cast
 
 from fastapi import APIRouter
 from rankwright.errors import ProblemError
+from rankwright.transport import parameter_value
 from rankwright.types import SourceList, SourceQuery
 from starlette.responses import Response
 
@@ -21,6 +20,15 @@ router = APIRouter(prefix="/console/datasets", include_in_schema=False, route_cl
 
 PARAMETER = "parameter."
 """Prefix of the form's fields that are parameters of a query."""
+TYPES = {
+    "text": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "date": "date, such as 2026-01-31",
+    "timestamp": "time, such as 2026-01-31T12:00:00Z",
+}
+"""Labels of the types of parameters."""
 
 
 @router.get("/from-source")
@@ -61,7 +69,7 @@ def _source_of(given: Mapping[str, str], known: SourceList) -> dict[str, Any]:
     query = _query_of(known, connection, name)
     types = {each.name: each.type for each in query.parameters} if query is not None else {}
     parameters = {
-        field.removeprefix(PARAMETER): _value(text, types.get(field.removeprefix(PARAMETER)))
+        (name := field.removeprefix(PARAMETER)): parameter_value(text, types.get(name))
         for field, text in given.items()
         if field.startswith(PARAMETER)
     }
@@ -76,16 +84,6 @@ def _query_of(known: SourceList, connection: str, name: str) -> SourceQuery | No
     return None
 
 
-def _value(text: str, type_: str | None) -> Any:
-    """Return the value of a parameter; a text that is not of its type stays a text, which the API rejects."""
-    with suppress(ValueError):
-        if type_ == "integer":
-            return int(text)
-        if type_ == "number" and math.isfinite(value := float(text)):
-            return value
-    return {"true": True, "false": False}.get(text, text) if type_ == "boolean" else text
-
-
 async def _show_form(
     page: Page, given: Mapping[str, str], error: ProblemError | None = None
 ) -> Response:
@@ -95,7 +93,7 @@ async def _show_form(
     connection, _, name = of.partition("/")
     query = _query_of(known, connection, name) if of else None
     if of and query is None:
-        page.tell(f"There is no query {of[:100]!r}: the parameter was ignored.")
+        page.tell(f"There is no query {of[:100]!r}.")
         of = ""
     problem = None if error is None else error.problem
     shown = for_templates(page.request.app)
@@ -113,6 +111,7 @@ async def _show_form(
         of=of,
         query=query,
         prefix=PARAMETER,
+        types=TYPES,
         given=given,
         faults=place_faults(problem, labels),
         **shown,

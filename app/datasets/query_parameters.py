@@ -71,7 +71,7 @@ def _is_timestamp(value: object) -> bool:
 _MAX_TIMESTAMP = 40
 
 TYPES: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "text": (_is_text, f"a text of at most {MAX_TEXT} characters without NUL"),
+    "text": (_is_text, f"text of at most {MAX_TEXT:,} characters, without NUL"),
     "integer": (_is_integer, "a whole number of at most 64 bits"),
     "number": (_is_number, "a finite number"),
     "boolean": (lambda value: isinstance(value, bool), "true or false"),

@@ -81,7 +81,7 @@ SOURCE = QuerySource()
 
 
 def _missing(what: str, name: str) -> NotFound:
-    detail = f"there is no {what} {shown(name)}: GET /v1/sources"
+    detail = f"there is no {what} {shown(name)}; GET /v1/sources lists what you may use"
     return NotFound(detail, errors=[{"pointer": f"/source/{what}", "detail": detail}])
 
 

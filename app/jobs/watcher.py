@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 import time
 from collections import defaultdict
@@ -132,7 +133,8 @@ class Watcher:
         turn = self._schedule.add(job_id, now if since is None else since, now)
         self._asked.set()
         if self._task is None:
-            self._task = asyncio.create_task(self._watch())
+            # In no request's context: the polls outlive the request, and belong to no trace.
+            self._task = asyncio.create_task(self._watch(), context=contextvars.Context())
         try:
             return await asyncio.wait_for(waiter.answer, seconds)
         except TimeoutError:

@@ -145,7 +145,7 @@ def check_tracing(environment: Mapping[str, str]) -> Iterator[Finding]:
             "check the collector and the variables that begin with OTEL_EXPORTER_OTLP_",
         )
         return
-    yield ok("tracing", f"{endpoint} takes spans")
+    yield ok("tracing", f"{endpoint} accepts spans")
 
 
 def check_installation() -> Finding:
@@ -688,7 +688,7 @@ def check_webhooks(db: Database, settings: Settings) -> Iterator[Finding]:
         try:
             socket.create_connection((proxy.host, proxy.port), _CONNECT_SECONDS).close()
         except OSError as error:
-            detail = f"the proxy {proxy.authority} takes no connection: {error}"
+            detail = f"the proxy {proxy.authority} does not accept connections: {error}"
             yield fail(part, detail, "start it, or correct RANKWRIGHT_WEBHOOK_PROXY")
     with db.read() as session:
         counts = count_webhooks(session)

@@ -218,7 +218,7 @@ def parse_url(given: str) -> HttpUrl:
             f"must be a URL with a host and a port up to 65535, got {shown(given)}"
         ) from None
     if parts.scheme not in PORTS:
-        raise ValueError(f"must begin with https:// (or http://), got {shown(given)}")
+        raise ValueError(f"must begin with https:// or http://, got {shown(given)}")
     if "@" in parts.netloc:
         raise ValueError("must have no user and no password")
     if "#" in given:

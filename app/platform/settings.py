@@ -298,7 +298,8 @@ class Settings(BaseSettings):
     webhook_networks: str | None = Field(
         default=None,
         description="Internal networks to which webhooks may be sent, also by http, in CIDR notation, separated by "
-        "commas, such as `10.1.0.0/16,fd00:1::/64`. Default: none, webhooks are sent to public addresses by https.",
+        "commas, such as `10.1.0.0/16,fd00:1::/64`. Default: none; webhooks are sent only to public "
+        "addresses over https.",
     )
     webhook_proxy: str | None = Field(
         default=None,

@@ -38,7 +38,7 @@ async def create_webhook(*, body: WebhookRequest, caller: CallerDep, new: Creati
     the receiver verifies them.
 
     A repeated request with the same `Idempotency-Key` returns the webhook without its secret. Nothing is sent before
-    the first event: `…/ping` sends a test event.
+    the first event. `…/ping` sends a test event.
     """
 
     def create(session: Session) -> tuple[WebhookRow, str]:
@@ -57,8 +57,8 @@ async def create_webhook(*, body: WebhookRequest, caller: CallerDep, new: Creati
 )
 @needs("admin")
 async def rotate_webhook(*, webhook_id: str, new: CreationDep) -> Response:
-    """Give the webhook a new secret. For 24 hours, deliveries are signed with the previous secret, too; one before
-    that ends at once.
+    """Give the webhook a new secret. For 24 hours, deliveries are also signed with the previous secret; an older
+    secret ends at once.
 
     Only this response contains the secret. A repeated request with the same `Idempotency-Key` returns the webhook
     without it.

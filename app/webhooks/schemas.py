@@ -22,8 +22,8 @@ Types = Annotated[list[EventType], Field(min_length=1, max_length=len(SUBSCRIBAB
 State = Literal["queued", "delivered", "failed"]
 
 _URL = (
-    "URL that receives the events, by POST. It must begin with `https://`, and have no user, password or fragment. An "
-    "internal address is not allowed, and `http://` is not, unless the operator has set RANKWRIGHT_WEBHOOK_NETWORKS."
+    "URL that receives the events, by POST. It must begin with `https://`, and have no user, password or fragment. "
+    "Internal addresses and `http://` are allowed only if the operator has set RANKWRIGHT_WEBHOOK_NETWORKS."
 )
 _EVENTS = "Types of events to send."
 
@@ -34,7 +34,7 @@ class WebhookRequest(Body):
     url: Url = Field(description=_URL, examples=["https://example.com/hooks/rankwright"])
     events: Types | None = Field(
         default=None,
-        description=f"{_EVENTS} Null: all types, also those of later versions.",
+        description=f"{_EVENTS} Null: all types, including those that later versions add.",
         examples=[["job.succeeded", "job.failed"]],
     )
     description: Description = Field(default="", description="Description, for your own use.")
@@ -45,15 +45,16 @@ class WebhookChange(Body):
 
     url: Url | None = Field(default=None, description=_URL)
     events: Types | None = Field(
-        default=None, description=f"{_EVENTS} Null: all types, also those of later versions."
+        default=None,
+        description=f"{_EVENTS} Null: all types, including those that later versions add.",
     )
     description: Description | None = Field(
         default=None, description="Description, for your own use."
     )
     enabled: bool | None = Field(
         default=None,
-        description="False: disable the webhook. It receives no events of this time, and its queued deliveries fail. "
-        "True: enable it.",
+        description="False: disable the webhook. It receives no events while it is disabled, and its queued deliveries "
+        "fail. True: enable it.",
     )
 
     @model_validator(mode="after")
@@ -78,8 +79,8 @@ class Webhook(Resource):
     enabled: bool = Field(description="False if the webhook is disabled and receives nothing.")
     disabled_at: Timestamp | None = Field(description="When it was disabled. Null: it is enabled.")
     disabled_reason: Annotated[str, one_of(WebhookDisabled)] | None = Field(
-        description="Why it is disabled. `requested`: by a request. `gone`: the receiver answered 410. `failing`: it "
-        "failed for five days without a success."
+        description="Why it is disabled. `requested`: by a request. `gone`: the receiver responded with 410. "
+        "`failing`: every attempt failed for five days."
     )
     failing_since: Timestamp | None = Field(
         description="Time of the first failed attempt since the last success. Null: the last attempt succeeded, or "
@@ -109,15 +110,15 @@ class DeliveryAttempt(Resource):
 
     attempt: int = Field(description="Number of the attempt, from 1.")
     at: Timestamp = Field(description="When it ended.")
-    status: int | None = Field(description="HTTP status of the answer. Null: there was none.")
+    status: int | None = Field(description="HTTP status of the response. Null: there was none.")
     error: str | None = Field(
-        description="Why there was no answer: a code. Null if there was one.",
+        description="Code of the reason why there was no response. Null if there was one.",
         examples=["timed_out"],
     )
     seconds: float = Field(description="How long it took, in seconds.")
     answer: str | None = Field(
-        description="First characters of the answer's body, at most 1,024. Null: there was no answer, or it came from "
-        "a network of RANKWRIGHT_WEBHOOK_NETWORKS."
+        description="Beginning of the response body, at most 1,024 characters. Null: there was no response, or it "
+        "came from a network of RANKWRIGHT_WEBHOOK_NETWORKS."
     )
 
 
@@ -131,8 +132,8 @@ class WebhookDelivery(Resource):
     data: dict[str, Any] = Field(description="Data of the event, as it is sent.")
     created_at: Timestamp = Field(description="Time of the event.")
     state: State = Field(
-        description="`queued`: it is sent, or waits for the next attempt. `delivered`: the receiver answered 2xx. "
-        "`failed`: all attempts failed, or the webhook was disabled."
+        description="`queued`: it is being sent, or waits for the next attempt. `delivered`: the receiver responded "
+        "with 2xx. `failed`: all attempts failed, or the webhook was disabled."
     )
     next_attempt_at: Timestamp | None = Field(
         description="When the next attempt is due. Null unless the state is `queued`."

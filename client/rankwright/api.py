@@ -761,7 +761,7 @@ class CreateWebhook(TypedDict, total=False):
     """Keywords of `create_webhook`."""
 
     idempotency_key: Annotated[str | None, 'Any string that identifies this request. A repeated request with the same key returns the first response again and creates nothing.', HEADER]
-    events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, also those of later versions.']
+    events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, including those that later versions add.']
     description: Annotated[str | None, 'Description, for your own use. Default: `""`.']
 
 
@@ -773,7 +773,7 @@ def create_webhook(url: str, **fields: Unpack[CreateWebhook]) -> ApiRequest[type
     the receiver verifies them.
 
     A repeated request with the same `Idempotency-Key` returns the webhook without its secret. Nothing is sent before
-    the first event: `…/ping` sends a test event.
+    the first event. `…/ping` sends a test event.
 
     Scope: `admin`.
 
@@ -781,13 +781,13 @@ def create_webhook(url: str, **fields: Unpack[CreateWebhook]) -> ApiRequest[type
     ----------
     url : str
         URL that receives the events, by POST. It must begin with `https://`, and have no user, password
-        or fragment. An internal address is not allowed, and `http://` is not, unless the operator has
-        set RANKWRIGHT_WEBHOOK_NETWORKS.
+        or fragment. Internal addresses and `http://` are allowed only if the operator has set
+        RANKWRIGHT_WEBHOOK_NETWORKS.
     idempotency_key : str, optional
         Any string that identifies this request. A repeated request with the same key returns the first
         response again and creates nothing.
     events : Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str], optional
-        Types of events to send. Null: all types, also those of later versions.
+        Types of events to send. Null: all types, including those that later versions add.
     description : str, optional
         Description, for your own use. Default: `""`.
     """
@@ -4873,8 +4873,8 @@ class RotateWebhook(TypedDict, total=False):
 def rotate_webhook(webhook_id: str, /, **fields: Unpack[RotateWebhook]) -> ApiRequest[types.WebhookWithSecret]:
     """Rotate the secret of a webhook.
 
-    Give the webhook a new secret. For 24 hours, deliveries are signed with the previous secret, too; one before
-    that ends at once.
+    Give the webhook a new secret. For 24 hours, deliveries are also signed with the previous secret; an older
+    secret ends at once.
 
     Only this response contains the secret. A repeated request with the same `Idempotency-Key` returns the webhook
     without it.
@@ -5254,10 +5254,10 @@ def update_schedule(schedule_id: str, /, **fields: Unpack[UpdateSchedule]) -> Ap
 class UpdateWebhook(TypedDict, total=False):
     """Keywords of `update_webhook`."""
 
-    url: Annotated[str | None, 'URL that receives the events, by POST. It must begin with `https://`, and have no user, password or fragment. An internal address is not allowed, and `http://` is not, unless the operator has set RANKWRIGHT_WEBHOOK_NETWORKS.']
-    events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, also those of later versions.']
+    url: Annotated[str | None, 'URL that receives the events, by POST. It must begin with `https://`, and have no user, password or fragment. Internal addresses and `http://` are allowed only if the operator has set RANKWRIGHT_WEBHOOK_NETWORKS.']
+    events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, including those that later versions add.']
     description: Annotated[str | None, 'Description, for your own use.']
-    enabled: Annotated[bool | None, 'False: disable the webhook. It receives no events of this time, and its queued deliveries fail. True: enable it.']
+    enabled: Annotated[bool | None, 'False: disable the webhook. It receives no events while it is disabled, and its queued deliveries fail. True: enable it.']
 
 
 @keywords(UpdateWebhook)
@@ -5275,15 +5275,15 @@ def update_webhook(webhook_id: str, /, **fields: Unpack[UpdateWebhook]) -> ApiRe
         Id of the webhook.
     url : str, optional
         URL that receives the events, by POST. It must begin with `https://`, and have no user, password
-        or fragment. An internal address is not allowed, and `http://` is not, unless the operator has
-        set RANKWRIGHT_WEBHOOK_NETWORKS.
+        or fragment. Internal addresses and `http://` are allowed only if the operator has set
+        RANKWRIGHT_WEBHOOK_NETWORKS.
     events : Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str], optional
-        Types of events to send. Null: all types, also those of later versions.
+        Types of events to send. Null: all types, including those that later versions add.
     description : str, optional
         Description, for your own use.
     enabled : bool, optional
-        False: disable the webhook. It receives no events of this time, and its queued deliveries fail.
-        True: enable it.
+        False: disable the webhook. It receives no events while it is disabled, and its queued
+        deliveries fail. True: enable it.
     """
     return ApiRequest.of("PATCH", f"/v1/webhooks/{segment(webhook_id)}", record_of(types.Webhook), {**fields}, body=["url", "events", "description", "enabled"])
 
@@ -6169,7 +6169,7 @@ def validate_version(dataset_id: str, /, **fields: Unpack[ValidateVersion]) -> A
 class ValidateWebhook(TypedDict, total=False):
     """Keywords of `validate_webhook`."""
 
-    events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, also those of later versions.']
+    events: Annotated[Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str] | None, 'Types of events to send. Null: all types, including those that later versions add.']
     description: Annotated[str | None, 'Description, for your own use. Default: `""`.']
 
 
@@ -6185,10 +6185,10 @@ def validate_webhook(url: str, **fields: Unpack[ValidateWebhook]) -> ApiRequest[
     ----------
     url : str
         URL that receives the events, by POST. It must begin with `https://`, and have no user, password
-        or fragment. An internal address is not allowed, and `http://` is not, unless the operator has
-        set RANKWRIGHT_WEBHOOK_NETWORKS.
+        or fragment. Internal addresses and `http://` are allowed only if the operator has set
+        RANKWRIGHT_WEBHOOK_NETWORKS.
     events : Sequence[Literal["job.succeeded", "job.failed", "job.cancelled", "job.timed_out", "dataset.ready", "dataset.failed", "evaluation.ready", "evaluation.failed", "alias.changed", "alias.deleted", "alias_request.created", "alias_request.approved", "alias_request.rejected", "alias_request.withdrawn", "alias_request.void", "alarm.raised", "alarm.cleared"] | str], optional
-        Types of events to send. Null: all types, also those of later versions.
+        Types of events to send. Null: all types, including those that later versions add.
     description : str, optional
         Description, for your own use. Default: `""`.
     """

@@ -17,7 +17,7 @@ import time
 import traceback
 import uuid
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -113,6 +113,18 @@ def as_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def parameter_value(text: str, type_: str | None) -> Any:
+    """Return the value of a query's parameter from its text. A text that is not of the type stays a text, which the API
+    rejects.
+    """
+    with suppress(ValueError):
+        if type_ == "integer":
+            return int(text)
+        if type_ == "number" and math.isfinite(value := float(text)):
+            return value
+    return {"true": True, "false": False}.get(text, text) if type_ == "boolean" else text
 
 
 @dataclass

@@ -1849,14 +1849,14 @@ class DeliveryAttempt(Record):
     at: str
     """When it ended."""
     status: int | None
-    """HTTP status of the answer. Null: there was none."""
+    """HTTP status of the response. Null: there was none."""
     error: str | None
-    """Why there was no answer: a code. Null if there was one."""
+    """Code of the reason why there was no response. Null if there was one."""
     seconds: float
     """How long it took, in seconds."""
     answer: str | None
-    """First characters of the answer's body, at most 1,024. Null: there was no answer, or it came from a
-    network of RANKWRIGHT_WEBHOOK_NETWORKS.
+    """Beginning of the response body, at most 1,024 characters. Null: there was no response, or it came
+    from a network of RANKWRIGHT_WEBHOOK_NETWORKS.
     """
 
 class DependenceAxis(Record):
@@ -6520,8 +6520,8 @@ class Webhook(Record):
     disabled_at: str | None
     """When it was disabled. Null: it is enabled."""
     disabled_reason: Literal['requested', 'gone', 'failing'] | None
-    """Why it is disabled. `requested`: by a request. `gone`: the receiver answered 410. `failing`: it
-    failed for five days without a success.
+    """Why it is disabled. `requested`: by a request. `gone`: the receiver responded with 410. `failing`:
+    every attempt failed for five days.
     """
     failing_since: str | None
     """Time of the first failed attempt since the last success. Null: the last attempt succeeded, or there
@@ -6542,8 +6542,8 @@ class WebhookDelivery(Record):
     created_at: str
     """Time of the event."""
     state: Literal['queued', 'delivered', 'failed']
-    """`queued`: it is sent, or waits for the next attempt. `delivered`: the receiver answered 2xx.
-    `failed`: all attempts failed, or the webhook was disabled.
+    """`queued`: it is being sent, or waits for the next attempt. `delivered`: the receiver responded with
+    2xx. `failed`: all attempts failed, or the webhook was disabled.
     """
     next_attempt_at: str | None
     """When the next attempt is due. Null unless the state is `queued`."""
@@ -6570,8 +6570,8 @@ class WebhookWithSecret(Record):
     disabled_at: str | None
     """When it was disabled. Null: it is enabled."""
     disabled_reason: Literal['requested', 'gone', 'failing'] | None
-    """Why it is disabled. `requested`: by a request. `gone`: the receiver answered 410. `failing`: it
-    failed for five days without a success.
+    """Why it is disabled. `requested`: by a request. `gone`: the receiver responded with 410. `failing`:
+    every attempt failed for five days.
     """
     failing_since: str | None
     """Time of the first failed attempt since the last success. Null: the last attempt succeeded, or there

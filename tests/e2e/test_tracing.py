@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -146,8 +147,19 @@ def test_a_request_without_a_trace_begins_one(http: httpx.Client, collector: Rec
     assert eventually(begun)[0].parent_id == ""
 
 
+def test_a_request_that_waits_records_no_poll(http: httpx.Client, collector: Receiver) -> None:
+    """All requests that wait share one task. It polls for as long as any of them waits, in no request's trace."""
+    uploaded(http, 6)
+    wait_for(collector, TRACES[6], "POST /v1/datasets", "run")
+    named = "transaction "
+    transactions = Counter(
+        span.parent_id for span in collector.spans if span.name.startswith(named)
+    )
+    assert max(transactions.values()) < 10
+
+
 def test_a_retried_job_has_a_link_to_the_first(http: httpx.Client, collector: Receiver) -> None:
-    dataset = uploaded(http, 6)
+    dataset = uploaded(http, 9)
     job = http.post(
         "/v1/jobs",
         json={"dataset_id": dataset, "timeout_seconds": 0.001, "name": "m", **TRAIN},

@@ -156,11 +156,13 @@ def _send_version(
     return dataset.data
 
 
-def find_dataset(client: Client, ref: str) -> str:
-    """Return a dataset's id: `ref` itself, or the id of the newest dataset that is called so."""
+def find_dataset(client: Client, ref: str, *, latest: bool = False) -> str:
+    """Return a dataset's id: `ref` itself, or the id of the newest dataset that is called so; with `latest`, of the
+    newest one that is ready.
+    """
     if ref.startswith("ds_"):
         return ref
-    for found in client.datasets.list(name=ref):
+    for found in client.datasets.list(name=ref, latest=latest):
         return found.id
     raise CommandFailed(
         f"there is no dataset with the id or the name {ref!r}; `rankwright list datasets` shows them",

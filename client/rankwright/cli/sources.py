@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +10,8 @@ from rankwright import api
 from rankwright.cli.common import AsJson, Key, Url, out, service, takes
 from rankwright.cli.datasets import find_dataset, show_dataset, wait_for
 from rankwright.printable import one_line
+from rankwright.transport import parameter_value
+from rankwright.types import SourceList
 
 
 def sources(*, url: Url = None, key: Key = None, as_json: AsJson = False) -> None:
@@ -41,7 +42,7 @@ def fetch(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Parameter of the query; repeatable. A value that is JSON, such as 3 or true, is sent as such.",
+            help="Parameter of the query; repeatable.",
         ),
     ] = None,
     url: Url = None,
@@ -50,13 +51,18 @@ def fetch(
     **fields: Any,
 ) -> None:
     """Create a dataset from an object store or a query, and wait until it is ready."""
-    of: Any = source
-    if "://" not in source:
-        connection, _, query = source.partition("/")
-        of = {"connection": connection, "query": query, "parameters": _parameters(parameter or [])}
-    elif parameter:
+    if "://" in source and parameter:
         raise typer.BadParameter("--parameter requires CONNECTION/QUERY")
+    connection, separator, query = source.partition("/")
+    if not (separator and query):
+        raise typer.BadParameter(f"SOURCE must be a URL or CONNECTION/QUERY, got {source!r}")
+    texts = _texts(parameter or [])
     with service(url, key, as_json=as_json) as client:
+        of: Any = source
+        if "://" not in source:
+            types = _types_of(client.datasets.sources(), connection, query) if texts else {}
+            parameters = {each: parameter_value(texts[each], types.get(each)) for each in texts}
+            of = {"connection": connection, "query": query, "parameters": parameters}
         made = client.datasets.create(of, name=name, wait=False, **fields)
         wait_for(made, source, fields)
     if as_json:
@@ -65,24 +71,32 @@ def fetch(
         show_dataset(made.data)
 
 
-def _parameters(given: list[str]) -> dict[str, Any]:
-    """Return the values of parameters by name."""
-    found: dict[str, Any] = {}
+def _texts(given: list[str]) -> dict[str, str]:
+    """Return the values of parameters by name, as they were typed."""
+    found: dict[str, str] = {}
     for each in given:
         name, separator, text = each.partition("=")
         if not separator or not name:
             raise typer.BadParameter(f"--parameter must be NAME=VALUE, got {each!r}")
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = text
-        found[name] = value
+        found[name] = text
     return found
+
+
+def _types_of(known: SourceList, connection: str, query: str) -> dict[str, str]:
+    """Return the types of a query's parameters by name; empty for an unknown query, which the API rejects."""
+    return {
+        parameter.name: parameter.type
+        for each in known.data
+        for of in each.queries or []
+        if (each.name, of.name) == (connection, query)
+        for parameter in of.parameters
+    }
 
 
 def refresh(
     dataset: Annotated[
-        str, typer.Argument(help="Id of the dataset, or its name for the newest one.")
+        str,
+        typer.Argument(help="Id of the dataset, or its name for the newest version that is ready."),
     ],
     *,
     url: Url = None,
@@ -91,7 +105,7 @@ def refresh(
 ) -> None:
     """Read the source of a dataset again. The result is a new version."""
     with service(url, key, as_json=as_json) as client:
-        id_ = find_dataset(client, dataset)
+        id_ = find_dataset(client, dataset, latest=True)
         made = client.datasets.refresh(id_, wait=False)
         wait_for(made, f"the source of {id_}")
     if as_json:

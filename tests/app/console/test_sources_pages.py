@@ -81,6 +81,18 @@ def test_a_dataset_is_created_from_a_url_shown_and_refreshed(
     assert page in newer
 
 
+def test_a_source_that_cannot_be_read_can_be_retried(sourced: Service, ours: PlainBrowser) -> None:
+    answer = ours.post(FORM, url=f"{PREFIX}none.csv", name="none", label="left")
+    page = answer.headers["location"]
+    sourced.work()
+    shown = ours.get(page).text
+    assert f"{FORM}?name=none&amp;url=" in shown
+    assert f'action="{page}/read"' not in shown
+    client = sourced.client(sourced.key())
+    job = client.get(f"/v1/datasets/{page.rpartition('/')[2]}").json()["job_id"]
+    assert f'action="/console/jobs/{job}/retry"' in ours.get(f"/console/jobs/{job}").text
+
+
 def test_errors_are_shown_at_their_fields(sourced: Service, ours: PlainBrowser) -> None:
     answer = ours.post(FORM, url="s3://blobs/others/people.csv", name="people")
     assert answer.status_code == 422
