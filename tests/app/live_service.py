@@ -229,6 +229,7 @@ class Service:
 @contextmanager
 def running(settings: Settings, port: int = 0) -> Iterator[Service]:
     """Serve the application from a thread of this process, at a port of the system's choice unless one is given."""
+    settings.state_dir.mkdir(parents=True, exist_ok=True)
     make_keys(settings.own_secrets_keys)  # as `rankwright serve` does
     listener = socket.create_server(("127.0.0.1", port))  # connections queue from now on
     app = create_app(settings)

@@ -47,14 +47,15 @@ def _as_it_is(_context: Any, value: Any) -> bytes:
 def creating(document: dict[str, Any]) -> list[str]:
     """Return the operations that make something: their answer may be 201 or 202, and they do more than end a thing.
 
-    Files of the service can be added only where it has a folder for them.
+    Files of the service can be added only where it has a folder for them, and datasets can be refreshed only where it
+    has connections.
     """
     return [
         f"{method.upper()} {path}"
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
         if method in ("post", "put") and {"201", "202"} & operation["responses"].keys()
-        if not path.endswith(("/cancel", "/files"))
+        if not path.endswith(("/cancel", "/files", "/refresh", "/schedules"))
     ]
 
 

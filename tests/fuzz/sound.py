@@ -22,6 +22,8 @@ RARE = 0.15  # share of the tables with one positive row, of which jobs fail: so
 Json = dict[str, Any]
 is_id = re.compile(r"[a-z]+_[0-9a-f]{32}").fullmatch
 NOTHING: Json = {}
+RECEIVER = "https://receiver.invalid/events"
+"""A URL of a webhook, whose host never exists."""
 PARQUET = "application/vnd.apache.parquet"
 ALIAS = "PUT /v1/models/{name}/aliases/{alias}"
 FEEDBACK = f"{ALIAS}/feedback"
@@ -70,6 +72,7 @@ class World:
             "POST /v1/decisions": self._decisions,
             "POST /v1/outcomes": self._outcomes,
             "POST /v1/erasures": lambda: self._json({"id": f"c{self.random.randrange(50)}"}),
+            "POST /v1/webhooks": lambda: self._json({"url": RECEIVER}),
             "POST /v1/keys": self._key,
             "POST /v1/keys/{key_id}/rotate": self._rotation,
         }
@@ -138,6 +141,10 @@ class World:
                         self._add(f"model of {thing['name']}", made["id"])
                 case "key" if thing["id"] != self.own_key and not thing.get("revoked_at"):
                     self._add("key", thing["id"])
+                case "wh":
+                    self._add("webhook", thing["id"])
+                case "evt":
+                    self._add("event", thing["id"])
                 case "evl" | "cmp" | "bat":
                     name = {"evl": "evaluation", "cmp": "comparison", "bat": "batch_score"}[kind]
                     self._add(name, thing["id"])
