@@ -305,7 +305,7 @@ def end_attempt(
             seconds=seconds,
             status=outcome.status,
             error=outcome.error,
-            answer=outcome.answer,
+            response=outcome.response,
         )
     if disabled is not None:
         audit.record_of_service(

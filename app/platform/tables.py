@@ -681,7 +681,7 @@ class Delivery(Base):
 
 
 class DeliveryAttempt(Base):
-    """One attempt at a delivery: what was answered, or why there was no answer (`error`, a code)."""
+    """One attempt at a delivery: the status of the response, or why there was none (`error`, a code)."""
 
     __tablename__ = "delivery_attempts"
     __table_args__ = (
@@ -695,11 +695,11 @@ class DeliveryAttempt(Base):
     attempt: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     at: Mapped[float]
     status: Mapped[int | None]
-    """HTTP status of the answer; null without an answer."""
+    """HTTP status of the response; null without one."""
     error: Mapped[str | None]
     seconds: Mapped[float]
-    answer: Mapped[str | None]
-    """The first kilobyte of the answer's body."""
+    response: Mapped[str | None]
+    """The first kilobyte of the response body."""
 
 
 class WebhookDisabled(StrEnum):

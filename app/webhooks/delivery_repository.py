@@ -17,8 +17,8 @@ from app.platform.tables import (
 )
 from app.webhooks.repository import give_up_queued
 
-MAX_ANSWER = 1024
-"""Characters of an answer that are stored."""
+MAX_RESPONSE = 1024
+"""Characters of a response body that are stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def log_attempt(
     seconds: float,
     status: int | None = None,
     error: str | None = None,
-    answer: str | None = None,
+    response: str | None = None,
 ) -> None:
     """Store the result of an attempt: an HTTP status with the start of the body, or the code of an error. `seconds` is
     how long it took; it ended now.
@@ -154,7 +154,7 @@ def log_attempt(
             error=error,
             seconds=seconds,
             # PostgreSQL stores no NUL
-            answer=None if answer is None else answer[:MAX_ANSWER].replace("\0", "\ufffd"),
+            response=None if response is None else response[:MAX_RESPONSE].replace("\0", "\ufffd"),
         )
     )
     session.flush()

@@ -116,7 +116,7 @@ class DeliveryAttempt(Resource):
         examples=["timed_out"],
     )
     seconds: float = Field(description="How long it took, in seconds.")
-    answer: str | None = Field(
+    response: str | None = Field(
         description="Beginning of the response body, at most 1,024 characters. Null: there was no response, or it "
         "came from a network of RANKWRIGHT_WEBHOOK_NETWORKS."
     )

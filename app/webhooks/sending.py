@@ -28,7 +28,7 @@ import h11
 from app import __version__
 from app.platform import failpoints
 from app.platform.addresses import Address, HttpUrl, Networks, check_url, is_allowed, is_in
-from app.webhooks.delivery_repository import MAX_ANSWER
+from app.webhooks.delivery_repository import MAX_RESPONSE
 from app.webhooks.secrets import PREFIX
 
 ATTEMPT_SECONDS = 10.0
@@ -67,8 +67,8 @@ class Outcome:
 
     status: int | None = None
     error: SendError | None = None
-    answer: str | None = None
-    """The start of the answer's body; None without one, and from an internal network."""
+    response: str | None = None
+    """The start of the response body; None without one, and from an internal network."""
     retry_after: float | None = None
     """Seconds that the receiver asks to wait."""
 
@@ -268,7 +268,7 @@ class Attempt:
         is_text = found.get(b"content-encoding", b"identity") == b"identity"
         return Outcome(
             head.status_code,
-            answer=kept.decode(errors="replace") if is_text and not self._is_internal else None,
+            response=kept.decode(errors="replace") if is_text and not self._is_internal else None,
             retry_after=_seconds_of(found.get(b"retry-after")),
         )
 
@@ -302,7 +302,7 @@ class Attempt:
                         break
                     connection.receive_data(data)
                 elif isinstance(event, h11.Data):
-                    kept += event.data[: MAX_ANSWER - len(kept)]
+                    kept += event.data[: MAX_RESPONSE - len(kept)]
                 else:
                     break
         except (h11.RemoteProtocolError, OSError):  # a body that is late, too

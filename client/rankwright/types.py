@@ -1854,7 +1854,7 @@ class DeliveryAttempt(Record):
     """Code of the reason why there was no response. Null if there was one."""
     seconds: float
     """How long it took, in seconds."""
-    answer: str | None
+    response: str | None
     """Beginning of the response body, at most 1,024 characters. Null: there was no response, or it came
     from a network of RANKWRIGHT_WEBHOOK_NETWORKS.
     """

@@ -50,7 +50,7 @@ def upgrade() -> None:
         sa.Column("status", sa.BigInteger(), nullable=True),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("seconds", sa.Float(53), nullable=False),
-        sa.Column("answer", sa.Text(), nullable=True),
+        sa.Column("response", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("event_id", "target", "attempt", name=op.f("pk_delivery_attempts")),
         sa.ForeignKeyConstraint(
             ["event_id", "target"],

@@ -276,7 +276,7 @@ def test_the_log_has_attempts_and_is_filtered_by_state(
         1,
         seconds=0.5,
         status=200,
-        answer="ok\0",
+        response="ok\0",
     )
     assert db.writing(outbox.succeed, claims[first])
     db.writing(
@@ -287,7 +287,7 @@ def test_the_log_has_attempts_and_is_filtered_by_state(
     assert (done["event_id"], done["next_attempt_at"]) == (first, None)
     assert done["data"] == {"id": made["id"], "object": "webhook"}
     (attempt,) = done["attempts"]
-    assert (attempt["status"], attempt["error"], attempt["answer"]) == (200, None, "ok\ufffd")
+    assert (attempt["status"], attempt["error"], attempt["response"]) == (200, None, "ok\ufffd")
     (waiting,) = deliveries(client, made["id"], state="queued")
     assert [each["error"] for each in waiting["attempts"]] == ["timed_out"]
     assert waiting["next_attempt_at"] is not None

@@ -75,7 +75,7 @@ def test_a_name_of_an_internal_service_is_refused_like_one_that_does_not_exist(
         attempt(service, client, Sender(), f"https://{host}:{inside.port}/")
         for host in ("localhost", "no-such-host.invalid")
     ]
-    assert [(each["status"], each["error"], each["answer"]) for each in found] == [
+    assert [(each["status"], each["error"], each["response"]) for each in found] == [
         (None, "no_allowed_address", None)
     ] * 2
     assert inside.received == []
@@ -109,7 +109,7 @@ def test_answers_from_allowed_internal_networks_cannot_be_read(
     while courier.start_due():
         assert courier.wait(30.0)
     [delivery] = client.get(f"{path}/deliveries").json()["data"]
-    assert [(each["status"], each["answer"]) for each in delivery["attempts"]] == [(200, None)]
+    assert [(each["status"], each["response"]) for each in delivery["attempts"]] == [(200, None)]
     assert len(inside.received) == 1
 
 

@@ -17,7 +17,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from app.platform import addresses
 from app.platform.addresses import parse_networks, parse_url
 from app.webhooks import sending
-from app.webhooks.delivery_repository import MAX_ANSWER
+from app.webhooks.delivery_repository import MAX_RESPONSE
 from app.webhooks.secrets import new_secret
 from app.webhooks.sending import Outcome, Sender, SendError
 from tests.app.webhooks.receivers import Answer, Certificates, Proxy, Received, Receiver, status
@@ -83,7 +83,7 @@ def test_redirects_are_not_followed(receiver: Receiver) -> None:
 
 def test_the_answer_of_an_allowed_internal_network_is_not_kept(receiver: Receiver) -> None:
     receiver.answer = status(500, b"inside")
-    assert send(SENDER, receiver.url).answer is None
+    assert send(SENDER, receiver.url).response is None
 
 
 def large(_: Received, connection: socket.socket) -> None:
@@ -297,9 +297,9 @@ def test_a_proxy_connects_and_tls_is_verified_through_it(
     receiver.answer = status(200, "grüß".encode() + b"\0" * 2000)
     outcome = send(sender, "https://receiver.example/hook")
     assert outcome.status == 200
-    assert outcome.answer is not None  # of a public receiver
-    assert outcome.answer.startswith("grüß")
-    assert len(outcome.answer.encode()) == MAX_ANSWER
+    assert outcome.response is not None  # of a public receiver
+    assert outcome.response.startswith("grüß")
+    assert len(outcome.response.encode()) == MAX_RESPONSE
     assert proxy.asked == ["receiver.example:443"]
     assert receiver.received[0].headers["host"] == "receiver.example"
     assert send(sender, "https://other.example/") == Outcome(error=SendError.TLS)
