@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -68,7 +68,7 @@ class Connection:
     ca_file: Path | None = None
     url_file: Path | None = None
     """Of a database: the file with its URL."""
-    queries: Mapping[str, Query] = MappingProxyType({})
+    queries: Mapping[str, Query] = field(default_factory=dict)
 
     @property
     def bucket(self) -> Bucket:
