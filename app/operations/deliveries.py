@@ -118,7 +118,7 @@ class Courier:
             return self._all_written.wait_for(lambda: not self._unwritten, seconds)
 
     def start_due(self) -> int:
-        """Start attempts at due deliveries, as many as there is room for; return their number."""
+        """Start attempts at due deliveries, up to the limits; return the number of attempts."""
         self._has_room = False
         if not self._db.reading(outbox.is_any_due):
             return 0
@@ -138,7 +138,7 @@ class Courier:
         return len(claimed)
 
     def _shares(self, due: Sequence[DueTarget]) -> Counter[str]:
-        """Return how many deliveries of each webhook may start now. Those of owners and webhooks with the fewest
+        """Return how many deliveries of each webhook may start now. Owners, and then webhooks, with the fewest running
         attempts come first.
         """
         shares: Counter[str] = Counter()

@@ -72,7 +72,7 @@ _SPECIAL_IPV4 = tuple(
         "240.0.0.0/4",
     )
 )
-"""IANA's registry of special-purpose IPv4 addresses, without those of `_NEVER`."""
+"""IANA's registry of special-purpose IPv4 addresses, except the addresses in `_NEVER`."""
 
 _GLOBAL_IPV6 = IPv6Network("2000::/3")
 """All that IANA has assigned for use across the internet. Everything else is refused."""

@@ -114,7 +114,7 @@ class ConnectionsFile(WatchedFile[Connections]):
 
 
 def _check_name(thing: str, name: Any) -> None:
-    """Raise ValueError unless this is a name as those of owners."""
+    """Raise ValueError unless the name follows the rules for names of owners."""
     try:
         check_name(thing, name if isinstance(name, str) else "")
     except Invalid as error:

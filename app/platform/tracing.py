@@ -197,7 +197,8 @@ def span(name: str, **attributes: Attribute) -> AbstractContextManager[Span | No
 def transaction(work: object) -> AbstractContextManager[Span | None]:
     """Record a transaction of a request as a span, named after the function that runs in it.
 
-    Those of a worker are too many: it polls. Before the caller is known, there is no span.
+    Transactions of a worker are not recorded: it polls, so there would be several each second. There is no span before
+    the caller is known.
     """
     if _recorder is None or not _recorder.records_transactions or _request.get() is None:
         return _OFF

@@ -44,7 +44,7 @@ def list_page(session: Session, owner: str, *, limit: int, after: str | None) ->
 
 
 def states_of_jobs(session: Session, owner: str, ids: Collection[str]) -> dict[str, str]:
-    """Return the states of those of the owner's jobs that exist, by id."""
+    """Return the state of each of the owner's jobs with one of these ids, by id. Jobs that do not exist are omitted."""
     if not ids:
         return {}
     statement = select(Job.id, Job.state).where(Job.readable_by(owner), Job.id.in_(ids))

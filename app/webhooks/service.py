@@ -135,8 +135,10 @@ def delete(session: Session, owner: str, webhook_id: str) -> None:
 def rotate(
     session: Session, settings: Settings, owner: str, webhook_id: str
 ) -> tuple[Webhook, str]:
-    """Give a webhook a new secret; returns both. The one before it also signs for `OVERLAP_SECONDS`; an older one ends
-    now. Raises NotFound, and Conflict if the service has no keys to encrypt secrets with.
+    """Replace the secret of a webhook; returns the webhook and its new secret.
+
+    Deliveries are also signed with the previous secret for `OVERLAP_SECONDS`; a secret before that one is no longer
+    used. Raises NotFound, and Conflict if the service has no keys to encrypt secrets with.
     """
     allow_over_quota(session)  # a secret that leaked must be replaced at once
     row = find(session, owner, webhook_id, lock=True)
