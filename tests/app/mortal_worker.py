@@ -13,6 +13,7 @@ from app.platform import failpoints
 from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.settings import Settings
+from tests.waiting import patience
 from workers.attempt import Attempt
 from workers.child import Orders, run_job
 from workers.fit_process import FitProcess, Message
@@ -28,7 +29,7 @@ def work(settings: Settings, seam: str = "") -> int:
     url = settings.sqlalchemy_url
     process = _FORKS.Process(target=_serve, args=(url, settings.model_dump(), seam))
     process.start()
-    process.join(60)
+    process.join(patience())
     assert process.exitcode is not None, f"still at work: {seam}"
     return process.exitcode
 

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from app import preload
+from tests.waiting import patience
 
 
 def test_of_two_threads_one_imports_and_the_other_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,12 +16,12 @@ def test_of_two_threads_one_imports_and_the_other_waits(monkeypatch: pytest.Monk
     def slowly() -> None:
         importing.append(threading.current_thread())
         inside.set()
-        assert may_go.wait(10)
+        assert may_go.wait(patience())
 
     monkeypatch.setattr(preload, "import_sklearn", slowly)
     first, second = (threading.Thread(target=preload.preload) for _ in range(2))
     first.start()
-    assert inside.wait(10)
+    assert inside.wait(patience())
     second.start()
     second.join(0.2)
     assert second.is_alive()

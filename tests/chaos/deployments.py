@@ -33,6 +33,7 @@ from tests.chaos import inside, processes
 from tests.chaos.disk import Disk
 from tests.chaos.processes import Found
 from tests.servers import PostgresServer, ValkeyServer
+from tests.waiting import patience
 
 OWNER = "default"
 START_SECONDS = 900.0
@@ -191,7 +192,7 @@ class Deployment(ABC):
             process.terminate()
         for process in self._processes.values():
             try:
-                process.wait(30)
+                process.wait(patience())
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

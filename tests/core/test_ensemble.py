@@ -30,6 +30,7 @@ from core.explain import partial_dependence, permutation_importance
 from tests.core import test_contract
 from tests.core.artifact_bytes import put_together, take_apart, training_table, with_categories
 from tests.sentences import Sentences
+from tests.waiting import patience
 
 KEPT = (
     "ranks",
@@ -347,7 +348,7 @@ def test_what_the_callback_raises_stops_all(at_once: int) -> None:
     both = threading.Barrier(at_once)
 
     def fit(callback: Any) -> None:
-        both.wait(timeout=30)
+        both.wait(timeout=patience())
         for step in range(1, 100_000):
             callback(step, 100_000, {})
         raise AssertionError("nobody stopped it")
@@ -373,11 +374,11 @@ def test_a_fit_that_fails_ends_the_others_at_their_next_step_and_begins_no_more(
     begun: list[Any] = []
 
     def fail(callback: Any) -> None:
-        both.wait(timeout=30)
+        both.wait(timeout=patience())
         raise ValueError("no rows")
 
     def go_on(callback: Any) -> None:
-        both.wait(timeout=30)
+        both.wait(timeout=patience())
         for step in range(1, 10_000_000):
             try:
                 callback(step, 10_000_000, {})

@@ -6,6 +6,7 @@ import sys
 
 from core.registry import ALGORITHMS
 from tests.long_form import LONG_FORM
+from tests.waiting import patience
 
 FITS_IN_TWO_THREADS = """
 import sys
@@ -51,6 +52,6 @@ def test_two_threads_may_fit_at_once() -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=patience(),
     )
     assert (done.returncode, done.stdout.split()) == (0, names), done.stderr

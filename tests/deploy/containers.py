@@ -17,9 +17,8 @@ from core.kernels.folders import FOLDERS
 from tests.deploy.compose_file import Service
 from tests.deploy.dockerfile import Image
 from tests.harness import give_kernels
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
-SECONDS_TO_START = 120.0
 SECONDS_TO_STOP = 30.0
 SECRETS = "/run/secrets"
 
@@ -205,7 +204,7 @@ class Container:
             capture_output=True,
             text=True,
             check=False,
-            timeout=SECONDS_TO_START,
+            timeout=patience(),
         )
 
     def check_health(self) -> None:
@@ -233,7 +232,7 @@ class Container:
             return True
 
         try:
-            eventually(well, seconds=SECONDS_TO_START, every=1.0)
+            eventually(well, every=1.0)
         except DeploymentFailed:
             raise
         except AssertionError:
@@ -242,7 +241,7 @@ class Container:
     def wait_done(self) -> None:
         """Wait until the process ended well."""
         assert self.process is not None
-        if self.process.wait(SECONDS_TO_START) != 0:
+        if self.process.wait(patience()) != 0:
             raise self.failed(f"exited with code {self.process.returncode}")
 
 

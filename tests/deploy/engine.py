@@ -25,13 +25,12 @@ import yaml
 
 from tests.deploy import compose_file, dockerfile
 from tests.deploy.containers import free_port
-from tests.servers import eventually
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 PROJECT = "rankwright-proof"
 KEEP = "CONTAINERS_KEEP"
 """If this variable is set, the images stay, for another run: the base, the stand-ins and the layers of a build."""
-SECONDS_TO_START = 300.0
 # Characters that mean something to a URL, a shell or a configuration file of Redis.
 PASSWORDS = {
     "postgres_password": "el/eph@nt:%41 $PATH#?'",
@@ -233,7 +232,7 @@ class Engine:
                 return len(found) == self.replicas(service) and all(one.is_well() for one in found)
 
             try:
-                eventually(well, seconds=SECONDS_TO_START, every=1.0)
+                eventually(well, every=1.0)
             except AssertionError:
                 raise EngineError(f"{service} does not get well\n{self.logs(service)}") from None
 

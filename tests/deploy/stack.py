@@ -17,6 +17,7 @@ from sklearn.datasets import load_breast_cancer
 from tests.deploy import backing
 from tests.deploy.compose_file import Document, service
 from tests.deploy.containers import Container, DeploymentFailed, Host
+from tests.waiting import patience
 
 Stack = dict[str, list[Container]]
 
@@ -86,7 +87,7 @@ class Caller:
         self._http = httpx.Client(
             base_url=api.address,
             headers={"Authorization": f"Bearer {made.stdout.strip()}"},
-            timeout=60,
+            timeout=patience(),
             trust_env=False,
         )
 

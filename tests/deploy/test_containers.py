@@ -17,14 +17,13 @@ import pytest
 
 from tests.deploy.engine import Engine, Running, Watch, engine
 from tests.deploy.stack import Caller, table
-from tests.servers import eventually
+from tests.waiting import eventually
 
 if "CONTAINERS" not in os.environ:
     pytest.skip("minutes, and an engine: `make containers`", allow_module_level=True)
 FIRST, SECOND = "proof-1", "proof-2"
 OURS = ("api", "worker", "dispatcher")
 ROUNDS = 30_000  # of a job that is still running when something is ended under it
-SECONDS_TO_FINISH = 900.0
 FINAL = {"succeeded", "failed", "cancelled", "timed_out"}
 
 
@@ -87,7 +86,7 @@ def finish(caller: Caller, job: Any) -> Any:
             return None
         return found if found["state"] in FINAL else None
 
-    found = eventually(ended, seconds=SECONDS_TO_FINISH, every=0.5)
+    found = eventually(ended, every=0.5)
     assert found["state"] == "succeeded", found
     return found
 
@@ -128,7 +127,7 @@ def test_every_format_of_a_table_is_read(caller: Caller) -> None:
 
 def test_two_workers_work_at_once(deployment: Engine, caller: Caller, model: Any) -> None:
     long = caller.train(model["dataset_id"], 100_000, wait=0)
-    eventually(lambda: caller.job(long["id"])["state"] == "running", seconds=60)
+    eventually(lambda: caller.job(long["id"])["state"] == "running")
     short = caller.train(model["dataset_id"], 20, wait=60)
     assert short["state"] == "succeeded", short
     assert caller.job(long["id"])["state"] == "running"
@@ -136,7 +135,7 @@ def test_two_workers_work_at_once(deployment: Engine, caller: Caller, model: Any
         one.id for one in deployment.of("worker")
     }
     caller.ask("POST", f"/v1/jobs/{long['id']}/cancel")
-    eventually(lambda: caller.job(long["id"])["state"] == "cancelled", seconds=60)
+    eventually(lambda: caller.job(long["id"])["state"] == "cancelled")
 
 
 def worker_of(deployment: Engine, job: Any) -> Running:
@@ -232,7 +231,7 @@ def test_nothing_is_lost_when_a_container_ends_under_a_job(
 ) -> None:
     models = {one["id"] for one in caller.ask("GET", "/v1/models?limit=100")["data"]}
     job = caller.train(model["dataset_id"], ROUNDS, wait=0)
-    eventually(lambda: caller.job(job["id"])["state"] == "running", seconds=60)
+    eventually(lambda: caller.job(job["id"])["state"] == "running")
     (container, *_) = deployment.of(service)
     if service == "worker":
         container = worker_of(deployment, job)
@@ -240,7 +239,7 @@ def test_nothing_is_lost_when_a_container_ends_under_a_job(
     assert caller.job(job["id"])["state"] == "running"
     if how == "crash":
         container.crash()
-        eventually(lambda: container.inspect()["State"]["StartedAt"] != before, seconds=120)
+        eventually(lambda: container.inspect()["State"]["StartedAt"] != before)
     else:
         deployment.run("restart", container.id)
     deployment.wait_well(service)
@@ -257,7 +256,7 @@ def test_an_upgrade_is_another_tag_on_the_same_volumes(
 ) -> None:
     before, jobs = score(caller, model, row), caller.ask("GET", "/v1/jobs?limit=100")["data"]
     running = caller.train(model["dataset_id"], ROUNDS, wait=0)
-    eventually(lambda: caller.job(running["id"])["state"] == "running", seconds=60)
+    eventually(lambda: caller.job(running["id"])["state"] == "running")
     deployment.up(SECOND)
     for service in OURS:
         deployment.wait_well(service)

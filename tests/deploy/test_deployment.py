@@ -26,7 +26,7 @@ from tests.deploy.containers import Container, DeploymentFailed, Host
 from tests.deploy.stack import Caller, Stack, deploy, table
 from tests.long_form import long_form
 from tests.sentences import Sentences
-from tests.servers import eventually
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.timeout(900)  # alone, it compiles every kernel: minutes of two cores

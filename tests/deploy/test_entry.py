@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import children_of, is_running
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,13 +39,13 @@ def test_a_process_runs_under_its_watch_and_ends_when_told(
     given = {"RANKWRIGHT_DATABASE_URL": sqlite_url, "RANKWRIGHT_STATE_DIR": str(state)}
     with begin(tmp_path, command, RANKWRIGHT_WARM_UP="false", **given) as process:
         try:
-            eventually((state / "blobs").exists, seconds=60)
+            eventually((state / "blobs").exists)
             (child,) = children_of(process.pid)
             line = Path(f"/proc/{child}/cmdline").read_text().split("\0")
             assert module in line
             assert "--pulse" in line
             process.send_signal(signal.SIGTERM)
-            assert process.wait(60) == 0
+            assert process.wait(patience()) == 0
             assert not is_running(child)
         finally:
             process.kill()
@@ -54,6 +54,6 @@ def test_a_process_runs_under_its_watch_and_ends_when_told(
 def test_exit_codes_and_other_commands_are_passed_on(tmp_path: Path) -> None:
     for words, code in ((["worker"], 1), (["dispatcher"], 1), (["--version"], 0)):
         with begin(tmp_path, *words, RANKWRIGHT_WORKER_SLOTS="0") as process:
-            assert process.wait(60) == code
+            assert process.wait(patience()) == code
             told = process.stdout.read() + process.stderr.read()
         assert ("RANKWRIGHT_WORKER_SLOTS" in told) == (code == 1)

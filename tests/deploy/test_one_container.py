@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from tests.deploy.containers import free_port
-from tests.deploy.engine import PROJECT, ROOT, SECONDS_TO_START, Engine, Running, engine
+from tests.deploy.engine import PROJECT, ROOT, Engine, Running, engine
 from tests.deploy.stack import Caller, table
-from tests.servers import eventually
+from tests.waiting import eventually
 
 if "CONTAINERS" not in os.environ:
     pytest.skip("minutes, and an engine: `make containers`", allow_module_level=True)
@@ -72,7 +72,7 @@ def container(built: Engine, tmp_path: Path) -> Iterator[Running]:
 
 def wait_well(container: Running) -> None:
     """Wait until the page's health check succeeds."""
-    eventually(container.is_well, seconds=SECONDS_TO_START, every=1.0)
+    eventually(container.is_well, every=1.0)
 
 
 def test_one_container_serves_stops_and_goes_on(container: Running, tmp_path: Path) -> None:

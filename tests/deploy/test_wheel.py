@@ -30,7 +30,7 @@ from core.version import VERSION
 from tests.deploy.containers import as_user
 from tests.harness import csv_table, give_kernels
 from tests.long_form import LONG_FORM, long_form
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "core", "migrations", "workers")
@@ -195,7 +195,7 @@ class Installed:
             self.words(*words),
             cwd=self.folder,
             env={name: value for name, value in given if value is not None},
-            timeout=60,
+            timeout=patience(),
             capture_output=True,
             text=True,
             check=False,
@@ -235,11 +235,11 @@ def client(installed: Installed) -> Iterator[Client]:
         return found[1] if found else None
 
     try:
-        url = eventually(address, seconds=120)
+        url = eventually(address)
         with Client(url, state_dir=installed.state) as client:
             yield client
         process.terminate()
-        assert process.wait(60) == 0, log.read_text()
+        assert process.wait(patience()) == 0, log.read_text()
         assert "Traceback" not in log.read_text()
     finally:
         process.kill()
@@ -348,10 +348,10 @@ def test_both_together_have_all_commands(installed: Installed) -> None:
 
 @pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/console/sign-in"])
 def test_its_pages(client: Client, path: str) -> None:
-    page = httpx.get(client.url + path, timeout=60)
+    page = httpx.get(client.url + path, timeout=patience())
     assert page.status_code == 200
     for address in set(re.findall(r'(?:src|href)="(/[^"]*static/[^"]+)"', page.text)):
-        assert httpx.get(client.url + address, timeout=60).status_code == 200
+        assert httpx.get(client.url + address, timeout=patience()).status_code == 200
 
 
 MISSING = (

@@ -20,6 +20,7 @@ from tests.chaos.orders import KILL
 from tests.chaos.run import Plan, Run
 from tests.chaos.workload import Ledger
 from tests.e2e import queue_story
+from tests.waiting import patience
 
 SEAMS = ("finish",)
 
@@ -54,7 +55,7 @@ def test_the_audit_notices_a_service_without_fencing_and_without_looks(
         [sys.executable, queue_story.__file__, sqlite_url],
         env=os.environ | inside.environment(tmp_path, ["no-fencing", "no-looks"]),
         check=True,
-        timeout=240,
+        timeout=patience(),
     )
     told_of_nothing, fenceless = _findings(sqlite_url, tmp_path)
     assert re.findall(r"attempt (\d)", fenceless) == ["1", "2"]

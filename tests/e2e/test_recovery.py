@@ -22,7 +22,7 @@ from app.operations.housekeeping import run_housekeeping
 from app.platform.settings import Settings
 from tests.harness import LONG, Shop, children_of, is_running, worker
 from tests.long_form import long_form
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 ROWS = 500
 
@@ -67,7 +67,7 @@ def two_workers(shop: Shop, folder: Path) -> Iterator[dict[str | None, Popen[byt
                     known[found.group(1)] = process
             return known
 
-        eventually(lambda: len(introduced()) == 2, seconds=120)
+        eventually(lambda: len(introduced()) == 2)
         yield introduced()
 
 
@@ -83,7 +83,7 @@ def test_a_worker_stopped_past_its_lease_and_resumed_cannot_finish(
         stopped.send_signal(signal.SIGSTOP)
         # Its fit goes on meanwhile, to the end: the stopped worker will have a whole result in its hands. PostgreSQL
         # takes the locks of a transaction back that was stopped in its middle, after a minute.
-        job = shop.reaches(job_id, "succeeded", seconds=120)
+        job = shop.reaches(job_id, "succeeded")
         stopped.send_signal(signal.SIGCONT)
         log = tmp_path / f"{stopped.pid}.log"
         eventually(lambda: f"{job_id}: the lease was lost" in log.read_text())
@@ -97,13 +97,13 @@ def test_a_worker_stopped_past_its_lease_and_resumed_cannot_finish(
         # once that one is killed in the middle of a fit, which ends with it.
         shared_id = shop.train(dataset_id, LONG // 2, folds=3)
         everyone = {lost.worker_id, *workers}
-        eventually(lambda: everyone == busy_with(shop, shared_id), seconds=60)
+        eventually(lambda: everyone == busy_with(shop, shared_id))
         (other,) = workers.values()
         (orphan,) = children_of(other.pid)
         other.kill()
         other.wait()
         eventually(lambda: not is_running(orphan))
-        shared = shop.reaches(shared_id, "succeeded", seconds=120)
+        shared = shop.reaches(shared_id, "succeeded")
         assert shared.worker_id == lost.worker_id
         assert children_of(stopped.pid) == [fit]
         parts = shop.parts_of(shared_id)
@@ -137,7 +137,7 @@ def test_messages_wake_a_worker_and_its_orderly_end_gives_the_job_back(
         given_back = shop.reaches(job_id, "queued")
         assert given_back.attempt == 0
         assert given_back.checkpoint_key is not None
-        assert process.wait(30) == 0
+        assert process.wait(patience()) == 0
         assert fits
         assert not any(map(is_running, fits))
     with shop.db.read() as session:

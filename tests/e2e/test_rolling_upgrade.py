@@ -27,7 +27,7 @@ from app.access import service as keys
 from app.jobs import repository as worker_rows
 from app.platform.settings import Settings
 from tests.harness import Shop, csv_table, environment
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,7 +93,7 @@ class Fleet:
             port = free.getsockname()[1]
         address = f"http://127.0.0.1:{port}"
         with self._process(code, "app.cli", "api", "--port", str(port)):
-            eventually(lambda: answers(address), seconds=180, every=0.1)
+            eventually(lambda: answers(address), every=0.1)
             self.addresses += (address,)
             yield
 
@@ -102,7 +102,7 @@ class Fleet:
         """A worker, from when it is warm."""
         before = self._workers()
         with self._process(code, "workers"):
-            eventually(lambda: self._workers() > before, seconds=180, every=0.1)
+            eventually(lambda: self._workers() > before, every=0.1)
             yield
 
     @contextmanager
@@ -120,7 +120,7 @@ class Fleet:
         try:
             yield
             process.terminate()
-            assert process.wait(60) == 0, log.read_text()
+            assert process.wait(patience()) == 0, log.read_text()
         finally:
             process.kill()
             process.wait()
@@ -202,7 +202,7 @@ class Caller(threading.Thread):
         while time.monotonic() < deadline:
             for address in self._fleet.addresses:
                 try:
-                    answer = httpx.request(method, address + path, timeout=30, **given)
+                    answer = httpx.request(method, address + path, timeout=patience(), **given)
                 except httpx.TransportError:
                     continue  # nobody there, or gone in the middle of it
                 if answer.status_code == 503:
@@ -231,7 +231,7 @@ def test_an_upgrade_loses_nothing_and_shows_no_fault(
                     raise caller.fault
             return all(caller.rounds >= goal for caller, goal in zip(callers, goals, strict=True))
 
-        eventually(arrived, seconds=240)
+        eventually(arrived)
 
     with ExitStack() as old, ExitStack() as new:
         old_api, old_worker = (old.enter_context(ExitStack()) for _ in range(2))

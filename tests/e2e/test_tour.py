@@ -25,7 +25,7 @@ from examples import demo, tumours
 from tests.fuzz.machine import Fuzzer
 from tests.harness import children_of, is_running, run_here
 from tests.long_form import LONG_FORM
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 MIB = 1024**2
 Rankwright = Callable[..., subprocess.CompletedProcess[str]]
@@ -227,7 +227,7 @@ def api_memory_limited_to(more: int) -> Iterator[int]:
         seen.append(1024 * int(status.partition("VmData:")[2].split()[0]))
         return len(seen) > 4 and len(set(seen[-5:])) == 1
 
-    eventually(settled, seconds=120, every=0.5)
+    eventually(settled, every=0.5)
     held = seen[-1]
     before = resource.prlimit(api, resource.RLIMIT_DATA, (held + more, resource.RLIM_INFINITY))
     try:
@@ -248,7 +248,7 @@ def test_an_upload_larger_than_memory(client: Client, folder: Path) -> None:
         "multipart/form-data; boundary=b": (part + b"a,y\n", b"\r\n--b--\r\n"),
     }
     with httpx.Client(
-        base_url=client.url, headers={"Authorization": f"Bearer {key}"}, timeout=120
+        base_url=client.url, headers={"Authorization": f"Bearer {key}"}, timeout=patience()
     ) as http:
 
         def upload(megabytes: int) -> None:
@@ -271,7 +271,9 @@ def test_requests_made_from_the_description(client: Client, folder: Path) -> Non
     """The short form of `make fuzz`: schemathesis makes one of everything, and asks some of the operations."""
     key_id = next(client.keys.list()).id
     secret = (folder / "state" / "api-key").read_text().strip()
-    document = httpx.get(f"{client.url}/openapi.json", timeout=60).json()  # the first takes longest
+    document = httpx.get(
+        f"{client.url}/openapi.json", timeout=patience()
+    ).json()  # the first takes longest
     fuzzer = Fuzzer(client.url, secret, key_id, document)
     fuzzer.begin()
     asked = list(fuzzer.operations)[:: 1 if LONG_FORM else 6]

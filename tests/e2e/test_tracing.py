@@ -15,7 +15,7 @@ from rankwright import Client
 from examples import demo
 from tests.harness import csv_table
 from tests.otlp import Received, Receiver, receiver
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 SERVER, CONSUMER = 2, 5
 TRACES = [f"4bf92f3577b34da6a3ce929d0e0e47{n:02}" for n in range(10)]
@@ -54,7 +54,7 @@ def client(folder: Path, collector: Receiver) -> Iterator[Client]:
 def http(client: Client, folder: Path) -> Iterator[httpx.Client]:
     key = (folder / "state" / "api-key").read_text().strip()
     with httpx.Client(
-        base_url=client.url, headers={"Authorization": f"Bearer {key}"}, timeout=60
+        base_url=client.url, headers={"Authorization": f"Bearer {key}"}, timeout=patience()
     ) as http:
         yield http
 

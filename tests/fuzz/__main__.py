@@ -22,6 +22,7 @@ from app.platform.settings import Settings
 from examples import demo
 from tests.fuzz.console import ConsoleFuzzer, Known
 from tests.fuzz.machine import Fuzzer, Tally
+from tests.waiting import patience
 
 CASES, CREATES, ROUNDS = 10_000, 50, 40
 MARK = "theirs_alone"  # stands in all that is another owner's, and in no request
@@ -87,7 +88,9 @@ def ask_console(url: str, state: Path, rounds: int) -> ConsoleFuzzer:
     secrets = [db.writing(keys.create, owner, "fuzz", keys.SCOPES)[1] for owner in OWNERS]
     db.close()
     ours, theirs = (
-        httpx.Client(base_url=url, headers={"Authorization": f"Bearer {secret}"}, timeout=60)
+        httpx.Client(
+            base_url=url, headers={"Authorization": f"Bearer {secret}"}, timeout=patience()
+        )
         for secret in secrets
     )
     with ours, theirs:

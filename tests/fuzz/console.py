@@ -18,6 +18,7 @@ import httpx
 from starlette.routing import Route
 
 from app.console.pages import ROUTERS
+from tests.waiting import patience
 
 ROUTES = sorted(
     (method, route.path)
@@ -131,7 +132,7 @@ class ConsoleFuzzer:
 
     def __post_init__(self) -> None:
         """Sign in."""
-        self._client = httpx.Client(base_url=self.url, timeout=60, verify=False)
+        self._client = httpx.Client(base_url=self.url, timeout=patience(), verify=False)
         self._cookie, self._csrf = "", ""
         self._sign_in()
 

@@ -26,6 +26,8 @@ from joserfc import jws
 from joserfc.jwk import ECKey, RSAKey
 from joserfc.jws import JWSRegistry
 
+from tests.waiting import patience
+
 HERE = Path(__file__).parent
 CLIENT, SECRET, AUDIENCE = (
     "rankwright",
@@ -255,7 +257,7 @@ def odd_provider(
             asked.append(self.path)
             found = answers(self.path)
             if found is None:
-                ended.wait(60)
+                ended.wait(patience())
                 return
             status, headers, body = found
             self.send_response(status)

@@ -22,7 +22,7 @@ from app.platform.tables import Job, Model
 from tests.harness import ENDLESS, OWNER, Crew, csv_table, is_running
 from tests.long_form import rest
 from tests.sentences import Sentences
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 from workers import slots
 from workers.fit_process import FitProcess
 
@@ -43,7 +43,7 @@ def test_a_wake_up_waits_for_an_idle_slot(crew: Crew) -> None:
     wake_up.join(0.3)
     assert wake_up.is_alive()
     crew.shop.db.writing(jobs.cancel, OWNER, job_id)
-    wake_up.join(30)
+    wake_up.join(patience())
     assert not wake_up.is_alive()
 
 
@@ -81,13 +81,13 @@ def test_the_lease_is_kept_while_a_file_is_put_on_disk(
 
     def wait_for_a_beat() -> None:
         before = beats()
-        eventually(lambda: beats() > before, seconds=20)
+        eventually(lambda: beats() > before)
         waited_for.append(before)
 
     monkeypatch.setattr(failpoints, "armed", {"adopt": wait_for_a_beat})
     job_id = crew.shop.train(crew.table, ENDLESS if of_checkpoint else 5)
     if of_checkpoint:
-        eventually(lambda: crew.shop.job(job_id).checkpoint_key, seconds=60)
+        eventually(lambda: crew.shop.job(job_id).checkpoint_key)
         crew.shop.db.writing(jobs.cancel, OWNER, job_id)
         crew.shop.ends(job_id)
     else:
@@ -177,17 +177,15 @@ def test_a_killed_process_is_replaced_and_its_job_runs_again(crew: Crew) -> None
     codes = crew.shop.blobs.job_dir("codes", job_id)
     codes.mkdir()  # as if its table were read by columns
     # The checkpoint is of a later step than the first that is reported.
-    eventually(lambda: crew.shop.first_steps_of(job_id), seconds=60)
+    eventually(lambda: crew.shop.first_steps_of(job_id))
     early = crew.shop.job(job_id).checkpoint_key
-    eventually(lambda: crew.shop.job(job_id).checkpoint_key not in (None, early), seconds=60)
+    eventually(lambda: crew.shop.job(job_id).checkpoint_key not in (None, early))
     os.kill(pid, signal.SIGKILL)
     crew.shop.reaches(job_id, "queued")
     assert codes.is_dir()
     with crew.shop.db.write() as session:  # no test waits out the back-off
         session.execute(update(Job).where(Job.id == job_id).values(not_before=0.0))
-    first, second = eventually(
-        lambda: len(told := crew.shop.first_steps_of(job_id)) == 2 and told, seconds=60
-    )
+    first, second = eventually(lambda: len(told := crew.shop.first_steps_of(job_id)) == 2 and told)
     assert first < second
     crew.shop.db.writing(parts.end_early, OWNER, job_id)
     job = crew.shop.reaches(job_id, "succeeded")
@@ -208,7 +206,7 @@ def test_a_stopped_fit_process_is_replaced_and_its_job_goes_on(
     pid = crew.fit_process()
     job_id = crew.shop.train(crew.table, ENDLESS)
     crew.shop.fitting(job_id)
-    eventually(lambda: crew.shop.job(job_id).checkpoint_key, seconds=60)
+    eventually(lambda: crew.shop.job(job_id).checkpoint_key)
     os.kill(pid, signal.SIGSTOP)
     crew.shop.reaches(job_id, "queued")
     assert not is_running(pid)
@@ -226,7 +224,7 @@ def test_a_job_whose_checkpoint_is_missing_or_damaged_starts_again(
 ) -> None:
     pid = crew.fit_process()
     job_id = crew.shop.train(crew.table, ENDLESS)
-    eventually(lambda: crew.shop.job(job_id).checkpoint_key, seconds=60)
+    eventually(lambda: crew.shop.job(job_id).checkpoint_key)
     os.kill(pid, signal.SIGKILL)
     key = crew.shop.reaches(job_id, "queued").checkpoint_key
     assert key is not None
@@ -234,7 +232,7 @@ def test_a_job_whose_checkpoint_is_missing_or_damaged_starts_again(
     with crew.shop.db.write() as session:
         session.execute(update(Job).where(Job.id == job_id).values(not_before=0.0))
     crew.shop.reaches(job_id, "running")
-    eventually(lambda: crew.shop.job(job_id).checkpoint_key != key, seconds=60)
+    eventually(lambda: crew.shop.job(job_id).checkpoint_key != key)
     assert f"starts again: the file '{key}'" in caplog.text
     crew.shop.db.writing(jobs.cancel, OWNER, job_id)
     assert crew.shop.ends(job_id).state == "cancelled"
@@ -289,7 +287,7 @@ def test_an_attempt_that_breaks_off_leaves_no_answer_to_the_next_job(
 ) -> None:
     monkeypatch.setattr(failpoints, "armed", failpoints.parse("beat=raise"))
     broken = crew.shop.train(crew.table, ENDLESS)
-    eventually(lambda: crew.shop.job(broken).not_before > 0, seconds=60)  # it will be tried again
+    eventually(lambda: crew.shop.job(broken).not_before > 0)  # it will be tried again
     next_id = crew.shop.train(crew.table, 3)
     model_id = crew.shop.reaches(next_id, "succeeded").model_id
     with crew.shop.db.read() as session:

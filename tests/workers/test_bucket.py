@@ -19,7 +19,7 @@ from app.platform import catalogue
 from app.platform.tables import BlobEntry, BlobState, Job, Model
 from core import load
 from tests.harness import ENDLESS, OWNER, Shop, csv_table, warm_process
-from tests.servers import eventually
+from tests.waiting import eventually
 from workers.slots import Slots
 
 if TYPE_CHECKING:
@@ -73,10 +73,10 @@ def test_a_job_that_moves_to_another_machine_goes_on_from_its_checkpoint(
     slots = make_slots(first)
     fit = warm_process(slots)
     job_id = first.train(table, ENDLESS)
-    eventually(lambda: first.first_steps_of(job_id), seconds=60)
+    eventually(lambda: first.first_steps_of(job_id))
     early = first.job(job_id).checkpoint_key
     # The checkpoint is of a later step than the first that is reported.
-    eventually(lambda: first.job(job_id).checkpoint_key not in (None, early), seconds=60)
+    eventually(lambda: first.job(job_id).checkpoint_key not in (None, early))
     os.kill(fit, signal.SIGKILL)
     slots.stop()
     first.reaches(job_id, "queued")
@@ -84,9 +84,7 @@ def test_a_job_that_moves_to_another_machine_goes_on_from_its_checkpoint(
     with second.db.write() as session:  # no test waits out the back-off
         session.execute(update(Job).where(Job.id == job_id).values(not_before=0.0))
     make_slots(second)
-    began, resumed = eventually(
-        lambda: len(steps := second.first_steps_of(job_id)) == 2 and steps, seconds=60
-    )
+    began, resumed = eventually(lambda: len(steps := second.first_steps_of(job_id)) == 2 and steps)
     assert resumed > began
     second.db.writing(jobs.cancel, OWNER, job_id)
     assert second.ends(job_id).state == "cancelled"

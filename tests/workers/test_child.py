@@ -23,7 +23,7 @@ from app.jobs import queue
 from app.platform.settings import Settings
 from app.platform.tables import Job, JobEvent
 from tests.harness import Shop, csv_table, is_running
-from tests.servers import eventually
+from tests.waiting import eventually
 from workers import attempt
 from workers.child import OOM_SCORE
 from workers.fit_process import FitProcess, Message, private_bytes

@@ -46,7 +46,7 @@ from tests.core.column_sources import ArrayColumns
 from tests.harness import ENDLESS, OWNER, Shop, csv_table
 from tests.long_form import LONG_FORM, long_form
 from tests.sentences import Sentences
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 from workers import join
 from workers.fit_process import FitProcess
 from workers.slots import Slots
@@ -75,7 +75,7 @@ class Cluster:
             command = [sys.executable, "-m", "app.cli", "worker", "--join", self.address]
             self._processes.append(subprocess.Popen(command, env=self._environment))
         for _ in range(missing):
-            assert joined.acquire(timeout=120)
+            assert joined.acquire(timeout=patience())
 
     @property
     def place(self) -> tuple[str, Path]:
@@ -101,7 +101,7 @@ class Cluster:
             process.send_signal(signal.SIGCONT)
             process.terminate()
         for process in self._processes:
-            process.wait(30)
+            process.wait(patience())
 
 
 class Joined(SchedulerPlugin):
@@ -499,16 +499,14 @@ def test_an_attempt_whose_worker_of_the_cluster_dies_is_followed_by_one_that_goe
     job_id = shop.train(table, ENDLESS, weak_ranker="tree")
     make_slots(shop)
     # The checkpoint is of a later step than the first that is reported.
-    eventually(lambda: shop.first_steps_of(job_id), seconds=60)
+    eventually(lambda: shop.first_steps_of(job_id))
     early = shop.job(job_id).checkpoint_key
-    eventually(lambda: shop.job(job_id).checkpoint_key not in (None, early), seconds=60)
+    eventually(lambda: shop.job(job_id).checkpoint_key not in (None, early))
     os.kill(workers.process(workers.addresses[0]), signal.SIGKILL)
     shop.reaches(job_id, "queued")
     with shop.db.write() as session:  # no test waits out the back-off
         session.execute(update(Job).where(Job.id == job_id).values(not_before=0.0))
-    first, second = eventually(
-        lambda: len(told := shop.first_steps_of(job_id)) == 2 and told, seconds=60
-    )
+    first, second = eventually(lambda: len(told := shop.first_steps_of(job_id)) == 2 and told)
     assert first < second
     shop.db.writing(child_jobs.end_early, OWNER, job_id)
     job = shop.reaches(job_id, "succeeded")
@@ -547,7 +545,7 @@ def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path, dask_se
         with scheduler(dask_secret, here, silence_logs=50) as local:
             join = [sys.executable, "-m", "workers.join", local.scheduler_address, "--host", there]
             worker = subprocess.Popen([*space, *join], env=environment)
-            eventually(lambda: local.scheduler.workers, seconds=60)
+            eventually(lambda: local.scheduler.workers)
 
             def cut(step: int, of: int, info: Mapping[str, float]) -> None:
                 if step == 5:
@@ -556,6 +554,6 @@ def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path, dask_se
             with pytest.raises(ShardsLost, match="has not sent anything"):
                 fit_on((local.scheduler_address, dask_secret), tmp_path, cut)
             worker.kill()
-            worker.wait(30)
+            worker.wait(patience())
     finally:
         subprocess.run(["ip", "netns", "del", "rwcut"], check=True)

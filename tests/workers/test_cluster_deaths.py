@@ -29,7 +29,7 @@ from app.training.cluster import read_security
 from tests.chaos import inside
 from tests.harness import OWNER, Shop, csv_table, warm_process
 from tests.long_form import long_form
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 from workers import fit_process
 from workers.fit_process import FitProcess
 from workers.slots import Slots
@@ -39,7 +39,6 @@ pytestmark = [
     long_form,
 ]
 
-PATIENCE = 240.0
 """Seconds that anything may take here on cores that are busy with other work."""
 
 N_ROUNDS = 30
@@ -78,7 +77,7 @@ class Machines:
         """Start what has ended, and wait until all have joined; with faults the last worker is a new one."""
         if self.scheduler is None or self.scheduler.poll() is not None:
             for worker in self.workers:
-                worker.wait(PATIENCE)  # each ends with its scheduler
+                worker.wait(patience())  # each ends with its scheduler
             self.scheduler = self._start(
                 *("-m", "dask", "scheduler", "--host", "127.0.0.1", "--port", self._port),
                 *("--protocol", "tls", "--dashboard-address", "127.0.0.1:0"),
@@ -91,7 +90,7 @@ class Machines:
         while len(self.workers) < n_workers:
             armed = {VARIABLE: faults} if len(self.workers) == n_workers - 1 else {}
             self.workers.append(self._start("-m", "workers.join", self.address, **armed))
-        eventually(lambda: self._n_joined() == n_workers, seconds=PATIENCE)
+        eventually(lambda: self._n_joined() == n_workers)
 
     def _start(self, *words: str, **variables: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -165,7 +164,7 @@ class Trainer:
         """Fit in the memory of the job; return the hash of the model."""
         self.memory_bytes, before = None, self.memory_bytes
         job_id = self.shop.train(self.table, n_rounds)
-        self.shop.reaches(job_id, "succeeded", seconds=PATIENCE)
+        self.shop.reaches(job_id, "succeeded")
         self.memory_bytes = before
         return self.shop.artifact_of(job_id)
 
@@ -174,9 +173,7 @@ class Trainer:
         self._orders.write_text(json.dumps([{"faults": faults}]))
         before = warm_process(self._slots)
         os.kill(before, signal.SIGKILL)
-        pid: int = eventually(
-            lambda: (now := warm_process(self._slots)) != before and now, seconds=60
-        )
+        pid: int = eventually(lambda: (now := warm_process(self._slots)) != before and now)
         self._orders.unlink()  # read before its first line
         return pid
 
@@ -190,7 +187,7 @@ class Trainer:
     def lost(self, job_id: str, n_attempts: int) -> None:
         """Wait until a job has lost so many attempts, and is queued."""
         states = [*(["queued", "running"] * n_attempts), "queued"]
-        eventually(lambda: self.shop.states_of(job_id) == states, seconds=PATIENCE)
+        eventually(lambda: self.shop.states_of(job_id) == states)
 
     def again(self, job_id: str) -> None:
         """End the wait between two attempts."""
@@ -199,7 +196,7 @@ class Trainer:
 
     def check(self, job_id: str, expected: str, n_attempts: int) -> list[str]:
         """Check that a job has succeeded at its last attempt, and nothing twice; return why attempts were lost."""
-        job = self.shop.reaches(job_id, "succeeded", seconds=PATIENCE)
+        job = self.shop.reaches(job_id, "succeeded")
         assert self.shop.artifact_of(job_id) == expected
         assert self.shop.models_of(job_id) == 1
         assert job.attempt == n_attempts
@@ -254,7 +251,7 @@ def test_a_job_whose_cluster_dies_at_every_seam_ends_as_if_nothing_had_died(
             trainer.again(job_id)
         else:
             job_id = trainer.shop.train(trainer.table, N_ROUNDS)
-        eventually(partial(is_stopped, stopped), seconds=PATIENCE)
+        eventually(partial(is_stopped, stopped))
         assert machines.scheduler is not None
         victims = {JOB: trainer.pid, WORKER: machines.workers[-1].pid}
         os.kill(victims.get(victim, machines.scheduler.pid), signal.SIGKILL)
@@ -288,7 +285,7 @@ def test_an_attempt_goes_on_from_the_checkpoint_of_one_whose_scheduler_died(
     expected = trainer.expected(150)
     stopped = trainer.arm("ask=stop@120")
     job_id = trainer.shop.train(trainer.table, 150)
-    eventually(partial(is_stopped, stopped), seconds=PATIENCE)
+    eventually(partial(is_stopped, stopped))
     eventually(lambda: trainer.shop.job(job_id).checkpoint_key)
     assert machines.scheduler is not None
     machines.scheduler.kill()
@@ -312,7 +309,7 @@ def test_a_scheduler_that_hangs_ends_the_attempt_and_no_round(
     stopped = trainer.arm("ask=stop@20")
     machines.scheduler.send_signal(signal.SIGCONT)
     trainer.again(job_id)
-    eventually(partial(is_stopped, stopped), seconds=PATIENCE)
+    eventually(partial(is_stopped, stopped))
     machines.scheduler.send_signal(signal.SIGSTOP)
     os.kill(stopped, signal.SIGCONT)
     (why,) = trainer.check(job_id, expected, 2)

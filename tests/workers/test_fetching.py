@@ -25,7 +25,7 @@ from app.platform import catalogue
 from app.platform.connections import read_connections
 from app.platform.tables import BlobEntry, Dataset, Job
 from tests.harness import OWNER, Shop, csv_table, worker
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 from workers.slots import Slots
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Hanging:
     def __call__(self, environ: WSGIEnvironment, _: StartResponse) -> Iterable[bytes] | None:
         if environ["REQUEST_METHOD"] == "GET":
             self.asked.set()
-            self.released.wait(60)
+            self.released.wait(patience())
         return None
 
 
@@ -111,7 +111,7 @@ def test_a_cancel_ends_the_read_of_a_store_that_hangs(
     bucket_server.fault = hanging
     slots = make_slots(shop)
     dataset_id, job_id = fetch(shop)
-    assert hanging.asked.wait(60)
+    assert hanging.asked.wait(patience())
     shop.db.writing(jobs.cancel, OWNER, job_id)
     assert shop.ends(job_id).state == "cancelled"
     assert not hanging.released.is_set()
@@ -129,7 +129,7 @@ def test_a_worker_that_stops_gives_the_job_back(
     bucket_server.fault = hanging
     slots = make_slots(shop)
     dataset_id, job_id = fetch(shop)
-    assert hanging.asked.wait(60)
+    assert hanging.asked.wait(patience())
     slots.stop()
     assert (shop.job(job_id).state, shop.job(job_id).attempt) == ("queued", 0)
     hanging.released.set()
@@ -148,7 +148,7 @@ def test_a_worker_that_is_killed_leaves_nothing_in_the_catalogue(
     bucket_server.fault = hanging
     dataset_id, job_id = fetch(shop)
     with worker(shop.settings, tmp_path) as process:
-        assert hanging.asked.wait(60)
+        assert hanging.asked.wait(patience())
         process.send_signal(signal.SIGKILL)
         process.wait()
     with shop.db.write() as session:
@@ -186,7 +186,7 @@ def test_the_read_reports_its_progress(
     bucket_server.fault = hang_later
     make_slots(shop)
     _, job_id = fetch(shop)
-    eventually(lambda: shop.job(job_id).progress.get("phase") == PHASE, seconds=60)
+    eventually(lambda: shop.job(job_id).progress.get("phase") == PHASE)
     assert 0.0 < shop.job(job_id).progress["fraction"] < 0.5
     hanging.released.set()
     shop.reaches(job_id, "succeeded")

@@ -14,6 +14,7 @@ from app.jobs import queue
 from app.platform.failpoints import VARIABLE
 from app.platform.processes import child_environment
 from tests.harness import ENDLESS, Shop, csv_table, is_running
+from tests.waiting import patience
 
 WATCH = """
 import sys
@@ -77,7 +78,7 @@ def test_a_worker_whose_slot_hangs_ends(make_shop: Callable[..., Shop], tmp_path
     shop = make_shop()
     shop.upload(csv_table(50))
     with watched(shop, tmp_path, WORKER, "claimed=hang") as (watch, pid):
-        assert watch.wait(120) == 1
+        assert watch.wait(patience()) == 1
         assert not is_running(pid)
     assert "claimed: hang" in (tmp_path / "log").read_text()
 
@@ -97,7 +98,7 @@ def test_a_worker_whose_job_is_silent_for_long_goes_on(
 
 def test_an_api_whose_event_loop_hangs_ends(make_shop: Callable[..., Shop], tmp_path: Path) -> None:
     with watched(make_shop(), tmp_path, API, "") as (watch, pid):
-        assert watch.wait(120) == 1
+        assert watch.wait(patience()) == 1
         assert not is_running(pid)
     assert "api has made no progress" in (tmp_path / "log").read_text()
 
@@ -110,6 +111,6 @@ def test_a_dispatcher_that_hangs_ends(
     shop.upload(csv_table(50))
     assert shop.db.writing(queue.claim, shop.settings, "wrk_gone") is not None
     with watched(shop, tmp_path, script, "reap=hang") as (watch, pid):
-        assert watch.wait(120) == 1
+        assert watch.wait(patience()) == 1
         assert not is_running(pid)
     assert "reap: hang" in (tmp_path / "log").read_text()

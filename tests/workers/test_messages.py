@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from app.platform.broker import QUEUE, Producer
-from tests.servers import ValkeyServer, eventually
+from tests.servers import ValkeyServer
+from tests.waiting import eventually
 
 PROPERTIES = {"delivery_tag": "t", "delivery_info": {"exchange": "", "routing_key": QUEUE}}
 UNREADABLE = [

@@ -15,7 +15,7 @@ from app.datasets import service as datasets
 from app.jobs import child_jobs as parts
 from app.platform import resources
 from tests.harness import ENDLESS, LONG, OWNER, Shop, csv_table, is_running, warm_process
-from tests.servers import eventually
+from tests.waiting import eventually
 from workers.slots import Slots, threads_per_fit
 
 MakeShop = Callable[..., Shop]
@@ -51,7 +51,7 @@ def test_stopping_gives_the_job_back_as_if_never_claimed(
     dataset_id = shop.ready_table()
     pid = warm_process(slots)
     job_id = shop.train(dataset_id, LONG)
-    eventually(lambda: shop.first_steps_of(job_id), seconds=60)
+    eventually(lambda: shop.first_steps_of(job_id))
     slots.stop()
     assert not is_running(pid)
     given_back = shop.job(job_id)

@@ -15,7 +15,7 @@ from app import __version__
 from app.platform import logging as logs
 from app.platform import trace
 from tests.harness import Shop, environment, worker
-from tests.servers import eventually
+from tests.waiting import eventually
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 

@@ -29,7 +29,7 @@ from tests.harness import (
     environment,
     warm_process,
 )
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 from workers.slots import Presence, Slots
 
 MakeShop = Callable[..., Shop]
@@ -48,9 +48,9 @@ def ask(shop: Shop, reaper: Reaper, job_id: str, others: str, fit: Callable[[], 
 
     The fit process is stopped meanwhile, so that the fit does not end before it is asked.
     """
-    eventually(lambda: shop.job(job_id).checkpoint_key, seconds=120)
+    eventually(lambda: shop.job(job_id).checkpoint_key)
     os.kill(fit(), signal.SIGSTOP)
-    eventually(lambda: shop.first_steps_of(job_id), seconds=60)
+    eventually(lambda: shop.first_steps_of(job_id))
     with shop.db.write() as session:
         session.execute(
             update(Job).where(Job.id == job_id).values(started_at=Job.started_at - 120.0)
@@ -66,7 +66,7 @@ def ask(shop: Shop, reaper: Reaper, job_id: str, others: str, fit: Callable[[], 
 
 
 def wait_for_other(shop: Shop, job_id: str) -> None:
-    eventually(lambda: shop.db.reading(jobs.find, OTHER, job_id).state == "succeeded", seconds=60)
+    eventually(lambda: shop.db.reading(jobs.find, OTHER, job_id).state == "succeeded")
 
 
 @pytest.mark.parametrize("url", ["sqlite_url", "postgres_url"])
@@ -83,9 +83,9 @@ def test_the_model_is_that_of_an_uninterrupted_fit(
     long = shop.train(mine, LONG)
     short = ask(shop, Reaper(shop.db, shop.settings), long, others, lambda: pid)
     wait_for_other(shop, short)
-    job = shop.reaches(long, "succeeded", seconds=120)
+    job = shop.reaches(long, "succeeded")
     whole = shop.train(mine, LONG)
-    shop.reaches(whole, "succeeded", seconds=120)
+    shop.reaches(whole, "succeeded")
     assert job.attempt == 1
     assert shop.states_of(long) == ["queued", "running", "queued", "running", "succeeded"]
     first, second = shop.first_steps_of(long)
@@ -127,7 +127,7 @@ def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
     with mortal(shop, tmp_path, f"{point}=kill") as process:
         long = shop.train(mine, LONG)
         short = ask(shop, reaper, long, others, lambda: children_of(process.pid)[0])
-        assert process.wait(60) == -9
+        assert process.wait(patience()) == -9
     attempt, state = {"yield": (1, "running"), "finished": (0, "queued")}[point]
     job = shop.job(long)
     assert (job.attempt, job.state) == (attempt, state)
@@ -136,9 +136,9 @@ def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
     reaper.reap()
     make_slots(shop)
     wait_for_other(shop, short)
-    assert shop.reaches(long, "succeeded", seconds=120).attempt == attempt + 1
+    assert shop.reaches(long, "succeeded").attempt == attempt + 1
     whole = shop.train(mine, LONG)
-    shop.reaches(whole, "succeeded", seconds=120)
+    shop.reaches(whole, "succeeded")
     assert shop.artifact_of(long) == shop.artifact_of(whole)
     with shop.db.read() as session:
         assert session.query(Model).filter(Model.job_id == long).count() == 1

@@ -18,7 +18,7 @@ from app.platform.errors import TooMany
 from app.platform.settings import Settings
 from tests.app.live_service import STRANGER, Service, running
 from tests.app.refusals import refused
-from tests.servers import eventually
+from tests.waiting import eventually
 
 
 def entries(client: httpx.Client) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import everything, refused
 from tests.app.sources import make_refreshable
 from tests.long_form import rest
-from tests.servers import eventually
+from tests.waiting import eventually
 
 DOCS = Path(__file__).parents[3] / "docs"
 OPEN = {

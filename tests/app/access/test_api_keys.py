@@ -6,7 +6,7 @@ import httpx
 
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import refused
-from tests.servers import eventually
+from tests.waiting import eventually
 
 
 def test_a_key_s_life(service_on_both: Service) -> None:

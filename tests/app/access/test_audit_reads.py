@@ -27,7 +27,7 @@ from app.platform.settings import Settings
 from app.platform.tables import AuditEntry
 from tests.app.live_service import OWNER, STRANGER, Service, running
 from tests.app.refusals import refused
-from tests.servers import eventually
+from tests.waiting import eventually
 
 NDJSON = {"Accept": "application/x-ndjson"}
 RECORDED = {

@@ -29,6 +29,7 @@ from app.platform.errors import Invalid, NotFound, Unauthenticated, Unavailable
 from app.platform.outage import OutageMemory
 from app.platform.roles import RoleFile
 from app.platform.tables import ApiKey
+from tests.waiting import patience
 
 
 def key_of(secret: str) -> Credential:
@@ -234,7 +235,7 @@ def test_a_good_key_waits_for_few_queries_behind_thousands_of_bad_ones(db: Datab
 
     def find(hashes: list[str]) -> set[str]:
         asked.append(hashes)
-        assert may_answer.wait(30)
+        assert may_answer.wait(patience())
         return db.reading(repository.usable_among, hashes)
 
     async def ask_all() -> None:

@@ -23,6 +23,7 @@ from app.platform.settings import Settings
 from app.platform.tables import BatchScore, Dataset, DatasetPairs, DatasetStatus, Job
 from tests.app.queue_steps import OWNER, add_dataset, at_once, change, claimed, finish, submit
 from tests.sentences import Sentences
+from tests.waiting import patience
 
 AT_ONCE = 100
 MOST = 10
@@ -194,7 +195,7 @@ class TestUsageCache:
             measured.append(owner)
             if len(measured) == 1:
                 for _each in range(callers):
-                    assert entered.acquire(timeout=60.0)
+                    assert entered.acquire(timeout=patience())
             return quotas.Usage(1, 2)
 
         cache = UsageCache(cast(Any, reading), Settings())

@@ -30,7 +30,8 @@ from app.platform.database import Database
 from app.serve import supervisor
 from tests.harness import is_running, run_here
 from tests.long_form import LONG_FORM, long_form, rest
-from tests.servers import PostgresServer, eventually
+from tests.servers import PostgresServer
+from tests.waiting import eventually, patience
 
 CLI = [sys.executable, "-m", "app.cli"]
 
@@ -157,7 +158,7 @@ def test_migrate_can_wait_for_another_process(before: str | None, postgres: Post
             assert process.stderr.readline()  # it waits, and says so
             assert migrate.current(url) == before
             migrate.upgrade(url)
-            assert process.wait(60) == 0
+            assert process.wait(patience()) == 0
         assert run("migrate", "--wait", database_url=url).returncode == 0
     finally:
         postgres.drop("awaited")
@@ -180,7 +181,7 @@ def test_migrate_stops_waiting_when_told(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert process.stderr.readline()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 1
+        assert process.wait(patience()) == 1
 
 
 def begin(command: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -440,7 +441,7 @@ def test_the_dispatcher_ends_when_told(postgres_url: str, broker_url: str, tmp_p
     with running("dispatcher", **settings) as process:
         eventually((tmp_path / "blobs").exists)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(patience()) == 0
 
 
 def test_a_worker_is_this_process(sqlite_url: str, broker_url: str, tmp_path: Path) -> None:
@@ -450,7 +451,7 @@ def test_a_worker_is_this_process(sqlite_url: str, broker_url: str, tmp_path: Pa
         eventually(lambda: command.read_text().split("\0")[1:4] == ["-P", "-m", "workers"])
         eventually((tmp_path / "blobs").exists)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 0
+        assert process.wait(patience()) == 0
 
 
 def test_the_api_serves_and_ends_when_told(
@@ -463,7 +464,7 @@ def test_the_api_serves_and_ends_when_told(
         address = line[line.index("http://") :].split()[0]
         assert httpx.get(f"{address}/health/live").status_code == 200
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=patience())
         assert process.returncode == 0
 
 
@@ -493,14 +494,14 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
 
     def answered() -> set[int]:
         """Ask on a new connection; return the pids of all that have answered."""
-        told = httpx.get(f"{address}/health/ready", timeout=60).json()
+        told = httpx.get(f"{address}/health/ready", timeout=patience()).json()
         assert told["version"] == app.__version__
         health.append(told["status"])  # on a busy machine a part may not answer in time
         return set(map(int, read(r'"pid":(\d+),"logger":"rankwright.access".*/health/ready')))
 
     def metrics(name: str, label: str) -> dict[str, float]:
         headers = {"Authorization": f"Bearer {secret}"}
-        shown = httpx.get(f"{address}/metrics", headers=headers, timeout=60).text
+        shown = httpx.get(f"{address}/metrics", headers=headers, timeout=patience()).text
         samples = [s for family in text_string_to_metric_families(shown) for s in family.samples]
         found: defaultdict[str, float] = defaultdict(
             float
@@ -513,9 +514,9 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
         return metrics("rankwright_http_request_seconds_count", "route")["/health/ready"]
 
     try:
-        (address,) = eventually(lambda: read(r'"2 processes respond at ([^"]+)"'), seconds=120)
+        (address,) = eventually(lambda: read(r'"2 processes respond at ([^"]+)"'))
         assert set(metrics("process_start_time_seconds", "process")) == {"1", "2"}
-        first: set[int] = eventually(lambda: len(pids := answered()) == 2 and pids, seconds=60)
+        first: set[int] = eventually(lambda: len(pids := answered()) == 2 and pids)
         eventually(lambda: counted() == len(health))  # whichever of them is asked
         started = metrics("process_start_time_seconds", "process")
         assert set(started) == {"1", "2"}
@@ -524,7 +525,7 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
         if LONG_FORM:  # a third process: how `serve` restarts one is in tests/app/serve
             os.kill(min(first), signal.SIGKILL)
             # No request is lost: what comes for the dead process waits for its successor.
-            eventually(lambda: len(answered()) == 3, seconds=60)
+            eventually(lambda: len(answered()) == 3)
             assert read("killed by SIGKILL")
             eventually(lambda: counted() == len(health))
             now = metrics("process_start_time_seconds", "process")
@@ -533,7 +534,7 @@ def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
         eventually(lambda: answered() and health[-1] == "ok")
 
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(patience()) == 0
         assert not any(map(is_running, everybody))
         assert "in time" not in log.read_text()
     finally:

@@ -25,6 +25,7 @@ from app.jobs import service as jobs
 from app.jobs.kinds import Claim
 from app.platform.tables import JobState
 from tests.app.live_service import OWNER, Service
+from tests.waiting import patience
 
 ROW = {"trial": 3, "algorithm": "rankboost", "parameters": {"max_bins": 4, "push": 1}, "rows": 90}
 ROW |= {"value": 0.87654, "seconds": 1.25, "splits": 2}
@@ -158,7 +159,7 @@ def test_without_a_terminal_lines_come_and_nobody_is_asked(service: Service) -> 
         assert line.rstrip().endswith(" AUC 0.8765 (rankboost)")
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
-        assert process.wait(60) == 130
+        assert process.wait(patience()) == 130
     goes_on = f"job {job_id} continues to run; `rankwright follow {job_id}` shows it again"
     assert rest.splitlines()[-1] == goes_on
     assert not any(service.context.db.reading(queue.poll_requests, claim))

@@ -28,6 +28,7 @@ from tests.app.ingest.test_workbooks import Cells, sheets
 from tests.app.live_service import Service, table
 from tests.long_form import long_form
 from tests.sentences import Sentences
+from tests.waiting import patience
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "clients.md"
@@ -344,7 +345,7 @@ def test_a_key_that_may_only_score_waits_for_its_rows(service: Service, csv: Pat
         batch = client.score_batch("churn", csv, ignore="left", wait=False)
         assert batch.data.status == "processing"
         with service.at_work():
-            batch.wait(30)
+            batch.wait(patience())
         assert batch.result()
 
 

@@ -48,6 +48,7 @@ from rankwright.transport import (
 from rankwright.types import KeyWithSecret
 
 from tests.sentences import Sentences
+from tests.waiting import patience
 
 Answer = Response | BrokenConnection
 
@@ -893,7 +894,7 @@ def test_what_takes_long_does_not_hold_up_the_event_loop() -> None:
         begun = threading.Event()
         http = transport.AsyncHttpTransport("http://nowhere", None, 1.0)
         asyncio.get_running_loop().call_soon(begun.set)
-        return bool(await http.do(Compute(lambda: begun.wait(20))))
+        return bool(await http.do(Compute(lambda: begun.wait(patience()))))
 
     assert asyncio.run(ask())
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.app.console.conftest import Visit
-from tests.servers import eventually
+from tests.waiting import eventually
 
 
 class Mouse:
@@ -147,7 +147,7 @@ class NoScript(Mouse):
             self.page.reload()
             return False
 
-        eventually(loaded, seconds=60, every=0.1)
+        eventually(loaded, every=0.1)
 
 
 # What is chosen in a select of several; one that takes one value is given the new one alone.

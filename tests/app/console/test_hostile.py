@@ -17,6 +17,7 @@ from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import STRANGER, Service, table
 from tests.fuzz.console import ROUTES, ConsoleFuzzer, Known
 from tests.long_form import LONG_FORM
+from tests.waiting import patience
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +205,7 @@ def begin(ours: PlainBrowser, path: str, body: bytes, *headers: str) -> str:
         f"Content-Length: {1 << 32}",
         *headers,
     ]
-    with socket.create_connection((url.host, url.port or 80), timeout=30) as connection:
+    with socket.create_connection((url.host, url.port or 80), timeout=patience()) as connection:
         connection.sendall("\r\n".join([*head, "\r\n"]).encode() + body)
         return connection.recv(1 << 16).decode()
 

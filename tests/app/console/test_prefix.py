@@ -21,6 +21,7 @@ from app.http import openapi
 from app.platform.settings import Settings
 from tests.app.live_service import Service, table
 from tests.long_form import LONG_FORM
+from tests.waiting import patience
 
 ROOT = "/apps/ranking"
 SAID = {"X-Forwarded-Prefix": ROOT}
@@ -238,7 +239,7 @@ def test_the_service_behind_nginx(proxied: tuple[Service, str, str]) -> None:
     service, url, unsafe = proxied
     secret = service.key()
     host = url.removesuffix(ROOT)
-    with httpx.Client(verify=False, timeout=30) as client:
+    with httpx.Client(verify=False, timeout=patience()) as client:
         signed = client.post(f"{url}/console/sign-in", data={"key": secret})
         assert signed.headers["location"] == f"{ROOT}/console"
         assert "Secure" in signed.headers["set-cookie"]

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.app.live_service import Service, table
-from tests.servers import eventually
+from tests.waiting import eventually
 
 CSV = {"Content-Type": "text/csv"}
 

@@ -27,7 +27,7 @@ from tests.app.ingest.test_workbooks import Cells, sheets
 from tests.app.live_service import OWNER, STRANGER, Service, table
 from tests.app.refusals import CSV, refused
 from tests.sentences import Sentences
-from tests.servers import eventually
+from tests.waiting import eventually
 
 PARQUET = {"Content-Type": "application/vnd.apache.parquet"}
 BOOK = {"Content-Type": XLSX}

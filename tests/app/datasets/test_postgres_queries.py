@@ -21,7 +21,8 @@ from app.ingest.errors import BadTable
 from app.jobs.fetching import Fetching, FetchStopped, SourceError
 from app.platform.errors import ServiceError, Unavailable
 from app.platform.settings import Settings
-from tests.servers import PostgresServer, eventually
+from tests.servers import PostgresServer
+from tests.waiting import eventually
 
 
 class Step(Fetching):

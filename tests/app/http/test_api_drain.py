@@ -14,7 +14,7 @@ from app.platform.settings import Settings
 from tests.app.live_service import Service, running, table
 from tests.app.refusals import job
 from tests.sentences import Sentences
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_what_is_not_done_in_time_may_come_again(service: Service) -> None:
     """A slow upload while the process ends: 503 and Retry-After, not a broken connection or a 500."""
     secret = service.key()
     host, port = service.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=patience()) as connection:
         head = (
             "POST /v1/datasets?name=people&label=left HTTP/1.1\r\nHost: here\r\n"
             f"Authorization: Bearer {secret}\r\nContent-Type: text/csv\r\nContent-Length: 1000\r\n\r\n"

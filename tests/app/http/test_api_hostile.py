@@ -27,6 +27,7 @@ from tests.app.live_service import Service
 from tests.app.refusals import everything
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
+from tests.waiting import patience
 
 DEEP, MAX_BODY = 100_000, 1_000_000
 SECONDS = 0.25  # what a hurried server waits for heads and bodies
@@ -56,7 +57,7 @@ def hurried(start: Callable[..., Service]) -> Service:
 
 def connect(service: Service) -> socket.socket:
     url = httpx.URL(service.url)
-    return socket.create_connection((url.host, url.port or 80), timeout=30)
+    return socket.create_connection((url.host, url.port or 80), timeout=patience())
 
 
 def say(service: Service, pieces: Iterable[bytes]) -> bytes:

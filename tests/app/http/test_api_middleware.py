@@ -31,7 +31,7 @@ from app.platform.tables import Job
 from tests.app.live_service import OWNER, Service, running
 from tests.app.refusals import refused
 from tests.sentences import Sentences
-from tests.servers import eventually
+from tests.waiting import eventually
 
 
 def test_request_ids_go_in_and_out(service: Service, client: httpx.Client) -> None:

@@ -27,7 +27,7 @@ from app.platform.tables import Dataset
 from tests.app.live_service import OWNER, STRANGER, Service, running, table
 from tests.app.refusals import CSV, everything, job, refused
 from tests.sentences import Sentences
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 BODY = table(30).encode()
 JSON = {"Content-Type": "application/json"}
@@ -278,7 +278,7 @@ SIGN_IN = b"POST /console/sign-in HTTP/1.1\r\nHost: x\r\nContent-Type: applicati
 
 def connected(service: Service) -> socket.socket:
     address = urlsplit(service.url)
-    return socket.create_connection((address.hostname or "", address.port or 0), timeout=20)
+    return socket.create_connection((address.hostname or "", address.port or 0), timeout=patience())
 
 
 def test_bodies_without_a_key_take_no_place_from_callers_with_one(settings: Settings) -> None:
@@ -370,7 +370,9 @@ class Growing:
 
     def __init__(self, client: httpx.Client, path: str = "datasets", **headers: str) -> None:
         address = urlsplit(str(client.base_url))
-        self._socket = socket.create_connection((address.hostname, address.port), timeout=20)
+        self._socket = socket.create_connection(
+            (address.hostname, address.port), timeout=patience()
+        )
         lines = {"Authorization": client.headers["Authorization"], "Content-Type": "text/csv"}
         given = "".join(f"{name}: {value}\r\n" for name, value in (lines | headers).items())
         head = f"POST /v1/{path}?label=left HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
@@ -495,7 +497,9 @@ def test_what_is_only_checked_is_given_up_where_it_is_too_large(
         f"Authorization: {client.headers['Authorization']}\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
     most = tight.settings.max_body_bytes
-    with socket.create_connection((address.hostname, address.port), timeout=20) as connection:
+    with socket.create_connection(
+        (address.hostname, address.port), timeout=patience()
+    ) as connection:
         connection.sendall(head.encode() + b"%x\r\n" % (most + 1) + b"a" * (most + 1) + b"\r\n")
         answer = connection.recv(4096)  # though more might come
     assert answer.startswith(b"HTTP/1.1 413 ")

@@ -21,7 +21,7 @@ from app.platform.errors import Unavailable
 from app.platform.metrics import UNROUTED
 from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import CSV, JSON, refused
-from tests.servers import eventually
+from tests.waiting import eventually
 
 MIB = 1 << 20
 BODY = 1 * MIB

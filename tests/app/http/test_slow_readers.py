@@ -24,6 +24,7 @@ from app.http.protocol import MAX_JOINED_BYTES
 from app.http.responses import FilesResponse, StoredFile
 from app.http.server import MAX_PIECE_BYTES
 from tests.app.live_service import Service
+from tests.waiting import patience
 
 CONTENT = bytes(range(256)) * (1 << 17)  # 32 MiB: more than the system keeps for a connection
 KINDS = ["whole", "files", "stored", "stream"]
@@ -73,7 +74,7 @@ def _routes(shared: Service, tmp_path: Path, ended: threading.Event) -> Iterator
 
 def ask(shared: Service, kind: str, method: str = "GET") -> socket.socket:
     at = urlsplit(shared.url)
-    connection = socket.create_connection((at.hostname, at.port), timeout=20)
+    connection = socket.create_connection((at.hostname, at.port), timeout=patience())
     connection.sendall(f"{method} /large/{kind} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     return connection
 

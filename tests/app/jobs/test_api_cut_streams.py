@@ -11,6 +11,7 @@ from app.jobs import queue
 from app.platform.tables import Job
 from tests.app.live_service import Service
 from tests.long_form import LONG_FORM
+from tests.waiting import patience
 
 CUTS = 1000 if LONG_FORM else 40
 EVENT = re.compile(rb"id: (\d+)\nevent: \w+\ndata: .*\n\n")
@@ -23,7 +24,7 @@ def read_some(service: Service, secret: str, path: str, last: int, most: int) ->
         f"GET {path} HTTP/1.0\r\nAuthorization: Bearer {secret}\r\n"
         f"Accept: text/event-stream\r\nLast-Event-ID: {last}\r\n\r\n"
     )
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=patience()) as connection:
         connection.sendall(head.encode())
         answer = b""
         while (at := answer.find(b"\r\n\r\n")) < 0 or len(answer) < at + 4 + most:

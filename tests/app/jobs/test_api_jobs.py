@@ -18,7 +18,8 @@ from app.jobs.watcher import Snapshot, Watcher
 from app.platform.settings import Settings
 from tests.app.live_service import OWNER, STRANGER, Service, running
 from tests.app.queue_steps import at_once
-from tests.servers import ValkeyServer, eventually
+from tests.servers import ValkeyServer
+from tests.waiting import eventually, patience
 
 
 def body(dataset_id: str, **changes: Any) -> dict[str, Any]:
@@ -265,9 +266,9 @@ def test_an_event_stream_follows_a_job_to_its_end(service_on_both: Service) -> N
 
     thread = threading.Thread(target=follow)
     thread.start()
-    assert first_seen.wait(20)
+    assert first_seen.wait(patience())
     service.work()
-    thread.join(20)
+    thread.join(patience())
     assert not thread.is_alive()  # it closed by itself
     assert [event["id"] for event in events] == list(range(1, len(events) + 1))
     assert [event["data"]["state"] for event in events if event["event"] == "state"] == [

@@ -29,7 +29,8 @@ from app.platform.settings import Settings
 from app.platform.tables import Worker
 from tests.app.queue_steps import OWNER, claimed, submit
 from tests.sentences import Sentences
-from tests.servers import PostgresServer, ValkeyServer, eventually
+from tests.servers import PostgresServer, ValkeyServer
+from tests.waiting import eventually, patience
 
 SHORT = Settings(lease_seconds=0.2, heartbeat_seconds=0.1, reap_seconds=0.05)
 
@@ -108,7 +109,7 @@ def running(dispatcher: Dispatcher) -> Iterator[None]:
         assert thread.is_alive()
     finally:
         stop.set()
-        thread.join(30)
+        thread.join(patience())
     assert not thread.is_alive()
 
 

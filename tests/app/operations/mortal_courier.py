@@ -11,6 +11,7 @@ from pathlib import Path
 from app.operations.deliveries import Courier
 from app.platform.database import Database
 from app.platform.settings import Settings
+from tests.waiting import patience
 
 
 def main(url: str, keys: Path) -> None:
@@ -18,7 +19,7 @@ def main(url: str, keys: Path) -> None:
     settings = Settings(secrets_keys_file=keys, webhook_networks="127.0.0.0/8")
     courier = Courier(Database(url), settings)
     while courier.start_due():
-        courier.wait(30.0)
+        courier.wait(patience())
 
 
 if __name__ == "__main__":

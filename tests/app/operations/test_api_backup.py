@@ -34,7 +34,7 @@ from tests.app.live_service import Service, running
 from tests.app.queue_steps import add_dataset
 from tests.app.uploads import put
 from tests.sentences import Sentences
-from tests.servers import eventually
+from tests.waiting import eventually
 
 ROWS = {"columns": ["age", "income", "score 1"], "data": [[0.5, -1.0, 0.25], [None, 2.0, -0.5]]}
 

@@ -27,7 +27,8 @@ from app.platform.settings import Settings
 from app.platform.tables import Role, Worker
 from tests.app.live_service import Service, running
 from tests.sentences import Sentences
-from tests.servers import PostgresServer, ValkeyServer, eventually
+from tests.servers import PostgresServer, ValkeyServer
+from tests.waiting import eventually, patience
 
 SERVES = {"database", "schema", "blob_store", "disk"}
 WORKS = {"broker", "worker", "dispatcher"}
@@ -127,7 +128,7 @@ def test_a_part_that_hangs_is_named_and_looked_at_once(
 
     def hang(session: object) -> None:
         looks.append(1)
-        goes_on.wait(30)
+        goes_on.wait(patience())
 
     monkeypatch.setattr(health, "ANSWER_SECONDS", 0.01)
     monkeypatch.setattr(repository, "ping", hang)
@@ -196,7 +197,7 @@ def test_an_api_with_models_is_ready_once_it_can_score_at_once(
     client = service.client(service.key())
     service.train(client, service.upload(client))
     go_on = threading.Event()
-    monkeypatch.setattr(main, "preload", lambda: go_on.wait(30))
+    monkeypatch.setattr(main, "preload", lambda: go_on.wait(patience()))
     with running(service.settings) as restarted:
         probe = restarted.client()
         assert not_well(probe) == {"api"}

@@ -48,7 +48,7 @@ from app.webhooks.delivery_repository import WebhookCounts, count_webhooks
 from app.webhooks.secrets import new_secret
 from app.webhooks.sending import Sender
 from tests.app.webhooks.receivers import Receiver, status
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 OWNER = "ada"
 SECRET, OLD = new_secret(), new_secret()
@@ -108,7 +108,7 @@ def event(db: Database, *targets: str, owner: str = OWNER) -> str:
 def deliver(courier: Courier) -> None:
     """Make the attempts that are due, until none is."""
     while courier.start_due():
-        assert courier.wait(30.0)
+        assert courier.wait(patience())
 
 
 def make_due(db: Database) -> None:
@@ -437,7 +437,7 @@ def test_a_slow_receiver_holds_up_no_other(
     eventually(lambda: courier.start_due() == 0 and len(receiver.received) == 8)
     assert len(held.receiver.received) == MAX_OF_WEBHOOK
     held.free.set()
-    assert courier.wait(30.0)
+    assert courier.wait(patience())
 
 
 def test_slow_webhooks_of_one_owner_hold_up_no_other_owner(
@@ -455,7 +455,7 @@ def test_slow_webhooks_of_one_owner_hold_up_no_other_owner(
         eventually(lambda: courier.start_due() == 0 and sent in receiver.ids())  # noqa: B023
     assert len(held.receiver.received) == MAX_ATTEMPTS_AT_ONCE // 2
     held.free.set()
-    assert courier.wait(30.0)
+    assert courier.wait(patience())
 
 
 def test_a_failing_webhook_gets_one_attempt_at_a_time(
@@ -468,7 +468,7 @@ def test_a_failing_webhook_gets_one_attempt_at_a_time(
     assert courier.start_due() == 1
     assert courier.start_due() == 0
     held.free.set()
-    assert courier.wait(30.0)
+    assert courier.wait(patience())
 
 
 def test_a_resolver_that_hangs_keeps_its_place(
@@ -485,12 +485,12 @@ def test_a_resolver_that_hangs_keeps_its_place(
     sender = Sender(settings.networks_of_webhooks, resolve=resolve, seconds=0.05)
     courier = Courier(db, settings, sender)
     assert courier.start_due() == MAX_OF_WEBHOOK
-    assert courier.wait(30.0)  # all have timed out
+    assert courier.wait(patience())  # all have timed out
     assert courier.start_due() == 0
     assert {error for each in sent for _, _, error in state(db, each)[2]} == {"timed_out"}
     free.set()
     eventually(lambda: courier.start_due() > 0)
-    assert courier.wait(30.0)
+    assert courier.wait(patience())
 
 
 def test_a_stopping_dispatcher_waits_for_attempts_but_not_forever(
@@ -504,7 +504,7 @@ def test_a_stopping_dispatcher_waits_for_attempts_but_not_forever(
     stop.set()
     courier.run(stop)
     held.free.set()
-    assert courier.wait(30.0)
+    assert courier.wait(patience())
     assert state(db, sent) == ("queued", 1, [])  # sent again after its lease
 
 

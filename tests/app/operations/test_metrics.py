@@ -26,7 +26,7 @@ from tests.app.child_job_steps import divided
 from tests.app.live_service import OWNER as OURS
 from tests.app.live_service import STRANGER, Service, running
 from tests.app.queue_steps import OWNER, add_dataset, change, claimed, hear_nothing, submit
-from tests.servers import eventually
+from tests.waiting import eventually
 
 Samples = dict[tuple[str, ...], float]
 

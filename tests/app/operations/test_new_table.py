@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
+from tests.waiting import patience
+
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the service makes of a table `pictures` with a column `image_key`."""
     folder: Path = tmp_path_factory.mktemp("state")
     command = [sys.executable, "-m", "tests.app.operations.new_table", str(folder)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=patience())
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 

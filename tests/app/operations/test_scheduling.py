@@ -36,7 +36,7 @@ from app.platform.tables import (
 )
 from app.schedules import due_repository, repository
 from tests.app.queue_steps import OWNER, add_dataset
-from tests.servers import eventually
+from tests.waiting import eventually
 
 ISSUER = "https://login.example"
 SOURCE = {"kind": "object", "connection": "exports", "url": "s3://exports/people.csv"}

@@ -9,6 +9,7 @@ import pytest
 
 from app.platform import background
 from app.platform.background import BackgroundTasks
+from tests.waiting import patience
 
 
 def test_in_order_and_to_the_end() -> None:
@@ -24,7 +25,7 @@ def test_an_error_does_not_end_it(caplog: pytest.LogCaptureFixture) -> None:
     tasks, done = BackgroundTasks("publish"), threading.Event()
     tasks.add(lambda: 1 / 0)
     tasks.add(done.set)
-    assert done.wait(20)
+    assert done.wait(patience())
     assert "publish: division by zero" in caplog.text
     tasks.close()
 
@@ -36,10 +37,10 @@ def test_asking_never_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def stuck() -> None:
         begun.set()
-        hang.wait(20)
+        hang.wait(patience())
 
     tasks.add(stuck)
-    assert begun.wait(20)
+    assert begun.wait(patience())
     for i in range(10):
         tasks.add(partial(done.append, i))
     tasks.close(timeout=0)  # full: it returns at once

@@ -23,7 +23,7 @@ from app.platform.settings import MIB
 from tests import buckets
 from tests.app.queue_steps import at_once
 from tests.buckets import BucketServer
-from tests.servers import eventually
+from tests.waiting import eventually
 
 FAULTS = {
     "500": lambda: buckets.status(500, 2),

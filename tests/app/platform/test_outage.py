@@ -11,6 +11,7 @@ import pytest
 from app.platform import outage
 from app.platform.errors import NotFound, Unavailable
 from app.platform.outage import OutageMemory
+from tests.waiting import patience
 
 
 def away() -> NoReturn:
@@ -59,7 +60,7 @@ def test_nobody_waits_long_for_a_database_that_stands_still(
     memory.ask("a", lambda: 1)
 
     def stand_still() -> int:
-        release.wait(60.0)
+        release.wait(patience())
         return 2
 
     # All come at the same time: the first ones cannot know that the database stands still.

@@ -29,6 +29,7 @@ from app.platform.tables import Idempotency, Worker
 from tests.app.queue_steps import at_once
 from tests.sentences import Sentences
 from tests.servers import PostgresServer
+from tests.waiting import patience
 
 
 def register(db: Database, worker_id: str) -> None:
@@ -224,13 +225,13 @@ def test_more_threads_than_connections(
     def hold() -> None:
         with small.read() as session:
             session.execute(text("SELECT 1"))
-            both_hold.wait(30)
-            done.wait(30)
+            both_hold.wait(patience())
+            done.wait(patience())
 
     threads = [threading.Thread(target=hold) for _ in range(2)]
     for thread in threads:
         thread.start()
-    both_hold.wait(30)
+    both_hold.wait(patience())
     with (
         sentences.raises(Unavailable),
         small.read() as session,
@@ -238,7 +239,7 @@ def test_more_threads_than_connections(
         session.execute(text("SELECT 1"))
     done.set()
     for thread in threads:
-        thread.join(30)
+        thread.join(patience())
     small.close()
 
 
@@ -263,7 +264,7 @@ def cross(db: Database, run: Callable[..., None]) -> Crossed:
             session.scalars(row).one().slots += 1
             session.flush()
             if id_ == ids[0] and tries[id_] == 1:
-                both_hold.wait(30)
+                both_hold.wait(patience())
 
     with ThreadPoolExecutor() as pool:
         done = [pool.submit(run, change, ids) for ids in pairs]

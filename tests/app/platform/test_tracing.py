@@ -15,7 +15,7 @@ from app.platform import trace, tracing
 from app.platform.tracing_files import MAX_FILE_BYTES, MAX_SPANS, read_spans
 from tests.harness import run_here
 from tests.otlp import receiver
-from tests.servers import eventually
+from tests.waiting import eventually
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 SAMPLED = f"00-{TRACE}-{CALLER}-01"

@@ -19,7 +19,7 @@ import pytest
 from app.platform import processes
 from app.platform.logging import JsonFormatter, TextFormatter
 from tests.harness import is_running
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 # A parent that starts a child by the words below, tells its pid and waits to be killed.
 PARENT = """
@@ -124,7 +124,7 @@ def watched(script: str, **variables: str) -> Iterator[tuple[subprocess.Popen[st
 def test_a_process_that_stops_responding_is_killed_and_its_watch_ends() -> None:
     with watched(BEATING + "time.sleep(600)") as (watch, pid):
         os.kill(pid, signal.SIGSTOP)
-        assert watch.wait(30) == 1
+        assert watch.wait(patience()) == 1
         assert not is_running(pid)
         assert len(watch.stderr.read().splitlines()) == 1
 
@@ -171,15 +171,15 @@ def test_each_process_that_is_watched_has_a_pulse(
 
 def test_a_watch_ends_as_its_process_does() -> None:
     with watched(BEATING + "sys.exit(7)") as (watch, _):
-        assert watch.wait(30) == 7
+        assert watch.wait(patience()) == 7
     with watched(BEATING + "time.sleep(600)") as (watch, pid):
         os.kill(pid, signal.SIGKILL)
-        assert watch.wait(30) == 128 + signal.SIGKILL
+        assert watch.wait(patience()) == 128 + signal.SIGKILL
     stop = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
     # Short pauses: a signal just before a long one would be handled after it.
     with watched(stop + BEATING + "while True: time.sleep(0.01)") as (watch, pid):
         watch.send_signal(signal.SIGTERM)
-        assert watch.wait(30) == 5
+        assert watch.wait(patience()) == 5
     with watched(BEATING + "time.sleep(600)") as (watch, pid):
         watch.kill()
         eventually(lambda: not is_running(pid))

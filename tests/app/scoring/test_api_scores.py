@@ -16,7 +16,7 @@ from app.platform.tables import ApiKey
 from tests.app import refusals
 from tests.app.live_service import NAMES, OWNER, Service, table
 from tests.sentences import Sentences
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 ROW = {"age": "0.25", "income": "-1.5", "score 1": "0.5"}
 
@@ -194,7 +194,7 @@ def test_pipelined_scores_come_in_order_and_are_counted(
         for age in range(6)
     )
     at = urlsplit(shared.url)
-    with socket.create_connection((at.hostname, at.port), timeout=20) as connection:
+    with socket.create_connection((at.hostname, at.port), timeout=patience()) as connection:
         connection.sendall(sent.encode())
         heard = b"".join(iter(lambda: connection.recv(1 << 16), b""))
     answers = heard.split(b"HTTP/1.1 200 OK\r\n")[1:]

@@ -28,6 +28,7 @@ from app.scoring.cost import ScoringCost, measure
 from app.scoring.service import ModelCache
 from tests.app.live_service import NAMES, OWNER, STRANGER, Service, table
 from tests.long_form import rest
+from tests.waiting import patience
 
 ROW = {"age": 0.25, "income": -1.5, "score 1": 0.5}
 JSON, CSV, NDJSON = "application/json", "text/csv", "application/x-ndjson"
@@ -258,7 +259,7 @@ def test_dear_rows_hold_up_nobody(
     class Slow:
         def score_rows(self, X: Any) -> Any:
             begun.set()
-            go.wait(30)
+            go.wait(patience())
             return served.ranker.score_rows(X)
 
     slow: Any = replace(served, ranker=Slow())  # type: ignore[arg-type]  # all that is asked of it
@@ -273,8 +274,8 @@ def test_dear_rows_hold_up_nobody(
             )
             asked = pool.submit(scorer.request, method, f"/v1/models/{model_id}/score", **given)
             try:
-                assert begun.wait(30)
-                assert shared.client().get("/health/live", timeout=10).status_code == 200
+                assert begun.wait(patience())
+                assert shared.client().get("/health/live", timeout=patience()).status_code == 200
             finally:
                 go.set()
             assert asked.result().status_code == 200
@@ -300,22 +301,24 @@ def test_a_model_that_is_loaded_holds_up_no_other_owner(
         first[:] = first or [path]
         if path == first[0]:
             begun.set()
-            go.wait(60)
+            go.wait(patience())
         return load_ranker(path, sha256)
 
     monkeypatch.setattr(scoring, "load_ranker", load)
     headers = {"Authorization": f"Bearer {shared.key(scopes=['score'])}"}
 
     def ask(_: int) -> int:
-        with httpx.Client(base_url=shared.url, headers=headers, timeout=60, verify=False) as client:
+        with httpx.Client(
+            base_url=shared.url, headers=headers, timeout=patience(), verify=False
+        ) as client:
             params = ROW if door.endswith("score") else None
             return client.get(door.format(model_id), params=params).status_code
 
     with ThreadPoolExecutor(50) as pool:
         waiting = [pool.submit(ask, n) for n in range(50)]
         try:
-            assert begun.wait(30)
-            answer = other.get(f"/v1/models/{theirs}/score", params=ROW, timeout=20)
+            assert begun.wait(patience())
+            answer = other.get(f"/v1/models/{theirs}/score", params=ROW, timeout=patience())
             assert answer.status_code == 200
             assert not any(each.done() for each in waiting)
         finally:

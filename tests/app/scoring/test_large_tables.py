@@ -57,6 +57,7 @@ from tests.app.score_formats import (
     headers,
 )
 from tests.long_form import LONG_FORM
+from tests.waiting import patience
 
 SMALL, HELD, MOST = 3_000, 1 << 18, 1 << 20
 ROWS = draw(400, seed=1)
@@ -446,7 +447,7 @@ class Begun:
 
     def __init__(self, client: httpx.Client, address: str, length: int, **given: str) -> None:
         at = urlsplit(str(client.base_url))
-        self.socket = socket.create_connection((at.hostname, at.port), timeout=20)
+        self.socket = socket.create_connection((at.hostname, at.port), timeout=patience())
         lines = {"Authorization": client.headers["Authorization"], **headers(CSV), **given}
         said = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         head = f"POST {address} HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n{said}\r\n"
@@ -541,9 +542,9 @@ def test_a_caller_who_hangs_up_ends_the_work(
     body = as_csv(ROWS)
     request = Begun(scorer, address, len(body))
     request.socket.sendall(body)
-    assert begun.wait(20)
+    assert begun.wait(patience())
     request.socket.close()
-    assert ended.wait(20)
+    assert ended.wait(patience())
     eventually(lambda: shared.context.uploads.taken == shared.context.requests.taken == 0)
     begun.clear()
     half = Begun(scorer, address, MOST)  # a length that lies

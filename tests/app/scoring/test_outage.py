@@ -13,7 +13,8 @@ from pydantic import SecretStr
 from app.platform.migrate import upgrade
 from app.platform.settings import Settings
 from tests.app.live_service import Service, running
-from tests.servers import PostgresServer, eventually
+from tests.servers import PostgresServer
+from tests.waiting import eventually
 
 ROW = {"age": "40", "income": "1", "score 1": "2"}
 ROWS = {"rows": [{"age": 40, "income": 1, "score 1": 2}]}

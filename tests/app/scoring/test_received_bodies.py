@@ -22,7 +22,7 @@ from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.app.score_formats import ARROW, FEATURES, answering, as_arrow, as_table, bodies, draw
 from tests.app.score_formats import headers as headers_of
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 MIB = 1 << 20
 MAX_BODY, MAX_TABLE = 4 * MIB, 6 * MIB
@@ -78,7 +78,7 @@ def head_of(address: str, secret: str, headers: Headers) -> bytes:
 @contextmanager
 def connected(service: Service) -> Iterator[socket.socket]:
     url = httpx.URL(service.url)
-    with socket.create_connection((url.host, url.port or 80), timeout=30) as connection:
+    with socket.create_connection((url.host, url.port or 80), timeout=patience()) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield connection
 

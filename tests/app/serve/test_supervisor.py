@@ -32,7 +32,7 @@ from app.serve import supervisor as supervision
 from tests.app.live_service import running
 from tests.harness import children_of, give_kernels, is_running, run_here
 from tests.sentences import Sentences
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 SERVE = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--state-dir"]
 
@@ -83,7 +83,7 @@ class Serve:
             found = re.search(r"^ready at (\S+),", self.output, re.MULTILINE)
             return found.group(1) if found else None
 
-        found: str = eventually(address, seconds=120)
+        found: str = eventually(address)
         return found
 
     def family(self) -> dict[str, int]:
@@ -224,7 +224,7 @@ def test_a_first_key_is_shown_on_a_terminal_alone(tmp_path: Path, sentences: Sen
 def test_a_second_one_is_refused(served: Serve, tmp_path: Path) -> None:
     second = Serve(served.state, tmp_path / "second.log")
     try:
-        assert second.process.wait(60) == 1
+        assert second.process.wait(patience()) == 1
     finally:
         second.kill()
     assert f"(pid {served.process.pid})" in second.output
@@ -241,7 +241,9 @@ def test_the_broker_listens_on_its_socket_alone(served: Serve) -> None:
 
 
 def test_it_seals_the_audit_log(served: Serve) -> None:
-    with httpx.Client(base_url=served.ready(), headers=served.headers(), timeout=60) as client:
+    with httpx.Client(
+        base_url=served.ready(), headers=served.headers(), timeout=patience()
+    ) as client:
         made = client.post("/v1/keys", json={"name": "sealed", "scopes": ["read"]})
         assert made.status_code == 201
         lines = {"Accept": "application/x-ndjson"}  # sealed entries alone
@@ -264,7 +266,9 @@ def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
     eventually(
         lambda: served.output.count("was killed by SIGKILL; it will be restarted") == len(killed)
     )
-    with httpx.Client(base_url=served.ready(), headers=served.headers(), timeout=60) as client:
+    with httpx.Client(
+        base_url=served.ready(), headers=served.headers(), timeout=patience()
+    ) as client:
         # The port stayed the supervisor's, so this request waited for the new API.
         assert client.get("/v1/jobs").status_code == 200
         answer = client.post(
@@ -273,16 +277,16 @@ def test_what_dies_is_started_again_and_jobs_are_served(served: Serve) -> None:
             headers={"Content-Type": "text/csv"},
         )
         dataset = f"/v1/datasets/{answer.json()['id']}"
-        eventually(lambda: client.get(dataset).json()["status"] == "ready", seconds=60)
-        eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
+        eventually(lambda: client.get(dataset).json()["status"] == "ready")
+        eventually(lambda: client.get("/health/staffed").is_success)
 
 
 def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve) -> None:
     frozen = ("worker",)
     # A test before may have killed some: they have begun when all is well.
     address = served.ready()
-    with httpx.Client(base_url=address, headers=served.headers(), timeout=60) as client:
-        eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
+    with httpx.Client(base_url=address, headers=served.headers(), timeout=patience()) as client:
+        eventually(lambda: client.get("/health/staffed").is_success)
         before, told = served.family(), served.output.count("does not respond; killing it")
         for name in frozen:
             os.kill(before[name], signal.SIGSTOP)
@@ -292,8 +296,8 @@ def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve
             headers={"Content-Type": "text/csv"},
         )
         dataset = f"/v1/datasets/{answer.json()['id']}"
-        eventually(lambda: client.get(dataset).json()["status"] == "ready", seconds=120)
-        eventually(lambda: client.get("/health/staffed").is_success, seconds=60)
+        eventually(lambda: client.get(dataset).json()["status"] == "ready")
+        eventually(lambda: client.get("/health/staffed").is_success)
         now = served.family()
         assert all(now[name] != before[name] and not is_running(before[name]) for name in frozen)
         assert served.output.count("does not respond; killing it") == told + len(frozen)
@@ -304,10 +308,10 @@ def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve
 
 def test_an_api_process_that_stops_responding_is_replaced(served: Serve) -> None:
     address = served.ready()
-    eventually(lambda: httpx.get(f"{address}/health/staffed").is_success, seconds=60)
+    eventually(lambda: httpx.get(f"{address}/health/staffed").is_success)
     before = served.family()
     os.kill(before["api 1"], signal.SIGSTOP)
-    eventually(lambda: served.family().get("api 1") not in {None, before["api 1"]}, seconds=120)
+    eventually(lambda: served.family().get("api 1") not in {None, before["api 1"]})
     assert not is_running(before["api 1"])
     now = served.family()
     assert (now["api 2"], now["worker"]) == (before["api 2"], before["worker"])
@@ -318,7 +322,7 @@ def test_an_api_process_that_stops_responding_is_replaced(served: Serve) -> None
         except httpx.TransportError:
             return False
 
-    eventually(is_live, seconds=60)
+    eventually(is_live)
 
 
 def test_a_killed_serve_leaves_nothing_and_its_successor_ends_when_asked_even_twice(
@@ -342,7 +346,7 @@ def test_a_killed_serve_leaves_nothing_and_its_successor_ends_when_asked_even_tw
         again.process.send_signal(signal.SIGTERM)
         eventually(lambda: not is_running(family["api"]))
         again.process.send_signal(signal.SIGINT)
-        assert again.process.wait(60) == 0
+        assert again.process.wait(patience()) == 0
     finally:
         again.kill()
     # A process that gets it ends at once.
@@ -400,7 +404,10 @@ def test_it_starts_on_a_full_disk_and_scores(small_disk: Path, tmp_path: Path) -
         address = serve.ready()
         row = {"age": 1, "income": 1}
         answer = httpx.get(
-            f"{address}/v1/models/churn/score", params=row, headers=serve.headers(), timeout=60
+            f"{address}/v1/models/churn/score",
+            params=row,
+            headers=serve.headers(),
+            timeout=patience(),
         )
         assert answer.status_code == 200, answer.text
         upload = httpx.post(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from app.serve import ServeError, broker
-from tests.servers import eventually
+from tests.waiting import eventually, patience
 
 
 def test_the_socket_lies_in_the_state_folder_if_it_can() -> None:
@@ -54,7 +54,7 @@ def test_an_earlier_broker_is_ended(tmp_path: Path) -> None:
     with subprocess.Popen(command) as earlier:
         eventually(lambda: broker.is_answering(socket))
         broker.end_previous(socket)
-        assert earlier.wait(30) == 0
+        assert earlier.wait(patience()) == 0
     assert not broker.is_answering(socket)
     broker.end_previous(socket)  # nobody is there: nothing to do
 

@@ -26,7 +26,7 @@ from tests.app.version_steps import make
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both
 from tests.core.test_stored_artifacts import FOLDER, header_of
 from tests.sentences import Sentences
-from tests.servers import eventually
+from tests.waiting import eventually
 
 
 @pytest.fixture

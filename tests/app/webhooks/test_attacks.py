@@ -19,6 +19,7 @@ from app.webhooks.sending import Sender
 from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.app.webhooks.receivers import Receiver, status
+from tests.waiting import patience
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def attempt(service: Service, client: httpx.Client, sender: Sender, url: str) ->
     assert client.post(f"{path}/ping").status_code == 202
     courier = Courier(service.context.db, service.settings, sender)
     while courier.start_due():
-        assert courier.wait(30.0)
+        assert courier.wait(patience())
     [delivery] = client.get(f"{path}/deliveries").json()["data"]
     found: dict[str, Any]
     [found] = delivery["attempts"]
@@ -107,7 +108,7 @@ def test_answers_from_allowed_internal_networks_cannot_be_read(
     client.post(f"{path}/ping")
     courier = Courier(service.context.db, service.settings, sender)
     while courier.start_due():
-        assert courier.wait(30.0)
+        assert courier.wait(patience())
     [delivery] = client.get(f"{path}/deliveries").json()["data"]
     assert [(each["status"], each["response"]) for each in delivery["attempts"]] == [(200, None)]
     assert len(inside.received) == 1

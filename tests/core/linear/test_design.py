@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_info
 
 from core.linear.blas import one_blas_thread
 from core.linear.design import column_moments, column_scales, standardise
+from tests.waiting import patience
 
 
 def table(n: int = 500) -> tuple[np.ndarray, np.ndarray]:
@@ -77,13 +78,13 @@ def test_blas_has_one_thread_until_the_last_fit_has_left() -> None:
         with one_blas_thread():
             seen.append(blas_threads())
             inside.set()
-            assert leave.wait(30)
+            assert leave.wait(patience())
             seen.append(blas_threads())
 
     other = threading.Thread(target=fit)
     other.start()
     try:
-        assert inside.wait(30)
+        assert inside.wait(patience())
         with one_blas_thread():
             assert blas_threads() == {1}
         assert blas_threads() == {1}
@@ -96,14 +97,14 @@ def test_blas_has_one_thread_until_the_last_fit_has_left() -> None:
     def keeps_until_told() -> None:
         with one_blas_thread():
             inside.set()
-            assert leave.wait(30)
+            assert leave.wait(patience())
 
     inside.clear()
     leave.clear()
     with one_blas_thread():
         other = threading.Thread(target=keeps_until_told)
         other.start()
-        assert inside.wait(30)
+        assert inside.wait(patience())
     try:
         assert blas_threads() == {1}  # the first has left, the other is inside
     finally:
