@@ -14,12 +14,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.feedback.attribution import JOIN_COLUMNS, Attribution, AttributionRule, LabelValues
+from app.feedback.attribution import JOIN_COLUMNS, Attribution, AttributionRule, LabelValues, Rule
 from app.feedback.outcomes import COLUMNS, Outcomes, as_table
 from app.feedback.segments import hash_ids, read_segments, schema_of, write_segment
 from app.platform.blobs import Blob, FolderStore
@@ -28,7 +29,7 @@ OWNER = "bench"
 FILE_ROWS = 1_000_000
 ENTITIES_PER_DECISION = 0.1
 YEAR = 365 * 86_400.0
-RULES = ("last_before_event", "first_before_event", "all_before_event")
+RULES: tuple[Rule, ...] = get_args(Rule)
 
 
 def decision_ids(rng: np.random.Generator, count: int) -> pa.Array:
@@ -80,7 +81,7 @@ def write(folder: Path, n_decisions: int, n_outcomes: int) -> None:
     rest = n_outcomes - len(explicit)
     event = [*[None] * len(explicit), *rng.uniform(0, YEAR, rest).tolist()]
     known = [YEAR if at is None else at + float(rng.exponential(20 * 86_400)) for at in event]
-    outcomes = {name: [None] * n_outcomes for name in COLUMNS} | {
+    outcomes: dict[str, list[Any]] = {name: [None] * n_outcomes for name in COLUMNS} | {
         "decision_id": [*explicit, *[None] * rest],
         "id": [*[None] * len(explicit), *names[rng.integers(0, n_entities, rest)].tolist()],
         "label": rng.choice(["true", "false"], n_outcomes).tolist(),
@@ -91,7 +92,7 @@ def write(folder: Path, n_decisions: int, n_outcomes: int) -> None:
     (folder / "blobs.json").write_text(json.dumps(made))
 
 
-def join(folder: Path, rule: str) -> dict[str, float]:
+def join(folder: Path, rule: Rule) -> dict[str, float]:
     """Join everything once; returns the seconds, the peak memory in MB, and the labelled decisions."""
     blobs = FolderStore(folder / "blobs")
     made = [Blob(*each) for each in json.loads((folder / "blobs.json").read_text())]

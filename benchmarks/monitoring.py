@@ -23,6 +23,7 @@ import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def quartiles(weeks: Sequence[float]) -> str:
     return " / ".join("–" if each >= NEVER else f"{each:.0f}" for each in found)
 
 
-def percent(part: float) -> str:
+def percent(part: float | np.floating[Any]) -> str:
     return f"{100.0 * part:.1f}"
 
 

@@ -80,7 +80,7 @@ async def receive_whole(request: Request, length: int) -> memoryview:
 
     The caller must have compared `length` with a limit. The buffer uses memory only for bytes that have arrived.
     """
-    whole = memoryview(np.empty(length, np.uint8))
+    whole = np.empty(length, np.uint8).data
     sink: BodySink | None = request.scope.get(SINK)  # absent without the service's HTTP protocol
     if sink is not None:
         sink.open(whole)

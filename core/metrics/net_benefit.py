@@ -50,6 +50,7 @@ from core.metrics.groups import (
     check_probabilities,
     check_rows,
     effective_number,
+    sum_by_unit,
 )
 from core.metrics.window import check_level, check_rate
 
@@ -185,7 +186,7 @@ class _Cells(NamedTuple):
             shares, squares = (each[place] for each in sums)
             covariance = _covariance_of_rows(shares, squares)
         else:
-            of_unit = np.bincount(rows.unit, weight)
+            of_unit = sum_by_unit(weight, rows.unit)
             effective = effective_number(of_unit)
             t = quantile(level, max(effective - 1.0, MIN_DEGREES))
             shown = min(1.0 - two_sided(t), 1.0 - EPSILON)
@@ -260,9 +261,9 @@ def _covariance_of_rows(shares: FloatArray, squares: FloatArray) -> FloatArray:
     n_thresholds = len(shares)
     found = np.zeros((n_thresholds, 4, 4))
     found[:, range(4), range(4)] = squares
-    cross = squares[:, :, np.newaxis] * shares[:, np.newaxis, :]
+    cross: FloatArray = squares[:, :, np.newaxis] * shares[:, np.newaxis, :]
     outer = shares[:, :, np.newaxis] * shares[:, np.newaxis, :]
-    total = squares.sum(axis=1)[:, np.newaxis, np.newaxis]
+    total: FloatArray = squares.sum(axis=1)[:, np.newaxis, np.newaxis]
     return found - cross - cross.transpose(0, 2, 1) + total * outer
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.metrics.groups import EvaluatedRows, FloatArray, inner
+from core.metrics.groups import EvaluatedRows, FloatArray, inner, sum_by_unit
 
 MIN_UNITS = 30.0
 """Effective number of units below which their covariance is too uncertain for a test."""
@@ -71,14 +71,18 @@ def cells_of(
 
     `probability` is of each row, shape (n,), float64.
     """
+
+    def sums_of(values: FloatArray) -> FloatArray:
+        return np.bincount(cell, values, n_cells).astype(np.float64, copy=False)
+
     weight = np.ones(probability.size) if rows.weight is None else rows.weight / rows.weight.mean()
     of_row = weight * (rows.positive - probability)
     information = weight * probability * (1.0 - probability)
     alone = rows.unit is None or int(rows.unit.max()) + 1 == rows.unit.size
     return Cells(
-        np.bincount(cell, of_row, n_cells),
-        np.bincount(cell, information, n_cells),
-        np.bincount(cell, weight * information, n_cells),
+        sums_of(of_row),
+        sums_of(information),
+        sums_of(weight * information),
         of_row,
         cell,
         None if alone else rows.unit,
@@ -138,7 +142,7 @@ def _of_units(
     covariance = whiten.T @ np.einsum("ij,ik->jk", sums, sums) @ whiten
     degrees = scores.size
     mean = cells.information / np.maximum(np.bincount(cells.cell, minlength=basis.shape[0]), 1)
-    mass = np.bincount(unit, mean[cells.cell])
+    mass = sum_by_unit(mean[cells.cell], unit)
     n_units = float(mass.sum()) ** 2 / max(inner(mass, mass), _LEAST)
     if n_units < MIN_UNITS:
         return None

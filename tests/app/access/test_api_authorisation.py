@@ -271,8 +271,8 @@ class World:
         self.ids["alarm_id"] = raise_alarm(service, "champion")
         live = "/v1/models/churn/aliases/guarded"
         owner.put(live, json={"model_id": model_id})
-        protect = {"json": {"protected": True}, "headers": {"If-Match": '"1"'}}
-        assert owner.put(f"{live}/protection", **protect).is_success
+        match = {"If-Match": '"1"'}
+        assert owner.put(f"{live}/protection", json={"protected": True}, headers=match).is_success
         asked = {"kind": "delete", "name": "churn", "alias": "guarded", "reason": "unused"}
         requester = service.client(service.key(name="requester"))
         self.ids["alias_request_id"] = requester.post("/v1/alias-requests", json=asked).json()["id"]

@@ -151,8 +151,8 @@ def walk(service: Service, client: httpx.Client, files: Path) -> set[str]:
         ask(f"{requests}/{{id}}/{step}", 200, json=decided, id=made, by=by)
     recorded = f"{live}/feedback"
     ask(f"PUT {recorded}", 201, json={}, name="churn", alias="champion")
-    decided = "id,at,score,age,income,score 1\nc1,2026-11-01,0.5,1,2,3\n"
-    ask("POST /v1/decisions", 202, content=decided, query="?model=churn@champion")
+    rows = "id,at,score,age,income,score 1\nc1,2026-11-01,0.5,1,2,3\n"
+    ask("POST /v1/decisions", 202, content=rows, query="?model=churn@champion")
     service.work()
     outcome = {"rows": [{"id": "c1", "label": True, "event_at": "2026-11-02"}]}
     ask("POST /v1/outcomes", 200, json=outcome)
