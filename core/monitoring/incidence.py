@@ -154,8 +154,8 @@ class _Steps:
         ]
         at_risk = delay.size - np.searchsorted(np.sort(delay), time, side="left").astype(np.float64)
         events = of_class[0] + of_class[1]
-        after = np.cumprod(1.0 - events / at_risk)
-        before = np.concatenate([np.ones(1), after[:-1]]) if time.size else after
+        after = np.cumprod(1.0 - events / at_risk, dtype=np.float64)
+        before = np.concatenate([[1.0], after[:-1]]) if time.size else after
         incidence = [np.cumsum(before * d / at_risk) for d in of_class]
         return cls(
             time,
