@@ -1,14 +1,14 @@
-"""The sentences of refusals, warnings and notes, in one snapshot: tests/sentences.txt. `make sentences` writes it anew.
+"""The sentences of refusals, warnings and notes, in one snapshot by error code: tests/sentences.txt.
 
-Tests hold codes, values and pointers. A test hands a sentence to the fixture `sentences`, which compares it with the
-snapshot. To change a sentence, change it, run `make sentences` (of whole tests, with all their cases), and read the
-difference.
+Tests hold codes, values and pointers. A test hands an error, a problem document or a text to the fixture `sentences`,
+which looks for its sentence in the snapshot. To change a sentence, change it, run `make sentences`, and read the
+difference. A run of all tests leaves out the sentences that no test has met; a run of some tests only adds.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,44 +27,58 @@ DRAWN = (
 )
 
 
+WITHOUT_CODE = "text"
+"""The code of a sentence that comes with none: a line of a command, a note on a page."""
+
+
 def read() -> dict[str, set[str]]:
-    """Read the snapshot: the sentences of each test, by its id without parameters."""
+    """Read the snapshot: the sentences of each error code."""
     found: dict[str, set[str]] = {}
-    test = ""
+    code = ""
     lines = SNAPSHOT.read_text(encoding="utf-8").splitlines() if SNAPSHOT.exists() else []
     for line in lines:
         if line.startswith("    "):
-            found[test].add(line[4:])
+            found[code].add(line[4:])
         else:
-            test = line
-            found[test] = set()
+            code = line
+            found[code] = set()
     return found
 
 
 def write(sentences: Mapping[str, Set[str]]) -> None:
-    """Write the snapshot: a line for the id of each test, and an indented line for each of its sentences."""
+    """Write the snapshot: a line for each code, and an indented line for each of its sentences."""
     lines = []
-    for test, said in sorted(sentences.items()):
-        if said:
-            lines += [test, *("    " + sentence for sentence in sorted(said))]
+    for code, said in sorted(sentences.items()):
+        lines += [code, *("    " + sentence for sentence in sorted(said))]
     SNAPSHOT.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+
+
+def code_and_text(said: object) -> tuple[str, str]:
+    """Return the code and the sentence of an error, of a problem document or of one of its errors; or of a text."""
+    if isinstance(said, Mapping):
+        return str(said.get("code", WITHOUT_CODE)), str(said["detail"])
+    if isinstance(said, BaseException):
+        return str(getattr(said, "code", type(said).__name__)), str(getattr(said, "detail", said))
+    return WITHOUT_CODE, str(said)
 
 
 class Sentences:
     """Compares the sentences of one test with the snapshot."""
 
-    def __init__(self, kept: Set[str], folder: Path, *, compare: bool) -> None:
-        self.kept, self.compare, self.said = kept, compare, set[str]()
-        self._folder = str(folder)
+    def __init__(self, kept: Mapping[str, Set[str]], folder: Path, *, compare: bool) -> None:
+        self.said: dict[str, set[str]] = {}
+        self._kept, self._compare, self._folder = kept, compare, str(folder)
 
-    def __call__(self, sentence: object) -> None:
-        """Look for a text, or the message of an error, among the sentences of this test."""
-        text = str(sentence).replace(self._folder, "FOLDER")
+    def __call__(self, said: object) -> None:
+        """Look for an error, a problem document or a text in the snapshot."""
+        code, text = code_and_text(said)
+        text = text.replace(self._folder, "FOLDER")
         for drawn, name in DRAWN:
             text = drawn.sub(name, text)
         text = "\\n".join(text.splitlines())
-        self.said.add(text)
-        assert not self.compare or text in self.kept, "run `make sentences` and read the difference"
+        self.said.setdefault(code, set()).add(text)
+        known = text in self._kept.get(code, ())
+        assert known or not self._compare, "run `make sentences` and read the difference"
 
     @contextmanager
     def raises(self, *errors: type[BaseException]) -> Iterator[pytest.ExceptionInfo[Any]]:
@@ -81,34 +95,20 @@ class Sentences:
         for message in dict.fromkeys(
             str(one.message) for one in warned if issubclass(one.category, warning)
         ):
-            self(message)
+            self(warning(message))
 
 
 @pytest.fixture
 def sentences(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sentences]:
     """Compare sentences with the snapshot."""
-    node, config = request.node, request.config
-    kept = config.stash[KEPT].get(without_parameters(node.nodeid), set())
-    found = Sentences(kept, tmp_path, compare=not config.getoption("sentences"))
+    config = request.config
+    found = Sentences(config.stash[KEPT], tmp_path, compare=not config.getoption("sentences"))
     yield found
-    node.user_properties.append((PROPERTY, sorted(found.said)))
-    parametrised = hasattr(node, "callspec")  # the snapshot has the sentences of all cases
-    if found.compare and not parametrised and not failed(node):
-        assert found.said == found.kept, "run `make sentences` and read the difference"
-
-
-def without_parameters(test: str) -> str:
-    """Return the id of a test without its parameters, so that a sentence is kept once for all cases and databases."""
-    return test.partition("[")[0]
+    said = {code: sorted(texts) for code, texts in found.said.items()}
+    request.node.user_properties.append((PROPERTY, said))
 
 
 KEPT = pytest.StashKey[dict[str, set[str]]]()
-FAILED = pytest.StashKey[bool]()
-
-
-def failed(node: pytest.Item) -> bool:
-    """Say whether the test itself has failed: then it may have said less."""
-    return node.stash.get(FAILED, False)
 
 
 class Snapshot:
@@ -119,25 +119,18 @@ class Snapshot:
         self.said: dict[str, set[str]] = {}
         config.stash[KEPT] = read()
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(
-        self, item: pytest.Item
-    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Note whether the test itself has failed."""
-        report = yield
-        if report.when == "call":
-            item.stash[FAILED] = report.failed
-        return report
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather what a test has said; from the processes of xdist, too."""
+        """Collect the sentences of a test; from the processes of xdist, too."""
         for name, said in report.user_properties:
             if name == PROPERTY and report.when == "teardown":
-                self.said.setdefault(without_parameters(report.nodeid), set()).update(said)  # type: ignore[arg-type]
+                for code, texts in said.items():  # type: ignore[attr-defined]
+                    self.said.setdefault(code, set()).update(texts)
 
     def pytest_sessionfinish(self, exitstatus: int) -> None:
-        """Write the snapshot. A run of everything leaves out the tests that are gone."""
+        """Write the snapshot."""
         if not self.config.getoption("sentences") or hasattr(self.config, "workerinput"):
             return
-        whole = self.config.args == self.config.getini("testpaths") and exitstatus == 0
-        write(self.said if whole else self.config.stash[KEPT] | self.said)
+        if self.config.args != self.config.getini("testpaths") or exitstatus:
+            for code, kept in self.config.stash[KEPT].items():
+                self.said.setdefault(code, set()).update(kept)
+        write(self.said)
