@@ -1,4 +1,4 @@
-"""The tests of a change are found by who uses what has changed."""
+"""The tests of a change are those that use what has changed, by name, path, file or kind of job."""
 
 from __future__ import annotations
 
@@ -7,46 +7,74 @@ from pathlib import PurePath
 import pytest
 
 from tools import changed
+from tools.changed import Definition
 
 
-def found(path: str) -> set[str]:
-    return {str(each.relative_to(changed.ROOT)) for each in changed.tests_of([PurePath(path)])}
+def found(path: str, name: str | None = None) -> set[str]:
+    """The tests of a changed file, or of what it defines by a name."""
+    lines = None
+    if name is not None:
+        module = changed.module_of(PurePath(path))
+        lines = {changed.statements_of(module)[name][0].lineno}
+    tests = changed.tests_of({PurePath(path): lines})
+    return {str(each.relative_to(changed.ROOT / "tests")) for each in tests}
 
 
 @pytest.mark.parametrize(
-    ("path", "within"),
+    ("path", "name", "within"),
     [
-        ("core/metrics/ks.py", {"tests/core/metrics/test_ks.py"}),
-        ("core/metrics/__init__.py", {"tests/test_public_api.py"}),
-        ("core/boosting/loop.py", {"tests/core/boosting/test_aucboost.py"}),  # used by AUCBoost
-        ("core/metrics/drift.py", {"tests/app/evaluation/test_evaluation.py"}),
-        ("app/console/templates/job.html", {"tests/app/console"}),
-        ("app/scoring/letters.py", {"tests/app/scoring"}),
-        ("client/rankwright/cli/common.py", {"tests/app/cli"}),
-        ("tests/core/metrics/test_curve.py", set()),  # there is none of this name
-        ("tests/test_changed.py", {"tests/test_changed.py"}),
-        ("README.md", set()),
+        # A metric: its own tests, and those of the evaluations that show it.
+        (
+            "core/metrics/ks.py",
+            "ks_interval",
+            {"core/metrics/test_decision_curve.py", "app/evaluation/test_evaluation.py"},
+        ),
+        # A test of monitoring: the monitor's task uses it three calls away.
+        (
+            "core/monitoring/betting.py",
+            "monitor_rate",
+            {"core/monitoring/test_betting.py", "app/feedback/test_monitor.py"},
+        ),
+        # An endpoint: the tests that call its path, in the console, too.
+        (
+            "app/webhooks/endpoints.py",
+            "ping_webhook",
+            {"app/webhooks/test_api_webhooks.py", "app/console/test_webhook_pages.py"},
+        ),
+        # A template: the tests of the page.
+        ("app/console/templates/job.html", None, {"app/console/test_jobs_pages.py"}),
+        # A fixture.
+        ("tests/app/conftest.py", "refused", {"app/ingest/test_ingest_csv.py"}),
+        ("tests/core/metrics/test_curve.py", None, set()),  # there is none of this name
+        ("tests/test_changed.py", None, {"test_changed.py"}),
+        ("README.md", None, set()),
     ],
 )
-def test_a_changed_file_has_its_tests_and_those_of_its_users(path: str, within: set[str]) -> None:
-    tests = found(path)
+def test_a_change_has_the_tests_that_can_see_it(
+    path: str, name: str | None, within: set[str]
+) -> None:
+    tests = found(path, name)
     assert within <= tests
     assert within or not tests
 
 
 @pytest.mark.parametrize(
-    ("path", "without"),
+    ("path", "name", "without"),
     [
-        ("core/metrics/ks.py", {"tests/core/metrics/test_fairness.py", "tests/app/console"}),
-        ("app/console/pages.py", {"tests/core/metrics", "tests/app/scoring"}),
+        ("core/metrics/ks.py", "ks_interval", {"core/metrics/test_fairness.py"}),
+        ("core/monitoring/betting.py", "monitor_rate", {"app/console/test_jobs_pages.py"}),
+        ("app/console/pages.py", "ROUTERS", {"app/console/test_jobs_pages.py"}),
     ],
 )
-def test_what_does_not_use_it_is_not_run(path: str, without: set[str]) -> None:
-    assert not without & found(path)
+def test_what_does_not_use_it_is_not_run(path: str, name: str, without: set[str]) -> None:
+    assert not without & found(path, name)
 
 
-def test_an_exported_name_is_a_use_of_the_module_that_defines_it() -> None:
-    assert changed.definition("core.metrics", "ks_interval") == "core.metrics.ks"
-    assert changed.definition("core.metrics", "ks") == "core.metrics.ks"
-    assert changed.definition("core", "RankBoost") == "core.boosting.rankboost"
+def test_an_exported_name_is_that_of_the_module_that_defines_it() -> None:
+    ks = Definition("core.metrics.ks", "ks_interval")
+    assert changed.definition("core.metrics", "ks_interval") == ks
+    assert changed.definition("core.metrics", "ks") == Definition("core.metrics.ks", "")
+    assert changed.definition("core", "RankBoost") == Definition(
+        "core.boosting.rankboost", "RankBoost"
+    )
     assert changed.definition("numpy", "array") is None
