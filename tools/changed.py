@@ -256,7 +256,7 @@ def texts() -> dict[Definition, str]:
 def first_line(statement: ast.stmt) -> int:
     """Return the line where a statement begins, with its decorators."""
     above = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(each.lineno for each in above)])
+    return min(statement.lineno, *(int(each.lineno) for each in above), statement.lineno)
 
 
 def naming(file: str) -> set[Definition]:

@@ -77,13 +77,17 @@ _OWNER_HEADER = OWNER_HEADER.lower().encode()
 _READING = ("GET", "HEAD")
 
 
-def needs(scope: Scope | Literal["any"]) -> Callable[[Endpoint], Endpoint]:
+def needs(scope: Scope | Literal["any"], *, model: bool = True) -> Callable[[Endpoint], Endpoint]:
     """Declare the scope that an endpoint needs (`any`: each caller has it). An endpoint without a scope is open to all:
     only /health and the docs are.
+
+    `model=False` declares that what it changes belongs to no model: a role that is restricted to some models may
+    change it.
     """
 
     def mark(endpoint: Endpoint) -> Endpoint:
         endpoint.needs = scope  # type: ignore[attr-defined]  # read back by `scope_of`
+        endpoint.of_model = model  # type: ignore[attr-defined]
         return endpoint
 
     return mark

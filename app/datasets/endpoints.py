@@ -105,7 +105,7 @@ _READ: dict[int | str, dict[str, Any]] = {
     openapi_extra=_UPLOAD_DOCS,
     responses=_READ,
 )
-@needs("train")
+@needs("train", model=False)
 @takes_body("max_upload_bytes")
 async def upload_dataset(sending: TableRequestDep) -> Response:
     """Send the raw bytes of a table with its `Content-Type`, or a form with a part `file`. The formats are CSV,
@@ -199,7 +199,7 @@ REFRESH = "/{dataset_id}/refresh"
     summary="Refresh a dataset from its source",
     responses=_READ,
 )
-@needs("train")
+@needs("train", model=False)
 async def refresh_dataset(
     *, dataset_id: str, context: ContextDep, caller: CallerDep, new: JobCreationDep
 ) -> Response:
@@ -278,7 +278,7 @@ READ = "/{dataset_id}/read"
     summary="Reread a table with other fields",
     responses=_READ,
 )
-@needs("train")
+@needs("train", model=False)
 async def read_table_again(
     *,
     dataset_id: str,
@@ -341,7 +341,7 @@ def preview_dataset(
     },
     responses={200: {"model": Dataset, "description": "The pairs were read within the wait."}},
 )
-@needs("train")
+@needs("train", model=False)
 @takes_body("max_upload_bytes")
 async def put_pairs(
     *,
@@ -396,7 +396,7 @@ def _accept_pairs(
 
 
 @router.delete("/{dataset_id}", status_code=204, summary="Delete a dataset")
-@needs("train")
+@needs("train", model=False)
 def delete_dataset(dataset_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Move the dataset to the trash. It can be restored for 30 days. Its models are kept. Returns 409 while an
     unfinished job uses the dataset.
@@ -427,7 +427,7 @@ _VERSION_DOCS: dict[str, Any] = {
     openapi_extra=_VERSION_DOCS,
     responses=_READ,
 )
-@needs("train")
+@needs("train", model=False)
 @takes_body("max_upload_bytes")
 async def create_version(dataset_id: str, sending: TableRequestDep) -> Response:
     """Send more rows of a table, or with `mode=replace` a new table with the same roles. The result is a new dataset;

@@ -61,7 +61,7 @@ _FIELDS: dict[str, dict[str, Any]] = {
     summary="Open an upload of several files",
     openapi_extra={"parameters": field_docs(_FIELDS)},
 )
-@needs("train")
+@needs("train", model=False)
 async def open_upload(
     request: Request, context: ContextDep, caller: CallerDep, key: IdempotencyKeyDep
 ) -> Response:
@@ -125,7 +125,7 @@ def read_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> Uploa
         200: {"model": UploadPart, "description": "The part already existed with these bytes."}
     },
 )
-@needs("train")
+@needs("train", model=False)
 @takes_body("max_upload_bytes")
 async def put_part(
     upload_id: str, number: int, request: Request, context: ContextDep, caller: CallerDep
@@ -206,7 +206,7 @@ def _add(
     response_model=Upload,
     summary="Add files from the server",
 )
-@needs("train")
+@needs("train", model=False)
 async def add_files(
     upload_id: str,
     body: ServerPath,
@@ -236,7 +236,7 @@ async def add_files(
         201: {"model": Dataset, "description": "The parts were read within the wait."},
     },
 )
-@needs("train")
+@needs("train", model=False)
 async def close_upload(
     *,
     upload_id: str,
@@ -263,7 +263,7 @@ async def close_upload(
 
 
 @router.delete("/{upload_id}", status_code=204, summary="Delete an open upload")
-@needs("train")
+@needs("train", model=False)
 def delete_upload(upload_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Delete an open upload with its parts. Returns 409 `upload_closed` if it has become a dataset: delete the dataset
     instead.

@@ -80,7 +80,7 @@ def _router(output: Output[Any], routes: Routes) -> APIRouter:
     ) -> Resource:
         return routes.show(context.db.reading(output.find, caller.owner, id_))
 
-    @needs(routes.writes)
+    @needs(routes.writes, model=False)
     def delete_output(
         *, id_: str = Path(alias=output.key), context: ContextDep, caller: CallerDep
     ) -> None:
@@ -140,7 +140,7 @@ def _create(output: Output[Any], routes: Routes, submission: Submission) -> Any:
     made = JobResource(routes.path, "job_id", read)
 
     @names_resources
-    @needs("train")
+    @needs("train", model=False)
     async def create_output(
         *,
         body: Body,

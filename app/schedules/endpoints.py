@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1/schedules", tags=["sources"], route_class=Guarded
 
 @validated(router, "", "schedule")
 @router.post("", status_code=201, response_model=Schedule, summary="Create a schedule")
-@needs("train")
+@needs("train", model=False)
 async def create_schedule(
     *, body: ScheduleRequest, context: ContextDep, caller: CallerDep, new: CreationDep
 ) -> Response:
@@ -58,7 +58,7 @@ def read_schedule(schedule_id: str, context: ContextDep, caller: CallerDep) -> S
 
 
 @router.patch("/{schedule_id}", summary="Update a schedule")
-@needs("train")
+@needs("train", model=False)
 def update_schedule(
     *, schedule_id: str, body: ScheduleChange, context: ContextDep, caller: CallerDep
 ) -> Schedule:
@@ -77,7 +77,7 @@ def update_schedule(
 
 
 @router.delete("/{schedule_id}", status_code=204, summary="Delete a schedule")
-@needs("train")
+@needs("train", model=False)
 def delete_schedule(schedule_id: str, context: ContextDep, caller: CallerDep) -> None:
     """Delete a schedule. Datasets that it has made stay, and a job that it has queued continues."""
     context.db.writing(schedules.delete, caller.owner, schedule_id)

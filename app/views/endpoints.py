@@ -57,7 +57,7 @@ def list_views(
     summary="Save a view",
     responses={201: {"model": View, "description": "The view is new."}},
 )
-@needs("train")
+@needs("train", model=False)
 def put_view(
     *,
     list: ListPath,
@@ -76,7 +76,7 @@ def put_view(
 
 
 @router.delete("/{list}/{name}", status_code=204, summary="Delete a saved view")
-@needs("train")
+@needs("train", model=False)
 def delete_view(list: ListPath, name: ViewName, context: ContextDep, caller: CallerDep) -> None:
     """Delete a saved view. The list and its items do not change."""
     context.db.writing(views.delete, caller.owner, list, name)
