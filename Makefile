@@ -7,7 +7,7 @@ PEERS := .venv-peers
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rankwright
 # Processes of the tests: more than there are cores, because many tests wait for other processes.
 WORKERS ?= 3
-# The other Pythons that `make pythons` tries: all, or ends (the oldest and the newest).
+# The other Pythons that `make pythons` tries: all, or oldest.
 PYTHONS ?= all
 KILLS ?= 1200
 EACH ?= 20
@@ -32,7 +32,7 @@ secrets:  ## Create the secrets of docker-compose.yml once, as files in secrets/
 	@deploy/make-secrets
 
 # All tests of a file run in one process, so that its fixtures are made once.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --junitxml test-results.xml
 
 check:  ## Style, types, and the tests affected by the changes since origin/main; BASE names another commit.
 	$(MAKE) --no-print-directory --jobs $(WORKERS) lint changed
@@ -42,7 +42,7 @@ changed: $(VENV)/.dev
 
 # Independent steps run at the same time: types beside the tests, other Pythons beside both.
 test:  ## Style, types, import rules, and all tests with a real PostgreSQL and Valkey (and Chromium, if installed: `make browser`).
-	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=ends $(if $(CI),browser provider) lint tests $(if $(CI),pythons docs)
+	$(MAKE) --no-print-directory --jobs $(WORKERS) PYTHONS=oldest $(if $(CI),browser provider) lint tests $(if $(CI),pythons docs)
 
 tests: $(VENV)/.dev kernels $(if $(CI),browser provider)
 	$(PYTEST) $(PYTEST_ARGS)
@@ -81,11 +81,11 @@ sentences: $(VENV)/.dev  ## Regenerate tests/sentences.txt, the snapshot of all 
 	$(PYTEST) --sentences $(PYTEST_ARGS)
 
 # CI begins with a new checkout each time, so mypy's cache is the user's there, as that of the kernels is: what has not
-# changed since the last run is not checked again. The tests' own types are left to `make long`.
+# changed since the last run is not checked again.
 lint: $(VENV)/.dev  ## Style, types and import rules only.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy $(if $(CI),--cache-dir=$(CACHE)/mypy core app migrations workers client deploy docs/build.py docs/check.py docs/builder examples)
+	$(BIN)/mypy $(if $(CI),--cache-dir=$(CACHE)/mypy)
 	$(BIN)/lint-imports
 
 bench: $(VENV)/.bench  ## Measure against LightGBM, XGBoost and a plain endpoint; prints the tables of docs/benchmarks.md.

@@ -13,9 +13,7 @@ import sys
 import threading
 import time
 import tracemalloc
-from collections import defaultdict
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +31,7 @@ from app.platform import migrate
 from app.platform.database import Database
 from app.platform.logging import LineHandler
 from app.platform.sql import Base
+from tests.durations import Durations
 from tests.long_form import LONG_FORM
 from tests.sentences import Snapshot, sentences
 from tests.servers import PostgresServer, ValkeyServer
@@ -41,9 +40,6 @@ if TYPE_CHECKING:
     from tests.buckets import BucketServer
 
 __all__ = ["sentences"]
-
-LONGEST = ("deploy", "e2e", "workers", "serve", "cli", "app")
-BETWEEN = 6  # files of other folders between two of these
 
 os.environ["RANKWRIGHT_WARM_UP"] = "false"  # two seconds for each of the many fit processes
 
@@ -114,13 +110,15 @@ ssl.create_default_context = _context
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the option of `make sentences`."""
+    """Declare the options that write files of the tests anew."""
     parser.addoption("--sentences", action="store_true", help="write tests/sentences.txt")
+    parser.addoption("--record-durations", action="store_true", help="write tests/slowest.txt")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the snapshot of sentences."""
+    """Read the snapshot of sentences, and measure the files."""
     config.pluginmanager.register(Snapshot(config))
+    config.pluginmanager.register(Durations(config))
 
 
 # Before Python 3.13.2, the process ends if tracing stops while a thread frees memory without the GIL. The threads of
@@ -168,22 +166,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the folders first whose files take longest, so that no process of the run ends alone; with others between
-    them that compute, while they wait for processes that they have started.
-    """
-    files = defaultdict(list)
-    for item in items:
-        files[item.path].append(item)
-    places: dict[bool, count[int]] = {True: count(), False: count()}
-    order = {}
-    for path in sorted(files):  # in whatever order they were found
-        is_long = path.parent.name in LONGEST
-        place = next(places[is_long])
-        order[path] = (place * BETWEEN if is_long else place, not is_long)
-    items[:] = [item for path in sorted(files, key=order.__getitem__) for item in files[path]]
 
 
 @pytest.fixture(scope="session")

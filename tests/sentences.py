@@ -102,7 +102,8 @@ class Sentences:
 def sentences(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sentences]:
     """Compare sentences with the snapshot."""
     config = request.config
-    found = Sentences(config.stash[KEPT], tmp_path, compare=not config.getoption("sentences"))
+    kept = config.stash[KEPT]
+    found = Sentences(kept, tmp_path, compare=not config.getoption("sentences"))
     yield found
     said = {code: sorted(texts) for code, texts in found.said.items()}
     request.node.user_properties.append((PROPERTY, said))
