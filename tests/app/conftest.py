@@ -111,7 +111,7 @@ def settings(tmp_path: Path, sqlite_url: str) -> Settings:
     return Settings(state_dir=tmp_path, database_url=SecretStr(sqlite_url))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def _running(tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path) -> Iterator[Service]:
     state = tmp_path_factory.mktemp("state")
     shutil.copy(_sqlite_template, state / "rankwright.db")
@@ -133,7 +133,7 @@ def _postgres_of_services(postgres: PostgresServer) -> SecretStr:
     return SecretStr(url)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def _running_on_postgres(
     tmp_path_factory: pytest.TempPathFactory, _postgres_of_services: SecretStr
 ) -> Iterator[Service]:
@@ -144,7 +144,7 @@ def _running_on_postgres(
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def service_on_both(request: pytest.FixtureRequest) -> Service:
-    """A running service with nothing in it, one per file; the test runs on SQLite and on PostgreSQL."""
+    """A running service with nothing in it; the test runs on SQLite and on PostgreSQL."""
     name = {"sqlite": "_running", "postgres": "_running_on_postgres"}[request.param]
     service: Service = request.getfixturevalue(name)
     service.empty()

@@ -211,6 +211,7 @@ class Service:
 
     def empty(self) -> None:
         """Remove all rows and all blobs, and what is remembered of keys, outcomes and denied requests."""
+        self.close()
         self.app.state.denials.write()
         with self.context.db.write() as session:
             for table in reversed(Base.metadata.sorted_tables):
@@ -223,8 +224,8 @@ class Service:
 
     def close(self) -> None:
         """Close the clients."""
-        for client in self._clients:
-            client.close()
+        while self._clients:
+            self._clients.pop().close()
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import pytest
 
 from app.identity import provider as providers
 from app.identity.provider import Provider, ProviderAway
+from app.identity.tokens import InvalidToken, Tokens
 from app.platform.issuers import Issuer
 from app.platform.tables import Principal
 from tests.app.live_service import Service
@@ -33,6 +34,7 @@ from tests.identity_provider import (
     running,
     sign,
 )
+from tests.waiting import eventually
 
 OTHER = "https://ci.example"
 
@@ -279,12 +281,9 @@ def test_changed_roles_take_effect_at_once(
     rules = json.loads(files["roles_file"].read_text())
     rules[0] = {"issuer": idp.issuer, "group": "risk", "owner": "bank", "role": "viewer"}
     files["roles_file"].write_text(json.dumps(rules))
-    until = time.monotonic() + 30
-    while me(service, token).json()["roles"] != ["viewer"]:
-        assert time.monotonic() < until
+    eventually(lambda: me(service, token).json()["roles"] == ["viewer"])
     files["roles_file"].write_text("[]")
-    while me(service, token).status_code != 403:
-        assert time.monotonic() < until
+    eventually(lambda: me(service, token).status_code == 403)
 
 
 def test_keys_that_were_rotated(
@@ -359,9 +358,7 @@ def test_unknown_key_ids_cause_one_fetch_and_delay_nobody(
         threads = [threading.Thread(target=send, args=(n,)) for n in range(10)]
         for each in threads:
             each.start()
-        until = time.monotonic() + 30
-        while len(asked) < 3:
-            assert time.monotonic() < until
+        eventually(lambda: len(asked) == 3)
         assert me(service, idp.token(sub="bob")).status_code == 200
         assert me(service, service.key()).status_code == 200
         assert statuses == []  # only they wait
@@ -444,3 +441,34 @@ def test_without_providers_a_token_is_an_unknown_key(start: Callable[..., Servic
     answer = me(service, "a.b.c")
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
     assert service.app.state.authenticator.tokens is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "accepted"),
+    [
+        ({}, True),
+        ({"aud": [CLIENT]}, True),
+        ({"aud": [CLIENT, "other"], "azp": CLIENT}, True),
+        ({"aud": [CLIENT, "other"]}, False),  # which of the two has asked for it?
+        ({"aud": [CLIENT, "other"], "azp": "other"}, False),
+        ({"azp": "other"}, False),
+        ({"aud": "other"}, False),
+        ({"aud": []}, False),
+        ({"nonce": "another"}, False),
+        ({"nonce": None}, False),
+    ],
+    ids=str,
+)
+def test_an_id_token_is_for_this_client_and_sign_in(
+    service: Service, idp: IdentityProvider, changed: dict[str, Any], accepted: bool
+) -> None:
+    """OpenID Connect Core 3.1.3.7: the audience, the authorized party and the nonce."""
+    tokens = Tokens(service.settings)
+    claims = {"aud": CLIENT, "nonce": "n"} | changed
+    token = idp.token(header={"typ": "JWT"}, **claims)
+    signing_in = tokens.of_sign_in(tokens.providers[idp.issuer], token, "n")
+    if accepted:
+        assert asyncio.run(signing_in).claims["sub"] == "ann"
+    else:
+        with pytest.raises(InvalidToken):
+            asyncio.run(signing_in)

@@ -21,7 +21,7 @@ from app.platform.errors import Unavailable
 from app.platform.metrics import UNROUTED
 from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import CSV, JSON, refused
-from tests.waiting import eventually
+from tests.waiting import eventually, patience
 
 MIB = 1 << 20
 BODY = 1 * MIB
@@ -38,7 +38,7 @@ def service(start: Callable[..., Service]) -> Service:
 
 @pytest.fixture(scope="module")
 def hurried(start: Callable[..., Service]) -> Service:
-    return start(max_body_bytes=BODY, max_score_bytes=BODY, body_seconds=0.25)
+    return start(max_body_bytes=BODY, max_score_bytes=BODY, body_seconds=2.0)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def connect(service: Service) -> socket.socket:
     url = httpx.URL(service.url)
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
-    connection.settimeout(30)
+    connection.settimeout(patience())
     connection.connect((url.host, url.port or 80))
     return connection
 
