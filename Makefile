@@ -31,8 +31,10 @@ serve: $(VENV)/.runtime  ## Run the whole service here until Ctrl-C (state in .r
 secrets:  ## Create the secrets of docker-compose.yml once, as files in secrets/.
 	@deploy/make-secrets
 
-# All tests of a file run in one process, so that its fixtures are made once.
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --junitxml test-results.xml
+# All tests of a file run in one process, so that its fixtures are made once. Their temporary files go with the run, also
+# after Ctrl-C; PostgreSQL, which runs as another user, must be able to enter the folder.
+PYTEST = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && trap 'exit 130' INT TERM && chmod 755 "$$folder" && \
+    TMPDIR="$$folder" $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 --junitxml test-results.xml
 
 check:  ## Style, types, and the tests affected by the changes since origin/main; BASE names another commit.
 	$(MAKE) --no-print-directory --jobs $(WORKERS) lint changed
@@ -100,7 +102,7 @@ chaos: $(VENV)/.dev  ## Kill processes of the service KILLS times (1200), and ch
 	$(BIN)/python -m tests.chaos --kills $(KILLS) --each $(EACH) $(CHAOS_ARGS)
 
 long: $(VENV)/.dev kernels lint  ## Run all tests in their long form; takes an hour.
-	RANKWRIGHT_LONG=1 $(PYTEST) --timeout 0 $(PYTEST_ARGS)
+	export RANKWRIGHT_LONG=1; $(PYTEST) --timeout 0 $(PYTEST_ARGS)
 
 fuzz: $(VENV)/.dev  ## Send 10,000 requests made from openapi.json and hostile ones to the console, and measure how costs grow with length; 20 minutes.
 	$(BIN)/python -m tests.fuzz

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import ssl
 import sys
+import tempfile
 import threading
 import time
 import tracemalloc
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from tests.buckets import BucketServer
 
 __all__ = ["sentences"]
+
+NEEDED_MIB = 2000
+"""Disk space of a run of all tests, of three processes."""
 
 os.environ["RANKWRIGHT_WARM_UP"] = "false"  # two seconds for each of the many fit processes
 
@@ -146,12 +150,18 @@ gc.disable()
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Collect garbage as always in a process that hands its tests to others: it never finds them itself.
+    """Refuse a disk that is full before hundreds of tests fail for it.
+
+    Collect garbage as always in a process that hands its tests to others: it never finds them itself.
 
     Of several processes that find all tests, each begins at another file: pytest compiles a file anew for its asserts,
     which takes as long as all the rest, and a process finds what another has compiled.
     """
     config = session.config
+    free = shutil.disk_usage(tempfile.gettempdir()).free >> 20
+    if free < NEEDED_MIB:
+        message = f"{tempfile.gettempdir()} has {free} MiB free: the tests need {NEEDED_MIB} MiB"
+        pytest.exit(message, returncode=pytest.ExitCode.USAGE_ERROR)
     if config.getoption("numprocesses", None):
         gc.enable()
     name, processes = (os.environ.get(f"PYTEST_XDIST_WORKER{end}", "") for end in ("", "_COUNT"))

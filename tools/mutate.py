@@ -1,11 +1,12 @@
-"""Break the code in many places, one at a time, and see whether the tests of its room fail. Run by hand; takes hours.
+"""Break the code in many places, one at a time, and see whether a test fails. Run by hand; takes hours.
 
-    python -m tools.mutate run caught.json --places 300
+    python -m tools.mutate run after.json --places 300
     python -m tools.mutate run before.json --places 300 --tests COMMIT     # the same places, with the tests of a commit
-    python -m tools.mutate compare before.json caught.json
+    python -m tools.mutate run after.json --packages app/erasure app/jobs --places 40
+    python -m tools.mutate compare before.json after.json
 
-The places are drawn by a seed from the rooms of `ROOMS`: a comparison, a sum, an `and`, a `not` or a whole number that
-becomes another. Each is tried in a copy of the checkout, with the tests of its room, those that name its module first.
+The places are drawn by a seed, as many from each package: a comparison, a sum, an `and`, a `not` or a whole number that
+becomes another. Each is tried in a copy of the checkout, with the tests that `make check` would run, the nearest first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ROOMS = ("core/metrics", "core/trees", "app/jobs", "app/access", "app/scoring")
 SECONDS = 900
 """How long the tests of a place may take: some compile kernels. A place that makes them hang counts as caught."""
 
@@ -101,24 +101,22 @@ def places_of(path: Path) -> Iterator[Place]:
         yield Place(name, *span(node), f"({text})")
 
 
-def draw(n_places: int, seed: int) -> list[Place]:
-    """Draw places, as many from each room."""
-    rng = random.Random(seed)
+def packages() -> list[str]:
+    """Return the folders of all packages of the program."""
+    folders = (path for part in ("core", "app") for path in sorted((ROOT / part).iterdir()))
+    found = [path for path in folders if path.is_dir() and any(path.glob("*.py"))]
+    return [str(path.relative_to(ROOT)) for path in found] + ["workers", "client/rankwright"]
+
+
+def draw(chosen: list[str], n_places: int, seed: int) -> list[Place]:
+    """Draw places, as many from each package; those of a package do not depend on the others."""
     drawn = []
-    for room in ROOMS:
-        files = sorted((ROOT / room).rglob("*.py"))
+    for package in chosen:
+        files = sorted((ROOT / package).rglob("*.py"))
         every = [place for path in files for place in places_of(path)]
-        drawn += rng.sample(every, min(n_places // len(ROOMS), len(every)))
+        rng = random.Random(f"{seed} {package}")
+        drawn += rng.sample(every, min(-(-n_places // len(chosen)), len(every)))
     return drawn
-
-
-def tests_of(place: Place, root: Path) -> list[str]:
-    """Name the test files of the place's room: first those with the module's name in them."""
-    path = Path(place.path)
-    folder = root / "tests" / Path(*path.parts[:2])
-    stem = path.stem.removeprefix("_")
-    files = sorted(folder.rglob("test_*.py"))
-    return [str(each) for each in sorted(files, key=lambda file: stem not in file.read_text())]
 
 
 def is_caught(place: Place, root: Path) -> bool:
@@ -127,11 +125,18 @@ def is_caught(place: Place, root: Path) -> bool:
     source = path.read_bytes()
     path.write_bytes(place.broken(source))
     words = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--timeout", "0"]
+    environment = os.environ | {"PYTHONPATH": str(root / "client"), "BASE": "HEAD"}
     try:
+        choose = [sys.executable, "-m", "tools.changed"]
+        chosen = subprocess.run(
+            choose, cwd=root, env=environment, capture_output=True, text=True, check=True
+        )
+        if not chosen.stdout.split():
+            return False
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *words, *tests_of(place, root)],
+            [sys.executable, "-m", "pytest", *words, *chosen.stdout.split()],
             cwd=root,
-            env=os.environ | {"PYTHONPATH": str(root / "client")},
+            env=environment,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=SECONDS,
@@ -144,17 +149,17 @@ def is_caught(place: Place, root: Path) -> bool:
     return done.returncode != 0
 
 
-def run(file: Path, n_places: int, seed: int, tests: str | None) -> None:
+def run(file: Path, places: list[Place], tests: str | None) -> None:
     """Try the places, and write which are caught; what the file has already is not tried again."""
     caught: dict[str, bool] = json.loads(file.read_text()) if file.exists() else {}
     with tempfile.TemporaryDirectory(prefix="rankwright-mutate-") as name:
         root = Path(name) / "copy"
         subprocess.run(["git", "clone", "--quiet", ROOT, root], check=True)
         if tests is not None:
-            subprocess.run(
-                ["git", "checkout", "--quiet", tests, "--", "tests"], cwd=root, check=True
-            )
-        for place in draw(n_places, seed):
+            for words in (["rm", "-rq", "tests"], ["checkout", "-q", tests, "--", "tests"]):
+                subprocess.run(["git", *words], cwd=root, check=True)
+            subprocess.run(["git", "commit", "-qm", "the tests of a commit"], cwd=root, check=True)
+        for place in places:
             key = f"{place.path}:{place.start}:{place.text}"
             if key not in caught:
                 caught[key] = is_caught(place, root)
@@ -180,6 +185,7 @@ def main() -> None:
     trying = commands.add_parser("run")
     trying.add_argument("file", type=Path)
     trying.add_argument("--places", type=int, default=300)
+    trying.add_argument("--packages", nargs="+", default=packages(), metavar="FOLDER")
     trying.add_argument("--seed", type=int, default=0)
     trying.add_argument("--tests", help="the commit whose tests are run; by default HEAD")
     comparing = commands.add_parser("compare")
@@ -187,7 +193,7 @@ def main() -> None:
     comparing.add_argument("after", type=Path)
     words = parser.parse_args()
     if words.command == "run":
-        run(words.file, words.places, words.seed, words.tests)
+        run(words.file, draw(words.packages, words.places, words.seed), words.tests)
     else:
         compare(words.before, words.after)
 

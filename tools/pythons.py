@@ -2,9 +2,9 @@
 
 The Python of `.venv` runs all tests. `make pythons` trains, saves, loads and scores on each other declared version of
 this machine (on PATH, of pyenv, or fetched by CI), by the library and over HTTP; `make test` does so in CI on the
-oldest, which lacks what the code may have from a later one. Each has an environment of its own, with the pinned dependencies, in `.venv-pythons`.
-A version that this machine lacks is fetched in CI: Debian's packages are unpacked into the user's cache folder, with
-their own C library, since a stable Debian has one Python only.
+oldest, which lacks what the code may use of later ones. Each has an environment of its own, with the pinned
+dependencies, in `.venv-pythons`. A version that this machine lacks is fetched in CI: Debian's packages are unpacked
+into the user's cache folder, with their own C library, since a stable Debian has one Python only.
 """
 
 from __future__ import annotations
