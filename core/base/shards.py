@@ -338,7 +338,7 @@ class OwnShards(Shards):
 class Placement(ABC):
     """Base class of transports: it knows the hosts, in one or more processes, that hold a fit's shards."""
 
-    _fit = 0
+    _fits = itertools.count(1)
 
     @property
     @abstractmethod
@@ -372,8 +372,7 @@ class Placement(ABC):
         is_joint : bool
             Whether each host makes one shard of all its pieces; the other methods of `Shards` are as without.
         """
-        Placement._fit += 1
-        fit, n = Placement._fit, len(pieces)
+        fit, n = next(Placement._fits), len(pieces)  # atomic: fits run in several threads
         bounds = [n * h // self.n_hosts for h in range(self.n_hosts + 1)]
         shares = [pieces[a:b] for a, b in itertools.pairwise(bounds)]
         files = [

@@ -423,10 +423,12 @@ class _Stage(Resumable):
     best : ndarray of shape (n_bags, n_columns, n_slots), float64
         The functions of the columns after the round of the lowest loss of the rows left out.
     best_loss, best_round : ndarray of shape (n_bags,), float64 and int64
+    first : int
+        Number of rounds before this stage.
     ended : ndarray of shape (n_bags,), bool
     """
 
-    changing = ("odds", "shapes", "best", "best_loss", "best_round", "ended")
+    changing = ("odds", "shapes", "best", "best_loss", "best_round", "first", "ended")
 
     def __init__(
         self,
@@ -449,7 +451,7 @@ class _Stage(Resumable):
         self.best = self.shapes.copy()
         self.best_loss = np.full(n_bags, np.inf) if best_loss is None else best_loss.copy()
         self.best_round = np.full(n_bags, first)
-        self._first = first
+        self.first = first
         self.ended = np.zeros(n_bags, dtype=np.bool_)
         masses = np.empty((n_bags, n_columns, n_slots))
         for k, held in enumerate(bags.held):
@@ -474,7 +476,7 @@ class _Stage(Resumable):
                 self.ended[k] = True
             elif not bags.held[k].any():  # the last of a fixed number
                 self.best[k], self.best_round[k] = self.shapes[k], self.best_round[k] + 1
-                self.ended[k] = self.best_round[k] - self._first == UNEVALUATED_ROUNDS
+                self.ended[k] = self.best_round[k] - self.first == UNEVALUATED_ROUNDS
             elif losses[k] < self.best_loss[k] * (1.0 - MIN_FALL):
                 self.best[k], self.best_round[k] = self.shapes[k], number + 1
                 self.best_loss[k] = losses[k]

@@ -496,6 +496,11 @@ def permutation_importance(
         AUC minus the mean AUC with the feature permuted. Two features with the same information may both have 0,
         because the ranker can use the other one. Values below 0 are noise. O(n_features · n_repeats · n_rows) scores.
 
+    Raises
+    ------
+    InvalidParameter
+        `n_repeats` is below 1.
+
     References
     ----------
     L. Breiman, "Random forests", Machine Learning 45, 2001, §10.
@@ -510,6 +515,8 @@ def permutation_importance(
     (np.True_, np.float64(0.0))
     """
     check_seed(random_state)
+    if n_repeats < 1:
+        raise InvalidParameter(f"n_repeats must be at least 1, got {n_repeats}")
     whole = auc(y, score(X), sample_weight)
     losses = np.empty(X.shape[1])
     n_rows = len(X)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -298,7 +298,7 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     Raises
     ------
     InvalidParameter
-        `prevalence` is not in (0, 1).
+        `kind` is none of these, or `prevalence` is not in (0, 1).
 
     Examples
     --------
@@ -310,6 +310,9 @@ def list_curve(kind: ListCurveKind, curve: RocCurve, prevalence: float) -> ListC
     >>> corners.x, corners.y
     (array([0. , 0. , 0.5, 1. , 1. ]), array([0.  , 0.  , 0.25, 0.  , 0.  ]))
     """
+    if kind not in get_args(ListCurveKind):
+        kinds = ", ".join(get_args(ListCurveKind))
+        raise InvalidParameter(f"kind must be one of {kinds}, got {str(kind)[:100]!r}")
     share = share_of_list(curve, prevalence)
     if kind == "gains":
         return ListCurve(share, curve.tpr, curve.thresholds, (share + curve.tpr, _log(share)))

@@ -111,7 +111,11 @@ def bin_evidence(
     >>> found.woe.round(2).tolist(), round(found.iv, 2)
     ([-1.39, 1.39], 1.66)
     """
-    index = np.asarray(bins, dtype=np.int64)
+    given = np.asarray(bins)
+    index = given.astype(np.int64, casting="unsafe")
+    if not (np.isfinite(given).all() and (index == given).all()):
+        wrong = given[~(np.isfinite(given) & (index == given))][0]
+        raise InvalidData(f"bins must be whole numbers, got {wrong}")
     is_positive = np.asarray(positive, dtype=np.bool_)
     weight = np.ones(len(index)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if not (len(index) == len(is_positive) == len(weight)):

@@ -136,7 +136,7 @@ def monitor_rate(
         Largest rate under H₀.
     planned : int
         Number of periods of the plan, at most 400.
-    alpha : float in (0, 1)
+    alpha : float in (0, 0.5)
         Probability of any false alarm.
     since : int
         Bets begin after this period, with the part of `alpha` that belongs to later periods. 0: from the first period.
@@ -163,6 +163,7 @@ def monitor_rate(
     if not 0.0 < check_rate("bound", bound) < 1.0:
         raise InvalidParameter(f"bound must be strictly between 0 and 1, got {bound}")
     planned = check_plan(planned, since)
+    check_alpha(alpha)
     if np.size(events) != np.size(trials):
         raise InvalidData(
             f"events and trials must have one value per period, got {np.size(events)} and {np.size(trials)}"
@@ -212,7 +213,7 @@ def monitor_calibration(
         Number of the period in which the row was scored, from 1.
     planned : int
         Number of periods of the plan, at most 400.
-    alpha : float in (0, 1)
+    alpha : float in (0, 0.5)
         Probability of any false alarm.
     tolerance : float >= 0
         Difference of log-odds up to which nothing is wrong; .1 is about a tenth of a small probability.
@@ -361,7 +362,7 @@ def monitor_calibration_bets(
         The gains in each period, from the first period of the plan.
     planned : int
         Number of periods of the plan, at most 400.
-    alpha : float in (0, 1)
+    alpha : float in (0, 0.5)
         Probability of any false alarm.
     since : int
         Bets begin after this period.

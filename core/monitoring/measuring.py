@@ -24,7 +24,7 @@ from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve
 from core.metrics.estimates import EPSILON, effective_trials, mean_variance
 from core.metrics.functionals.area import WindowArea
-from core.metrics.functionals.base import METRICS, Masses, Metric, masses_on_curve
+from core.metrics.functionals.base import Masses, Metric, masses_on_curve, metric_of
 from core.metrics.groups import (
     EvaluatedRows,
     FloatArray,
@@ -100,7 +100,7 @@ class Measurement:
 
 def area_named(metric: str | WindowArea) -> WindowArea:
     """Return the AUC or partial AUC with this name; InvalidParameter for other metrics."""
-    found = METRICS.find(metric) if isinstance(metric, str) else metric
+    found = metric_of(metric)
     if not isinstance(found, WindowArea):
         raise InvalidParameter(
             f"metric must be auc or pauc:fpr_min,fpr_max to be monitored, got {found.name}"

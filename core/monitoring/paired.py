@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import lambertw
 
 from core.errors import InvalidParameter
-from core.metrics.functionals.base import METRICS, Metric
+from core.metrics.functionals.base import Metric, metric_of
 from core.metrics.groups import EvaluatedRows, check_rows, finite_vector, inner
 from core.metrics.measuring import estimate_metrics
 from core.monitoring.measuring import check_alpha, check_booleans, column, rows_by_look
@@ -115,7 +115,7 @@ def compare_by_period(
         Such as "auc", "pauc:0,0.05" or "precision@1%".
     tolerance : float > 0
         Difference that does not matter.
-    alpha : float in (0, 1)
+    alpha : float in (0, 0.5)
         Probability that any of the limits is wrong, and so of a false winner.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights, such as 1 / propensity.
@@ -148,7 +148,7 @@ def compare_by_period(
     check_alpha(alpha)
     if not 0.0 < tolerance < math.inf:
         raise InvalidParameter(f"tolerance must be positive and finite, got {tolerance}")
-    chosen = METRICS.find(metric) if isinstance(metric, str) else metric
+    chosen = metric_of(metric)
     looks = rows_by_look(
         y,
         {"champion": champion, "challenger": challenger},
@@ -235,7 +235,7 @@ def measure_pair(
     >>> measure_pair([1, 0, 1, 0], [4, 3, 2, 1], [4, 3, 2, 1], last=1).variance
     0.0
     """
-    chosen = METRICS.find(metric) if isinstance(metric, str) else metric
+    chosen = metric_of(metric)
     rows = check_rows(y, {"champion": champion, "challenger": challenger}, sample_weight, group)
     return _measured(rows, chosen, last)
 
@@ -265,7 +265,7 @@ def compare_measurements(
         In the order of time.
     tolerance : float > 0
         Difference that does not matter.
-    alpha : float in (0, 1)
+    alpha : float in (0, 0.5)
         Probability that any of the limits is wrong.
 
     Returns

@@ -163,7 +163,7 @@ def monitor_windows(
         The matured looks, as `measure_periods` returns them, each with at least 50 rows of both classes.
     planned : int
         Number of periods of the plan, at most 400; 52 for a year of weeks.
-    alpha : float in (0, 1)
+    alpha : float in (0, 0.5)
         Probability of any false alarm in the planned periods.
     tolerance : float in [0, 1]
         Fall of the metric up to which nothing is wrong.
@@ -297,7 +297,7 @@ def smallest_detectable_drop(
         Fraction of positives.
     planned : int
         Number of periods of the plan.
-    alpha : float in (0, 1)
+    alpha : float in (0, 0.5)
         Probability of any false alarm in the planned periods.
     tolerance : float in [0, 1]
         Fall up to which nothing is wrong.
@@ -362,7 +362,7 @@ def detection_probability(
         Fraction of positives.
     planned : int
         Number of periods of the plan.
-    alpha : float in (0, 1)
+    alpha : float in (0, 0.5)
         Probability of any false alarm in the planned periods.
     tolerance : float in [0, 1]
         Fall up to which nothing is wrong.

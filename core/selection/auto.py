@@ -20,7 +20,7 @@ from core.base.warning import warn
 from core.ensemble import count_at_once
 from core.errors import InvalidData, InvalidParameter
 from core.kernels import WorkClock, when_compiling
-from core.metrics.functionals.base import Metric, check_scale_free
+from core.metrics.functionals.base import Metric, check_scale_free, metric_of
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS
 
@@ -815,7 +815,7 @@ def auto_ranker(
     group: Any = None,
     fpr_min: float = 0.0,
     fpr_max: float = 1.0,
-    metric: Metric | None = None,
+    metric: Metric | str | None = None,
     monotone: Mapping[str | int, Direction] | None = None,
     max_score_microseconds: float | None = None,
     random_state: int = 0,
@@ -867,6 +867,7 @@ def auto_ranker(
     check_seed(random_state)
     rows = read_rows(X, y, sample_weight, group)
     window = check_window(fpr_min, fpr_max)
+    objective = None if metric is None else metric_of(metric)
     n_rows, n_positive = len(rows.positive), int(np.count_nonzero(rows.positive))
     planner = Auto(
         n_rows=n_rows,
@@ -875,7 +876,7 @@ def auto_ranker(
         most_categories=int(rows.n_categories.max(initial=0)),
         budget_seconds=budget_seconds,
         window=window,
-        metric=metric,
+        metric=objective,
         at_once=count_at_once(*rows.X.shape),
         can_split=partial(_can_split, rows, random_state),
         monotone=monotone,
@@ -886,7 +887,9 @@ def auto_ranker(
     working = WorkClock(clock)
     start = working()
     with when_compiling(working.listen):
-        chosen, tried = run_search(rows, planner, window, metric, random_state, callback, working)
+        chosen, tried = run_search(
+            rows, planner, window, objective, random_state, callback, working
+        )
     for note in chosen.notes:
         if not planner.n_splits or note.kind in (NoteKind.NO_TREES, NoteKind.NO_BOUND):
             warn(note.text)

@@ -27,7 +27,7 @@ from core.base.warning import warn
 from core.ensemble import RankAverage, count_at_once, fit_together
 from core.errors import CoreError
 from core.metrics import auc
-from core.metrics.functionals.base import Metric, check_scale_free
+from core.metrics.functionals.base import Metric, check_scale_free, metric_of
 from core.metrics.window import check_window
 from core.registry import ALGORITHMS
 
@@ -368,7 +368,7 @@ def search_ranker(
     group: Any = None,
     fpr_min: float = 0.0,
     fpr_max: float = 1.0,
-    metric: Metric | None = None,
+    metric: Metric | str | None = None,
     random_state: int = 0,
     callback: Callback = ignore,
 ) -> Searched:
@@ -388,9 +388,9 @@ def search_ranker(
         Rows with equal values stay together in every split; without groups, equal rows do.
     fpr_min, fpr_max : float in [0, 1], default=0 and 1
         Window of the objective, the partial AUC.
-    metric : Metric, optional
-        The objective instead of the partial AUC, such as `AveragePrecision()` or `PrecisionAt(share=0.01)`. Its size
-        must be a share, because validation rows are fewer than all.
+    metric : Metric or str, optional
+        The objective instead of the partial AUC, or its name, such as `PrecisionAt(share=0.01)` or
+        "average_precision". Its size must be a share, because validation rows are fewer than all.
     random_state : int, default=0
         Seed of the splits and of the fractions of rows.
     callback : callable (step, of, info) -> None, optional
@@ -423,7 +423,8 @@ def search_ranker(
     check_seed(random_state)
     rows = read_rows(X, y, sample_weight, group)
     window = check_window(fpr_min, fpr_max)
-    chosen, tried = run_search(rows, planner, window, metric, random_state, callback)
+    objective = None if metric is None else metric_of(metric)
+    chosen, tried = run_search(rows, planner, window, objective, random_state, callback)
     ranker = make_ranker(chosen).fit(X, y, sample_weight, groups=group, callback=callback)
     return Searched(ranker, chosen, tried)
 

@@ -711,11 +711,16 @@ def _read_dimension(algorithm: str, name: str, entry: Any) -> Dimension:
         raise InvalidSpace(pointer, f"{name} must have 1 to {MAX_VALUES} values, got {len(entry)}")
     for index, value in enumerate(entry):
         _check(algorithm, name, value, f"{pointer}/{index}")
-        if any(type(value) is type(other) and value == other for other in entry[:index]):
+        if any(_is_same(value, other) for other in entry[:index]):
             raise InvalidSpace(
                 f"{pointer}/{index}", f"{name} must have unique values; {value!r} occurs twice"
             )
     return tuple(entry)
+
+
+def _is_same(value: object, other: object) -> bool:
+    """Return True if two values are the same to a parameter: 1 and 1.0 are, 1 and True are not."""
+    return isinstance(value, bool) == isinstance(other, bool) and value == other
 
 
 def _read_range(algorithm: str, name: str, entry: Mapping[str, Any], pointer: str) -> Range:

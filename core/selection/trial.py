@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from core.base.ranker import Callback, Floats, PathEstimator, Ranker, StopFit, ignore
 from core.base.table import CodedTable
-from core.errors import CoreError, InvalidParameter
+from core.errors import CoreError, InvalidData, InvalidParameter
 from core.metrics import partial_auc, value_of_metric
 from core.metrics.functionals.base import Metric
 from core.metrics.window import MIN_RISE
@@ -397,7 +397,7 @@ def walk_path(
     Raises
     ------
     InvalidParameter
-        Two values are equal, or a number of steps is below 1.
+        There is no value, two are equal, or a number of steps is below 1.
 
     Examples
     --------
@@ -411,6 +411,8 @@ def walk_path(
     [0.75, 0.906]
     """
     wanted = sorted(values)
+    if not wanted:
+        raise InvalidParameter("values must have at least one value, got []")
     if len(set(wanted)) < len(wanted):
         raise InvalidParameter(f"values must be distinct, got {list(values)}")
     if isinstance(ranker, PathEstimator):
@@ -419,7 +421,7 @@ def walk_path(
             metric(one.decision_function(X))
             for _, one in zip(wanted, ranker.path_rankers(), strict=False)
         ]
-    if wanted and wanted[0] < 1:
+    if wanted[0] < 1:
         raise InvalidParameter(f"values must be numbers of steps, at least 1, got {wanted[0]}")
     metrics: list[float] = []
     for step, scores in enumerate(ranker.staged_decision_function(X), start=1):
@@ -441,12 +443,17 @@ def choose(values: Sequence[float]) -> int:
     Parameters
     ----------
     values : sequence of float
-        Values of the candidates.
+        Values of the candidates; NaN is below every other value.
 
     Returns
     -------
     int
-        Index of the greatest.
+        Index of the greatest; 0 if all are NaN.
+
+    Raises
+    ------
+    InvalidData
+        There is no value.
 
     Examples
     --------
@@ -454,9 +461,11 @@ def choose(values: Sequence[float]) -> int:
     >>> choose([0.7, 0.9, 0.9])
     1
     """
+    if not len(values):
+        raise InvalidData("values must have at least one value, got []")
     best = 0
     for index, value in enumerate(values):
-        if value > values[best] + MIN_RISE:
+        if value > values[best] + MIN_RISE or (math.isnan(values[best]) and not math.isnan(value)):
             best = index
     return best
 

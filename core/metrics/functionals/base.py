@@ -340,6 +340,11 @@ METRICS: MetricNames[Metric] = MetricNames("a metric")
 """The metrics by name."""
 
 
+def metric_of(metric: Metric | str) -> Metric:
+    """Return a metric that is given by itself or by its name."""
+    return METRICS.find(metric) if isinstance(metric, str) else metric
+
+
 def roc_of(masses: Masses) -> RocCurve:
     """Return the ROC curve of the two classes' score distributions."""
     positive, negative = masses.above_positive, masses.above_negative
