@@ -14,20 +14,18 @@ from urllib.parse import urlsplit
 
 import kubernetes_validate
 import pytest
-import typer.main
 import yaml
 from jsonschema import Draft202012Validator
 from pydantic import SecretStr
-from typer.core import TyperGroup
 
 from app import __version__
-from app.cli import commands
 from app.feedback.log import CLOSE_SECONDS
 from app.platform import resources
 from app.platform.settings import Settings
 from tests.app.live_service import running
 from tests.deploy import compose_file, dockerfile, manifests
 from tests.deploy.manifests import Manifest, Pod, each, matches, of_kind, pods, quantity
+from tests.deploy.product import KNOWN, parse, read_settings
 from workers.slots import memory_per_fit
 
 DOCS = manifests.ROOT / "docs" / "kubernetes.md"
@@ -41,7 +39,6 @@ CUSTOM = {
     for path in (Path(__file__).parent / "crds").glob("*.json")
 }
 """Schemas of the kinds that kubernetes-validate does not know."""
-KNOWN = {f"RANKWRIGHT_{name.upper()}" for name in Settings.model_fields}
 SECRETS, AUTHORITIES = "/run/secrets/rankwright/", "/etc/rankwright/ca/"
 WITH_MONITORING = """
 apiVersion: kustomize.config.k8s.io/v1beta1
@@ -189,26 +186,12 @@ def unknown_variables(pod: Pod) -> set[str]:
     return {name for one in pod.containers for name in pod.environment(one)} - KNOWN
 
 
-def test_every_variable_is_a_setting(
-    rendering: Rendering, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_variable_is_a_setting(rendering: Rendering, tmp_path: Path) -> None:
     for pod in pods(rendering):
-        if not pod.is_ours:
-            continue
-        assert unknown_variables(pod) == set(), pod.name
-        for container in pod.containers:
-            variables = pod.environment(container)
-            files = {path for text in variables.values() for path in secret_files(text)}
-            for name in files:
-                (tmp_path / name).write_text(CONTENTS.get(name, "el/eph@nt\n"))
-            (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n")
-            with monkeypatch.context() as patch:
-                for name, value in variables.items():
-                    patch.setenv(name, re.sub(f"{SECRETS}|{AUTHORITIES}", f"{tmp_path}/", value))
-                Settings()
-
-
-CONTENTS = {"blob-credentials": "[default]\naws_access_key_id = a\naws_secret_access_key = b\n"}
+        if pod.is_ours:
+            assert unknown_variables(pod) == set(), pod.name
+            for container in pod.containers:
+                read_settings(pod.environment(container), f"{SECRETS}|{AUTHORITIES}", tmp_path)
 
 
 def secret_files(text: str) -> list[str]:
@@ -446,18 +429,6 @@ def test_the_cache_fits_on_its_volume(renderings: dict[str, Rendering]) -> None:
             writes = 0 if pod.component == "dispatcher" else 2 * largest
             assert max(disks) >= max(cache + writes, 2 * cache)
             assert quantity(pod.main["resources"]["requests"]["ephemeral-storage"]) >= sum(disks)
-
-
-def parse(command: list[str]) -> None:
-    """Parse a command line with the command line of the product. Raises an error of Typer for a wrong one."""
-    assert command[0] == "rankwright", command
-    found: Any = typer.main.get_command(commands())
-    context = found.context_class(found, info_name="rankwright")
-    words = command[1:]
-    while isinstance(found, TyperGroup):
-        _, found, words = found.resolve_command(context, words)
-        context = found.context_class(found, info_name=found.name, parent=context)
-    found.make_context(found.name, words)
 
 
 def test_every_command_is_one_of_the_product(rendering: Rendering) -> None:

@@ -27,7 +27,6 @@ from app import __version__
 from app.platform import installation
 from app.reports.plots import to_png
 from core.version import VERSION
-from tests.deploy.containers import as_user
 from tests.harness import csv_table, give_kernels
 from tests.long_form import LONG_FORM, long_form
 from tests.waiting import eventually, patience
@@ -136,6 +135,29 @@ def give_bytecode(packages: Path) -> None:
             shutil.copyfile(compiled, target)
     folders = [str(packages / name) for name in (*PACKAGES, "rankwright")]
     subprocess.run([sys.executable, "-m", "compileall", "-q", *folders], check=True)
+
+
+def as_user(uid: int, gid: int) -> list[str]:
+    """The start of a command line that runs the rest as this user; it dies with the thread that started it.
+
+    Only root may change the user: anybody else runs everything as themselves. The interpreter and the checkout may
+    lie below a folder that only root may enter, so reading is allowed everywhere. Writing is not.
+    """
+    if os.getuid() != 0:
+        return []
+    read_all = "-all,+dac_read_search"
+    return [
+        "setpriv",
+        f"--reuid={uid}",
+        f"--regid={gid}",
+        "--clear-groups",
+        f"--inh-caps={read_all}",
+        f"--ambient-caps={read_all}",
+        f"--bounding-set={read_all}",
+        "--no-new-privs",
+        "--pdeathsig=KILL",
+        "--",
+    ]
 
 
 class Installed:
