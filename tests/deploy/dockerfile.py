@@ -63,11 +63,6 @@ def variables(instruction: Instruction) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in shlex.split(instruction.text))
 
 
-def commands(instruction: Instruction) -> list[str]:
-    """The first word of each command of a RUN instruction."""
-    return [part.split()[0] for part in re.split(r"&&|\|\|?|;(?=\s)", instruction.text)]
-
-
 def base_image(path: Path) -> str:
     """The image that the file builds on, if nobody says another."""
     (argument,) = re.findall(r"^ARG PYTHON_IMAGE=(\S+)$", path.read_text(), re.MULTILINE)

@@ -4,10 +4,9 @@ needed.
 
 from __future__ import annotations
 
-import copy
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -101,40 +100,6 @@ def test_every_object_is_valid(rendering: Rendering) -> None:
     assert {one["metadata"].get("namespace", "rankwright") for one in rendering} == {"rankwright"}
 
 
-BROKEN: list[tuple[str, str, Callable[[Manifest], object]]] = [
-    ("Deployment", "rankwright-api", lambda one: one["spec"].update(replicaz=2)),
-    (
-        "Deployment",
-        "rankwright-worker",
-        lambda one: next(each(one, "readinessProbe")).update(exec="true"),
-    ),
-    ("Job", "", lambda one: one["spec"].pop("template")),
-    ("NetworkPolicy", "rankwright", lambda one: one["spec"].update(policyType=["Egress"])),
-    (
-        "ServiceMonitor",
-        "rankwright-api",
-        lambda one: one["spec"]["endpoints"][0].update(portt="http"),
-    ),
-    ("ServiceMonitor", "rankwright-api", lambda one: one["spec"].pop("selector")),
-    ("PrometheusRule", "rankwright", lambda one: one["spec"]["groups"][0]["rules"][0].pop("expr")),
-    ("PrometheusRule", "rankwright", lambda one: one["spec"].update(rules=[])),
-]
-
-
-@pytest.mark.parametrize(("kind", "name", "change"), BROKEN)
-def test_a_wrong_field_is_found(
-    renderings: dict[str, Rendering], kind: str, name: str, change: Callable[[Manifest], object]
-) -> None:
-    found = next(
-        one
-        for one in renderings["single-node, monitored"]
-        if one["kind"] == kind and name in one["metadata"]["name"]
-    )
-    broken = copy.deepcopy(found)
-    change(broken)
-    assert faults(broken)
-
-
 def test_the_processes_are_those_of_compose(rendering: Rendering) -> None:
     ours = {pod.component: pod for pod in pods(rendering) if pod.is_ours}
     assert set(ours) == {*OURS, "backup"}
@@ -199,16 +164,6 @@ def secret_files(text: str) -> list[str]:
     return re.findall(rf"{SECRETS}([\w-]+)", text)
 
 
-def test_a_wrong_variable_is_found(renderings: dict[str, Rendering]) -> None:
-    changed = copy.deepcopy(renderings["single-node"])
-    (pod,) = [pod for pod in pods(changed) if pod.component == "api"]
-    pod.main["env"].append({"name": "RANKWRIGHT_DRAIN_SECOND", "value": "15"})
-    assert unknown_variables(pod) == {"RANKWRIGHT_DRAIN_SECOND"}
-    manifests.named(changed, "ConfigMap", "rankwright-connections")["data"]["RANKWRIGHT_BLOBS"] = ""
-    (worker,) = [pod for pod in pods(changed) if pod.component == "worker"]
-    assert unknown_variables(worker) == {"RANKWRIGHT_BLOBS"}
-
-
 def missing(rendering: Rendering) -> set[str]:
     """What pods and monitors name, and is neither in the rendering nor documented as the operator's to make."""
     text = DOCS.read_text()
@@ -254,27 +209,6 @@ def missing(rendering: Rendering) -> set[str]:
 
 def test_everything_that_is_named_is_there(rendering: Rendering) -> None:
     assert missing(rendering) == set()
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("PersistentVolumeClaim", "rankwright-state"),
-        ("ServiceAccount", "rankwright"),
-        ("Service", "rankwright-postgres"),
-        ("Service", "rankwright-valkey"),
-        ("ConfigMap", "rankwright-connections"),
-    ],
-)
-def test_something_missing_is_found(renderings: dict[str, Rendering], kind: str, name: str) -> None:
-    whole = renderings["single-node"]
-    less = [one for one in whole if (one["kind"], one["metadata"]["name"]) != (kind, name)]
-    assert len(less) == len(whole) - 1
-    if kind == "ConfigMap":
-        with pytest.raises(ValueError, match="unpack"):
-            missing(less)
-    else:
-        assert missing(less) == {f"{kind} {name}"}
 
 
 def test_services_and_policies_find_their_pods(rendering: Rendering) -> None:
@@ -440,22 +374,6 @@ def test_every_command_is_one_of_the_product(rendering: Rendering) -> None:
                     parse(probe["command"])
     for line in re.findall(r"-- (rankwright .*)", DOCS.read_text()):
         parse(re.sub(r"[>|].*", "", line).split())
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "rankwright workers",
-        "rankwright migrate --waits",
-        "rankwright health api",
-        "rankwright api --port x",
-    ],
-)
-def test_a_wrong_command_is_found(words: str) -> None:
-    # Typer has its errors in a private module.
-    with pytest.raises(Exception) as caught:  # noqa: PT011
-        parse(words.split())
-    assert getattr(caught.value, "exit_code", None) == 2
 
 
 def test_the_probes_answer(

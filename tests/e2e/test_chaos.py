@@ -1,4 +1,4 @@
-"""The short form of `make chaos`: one embedded service under attack, and two mutants that the audit must notice."""
+"""The audit of `make chaos` must notice two mutants; and one embedded service is under a short attack."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from tests.chaos.orders import KILL
 from tests.chaos.run import Plan, Run
 from tests.chaos.workload import Ledger
 from tests.e2e import queue_story
+from tests.long_form import long_form
 from tests.waiting import patience
 
 SEAMS = ("finish",)
 
 
+@long_form
 def test_killed_at_seams_an_embedded_service_loses_and_doubles_nothing(tmp_path: Path) -> None:
     deployment = Embedded(tmp_path / "service", SHORT_LEASES, None)
     plan = Plan(
