@@ -38,47 +38,10 @@ COOKIE_BYTES = 16_000
 PIECE = 1 << 12  # bytes of a body that come at once
 
 FILLINGS = (
-    *(b'\\"', b",", b";", b"=", b" ", b"\t", b"(", b"[", b"{", b"1", b'"', b"'", b"%", b"&", b"\\"),
-    *(b"/", b"-", b".", b":", b"@", b"_", b"a", b"\xff", b"\xc3\xa9", b"%C3%A9", b"%2", b"+", b"*"),
-    *(
-        b"a=b;",
-        b";a=",
-        b'";',
-        b'="',
-        b'";a="',
-        b'"a",',
-        b"a,",
-        b", ",
-        b"; ",
-        b"0-1,",
-        b"-1,",
-        b"q=0,",
-    ),
-    *(
-        b"*/*,",
-        b"a/b;q=1,",
-        b'W/"a",',
-        b"for=1,",
-        b"1.1.1.1,",
-        b"a=1&",
-        b"wait=1,",
-        b"=?a?",
-        b"a*0=b;",
-    ),
-    *(
-        b"1e",
-        b"\\u00",
-        b'\\"a',
-        b'{"a":',
-        b'"a":1,',
-        b"[1,",
-        b"[]",
-        b"--",
-        b"\r\n",
-        b"\n",
-        b'"\n',
-        b'a"b',
-    ),
+    *(b" ", b"\t", b"\n", b"\r\n", b'"\n', b", ", b"; ", b"\xff", b"\xc3\xa9"),
+    *b"""\\" , ; = ( [ { 1 " ' % & \\ / - . : @ _ a %C3%A9 %2 + *""".split(),
+    *b"""a=b; ;a= "; =" ";a=" "a", a, 0-1, -1, q=0, */*, a/b;q=1, W/"a", for=1, 1.1.1.1,""".split(),
+    *b"""a=1& wait=1, =?a? a*0=b; 1e \\u00 \\"a {"a": "a":1, [1, [] -- a"b""".split(),
 )
 IN_HEADERS = tuple(each for each in FILLINGS if not any(c in b"\r\n" for c in each))
 SHORT_FILLINGS = (b'\\"', b",", b";", b"=", b" ", b'"', b"1", b"a=b;", b'";a="', b"0-1,", b"%")

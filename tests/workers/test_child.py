@@ -23,7 +23,7 @@ from app.jobs import queue
 from app.platform.settings import Settings
 from app.platform.tables import Job, JobEvent
 from tests.harness import Shop, csv_table, is_running
-from tests.waiting import eventually
+from tests.waiting import eventually, patience
 from workers import attempt
 from workers.child import OOM_SCORE
 from workers.fit_process import FitProcess, Message, private_bytes
@@ -41,9 +41,9 @@ def process(kernels: Path) -> Iterator[FitProcess]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RANKWRIGHT_KERNEL_CACHE", str(kernels))
         process = FitProcess(threads=1)
-    assert process.receive(60) == {"type": "ready"}
+    assert process.receive(patience()) == {"type": "ready"}
     process.start_job({"kind": "none"}, None)
-    while (message := process.receive(60)) is not None and message["type"] != "error":
+    while (message := process.receive(patience())) is not None and message["type"] != "error":
         assert message["type"] in {"loading", "loaded"}
     yield process
     process.kill()
@@ -53,7 +53,7 @@ def test_interrupts_are_for_the_worker_alone(process: FitProcess) -> None:
     os.kill(process.pid, signal.SIGINT)
     os.kill(process.pid, signal.SIGTERM)
     process.start_job({"kind": "none"}, None)
-    answer = process.receive(30)
+    answer = process.receive(patience())
     assert answer["type"] == "error"
     assert answer["user_fault"]
     assert "kind" in answer["problem"]["detail"]
@@ -65,7 +65,7 @@ def test_a_stop_after_the_end_does_not_hit_the_next_job(process: FitProcess) -> 
     process.stop_job()
     assert process.alive
     process.start_job({"kind": "none"}, None)
-    answer = process.receive(30)
+    answer = process.receive(patience())
     assert answer["type"] == "error"
 
 
@@ -105,7 +105,7 @@ def test_a_job_that_waits_for_a_compiler_says_so(
     payload |= dict.fromkeys([*asked, "missing", "dialect", "parent"])
     told = []
     process.start_job(payload, 1 << 30)
-    while (message := process.receive(100)) is not None and message["type"] != "result":
+    while (message := process.receive(patience())) is not None and message["type"] != "result":
         told.append(message)
     details = [message["detail"] for message in told if message["type"] == "loading"]
     assert any(detail.endswith(": 1 so far") for detail in details)
@@ -117,7 +117,7 @@ def test_a_job_that_waits_for_a_compiler_says_so(
 def test_it_ends_with_its_pipe() -> None:
     process = FitProcess(threads=1)
     try:
-        assert process.receive(60) == {"type": "ready"}
+        assert process.receive(patience()) == {"type": "ready"}
         process.connection.close()
         eventually(lambda: not process.alive)
     finally:
@@ -130,7 +130,7 @@ def test_it_dies_with_a_killed_parent() -> None:
             sys.executable,
             "-c",
             "from workers.fit_process import FitProcess; process = FitProcess(1)\n"
-            "assert process.receive(60)['type'] == 'ready'\n"
+            "assert process.receive(1e6)['type'] == 'ready'\n"
             "import os, signal; os.kill(process.pid, signal.SIGSTOP)\n"  # deaf to its pipe
             "print(process.pid, flush=True); signal.pause()",
         ],
@@ -246,7 +246,7 @@ def test_small_jobs_wait_for_no_collection_and_the_memory_of_a_large_one_is_retu
             connection.send_bytes(json.dumps(message).encode())
         said: list[Message] = []
         while len(said) < len(sizes):
-            assert connection.poll(60)
+            assert connection.poll(patience())
             message = json.loads(connection.recv_bytes())
             if message["type"] == "result":
                 said.append(message["result"])

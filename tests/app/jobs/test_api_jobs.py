@@ -203,8 +203,10 @@ def test_a_read_waits_for_the_end(service: Service, client: httpx.Client) -> Non
         key_id = next(k for k in client.get("/v1/keys").json()["data"] if secret[:8] in k["prefix"])
         assert client.delete(f"/v1/keys/{key_id['id']}").status_code == 204
         service.work()
-        ended = waiting.result(60)
-        assert ending.result(60).status_code == 401  # a key that ends meanwhile opens nothing
+        ended = waiting.result(patience())
+        assert (
+            ending.result(patience()).status_code == 401
+        )  # a key that ends meanwhile opens nothing
     assert (ended.status_code, ended.json()["state"]) == (200, "succeeded")
     assert ended.json() == client.get(address).json()
     assert ended.headers["Preference-Applied"] == "wait=60"
@@ -246,9 +248,7 @@ def read_stream(response: httpx.Response, into: list[dict[str, Any]]) -> None:
             fields = {}
 
 
-def test_an_event_stream_follows_a_job_to_its_end(service_on_both: Service) -> None:
-    service = service_on_both
-    client = service.client(service.key())
+def test_an_event_stream_follows_a_job_to_its_end(service: Service, client: httpx.Client) -> None:
     dataset_id = service.upload(client)
     job_id = client.post("/v1/jobs", json=body(dataset_id)).json()["id"]
     events: list[dict[str, Any]] = []

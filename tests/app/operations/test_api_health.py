@@ -26,6 +26,7 @@ from app.platform.schema import REVISION, CannotBegin, OtherTables
 from app.platform.settings import Settings
 from app.platform.tables import Role, Worker
 from tests.app.live_service import Service, running
+from tests.long_form import rest
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
 from tests.waiting import eventually, patience
@@ -34,6 +35,7 @@ SERVES = {"database", "schema", "blob_store", "disk"}
 WORKS = {"broker", "worker", "dispatcher"}
 
 
+@pytest.mark.parametrize("database_url", ["sqlite", *rest("postgres")], indirect=True)
 def test_each_part_that_is_away_is_named(
     tmp_path: Path, database_url: str, valkey: ValkeyServer
 ) -> None:

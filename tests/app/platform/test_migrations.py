@@ -579,18 +579,3 @@ def breaks(source: str) -> list[str]:
 
 def test_they_only_add() -> None:
     assert {path.name: found for path in SINCE if (found := breaks(path.read_text()))} == TAKEN_AWAY
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "batch_op.drop_column('name')",
-        "op.rename_table('a', 'b')",
-        "op.alter_column('a', 'b', nullable=False)",
-        "op.add_column('a', sa.Column('b', sa.Text(), nullable=False))",
-        "batch_op.add_column(sa.Column('b', sa.Text()))",
-    ],
-)
-def test_what_takes_away_is_seen(line: str) -> None:
-    source = f"def upgrade():\n    {line}\ndef downgrade():\n    op.drop_table('a')"
-    assert breaks(source) == [line]

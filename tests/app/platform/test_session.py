@@ -27,6 +27,7 @@ from app.platform.errors import Deadlock, OutOfSpace, Refused, Unavailable
 from app.platform.login_errors import describe_refusal
 from app.platform.tables import Idempotency, Worker
 from tests.app.queue_steps import at_once
+from tests.long_form import long_form
 from tests.sentences import Sentences
 from tests.servers import PostgresServer
 from tests.waiting import patience
@@ -359,6 +360,7 @@ def outages_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.levelname for record in caplog.records if record.name == name]
 
 
+@long_form
 def test_a_standby_is_an_outage_for_who_writes_until_it_is_promoted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
