@@ -19,7 +19,7 @@ import pytest
 from tests.deploy import compose_file, manifests
 from tests.deploy.caller import Caller, table
 from tests.deploy.engine import Engine, Running, Watch, engine
-from tests.waiting import eventually
+from tests.waiting import eventually, patience
 
 if "CONTAINERS" not in os.environ:
     pytest.skip("minutes, and an engine: `make containers`", allow_module_level=True)
@@ -321,7 +321,7 @@ def test_an_upgrade_is_another_tag_on_the_same_volumes(
         deployment.wait_well(service)
         for container in deployment.of(service):
             assert f"RANKWRIGHT_BUILD={SECOND}" in container.inspect()["Config"]["Env"]
-    told = httpx.get(f"http://127.0.0.1:{deployment.port}/health/live").json()
+    told = httpx.get(f"http://127.0.0.1:{deployment.port}/health/live", timeout=patience()).json()
     assert told["build"] == SECOND
     finish(caller, running)
     assert score(caller, model, row) == before

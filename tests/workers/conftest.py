@@ -22,6 +22,7 @@ QUICK = {
     "look_seconds": 0.2,
     "fan_out_cells": 0,
     "checkpoint_seconds": 0.2,
+    "job_threads": 1,
 }
 
 

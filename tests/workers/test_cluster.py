@@ -51,8 +51,10 @@ from workers import join
 from workers.fit_process import FitProcess
 from workers.slots import Slots
 
-SECONDS = 5.0
-"""How long a worker may be silent; a stopped one sends no heartbeat, which it does each half second."""
+SECONDS = 1000.0
+"""How long a worker may be silent."""
+HUNG_SECONDS = 5.0
+"""The same once it has been stopped: otherwise it sends a heartbeat each half second."""
 
 
 class Cluster:
@@ -168,9 +170,12 @@ def fit_on(
     folder: Path,
     callback: Callable[..., None] | None = None,
     ranker: Ranker | None = None,
+    made: list[DaskHosts] | None = None,
 ) -> bytes:
     X, y, names, categories = make_rows(1)
     with DaskHosts(*place, SECONDS) as hosts:
+        if made is not None:
+            made.append(hosts)
         table = ColumnTable(ArrayColumns(X, names, categories, b"rows"), folder, placement=hosts)
         return save((ranker or make_stumps()).fit(table, y, callback=callback))
 
@@ -318,15 +323,17 @@ def test_a_worker_that_hangs_ends_the_fit_and_the_next_goes_on(
     workers.grow(2)
     checkpoints = Checkpoints()
     taken: list[bytes | None] = []
+    made: list[DaskHosts] = []
     hung = workers.process(workers.addresses[0])
 
     def attack(step: int, of: int, info: Mapping[str, float]) -> None:
         if step == 5:
             taken.append(checkpoints.take())
             os.kill(hung, signal.SIGSTOP)
+            made[0].seconds = HUNG_SECONDS
 
     with checkpoints, pytest.raises(ShardsLost, match="has not sent anything"):
-        fit_on(workers.place, tmp_path, attack)
+        fit_on(workers.place, tmp_path, attack, made=made)
     os.kill(hung, signal.SIGCONT)
     steps: list[int] = []
     with Checkpoints(taken[0]) as resumed:
@@ -541,6 +548,7 @@ def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path, dask_se
         "RANKWRIGHT_STATE_DIR": str(tmp_path),
         "RANKWRIGHT_DASK_SECRET_FILE": str(dask_secret),
     }
+    made: list[DaskHosts] = []
     try:
         with scheduler(dask_secret, here, silence_logs=50) as local:
             join = [sys.executable, "-m", "workers.join", local.scheduler_address, "--host", there]
@@ -550,9 +558,10 @@ def test_a_worker_behind_a_link_that_is_cut_ends_the_fit(tmp_path: Path, dask_se
             def cut(step: int, of: int, info: Mapping[str, float]) -> None:
                 if step == 5:
                     subprocess.run(["ip", "link", "set", names[0], "down"], check=True)
+                    made[0].seconds = HUNG_SECONDS
 
             with pytest.raises(ShardsLost, match="has not sent anything"):
-                fit_on((local.scheduler_address, dask_secret), tmp_path, cut)
+                fit_on((local.scheduler_address, dask_secret), tmp_path, cut, made=made)
             worker.kill()
             worker.wait(patience())
     finally:

@@ -15,12 +15,14 @@ from app.datasets import service as datasets
 from app.jobs import child_jobs as parts
 from app.platform import resources
 from tests.harness import ENDLESS, OWNER, Shop, csv_table, is_running, warm_process
+from tests.long_form import LONG_FORM
 from tests.waiting import eventually, patience
 from workers.slots import Slots, threads_per_fit
 
 MakeShop = Callable[..., Shop]
 MakeSlots = Callable[..., Slots]
 
+BIG = 400_000 if LONG_FORM else 300  # rows
 NEVER = 600.0  # seconds between two looks: what happens, a message did
 
 
@@ -85,13 +87,19 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
     """By the share of the machine's memory that is the default, where the machine has little."""
     limit = 64 * 1024**2  # more than what the first fit of its kind loads
     monkeypatch.setattr(resources, "total_bytes", lambda: 4 * limit)
+    monkeypatch.setattr("workers.fit_process.MAX_STOPPED_LOOKS", 1e9)  # of the neighbour
     shop = make_shop()
-    big, small = (shop.read_here(csv_table(rows)) for rows in (400_000, 200))
+    big, small = (shop.read_here(csv_table(rows)) for rows in (BIG, 200))
     workers = {f"wrk_{number}": make_slots(shop) for number in range(2)}
     neighbour = shop.train(small, ENDLESS)
     beside = workers[shop.fitting(neighbour).worker_id or ""].slots[0].process
     os.kill(beside.pid, signal.SIGSTOP)  # the longer it fits the more it takes
-    job = shop.ends(shop.train(big, ENDLESS, weak_ranker="tree"))
+    with monkeypatch.context() as patch:
+        if not LONG_FORM:  # to take so much, a fit needs time
+            taken = {beside.pid: 0}
+            measure = lambda process: taken.get(process.pid, limit + 1)  # noqa: E731
+            patch.setattr("workers.fit_process.FitProcess.job_memory_bytes", measure)
+        job = shop.ends(shop.train(big, ENDLESS, weak_ranker="tree"))
     assert job.state == "failed"
     assert job.error["code"] == "memory_limit"
     assert f" {limit} bytes, the share" in job.error["detail"]
@@ -108,6 +116,6 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
 
 
 def test_the_threads_of_a_fit_are_the_setting_or_a_share_of_the_cores(make_shop: MakeShop) -> None:
-    cores = threads_per_fit(make_shop().settings)
-    assert threads_per_fit(make_shop(worker_slots=10 * cores).settings) == 1
+    cores = threads_per_fit(make_shop(job_threads=None).settings)
+    assert threads_per_fit(make_shop(job_threads=None, worker_slots=10 * cores).settings) == 1
     assert threads_per_fit(make_shop(job_threads=3, worker_slots=2).settings) == 3

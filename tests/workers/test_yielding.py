@@ -49,6 +49,7 @@ def give(shop: Shop, table: type[Dataset | Job], id_: str) -> None:
 
 STOPS = "fit=stop@100"
 """Has a fit process stop itself between a first checkpoint and the end of its fit, until it was asked to give way."""
+ROUNDS = LONG // 2
 AT_ONCE = {"checkpoint_seconds": 1e-9}
 
 
@@ -92,6 +93,7 @@ def test_the_model_is_that_of_an_uninterrupted_fit(
         return environment_of_fit(inherited, threads) | {VARIABLE: STOPS}
 
     monkeypatch.setattr(fit_process, "environment_of_fit", armed)
+    monkeypatch.setattr(fit_process, "MAX_STOPPED_LOOKS", 1e9)
     monkeypatch.setattr(FitProcess, "give_way", give_way_and_tell)
     shop = make_shop(database_url=request.getfixturevalue(url), **AT_ONCE)
     mine, others = shop.read_here(csv_table(300)), shop.read_here(csv_table(200))
@@ -100,13 +102,13 @@ def test_the_model_is_that_of_an_uninterrupted_fit(
     pid = warm_process(slots)
     presence = Presence(slots)
     presence.start()
-    long = shop.train(mine, LONG)
+    long = shop.train(mine, ROUNDS)
     short = ask(shop, Reaper(shop.db, shop.settings), long, others, lambda: pid)
     eventually(asked.is_set)
     os.kill(pid, signal.SIGCONT)
     wait_for_other(shop, short)
     job = shop.reaches(long, "succeeded")
-    whole = shop.train(mine, LONG)
+    whole = shop.train(mine, ROUNDS)
     shop.reaches(whole, "succeeded")
     assert job.attempt == 1
     assert shop.states_of(long) == ["queued", "running", "queued", "running", "succeeded"]
@@ -121,12 +123,20 @@ def test_the_model_is_that_of_an_uninterrupted_fit(
     assert ended < job.finished_at
 
 
+WORKER = """
+import os, sys
+from workers import __main__, fit_process
+fit_process.MAX_STOPPED_LOOKS = 1e9
+os._exit(__main__.main(sys.argv[1:]))
+"""
+
+
 @contextmanager
 def mortal(shop: Shop, folder: Path, faults: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker process with these faults."""
     with (folder / "worker.log").open("ab") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "workers"],
+            [sys.executable, "-c", WORKER],
             env=environment(shop.settings) | {VARIABLE: faults},
             stdout=out,
             stderr=out,
@@ -149,7 +159,7 @@ def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
     give(shop, Dataset, others)
     reaper = Reaper(shop.db, shop.settings)
     with mortal(shop, tmp_path, f"{point}=kill,{STOPS}") as process:
-        long = shop.train(mine, LONG)
+        long = shop.train(mine, ROUNDS)
         eventually(lambda: children_of(process.pid))
         (fit,) = children_of(process.pid)
         short = ask(shop, reaper, long, others, lambda: fit)
@@ -164,7 +174,7 @@ def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
     make_slots(shop)
     wait_for_other(shop, short)
     assert shop.reaches(long, "succeeded").attempt == attempt + 1
-    whole = shop.train(mine, LONG)
+    whole = shop.train(mine, ROUNDS)
     shop.reaches(whole, "succeeded")
     assert shop.artifact_of(long) == shop.artifact_of(whole)
     with shop.db.read() as session:

@@ -16,6 +16,7 @@ from app.platform import audit_keys, failpoints
 from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.settings import Settings
+from app.webhooks.sending import Sender
 from tests.waiting import patience
 
 _FORKS = multiprocessing.get_context("forkserver")
@@ -38,7 +39,8 @@ def _run(seam: str, what: Callable[..., None], *given: object) -> None:
 def deliver(url: str, keys: Path) -> None:
     """Deliver events to webhooks until nothing is due; `keys` is the file with the keys of stored secrets."""
     settings = Settings(secrets_keys_file=keys, webhook_networks="127.0.0.0/8")
-    courier = Courier(Database(url), settings)
+    sender = Sender(settings.networks_of_webhooks, seconds=patience())
+    courier = Courier(Database(url), settings, sender)
     while courier.start_due():
         courier.wait(patience())
 

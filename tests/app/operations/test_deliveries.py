@@ -74,7 +74,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture
 def courier(db: Database, settings: Settings) -> Courier:
-    return Courier(db, settings)
+    return patient(db, settings)
 
 
 def hook(db: Database, settings: Settings, url: str, owner: str = OWNER, **values: Any) -> str:
@@ -318,11 +318,11 @@ def test_a_secret_that_cannot_be_read_is_a_failed_attempt(
     )
     if given == "damaged":
         other.write_text("x")
-    deliver(Courier(db, wrong))
+    deliver(patient(db, wrong))
     assert state(db, sent) == ("queued", 1, [(1, None, "secret_unreadable")])
     assert receiver.received == []
     make_due(db)
-    deliver(Courier(db, settings))
+    deliver(patient(db, settings))
     assert state(db, sent)[0] == "delivered"
 
 
@@ -348,7 +348,7 @@ def test_a_death_at_any_step_loses_nothing(
     assert mortal.work(seam, mortal.deliver, database_url, keys) == -signal.SIGKILL
     before = set(receiver.ids())
     make_due(db)
-    deliver(Courier(db, settings))
+    deliver(patient(db, settings))
     assert set(receiver.ids()) == set(sent)
     assert before <= set(sent)
     for each in sent:
@@ -365,7 +365,7 @@ def test_an_error_at_any_step_loses_nothing(
 ) -> None:
     sent = event(db, hook(db, settings, receiver.url))
     monkeypatch.setattr(failpoints, "armed", failpoints.parse(f"{point}=raise"))
-    courier, stop = Courier(db, settings), threading.Event()
+    courier, stop = patient(db, settings), threading.Event()
     monkeypatch.setattr(deliveries, "LOOK_SECONDS", 0.01)
     thread = threading.Thread(target=courier.run, args=(stop,))
     thread.start()
@@ -387,7 +387,7 @@ def test_two_dispatchers_send_each_delivery_once(
 ) -> None:
     ids = [hook(db, settings, receiver.url) for _ in range(3)]
     sent = [event(db, *ids) for _ in range(20)]
-    couriers = [Courier(db, settings) for _ in range(3)]
+    couriers = [patient(db, settings) for _ in range(3)]
     threads = [threading.Thread(target=deliver, args=(each,)) for each in couriers]
     for thread in threads:
         thread.start()
@@ -419,7 +419,7 @@ def held() -> Iterator[Held]:
 
 def patient(db: Database, settings: Settings) -> Courier:
     """A courier whose attempts end only when the receiver answers."""
-    return Courier(db, settings, Sender(settings.networks_of_webhooks, seconds=60.0))
+    return Courier(db, settings, Sender(settings.networks_of_webhooks, seconds=patience()))
 
 
 def test_a_slow_receiver_holds_up_no_other(
@@ -544,7 +544,7 @@ def test_an_idle_dispatcher_reads_one_row_of_an_index(db: Database, settings: Se
             seen.append((statement, parameters))
 
     sql_event.listen(db.engine, "before_cursor_execute", note)
-    assert Courier(db, settings).start_due() == 0
+    assert patient(db, settings).start_due() == 0
     sql_event.remove(db.engine, "before_cursor_execute", note)
     [(statement, parameters)] = seen
     explain = "EXPLAIN" if db.dialect == "postgresql" else "EXPLAIN QUERY PLAN"
