@@ -149,7 +149,8 @@ def test_what_is_refused(service: Service, client: httpx.Client, dataset_id: str
         asked = {name: value for name, value in asked.items() if value is not None}
         for route in ("/v1/schedules", "/v1/schedules/validate"):
             problem = refused(client.post(route, json=asked), status, code)
-            assert [each.get("pointer") for each in problem["errors"]] == [pointer] * bool(pointer)
+            if pointer is not None:
+                assert [each["pointer"] for each in problem["errors"]] == [pointer]
     for change, code in CHANGES:
         refused(client.patch(path, json=change), 422, code)
     for unknown in (UNKNOWN, "sch_", "x", "sch_%F0", "wh_" + "0" * 32):
