@@ -16,6 +16,7 @@ from app.datasets import service as datasets
 from app.jobs import child_jobs as parts
 from app.jobs import service as jobs
 from app.platform import failpoints
+from app.platform.blobs import FolderStore
 from app.platform.errors import OutOfSpace
 from app.platform.settings import Settings
 from app.platform.tables import Job, Model
@@ -228,7 +229,7 @@ def test_a_job_whose_checkpoint_is_missing_or_damaged_starts_again(
     os.kill(pid, signal.SIGKILL)
     key = crew.shop.reaches(job_id, "queued").checkpoint_key
     assert key is not None
-    harm(crew.shop.blobs.path(key))
+    harm(FolderStore(crew.shop.settings.blob_dir).path(key))
     with crew.shop.db.write() as session:
         session.execute(update(Job).where(Job.id == job_id).values(not_before=0.0))
     crew.shop.reaches(job_id, "running")

@@ -14,6 +14,7 @@ import pytest
 from app.datasets import service as datasets
 from app.jobs import child_jobs as parts
 from app.platform import resources
+from app.platform.blobs import FolderStore
 from tests.harness import ENDLESS, OWNER, Shop, csv_table, is_running, warm_process
 from tests.long_form import LONG_FORM
 from tests.waiting import eventually, patience
@@ -59,7 +60,7 @@ def test_stopping_gives_the_job_back_as_if_never_claimed(
     given_back = shop.job(job_id)
     assert (given_back.state, given_back.attempt) == ("queued", 0)
     assert given_back.checkpoint_key is not None
-    kept = shop.blobs.path(given_back.checkpoint_key)
+    kept = FolderStore(shop.settings.blob_dir).path(given_back.checkpoint_key)
     assert kept.exists()
     make_slots(shop)
     first, second = eventually(lambda: len(told := shop.first_steps_of(job_id)) == 2 and told)
