@@ -391,7 +391,7 @@ def test_new_datasets_of_a_name_get_greater_numbers_than_stored_ones(empty_url: 
         session.execute(text("DELETE FROM datasets"))
         table = sql_table("datasets", *map(sql_column, stored))
         names = ("id", "owner", "name", "first_id", "version")
-        datasets = (
+        datasets: tuple[tuple[Any, ...], ...] = (
             ("ds_1", "me", "loans", None, 1),
             ("ds_2", "me", "loans", None, 1),
             ("ds_3", "me", "loans", "ds_2", 2),
@@ -401,10 +401,10 @@ def test_new_datasets_of_a_name_get_greater_numbers_than_stored_ones(empty_url: 
         for row in datasets:
             values = stored | dict(zip(names, row, strict=True))
             session.execute(insert(table).values(values))
-        names = ("owner", "first_id", "last_version")
-        series = sql_table("dataset_series", *map(sql_column, names))
-        for row in (("me", "ds_2", 4), ("me", "ds_gone", 7)):
-            session.execute(insert(series).values(row))
+        of_series = ("owner", "first_id", "last_version")
+        series = sql_table("dataset_series", *map(sql_column, of_series))
+        for last in (("me", "ds_2", 4), ("me", "ds_gone", 7)):
+            session.execute(insert(series).values(last))
     migrate.upgrade(empty_url)
     with db.write() as session:
         rows = session.execute(text("SELECT id, version FROM datasets ORDER BY id"))
