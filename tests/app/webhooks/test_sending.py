@@ -109,6 +109,10 @@ def drip(head: bytes) -> Answer:
     return answer
 
 
+def says(whole: bytes) -> Answer:
+    return lambda _, connection: connection.sendall(whole)
+
+
 def endless(piece: bytes) -> Answer:
     def answer(_: Received, connection: socket.socket) -> None:
         while True:
@@ -126,21 +130,10 @@ def endless(piece: bytes) -> Answer:
         (drip(b""), Outcome(error=SendError.TIMEOUT)),
         (endless(b"HTTP/1.1 100 Continue\r\n\r\n"), Outcome(error=SendError.ANSWER)),
         (endless(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000), Outcome(error=SendError.ANSWER)),
-        (lambda _, connection: None, Outcome(error=SendError.CONNECT)),
-        (
-            lambda _, connection: connection.sendall(b"SSH-2.0\r\n\r\n"),
-            Outcome(error=SendError.ANSWER),
-        ),
-        (
-            lambda _, connection: connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\n\r\n"),
-            Outcome(error=SendError.ANSWER),
-        ),
-        (
-            lambda _, connection: connection.sendall(
-                b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
-            ),
-            Outcome(200),
-        ),
+        (says(b""), Outcome(error=SendError.CONNECT)),
+        (says(b"SSH-2.0\r\n\r\n"), Outcome(error=SendError.ANSWER)),
+        (says(b"HTTP/1.1 101 Switching Protocols\r\n\r\n"), Outcome(error=SendError.ANSWER)),
+        (says(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), Outcome(200)),
     ],
     ids=range(10),
 )
@@ -373,9 +366,8 @@ def test_retry_after(receiver: Receiver, given: str, low: float, high: float) ->
 
 @pytest.mark.parametrize("given", ["-1", "1.5", "soon", "9" * 41, "٣", "Wed, 99 Oct 2015"])
 def test_a_retry_after_that_is_none_is_ignored(receiver: Receiver, given: str) -> None:
-    receiver.answer = lambda _, connection: connection.sendall(
-        f"HTTP/1.1 503 x\r\nRetry-After: {given}\r\nContent-Length: 0\r\n\r\n".encode()
-    )
+    head = f"HTTP/1.1 503 x\r\nRetry-After: {given}\r\nContent-Length: 0\r\n\r\n"
+    receiver.answer = says(head.encode())
     assert send(SENDER, receiver.url).retry_after is None
 
 
