@@ -110,6 +110,7 @@ def test_scores_of_a_file_are_those_of_the_artifact(
     artifact = httpx.get(
         f"{client.url}/v1/models/cancer/artifact",
         headers={"Authorization": f"Bearer {(folder / 'state' / 'api-key').read_text().strip()}"},
+        timeout=patience(),
     )
     ranker = load(artifact.content)
     X, malignant = _table(folder / "table.csv")
@@ -175,6 +176,7 @@ def test_the_demo_walks_through(
         params={"reasons": 1},
         json=json.loads(sent),
         headers={"Authorization": f"Bearer {(folder / 'state' / 'api-key').read_text().strip()}"},
+        timeout=patience(),
     ).json()
     # The model is trained here: another processor may round its sums differently.
     (reason,) = answer["reasons"][0]

@@ -69,7 +69,7 @@ def test_a_disk_that_fills_up_under_a_job_costs_it_an_attempt_and_no_more(
     assert crew.shop.models_of(job_id) == 1
 
 
-@pytest.mark.parametrize("of_checkpoint", [False, True])
+@pytest.mark.parametrize("of_checkpoint", [True, *rest(False)])
 def test_the_lease_is_kept_while_a_file_is_put_on_disk(
     crew: Crew, monkeypatch: pytest.MonkeyPatch, of_checkpoint: bool
 ) -> None:
