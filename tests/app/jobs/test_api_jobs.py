@@ -42,38 +42,6 @@ def test_a_wake_up_is_sent_once_the_job_is_committed(
         eventually(lambda: valkey.client.llen("rankwright") == 2)
 
 
-def test_checking_only(service: Service, client: httpx.Client) -> None:
-    dataset_id = service.upload(client)
-    answer = client.post("/v1/jobs/validate", json=body(dataset_id, seed=3))
-    assert answer.status_code == 200
-    check = answer.json()
-    assert check["valid"]
-    assert check["algorithm"]["max_bins"] == 255
-    assert check["validation"] == {"method": "cross_validation", "folds": 5, "repeats": 4}
-    assert check["seed"] == 3
-    assert check["estimate"]["memory_bytes"] > 0
-    assert client.get("/v1/jobs").json()["data"] == []
-
-
-def test_the_threshold_of_a_rate_comes_with_the_model(
-    service: Service, client: httpx.Client
-) -> None:
-    objective = {"metric": "tpr", "fpr": 0.1}
-    job = service.train(client, service.upload(client), objective=objective)
-    assert job["output"]["kind"] == "model"
-    model = client.get(f"/v1/models/{job['output']['id']}").json()
-    cut = model["operating_point"]
-    assert cut["fpr"]["value"] <= 0.1
-    assert cut["tpr"]["low"] <= cut["tpr"]["value"] <= cut["tpr"]["high"]
-    metrics = client.get("/v1/models/churn/metrics").json()
-    assert metrics["operating_point"] == cut
-    asked = client.get("/v1/models/churn/operating-point?fpr=0.1").json()
-    of_request = {"on": "validation", "approximate": False, "guarantee": None}
-    assert asked == cut | of_request | {"model_id": model["id"]}
-    of_training = client.get("/v1/models/churn/metrics?on=train").json()["operating_point"]
-    assert of_training["threshold"] == cut["threshold"]
-
-
 def test_idempotency(service_on_both: Service) -> None:
     service = service_on_both
     client = service.client(service.key())
