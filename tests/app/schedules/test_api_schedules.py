@@ -168,25 +168,6 @@ def test_a_schedule_may_be_due_every_five_minutes(
     assert create(client, dataset_id, cron)["cron"] == cron
 
 
-def test_another_owner_and_another_scope_see_and_change_nothing(
-    service: Service, client: httpx.Client, dataset_id: str
-) -> None:
-    made = create(client, dataset_id)
-    path = f"/v1/schedules/{made['id']}"
-    stranger = service.client(service.key(STRANGER))
-    assert stranger.get(path).status_code == 404
-    assert stranger.patch(path, json={"paused": True}).status_code == 404
-    assert stranger.delete(path).status_code == 404
-    assert stranger.get("/v1/schedules").json()["data"] == []
-    asked = {"dataset_id": dataset_id, "cron": CRON}
-    refused(stranger.post("/v1/schedules", json=asked), 404, "not_found")
-    reader = service.client(service.key(scopes=["read"]))
-    assert reader.get(path).json() == made
-    assert reader.patch(path, json={"paused": True}).status_code == 403
-    assert reader.delete(path).status_code == 403
-    assert reader.post("/v1/schedules", json=asked).status_code == 403
-
-
 def test_an_owner_has_a_limited_number_of_schedules(
     client: httpx.Client, dataset_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
