@@ -229,20 +229,11 @@ def at_revision(db: Database, revision: str) -> None:
         session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
 
 
-@pytest.mark.parametrize(
-    ("revision", "way"),
-    [
-        ("0033", "no release of rankwright has created"),
-        ("9999", "is unknown to rankwright"),
-    ],
-)
-def test_an_api_does_not_begin_on_tables_of_another_version(
-    settings: Settings, revision: str, way: str
-) -> None:
+def test_an_api_does_not_begin_on_tables_of_another_version(settings: Settings) -> None:
     db = Database(settings.sqlalchemy_url)
-    at_revision(db, revision)
+    at_revision(db, "9999")
     db.close()
-    with pytest.raises(OtherTables, match=f"revision {revision}, .*{way}"):
+    with pytest.raises(OtherTables, match="revision 9999, .*is unknown to rankwright"):
         create_app(settings)
 
 

@@ -254,7 +254,6 @@ def test_a_queue_that_stands_still(
 @pytest.mark.parametrize(
     ("revision", "words"),
     [
-        ("0033", "which no release of rankwright has created"),
         ("9999", f"which is unknown to rankwright {__version__}"),
         (None, "has no tables"),
     ],
