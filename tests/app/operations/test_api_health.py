@@ -233,7 +233,7 @@ def test_an_api_does_not_begin_on_tables_of_another_version(settings: Settings) 
     db = Database(settings.sqlalchemy_url)
     at_revision(db, "9999")
     db.close()
-    with pytest.raises(OtherTables, match="revision 9999, .*is unknown to rankwright"):
+    with pytest.raises(OtherTables, match="revision 9999"):
         create_app(settings)
 
 
