@@ -210,9 +210,9 @@ def body_places(document: Mapping[str, Any]) -> Iterator[Place]:
     """Yield bodies of each kind, and a text in each member of a JSON body."""
     for path, media_type, bodies in BODIES:
         for body in bodies:
-            begin, end = body.split("…")
-            name = f"POST {path} {media_type} {begin[-40:]!r}…"
-            given = (path.encode(), "body", begin.encode(), end.encode())
+            start, end = body.split("…")
+            name = f"POST {path} {media_type} {start[-40:]!r}…"
+            given = (path.encode(), "body", start.encode(), end.encode())
             yield Place(name, "POST", *given, {"content-type": media_type}, most=BODY_BYTES)
     for template, methods in document["paths"].items():
         if "post" not in methods or not template.endswith("/validate"):

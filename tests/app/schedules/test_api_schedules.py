@@ -123,14 +123,14 @@ NO_CRON = (
     *("9" * 95 + " * * *", "/" * 90 + " * * * *", "²  5 * * *", "0 5 * * ²L", "-1 5 * * *"),
 )
 OFTEN = ("* * * * *", "*/4 * * * *", "0,3 5 * * *", "58,1 * * * *", "0,59 0,23 * * *")
-NEW = [
+NEW: list[tuple[dict[str, Any], int, str, str | None]] = [
     *(({"cron": cron}, 422, "invalid", "/cron") for cron in (*NO_CRON, None, 5, CRON + " " * 100)),
     *(({"cron": cron}, 422, "schedule_too_frequent", None) for cron in OFTEN),
     *(({"dataset_id": id_}, 422, "invalid", "/dataset_id") for id_ in (None, 1)),
     *(({"dataset_id": id_}, 404, "not_found", None) for id_ in ("ds_" + "0" * 32, "x\x00")),
     ({"owner": STRANGER}, 422, "invalid", "/owner"),
 ]
-CHANGES = [
+CHANGES: list[tuple[dict[str, Any], str]] = [
     *(({"cron": cron}, "schedule_too_frequent") for cron in OFTEN),
     *((body, "invalid") for body in ({"cron": None}, {"paused": None}, {"paused": "x"})),
     ({"id": "x"}, "invalid"),

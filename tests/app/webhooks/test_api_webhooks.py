@@ -137,7 +137,7 @@ def test_without_keys_for_secrets_there_are_no_webhooks(service: Service) -> Non
     file.write_bytes(keys)
 
 
-NEW = [
+NEW: list[tuple[str, dict[str, Any]]] = [
     *(("/url", {"url": url}) for url in (None, 5, "", "https://example.com/" + "x" * 2000)),
     *(("/url", {"url": url}) for url in ("http://example.com/", "https://ann:secret@example.com/")),
     *(("/events", {"events": types}) for types in ([], "job.failed", ["job.failed"] * 100)),
