@@ -98,10 +98,6 @@ def test_a_fit_that_its_callback_stops_keeps_what_it_has(algorithm: type[Any]) -
     assert (ranker.decision_function(X) == fewer.decision_function(X)).all()
 
 
-def test_name_and_class_find_each_other(algorithm: type[Any]) -> None:
-    assert ALGORITHMS[name_of(algorithm())] is algorithm
-
-
 def test_ranks(algorithm: type[Any]) -> None:
     X, y = make_table(1000)
     X_new, y_new = make_table(1000, seed=1)
@@ -134,22 +130,6 @@ def test_one_thread_or_two_same_bits(algorithm: type[Any], monkeypatch: pytest.M
         monkeypatch.setattr(name, getattr(import_module(module), constant) // part)
     ranker = make(algorithm, **FEW | {"n_rounds": 2, "max_rounds": 20})
     assert_same_state(*on_one_thread_and_on_all(lambda: clone(ranker).fit(X, y)))
-
-
-def test_state_round_trip(algorithm: type[Any]) -> None:
-    X, y = make_table(200)
-    frame = pd.DataFrame(X, columns=list("abcde"))
-    ranker = make(algorithm, **FEW_ROUNDS).fit(frame, y)
-    arrays, meta = ranker.get_state()
-    meta = json.loads(json.dumps(meta, allow_nan=False))
-    params = json.loads(json.dumps(ranker.get_params(), allow_nan=False))
-    again = algorithm.from_state(params, arrays, meta)
-    assert_same_state(ranker, again)
-    assert again.get_params() == ranker.get_params()
-    assert (again.score_rows(X) == ranker.score_rows(X)).all()
-    assert (again.predict(frame) == ranker.predict(frame)).all()
-    assert again.structure() == ranker.structure()
-    assert again.classes_.dtype == ranker.classes_.dtype
 
 
 def test_labels_of_any_two_values(algorithm: type[Any]) -> None:
@@ -227,15 +207,6 @@ def test_rows_in_any_order(algorithm: type[Any]) -> None:
     assert moved.decision_function(X) == pytest.approx(ranker.decision_function(X), abs=1e-9)
 
 
-def test_weight_zero_is_no_row(algorithm: type[Any]) -> None:
-    X, y = make_table(250)
-    present = np.random.default_rng(0).random(len(X)) < 0.7
-    X[~present] *= 1000
-    ranker = make(algorithm, **FEW_ROUNDS)
-    weighted = clone(ranker).fit(X, y, sample_weight=present.astype(float))
-    assert_same_state(weighted, ranker.fit(X[present], y[present]))
-
-
 def test_callback_reports_each_round_and_may_stop(algorithm: type[Any]) -> None:
     X, y = make_table(200)
     seen = []
@@ -267,12 +238,6 @@ def test_callback_reports_each_round_and_may_stop(algorithm: type[Any]) -> None:
 
     with pytest.raises(Cancelled):
         algorithm().fit(X, y, callback=cancel)
-
-
-def test_clone_fits_alike(algorithm: type[Any]) -> None:
-    X, y = make_table(120)
-    ranker = make(algorithm, n_rounds=10, n_trees=3).fit(X, y)
-    assert_same_state(clone(ranker).fit(X, y), ranker)
 
 
 def refusal(algorithm: type[Any], *data: Any) -> str:

@@ -6,7 +6,6 @@ import itertools
 import math
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
@@ -27,6 +26,7 @@ from core.base.table import CodedTable
 from core.errors import InvalidData, InvalidParameter
 from core.explain import count_scored, mean_reference, shapley_estimate
 from core.treerank import forest, treerank
+from tests.core.threads import on_one_thread_and_on_all
 from tests.long_form import one_in
 
 MEMBERS = [
@@ -269,16 +269,11 @@ def test_a_row_has_the_same_values_beside_any_rows_and_with_any_threads(ranker: 
     X, y = rows(300, 14)
     ranker.fit(X, y)
     references = X[100:110]
-    together = shapley_estimate(ranker, X[:7], references)
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
+    for together in on_one_thread_and_on_all(lambda: shapley_estimate(ranker, X[:7], references)):
         for i in (0, 6):
             alone = shapley_estimate(ranker, X[i : i + 1], references)
             assert alone.values.tobytes() == together.values[i].tobytes()
             assert alone.errors.tobytes() == together.errors[i].tobytes()
-    finally:
-        numba.set_num_threads(threads)
     zero = X[:1].copy()
     zero[0, 3] = 0.0
     found = [

@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.coding import fit_bins
 from core.coding.rows import positives_first
 from core.errors import InvalidData, InvalidParameter
-from core.trees.coding import LANES, Kind, Table, code_table
-from core.trees.grower import Splits, TreeGrower, TreeStep
+from core.trees.coding import LANES, Table, code_table
+from core.trees.grower import Splits, TreeGrower
 from core.trees.sampling import find_threshold
 from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
-from tests.core.threads import on_one_thread_and_on_all
 from tests.sentences import Sentences
 
 
@@ -63,46 +61,6 @@ def codes_of(table: Table, feature: int) -> np.ndarray:
         return np.where(codes == place["code"], place["on"], 1 - place["on"])
     is_missing = group["has_missing"] & (codes == group["n_codes"] - 1)
     return np.where(is_missing, -1, codes)
-
-
-@pytest.mark.parametrize("max_bins", [2, 40, 255, 256, 5000])
-def test_rows_are_coded_as_columns_are(max_bins: int) -> None:
-    n = 3001
-    X, categories = make_rows(n, 35, 1000, n_categories=12)
-    X[:, 3] = 7.0
-    X[:, 4] = np.nan
-    X[:, 5] = np.asfortranarray(X)[:, 5].round()
-    kinds = np.random.default_rng(5).choice(4, n, p=[0.6, 0.1, 0.1, 0.2])
-    X[:, 10:14] = kinds[:, None] == np.arange(4)  # one-hot, the first one's 1 not being rare
-    weight = np.random.default_rng(0).integers(1, 4, n).astype(float)
-    rows = np.random.default_rng(2).permutation(n).astype(np.uint32)
-    bins, table = code_table(X, rows, 1000, weight, (max_bins, max_bins), categories)
-    expected, codes = fit_bins(X, rows, weight[rows], max_bins, categories)
-    assert (table.locations["code"] > 0).tolist() == [10 <= j < 14 for j in range(35)]
-    for j in range(35):
-        assert (bins.edges[j] == expected.edges[j]).all()
-        missing = np.isnan(X[rows, j])
-        assert (codes_of(table, j)[missing] == -1).all()
-        assert (codes_of(table, j)[~missing] == codes[j, ~missing]).all()
-    assert (bins.has_missing == expected.has_missing).all()
-    assert (bins.category_bins[-1] == expected.category_bins[-1]).all()
-    for g, group in enumerate(table.groups):
-        assert group_codes(table, g).max() < group["n_codes"]
-
-
-def test_columns_that_exclude_each_other_are_one() -> None:
-    n = 5000
-    rng = np.random.default_rng(0)
-    kinds = rng.integers(0, 300, n)
-    X = np.column_stack([kinds == k for k in range(300)] + [rng.random(n) < 0.5]).astype(float)
-    _, table = code_table(
-        X, np.arange(n, dtype=np.uint32), 1, np.ones(n), (255, 255), np.zeros(301, np.int64)
-    )
-    members = np.bincount(table.locations["group"] * LANES + table.locations["lane"])
-    assert sorted(members[members > 0]) == [1, 45, 255]
-    assert table.groups["n_codes"].sum() == 256
-    for j in range(301):
-        assert (codes_of(table, j) == X[:, j]).all()
 
 
 def leaves_by_the_book(table: Table, splits: Splits) -> np.ndarray:
@@ -206,81 +164,6 @@ def test_subtracted_histograms_are_the_direct_ones(
     assert checked >= 1
 
 
-@pytest.mark.parametrize("n_weights", [1, 2])
-@pytest.mark.parametrize("objective", [one for one in Objective if one != Objective.YOUDEN])
-def test_bundled_columns_are_cut_as_they_are_alone(
-    n_weights: int, objective: Objective, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    n = 4000
-    rng = np.random.default_rng(n_weights)
-    kinds = rng.choice(30, n, p=rng.dirichlet(np.ones(30)))
-    X = np.column_stack([rng.normal(size=n), *(kinds == k for k in range(30)), rng.random(n) < 0.3])
-    X[:, 5] = 1.0 - X[:, 5]
-    positive = np.arange(n) < n // 3
-    score = rng.normal(size=30)[kinds] + X[:, 0] + rng.normal(size=n)
-    X = X[np.argsort(-score)]
-    weight = rng.random(n)
-    weights = weight[:, None]
-    if n_weights == 2:
-        weights = np.stack([np.where(positive, 1.0, -0.5) * weight, weight], axis=1)
-    rows = np.arange(n, dtype=np.uint32)
-    coding = X, rows, n // 3, np.ones(n), (255, 255), np.zeros(32, np.int64)
-    _, bundled = code_table(*coding)
-    monkeypatch.setattr("core.trees.coding.find_bundles", lambda X, bins: ([], np.ones(32, int)))
-    _, alone = code_table(*coding)
-    assert (bundled.columns["kind"] == Kind.BUNDLE).sum() == 1
-    assert not (alone.columns["kind"] == Kind.BUNDLE).any()
-    if (objective == Objective.GRADIENT) != (n_weights == 2):
-        return
-    (own, found), (other, expected) = (
-        grow(table, weights, max_leaves=20, objective=objective) for table in (bundled, alone)
-    )
-    assert (found.feature > 0).any()
-    for name in ("leaf", "feature", "cut", "missing_above"):
-        assert (getattr(found, name) == getattr(expected, name)).all()
-    assert (leaf_of_rows(own) == leaf_of_rows(other)).all()
-    assert found.sums == pytest.approx(expected.sums)
-
-
-@pytest.mark.parametrize("rounds_to_nearest", [False, True])
-def test_a_tree_is_the_same_by_any_number_of_threads(
-    rounds_to_nearest: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not rounds_to_nearest:
-        monkeypatch.setattr("core.trees.grower.MAX_NEAREST_ROWS", 0)
-    table, weight = make_table(60_000, 30, 20_000, n_categories=50)
-
-    def grown() -> Any:
-        grower, splits = grow(table, weight[:, None], share=0.9, max_leaves=60)
-        return (*splits, leaf_of_rows(grower))
-
-    for _ in range(3):  # threads wake sooner or later
-        for found in zip(*on_one_thread_and_on_all(grown), strict=True):
-            assert (found[0] == found[1]).all()
-
-
-@pytest.mark.parametrize("n_weights", [1, 2])
-def test_a_tree_is_the_same_in_whatever_order_its_rows_come(n_weights: int) -> None:
-    n, n_positives = 20_000, 6_000
-    X, categories = make_rows(n, 17, n_positives, n_categories=9)
-    rng = np.random.default_rng(3)
-    weight = rng.random(n) ** 8
-    signs = np.where(np.arange(n) < n_positives, 1.0, -1.0)
-    weights = weight[:, None] if n_weights == 1 else np.stack([signs * weight, weight], axis=1)
-    orders = [
-        np.arange(n),
-        np.append(rng.permutation(n_positives), n_positives + rng.permutation(n - n_positives)),
-    ]
-    grown = []
-    for order in orders:
-        rows = order.astype(np.uint32)
-        _, table = code_table(X, rows, n_positives, np.ones(n), (255, 255), categories)
-        grown.append(grow(table, weights[order], max_leaves=60)[1])
-    for one, other in zip(*(tree[:5] for tree in grown), strict=True):
-        assert (one == other).all()
-    assert grown[0].sums == pytest.approx(grown[1].sums, rel=1e-12)
-
-
 @pytest.mark.parametrize("total", [1e-280, 1.0, 1e200])
 def test_light_rows_are_rounded_without_bias(total: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.trees.grower.MAX_NEAREST_ROWS", 0)
@@ -298,31 +181,9 @@ def test_light_rows_are_rounded_without_bias(total: float, monkeypatch: pytest.M
         assert found[1] / total == pytest.approx(0.99)
 
 
-def test_a_set_of_a_step_takes_a_bit_for_each_code_of_its_column() -> None:
-    """Other columns have more codes; rows are sent to the leaves as when the tree was grown."""
-    table, weight = make_table(4000, 19, 1300, 5000, 600)
-    grower, splits = grow(table, weight[:, None])
-    coded = grower.coded_splits()
-    n_sets = int((splits.cut == BY_SUBSET).sum())
-    assert n_sets > 0
-    n_bins = int(table.columns["n_bins"][table.columns["kind"] == Kind.CATEGORICAL].max())
-    assert coded.subsets.shape == (n_sets, n_bins // 8 + 1)
-    assert table.groups["n_codes"].max() > 2 * n_bins
-    other = TreeGrower(table, np.ones(4000), 1, 12, 8)
-    other.take_again([TreeStep(coded, np.ones((2, 8)))])
-    assert (leaf_of_rows(other) == leaf_of_rows(grower)).all()
-
-
 def test_more_rows_than_numbers_of_rows_are_refused(sentences: Sentences) -> None:
     with sentences.raises(InvalidData):
         positives_first(np.broadcast_to(np.True_, 2**32))
-
-
-def test_weights_of_zero_make_no_split() -> None:
-    table, weight = make_table(300, 8, 100)
-    weight[:100] = 0.0
-    _, splits = grow(table, weight[:, None])
-    assert len(splits.leaf) == 0
 
 
 def test_histograms_that_do_not_fit_are_refused(sentences: Sentences) -> None:
@@ -330,26 +191,3 @@ def test_histograms_that_do_not_fit_are_refused(sentences: Sentences) -> None:
     huge = replace(table, cell_feature=np.broadcast_to(np.int32(0), 2**25))
     with sentences.raises(InvalidParameter):
         TreeGrower(huge, np.ones(3000), 1, 12, 31)
-
-
-def test_draws_are_right_on_average() -> None:
-    n = 40_000
-    weights = np.random.default_rng(0).gamma(0.3, size=n)
-    rows = np.arange(n, dtype=np.uint32)
-    X = np.zeros((n, 1))
-    _, table = code_table(X, rows, 15_000, np.ones(n), (255, 255), np.zeros(1, np.int64))
-    share = 0.4
-    grower, _ = grow(table, weights[:, None], share)
-    threshold = find_threshold(weights, share)
-    fit = grower.arrays
-    root = fit.tree.nodes[0]
-    kept = fit.rows.listed[root["start"] : root["stop"]]
-    assert (np.diff(kept.astype(int)) > 0).all()
-    expected = np.minimum(1, weights / threshold)
-    assert len(kept) == pytest.approx(expected.sum(), rel=0.02)
-    raised = np.maximum(weights[kept], threshold)
-    assert raised.sum() == pytest.approx(weights.sum(), rel=0.02)
-    cells = fit.sums.histograms[root["histogram"]]
-    assert np.sum(masses(cells, fit)) == pytest.approx(8 * raised.sum())
-    heavy = np.flatnonzero(weights >= threshold)
-    assert np.isin(heavy, kept).all()
