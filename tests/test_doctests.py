@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import doctest
 import importlib.util
 import inspect
@@ -57,7 +56,8 @@ def examples_of(thing: Any, name: str) -> list[doctest.DocTest]:
 
 def is_result(value: type) -> bool:
     """A tuple, or a frozen dataclass that takes its fields unchecked: a reader gets one, and does not make it."""
-    frozen = dataclasses.is_dataclass(value) and value.__dataclass_params__.frozen
+    params: Any = getattr(value, "__dataclass_params__", None)
+    frozen = params is not None and bool(params.frozen)
     return issubclass(value, tuple) or (frozen and not hasattr(value, "__post_init__"))
 
 

@@ -35,7 +35,7 @@ def assert_no_step_pays(
     w: Floats,
     least: float,
     tolerance: float,
-    bounds: tuple[Floats, Floats] = (-np.inf, np.inf),
+    bounds: tuple[Floats | float, Floats | float] = (-np.inf, np.inf),
 ) -> None:
     """Check that the objective of w is `least`, and that of no point around it lower."""
     assert np.isclose(objective(w), least, rtol=1e-9, atol=1e-9)

@@ -65,8 +65,8 @@ NEGATIVES = np.array(
 @pytest.mark.parametrize(
     ("rates", "best"), [((0, 1), 0.4117188), ((0, 0.3), 0.6770833), ((0.2, 0.5), 0.4359153)]
 )
-def test_known_optima(rates: Any, best: float) -> None:
-    found = fit(machine(*rates, 1.0), POSITIVES, NEGATIVES)
+def test_known_optima(rates: tuple[float, float], best: float) -> None:
+    found = fit(machine(rates[0], rates[1], 1.0), POSITIVES, NEGATIVES)
     assert found.objective_ == pytest.approx(best, abs=1e-7)
 
 

@@ -85,7 +85,7 @@ def shrunk_gains(rows: Rows, least: float) -> dict[tuple[bool, ...], float]:
 
 def test_a_set_is_the_best_by_shrunk_shares_and_there_is_none_where_all_are_alike() -> None:
     chosen = []
-    for seed in range(100):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         rows = Rows(
             X=rng.integers(0, 5, (80, 1)).astype(float),
@@ -100,7 +100,7 @@ def test_a_set_is_the_best_by_shrunk_shares_and_there_is_none_where_all_are_alik
         if chosen[-1]:
             above = tuple(is_above_cut(tree.rules, 0, np.arange(5.0)[:, None]).tolist())
             assert gains[above] == pytest.approx(max(gains.values()), rel=1e-9)
-    assert 20 < sum(chosen) < 80
+    assert 5 < sum(chosen) < 35
 
 
 def test_an_identifier_never_splits() -> None:
