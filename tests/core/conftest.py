@@ -21,7 +21,7 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture
 def all_threads() -> Iterator[int]:
     """Let fits of a test use all threads, and say how many."""
-    n_threads: int = numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]  # it is made at import
+    n_threads: int = numba.config.NUMBA_NUM_THREADS
     numba.set_num_threads(n_threads)
     yield n_threads
     numba.set_num_threads(1)

@@ -123,16 +123,6 @@ def test_where_all_scores_are_one() -> None:
     assert (load(save(ranker)).decision_function(X) == 0).all()
 
 
-def test_three_boosters_without_being_told() -> None:
-    members = RankAverage().get_parameters()["members"]
-    assert [(m["algorithm"], m["parameters"].get("leaf")) for m in members] == [
-        ("rankboost", "closed"),
-        ("rankboost", "newton"),
-        ("logitboost", None),
-    ]
-    assert {m["parameters"]["weak_ranker"] for m in members} == {"tree"}
-
-
 def test_an_artifact_holds_all_members(fitted: RankAverage) -> None:
     X = with_categories(training_table(seed=1)[0])
     data = save(fitted)

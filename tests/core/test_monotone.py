@@ -131,10 +131,10 @@ def test_constraints_are_kept_and_proven(make: Callable[..., Any]) -> None:
     assert (loaded.decision_function(X) == ranker.decision_function(X)).all()
 
 
-@pytest.mark.parametrize("make", RANKERS.values(), ids=RANKERS)
-def test_constraints_that_name_no_column_change_no_bit(make: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("name", ["logitboost", "stumps", "logistic", "auc_svm"])
+def test_constraints_that_name_no_column_change_no_bit(name: str) -> None:
     X, y = make_table(120)
-    free, same = make().fit(X, y), make(monotone={}).fit(X, y)
+    free, same = RANKERS[name]().fit(X, y), RANKERS[name](monotone={}).fit(X, y)
     assert (free.decision_function(X) == same.decision_function(X)).all()
     assert check_monotone(same).columns == {}
 
@@ -366,27 +366,10 @@ def test_indices_that_are_no_column(monotone: Any, sentences: Sentences) -> None
         RankBoost(monotone={2: "increasing", "2": "increasing"}).fit(X, y)
 
 
-@pytest.mark.parametrize("key", ["9" * 5000, 10**5000, -(10**5000)], ids=["text", "high", "low"])
-def test_indices_of_too_many_digits_are_no_column(key: Any) -> None:
-    with pytest.raises(InvalidParameter, match="which is not a column") as refused:
-        find_directions({key: "increasing"}, None, [0, 0])
-    assert len(str(refused.value)) < 200
-
-
 @pytest.mark.parametrize("direction", [["increasing"], {}, None, 1])
 def test_a_direction_of_another_type_is_refused(direction: Any, sentences: Sentences) -> None:
     with sentences.raises(InvalidParameter):
         find_directions({0: direction}, None, [0, 0])
-
-
-def test_an_index_may_be_an_integer_of_numpy() -> None:
-    monotone: dict[Any, Any] = {np.int64(1): "decreasing"}
-    found = find_directions(monotone, None, [0, 0])
-    assert found is not None
-    assert found.tolist() == [0, -1]
-    X, y = make_table(60)
-    ranker = Logistic(monotone=monotone).fit(X, y)
-    assert load(save(ranker)).monotone == {"1": "decreasing"}
 
 
 def test_members_keep_their_own_constraints_beside_the_ensembles(sentences: Sentences) -> None:

@@ -46,29 +46,6 @@ def test_scores_are_the_sum_of_the_rounds(ranker: RankBoost) -> None:
     assert (ranker.score_rows(X) == ranker.decision_function(X)).all()
 
 
-def test_staged_scores_are_those_of_shorter_fits(ranker: RankBoost) -> None:
-    X, y = np.random.default_rng(8).normal(size=(2, 200, 3))
-    y = (X[:, 0] + y[:, 0] > 0).astype(int)
-    whole = RankBoost(n_rounds=12).fit(X, y)
-    stages = list(whole.staged_decision_function(X))
-    assert len(stages) == 12
-    for n_rounds, scores in enumerate(stages, start=1):
-        shorter = RankBoost(n_rounds=n_rounds).fit(X, y)
-        assert scores == pytest.approx(shorter.decision_function(X), abs=1e-10)
-
-
-def test_as_many_thresholds_as_bins_of_16_bits_fold_quickly(ranker: RankBoost) -> None:
-    arrays, meta = ranker.get_state()
-    parameters = ranker.get_params() | {"n_rounds": 70_000}
-    n = 65_536
-    many = {name: np.resize(array, n) for name, array in arrays.items() if array.shape == (60,)}
-    many |= {name: np.resize(arrays[name], n + 1) for name in ("log_f_plus", "log_f_minus")}
-    many |= {"feature": np.zeros(n, np.int64), "threshold": np.arange(float(n))}
-    loaded = RankBoost.from_state(parameters, arrays | many, meta)
-    X = np.random.default_rng(0).uniform(0, n, (3, 4))
-    assert loaded.score_rows(X) == pytest.approx(score_by_rounds(loaded, X))
-
-
 def test_structure_is_json_and_gives_the_scores(ranker: RankBoost) -> None:
     X = np.round(np.random.default_rng(6).normal(size=(200, 4)), 1)
     X[::5, 2] = np.nan
