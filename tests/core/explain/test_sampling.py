@@ -27,7 +27,7 @@ from core.errors import InvalidData, InvalidParameter
 from core.explain import mean_reference, shapley_estimate
 from core.treerank import forest, treerank
 from tests.core.threads import on_one_thread_and_on_all
-from tests.long_form import one_in
+from tests.long_form import LONG_FORM, one_in
 
 MEMBERS = [
     Logistic(),
@@ -177,9 +177,9 @@ def test_samples_are_as_near_as_their_errors_say() -> None:
     X[:, 9] = np.arange(400) % 11
     ranker = ENSEMBLE.fit(X, y)
     references = X[100:164]
-    found = shapley_estimate(ranker, X[:12], references)
+    found = shapley_estimate(ranker, X[:6], references)
     assert not found.exact.any()
-    expected = np.stack([by_sets(ranker, x, references) for x in X[:12]])
+    expected = np.stack([by_sets(ranker, x, references) for x in X[:6]])
     drawn = found.errors > 1e-9
     assert drawn.mean() > 0.5
     np.testing.assert_allclose(found.values[~drawn], expected[~drawn], atol=1e-9)
@@ -187,7 +187,7 @@ def test_samples_are_as_near_as_their_errors_say() -> None:
     assert 0.85 < (off < 2.0).mean() <= 1.0
     assert off.max() < 6.0
     assert 0.5 < np.sqrt((off**2).mean()) < 1.5
-    sums = ranker.decision_function(X[:12]) - ranker.decision_function(references).mean()
+    sums = ranker.decision_function(X[:6]) - ranker.decision_function(references).mean()
     np.testing.assert_allclose(found.values.sum(axis=1), sums, atol=1e-12)
 
 
@@ -248,7 +248,7 @@ def test_a_row_has_the_same_values_beside_any_rows_and_with_any_threads(ranker: 
 def test_two_errors_hold_the_large_parts_of_few_reference_rows(weight: Any) -> None:
     """A variance of four pairs has four degrees of freedom: two plain standard errors would hold 80 %."""
     X, y = rows(400, 10, seed=3)
-    X, n = X[:, :9], 40
+    X, n = X[:, :9], 40 if LONG_FORM else 20
     ranker = LogitBoost(max_leaves=16, n_rounds=8).fit(X, y)
     found = shapley_estimate(ranker, X[:n], X[-4:], weight)
     share = np.full(4, 0.25) if weight is None else np.array(weight) / np.sum(weight)
