@@ -169,7 +169,9 @@ def test_wrong_parameters_are_refused(
         "/v1/alarms?limit=0",
         "/v1/alarms?after=nothing",
     ):
-        sentences(refused(client.get(address), 422, "invalid")["detail"])
+        answer = client.get(address)
+        assert answer.status_code == 422, answer.text
+        sentences(answer.json()["detail"])
     for id_ in ("nothing", "alm_1", "alm_" + "0" * 32):
         sentences(refused(client.get(f"/v1/alarms/{id_}"), 404, "not_found")["detail"])
     for body, pointer in (

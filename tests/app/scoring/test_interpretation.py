@@ -424,6 +424,7 @@ def test_the_job_of_importance_has_priority_tags_and_time_of_the_training(
         job = bench.db.reading(jobs.find, OWNER, model.importance_job_id)
         assert (job.priority, job.tags) == (-100, {"team": "a"})
         assert job.timeout_seconds == max(seconds, bench.settings.job_timeout_seconds)
+        bench.db.writing(jobs.cancel, OWNER, job.id)
 
 
 def test_models_from_before_and_without_validation_say_so(bench: Workbench) -> None:
