@@ -94,9 +94,9 @@ def precision_of_first(size: float, y: np.ndarray, scores: np.ndarray) -> float:
     "objective",
     [
         WINDOW,
-        RATE,
         {"metric": "precision", "count": 10},
         *rest(
+            RATE,
             {"metric": "auc"},
             {"metric": "average_precision"},
             {"metric": "precision", "share": 0.2},
