@@ -288,11 +288,10 @@ def copy_job(service: Service, job_id: str, numbers: Iterable[int]) -> None:
 
 
 def test_pages_cost_the_same_with_many_models(start: Callable[..., Service]) -> None:
-    """With 10,000 models in place of 2,000 no page sends more questions, nor reads more rows; the first page asks as
-    often with 10 models and jobs as with many. In the short form 4,800 stand in place of 1,600: a page shows 50 of them
-    and of their aliases, and asks for 200 at most.
+    """With 10,000 models in place of 2,000, or 4,000 in the short form, no page sends more questions, nor reads more
+    rows; the first page asks as often with 10 models and jobs as with many.
     """
-    few_models, many_models, jobs = (2_000, 10_000, 500) if LONG_FORM else (1_600, 4_800, 300)
+    few_models, many_models, jobs = (2_000, 10_000, 500) if LONG_FORM else (2_000, 4_000, 300)
     service = start()
     # An owner without the evaluations of other tests: where one is shown, its acknowledgement is asked for, too.
     client = service.client(secret := service.key("many"))

@@ -657,7 +657,7 @@ class Day:
             assert f"kredite:{model.version}" in text
             assert spelled(model.auc.value) in text
         self.folded("Saved views")
-        at.follow(self.button("Delete the view"))
+        at.follow(page.get_by_role("button", name="Delete the view"))
         assert list(self.api.views.list()) == []
 
     def print_the_report(self) -> None:
