@@ -187,6 +187,10 @@ def test_a_recalibration_of_a_protected_alias_is_requested(
     asked = request_of(ours.post(f"{page}/calibration/restore", **sent, reason="Worse"))
     assert approver.post(f"{asked}/approve").status_code == 303
     assert world.api.get(f"/v1/models/{world.first}/calibration").json()["restores"] == 1
+    lift = {"kind": "unprotect", "name": "churn", "alias": "priced", "reason": "x"}
+    made = world.api.post("/v1/alias-requests", json=lift).json()["id"]
+    assert approver.post(f"/console/alias-requests/{made}/approve").status_code == 303
+    assert world.api.delete(address, headers={"If-Match": '"3"'}).status_code == 204
 
 
 def test_break_glass_is_on_every_page(world: World, ours: PlainBrowser) -> None:
