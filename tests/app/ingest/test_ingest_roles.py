@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.ingest import csv
 from app.ingest.errors import BadTable
 from tests.app.uploads import read
 from tests.sentences import Sentences
@@ -251,9 +252,12 @@ def test_errors_of_all_kinds_come_together_in_the_order_of_lines(tmp_path: Path)
     assert error.total == 5
 
 
-def test_label_sorted_by_class_over_several_blocks(tmp_path: Path) -> None:
+def test_label_sorted_by_class_over_several_blocks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second value comes late, and makes the first one the positive one."""
-    rows = 400_000
+    monkeypatch.setattr(csv, "BLOCK_BYTES", 1 << 14)
+    rows = 20_000
     body = "a,y\n" + f"{12345678},yes\n" * rows + "1,no\n"
     table = read(tmp_path, body)
     assert (table.result["positives"], table.result["negatives"]) == (rows, 1)
