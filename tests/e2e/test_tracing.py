@@ -14,8 +14,12 @@ from rankwright import Client
 
 from examples import demo
 from tests.harness import csv_table
+from tests.long_form import long_form
 from tests.otlp import Received, Receiver, receiver
 from tests.waiting import eventually, patience
+
+pytestmark = long_form
+"""The short form: tests/app/platform/test_tracing.py and test_trace.py."""
 
 SERVER, CONSUMER = 2, 5
 TRACES = [f"4bf92f3577b34da6a3ce929d0e0e47{n:02}" for n in range(10)]

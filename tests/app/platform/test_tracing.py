@@ -141,6 +141,7 @@ def test_a_fit_process_writes_its_spans_and_the_worker_sends_them(
         phases.end()
     with trace.resumed(SAMPLED):
         tracing.export_file(path)
+    tracing.stop()
     spans = eventually(lambda: len(collector.spans) == 4 and collector.of(TRACE))
     assert spans["step"].parent_id == spans["run"].span_id
     assert spans["run"].parent_id == spans["search"].parent_id == CALLER
