@@ -131,7 +131,7 @@ def test_evaluate(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
 
     for window in ("0-1", "nan,0.1"):
         said = told(trained("evaluate", "sum", worse, "--window", window, "--json", code=2))
-        sentences(said["detail"])
+        sentences(said)
     refused = told(trained("evaluate", "sum", "ds_none", "--json", code=3))
     assert (refused["code"], refused["errors"][0]["pointer"]) == ("not_found", "/dataset_id")
     trained("evaluate", "sum", "ds_none", "--label", "left", code=2)
@@ -168,7 +168,7 @@ def test_costs(trained: Run, tmp_path: Path, sentences: Sentences) -> None:
     assert any(line.startswith("  sum:1 minus line:1  ") for line in costs)
     for wrong in ("review", "review=five", "review=-1", "review=1*money"):
         said = told(trained("evaluate", "sum", dataset, "--cost", wrong, "--json", code=2))
-        sentences(said["detail"])
+        sentences(said)
     twice = ("--cost", "review=1", "--cost", "review=2")
     assert "given twice" in trained("evaluate", "sum", dataset, *twice, code=2).stderr
     assert "tax" in trained("evaluate", "sum", dataset, "--cost", "tax=1", code=2).stderr

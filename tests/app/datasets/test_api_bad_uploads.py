@@ -65,7 +65,7 @@ def test_what_is_said_about_a_table(client: httpx.Client, sentences: Sentences) 
         answer = client.post(f"/v1/datasets?{query}", content=table(), headers=CSV)
         error = refused(answer, 422, "invalid")["errors"][0]
         assert error["parameter"] == parameter
-        sentences(error["detail"])
+        sentences(error)
 
 
 def test_an_empty_upload_and_one_said_twice(client: httpx.Client) -> None:

@@ -262,7 +262,7 @@ def test_a_bad_part_is_named(service: Service, client: httpx.Client, sentences: 
         assert (found["status"], found["rows"]) == ("invalid", None)
         assert found["errors"][0]["part"] == 2
         job = client.get(f"/v1/jobs/{found['job_id']}").json()
-        sentences(job["error"]["detail"])
+        sentences(job["error"])
         assert client.get("/v1/jobs", params={"state": "queued"}).json()["data"] == []
 
 
@@ -513,7 +513,7 @@ def test_the_rows_of_all_parts_are_bounded_early(
         assert service.work() == jobs
     found = client.get(f"/v1/datasets/{dataset_id}").json()
     assert found["status"] == "invalid"
-    sentences(found["errors"][0]["detail"])
+    sentences(found["errors"][0])
     job = client.get(f"/v1/jobs/{found['job_id']}").json()
     assert job["error"]["code"] == "too_many_rows"
 

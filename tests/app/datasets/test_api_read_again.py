@@ -296,7 +296,7 @@ def test_what_cannot_be_said(small: Service, dataset_id: str, sentences: Sentenc
     ):
         client = small.client(small.key())
         problem = refused(read_again(client, dataset_id, **body), 422, "invalid")
-        sentences(problem["errors"][0]["detail"])
+        sentences(problem["errors"][0])
         assert problem["errors"][0]["pointer"] == pointer
 
 

@@ -48,7 +48,7 @@ def test_descriptions(sentences: Sentences) -> None:
     with pytest.raises(Invalid) as caught:
         describe({"x": "1", "name": "", "kind": "ordinal"})
     assert [error["parameter"] for error in caught.value.errors] == ["x", "name", "kind"]
-    sentences(caught.value.errors[2]["detail"])
+    sentences(caught.value.errors[2])
 
 
 LABELS = {"kind": "multilabel"}
@@ -88,7 +88,7 @@ def test_fields_that_make_no_sense(sentences: Sentences) -> None:
         with pytest.raises(Invalid) as caught:
             describe(given)
         for error in caught.value.errors:
-            sentences(error["detail"])
+            sentences(error)
         assert all(error["parameter"] for error in caught.value.errors)
 
 

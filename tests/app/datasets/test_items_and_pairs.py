@@ -46,7 +46,7 @@ def test_repeated_items_of_a_parquet_table_are_told_by_row(
     pq.write_table(pa.table({"item": [5, 6, 5], "x": [1.0, 2.0, 3.0]}), sink)
     bench.upload(sink.getvalue(), kind="preferences", content_type=PARQUET)
     job = bench.work()
-    sentences(job.error["detail"])
+    sentences(job.error)
 
 
 def test_bad_pairs_are_told_by_line(bench: Workbench, sentences: Sentences) -> None:
@@ -85,7 +85,7 @@ def test_pairs_as_parquet_and_items_as_numbers(bench: Workbench, sentences: Sent
     bad = io.BytesIO()
     pq.write_table(pa.table({"better": [3, 77], "worse": [0, 1]}), bad)
     job = bench.compare(dataset, bad.getvalue(), PARQUET)
-    sentences(job.error["detail"])
+    sentences(job.error)
 
 
 def test_odd_parquet_pairs_are_refused_and_no_accident(bench: Workbench) -> None:
@@ -165,7 +165,7 @@ def test_reading_pairs_again(bench: Workbench, sentences: Sentences) -> None:
     bench.db.writing(jobs.cancel, OWNER, waiting.job_id)
     cancelled = bench.db.reading(datasets.find, OWNER, dataset.id).pairs
     assert (cancelled.status, [[*error] for error in cancelled.errors]) == ("invalid", [["detail"]])
-    sentences(cancelled.errors[0]["detail"])
+    sentences(cancelled.errors[0])
     with bench.db.write() as session:
         jobs.retry(session, bench.settings, OWNER, waiting.job_id)
     assert bench.work().state == JobState.SUCCEEDED

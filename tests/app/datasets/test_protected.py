@@ -176,7 +176,7 @@ def test_what_cannot_be_protected(client: httpx.Client, sentences: Sentences) ->
         asked = {"label": "defaulted", "positive": "yes"} | fields
         answer = client.post("/v1/datasets/validate", params=asked, content=loans(), headers=CSV)
         assert answer.status_code == 422, answer.text
-        sentences(answer.json()["errors"][0]["detail"])
+        sentences(answer.json()["errors"][0])
 
 
 def test_a_type_may_be_declared_too(shared: Service, client: httpx.Client) -> None:

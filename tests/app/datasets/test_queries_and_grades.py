@@ -104,7 +104,7 @@ def test_tables_that_are_no_lists(tmp_path: Path, sentences: Sentences) -> None:
     ):
         error = refuse(tmp_path, body, **({"query": "q", "label": "y"} | given))
         assert error.code == code
-        sentences(error.detail)
+        sentences(error)
 
 
 def test_grades_of_another_type_are_refused(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_fields_that_make_no_sense(sentences: Sentences) -> None:
         with pytest.raises(Invalid) as caught:
             describe(given)
         for error in caught.value.errors:
-            sentences(error["detail"])
+            sentences(error)
 
 
 @on_both

@@ -350,7 +350,7 @@ def test_bad_capacities(world: World, sentences: Sentences) -> None:
     ):
         problem = refused(world.ask("comparisons", {"capacity": capacity}), 422, "invalid")
         assert [each["pointer"] for each in problem["errors"]] == [pointer]
-        sentences(problem["errors"][0]["detail"])
+        sentences(problem["errors"][0])
 
 
 def test_bad_models(world: World) -> None:

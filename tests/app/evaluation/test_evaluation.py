@@ -52,7 +52,7 @@ def test_weights_that_leave_a_class_next_to_nothing(bench: Workbench, sentences:
     ask(bench, "even", uneven.id)
     job = bench.work()
     assert job.error["code"] == "invalid_data"
-    sentences(job.error["detail"])
+    sentences(job.error)
 
 
 def test_the_figures_of_an_evaluation(bench: Workbench) -> None:

@@ -271,7 +271,7 @@ def test_bad_amounts_and_costs(ask: Callable[..., Any], sentences: Sentences) ->
         ({"costs": {}, "several": True}, "invalid", "/costs"),
     ):
         problem = refused(ask(dict(body)), 422, code)
-        sentences(problem["errors"][0]["detail"])
+        sentences(problem["errors"][0])
         assert problem["errors"][0]["pointer"] == pointer
 
 

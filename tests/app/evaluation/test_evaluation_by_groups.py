@@ -341,7 +341,7 @@ def test_bad_groups_and_cuts(ask: Callable[..., Any], sentences: Sentences) -> N
         ({"protected": ["region"] * 11}, "invalid", "/protected"),
     ):
         problem = refused(ask(body), 422, code)
-        sentences(problem["errors"][0]["detail"])
+        sentences(problem["errors"][0])
         assert problem["errors"][0]["pointer"] == pointer
 
 

@@ -253,7 +253,7 @@ def test_an_invalid_row_is_named_and_nothing_is_stored(live: Service, sentences:
         assert (job["state"], job["error"]["code"]) == ("failed", code)
         (error,) = job["error"]["errors"]
         assert (error["column"], error.get("line")) == (column, line)
-        sentences(error["detail"])
+        sentences(error)
         assert stored(live) == []
         assert uploads(live) == 0
         retried = client.post(f"/v1/jobs/{job['id']}/retry")
@@ -274,7 +274,7 @@ def test_bad_requests_are_refused(live: Service, sentences: Sentences) -> None:
     ):
         answer = send(client, body, **params)
         assert (answer.status_code, answer.json()["code"]) == (status, code)
-        sentences(answer.json()["detail"])
+        sentences(answer.json())
     for key, status in (
         (live.key(owner=STRANGER), 404),
         (live.key(scopes=["read"]), 403),

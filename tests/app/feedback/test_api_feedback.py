@@ -124,7 +124,7 @@ def test_bad_settings_are_named(client: httpx.Client, sentences: Sentences) -> N
         assert answer.status_code in (404, 422), answer.text
         (error,) = answer.json()["errors"]
         assert error["pointer"] == pointer
-        sentences(error["detail"])
+        sentences(error)
         refused(client.get(FEEDBACK), 404, "no_feedback")
 
 

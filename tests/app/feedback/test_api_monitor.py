@@ -171,7 +171,7 @@ def test_wrong_parameters_are_refused(
     ):
         answer = client.get(address)
         assert answer.status_code == 422, answer.text
-        sentences(answer.json()["detail"])
+        sentences(answer.json())
     for id_ in ("nothing", "alm_1", "alm_" + "0" * 32):
         sentences(refused(client.get(f"/v1/alarms/{id_}"), 404, "not_found")["detail"])
     for body, pointer in (

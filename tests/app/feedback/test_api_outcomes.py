@@ -262,7 +262,7 @@ def test_a_bad_row_is_named_and_nothing_is_stored(service: Service, sentences: S
         assert answer.status_code == 422, answer.text
         problem = answer.json()
         assert [error["pointer"] for error in problem["errors"]] == [pointer]
-        sentences(problem["errors"][0]["detail"])
+        sentences(problem["errors"][0])
         assert n_segments(service) == 0
 
 
@@ -309,7 +309,7 @@ def test_errors_of_a_table_have_line_and_column(service: Service, sentences: Sen
     assert answer.status_code == 422
     found = [(each.get("line"), each.get("column")) for each in answer.json()["errors"]]
     assert found == [(4, "event_at"), (5, None)]
-    sentences(answer.json()["detail"])
+    sentences(answer.json())
     answer = client.post(
         "/v1/outcomes",
         content=body.replace(b"c3,1,soon\n,1,2026-01-02\n", b""),

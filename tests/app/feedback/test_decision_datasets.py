@@ -358,7 +358,7 @@ def test_a_bad_request_is_refused(live: Service, sentences: Sentences) -> None:
             assert answer.status_code == status, answer.text
             if pointer is not None:
                 assert [each["pointer"] for each in answer.json()["errors"]] == [pointer]
-            sentences(answer.json()["detail"])
+            sentences(answer.json())
             assert live.work() == 0
 
 
@@ -393,7 +393,7 @@ def test_without_decisions_the_dataset_is_invalid_and_can_be_retried(
     client = live.client(live.key())
     made = make(live, client)
     assert made["status"] == "invalid"
-    sentences(made["errors"][0]["detail"])
+    sentences(made["errors"][0])
     again = client.post(f"{URL}/{made['id']}/read", json={"label": "left"})
     assert (again.status_code, again.json()["code"]) == (409, "dataset_not_ready")
     rows = people()

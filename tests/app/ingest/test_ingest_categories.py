@@ -131,7 +131,7 @@ def test_text_first_and_numbers_later(
     error = refused(body)
     assert error.total == 200
     assert error.errors[0]["line"] == 2
-    sentences(error.errors[0]["detail"])
+    sentences(error.errors[0])
 
 
 # --- declared columns ----------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def test_the_rarest_categories_are_pooled(
     assert table.column("a")["distinct"] == 10
     (warning,) = table.result["warnings"]
     assert (warning["code"], warning["column"], warning["count"]) == ("words_pooled", "a", 2)
-    sentences(warning["detail"])
+    sentences(warning)
     assert warning["parameter"] == "drop"
     assert ready(body, categories=12, categorical=declared).result["warnings"] == []
 

@@ -61,7 +61,7 @@ def test_many_errors_are_counted_and_the_first_are_told(
     assert error.errors[0] == {"line": 3, "column": "c0", "detail": rule}
     assert sum(error["column"] == "c0" for error in error.errors) <= MAX_ERRORS_PER_COLUMN
     assert {error["column"] for error in error.errors} == set(names)
-    sentences(error.detail)
+    sentences(error)
 
 
 def test_reading_ends_when_there_are_errors_enough(
@@ -101,7 +101,7 @@ def test_a_line_without_an_end_is_refused(
             ("a,y\n1,0\n2,1\n" + "1," * 1000 + "\n", 4),
         ):
             error = refused(body)
-            sentences(error.errors[0]["detail"])
+            sentences(error.errors[0])
             assert error.errors[0]["line"] == line
     finally:
         csv.field_size_limit(before)

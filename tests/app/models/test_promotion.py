@@ -154,7 +154,7 @@ def test_an_alias_is_protected(service_on_both: Service, sentences: Sentences) -
     assert [each["memo"]["reason"] for each in revisions] == [protect["reason"], "First"]
     assert revisions[0]["evidence"] == revisions[1]["evidence"] != []
     problem = refused(put(trainer, second, 2), 409, "approval_required", "churn@live")
-    sentences(problem["detail"])
+    sentences(problem)
     assert client.get(ADDRESS).json()["revision"] == 2
 
 

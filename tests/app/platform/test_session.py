@@ -160,7 +160,7 @@ def test_a_login_that_is_refused(postgres: PostgresServer, sentences: Sentences)
         assert str(postgres.folder) in str(caught.value)
         assert "wr0ng" not in str(caught.value)
         # Callers learn neither host nor user.
-        sentences(caught.value.detail)
+        sentences(caught.value)
         assert (caught.value.status, caught.value.code) == (503, "database_unavailable")
 
 

@@ -48,7 +48,7 @@ def test_bad_queries(sentences: Sentences) -> None:
         with pytest.raises(Invalid) as caught:
             MIXED.row_of_query(query)
         assert caught.value.code == code
-        sentences(caught.value.errors[0]["detail"])
+        sentences(caught.value.errors[0])
 
 
 def test_a_colour_that_was_missing_in_training_may_be_absent() -> None:
@@ -68,7 +68,7 @@ def test_bad_rows(sentences: Sentences) -> None:
         with pytest.raises(Invalid) as caught:
             MIXED.matrix_of_rows([{"age": 1, "colour": "red"}, row])
         assert caught.value.errors[0]["pointer"] == pointer
-        sentences(caught.value.errors[0]["detail"])
+        sentences(caught.value.errors[0])
 
 
 def test_a_feature_without_any_category_never_takes_a_number() -> None:

@@ -81,13 +81,13 @@ def test_a_query_is_refused_by_name_and_rule(sentences: Sentences) -> None:
     ):
         error = refused(TWO.row_of_query, query)
         assert error.code == code
-        sentences(error.errors[0]["detail"])
+        sentences(error.errors[0])
 
 
 def test_every_error_is_listed(sentences: Sentences) -> None:
     error = refused(TWO.row_of_query, b"age=x&y=1")
     assert [error["parameter"] for error in error.errors] == ["age", "y", "income"]
-    sentences(error.detail)
+    sentences(error)
 
 
 def test_missing_values() -> None:
@@ -103,7 +103,7 @@ def test_missing_values() -> None:
 def test_booleans_are_refused_by_their_rule(sentences: Sentences) -> None:
     flags = index(new="boolean", age="numeric")
     error = refused(flags.row_of_query, b"new=yes&age=3")
-    sentences(error.detail)
+    sentences(error)
     for name, row in (("new", {"new": 2, "age": 1}), ("age", {"new": 1, "age": True})):
         assert refused(flags.matrix_of_rows, [row]).errors[0]["pointer"] == f"/rows/0/{name}"
     absent = index(new="boolean", age="numeric?", old="boolean?").matrix_of_rows([{"new": 1}])
@@ -214,7 +214,7 @@ def test_rows_are_refused_where_they_are_wrong(sentences: Sentences) -> None:
     ):
         error = refused(TWO.matrix_of_rows, rows).errors[0]
         assert error["pointer"] == pointer
-        sentences(error["detail"])
+        sentences(error)
 
 
 def test_tables_are_refused_where_they_are_wrong(sentences: Sentences) -> None:
@@ -227,7 +227,7 @@ def test_tables_are_refused_where_they_are_wrong(sentences: Sentences) -> None:
     ):
         error = refused(TWO.matrix_of_table, columns, data).errors[0]
         assert error["pointer"] == pointer
-        sentences(error["detail"])
+        sentences(error)
 
 
 def test_columns_come_in_any_order_and_null_is_missing() -> None:

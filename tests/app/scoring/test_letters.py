@@ -104,7 +104,7 @@ def test_what_is_refused(
         (error,) = problem["errors"]
         assert error["pointer"] == "/entries/0/letter"
         assert str(position) in error["detail"]
-        sentences(error["detail"])
+        sentences(error)
     for wrong in ("", "x" * 2001, "a\0b", 3):
         answer = put(client, entry("R1", "amount") | {"letter": wrong})
         assert answer.status_code == 422
@@ -174,7 +174,7 @@ def test_wrong_previews_are_refused(
         assert answer.status_code == 422, wrong
         errors = answer.json().get("errors", [])
         assert any(each["pointer"].startswith(pointer) for each in errors), answer.text
-        sentences(answer.json()["detail"])
+        sentences(answer.json())
     for query in ("reasons=0", "reference=cutoff", "pdo=0"):
         assert client.post(f"{address}?{query}", json=good).status_code == 422
     assert client.post(address, content=b"{").status_code in (400, 415, 422)

@@ -384,7 +384,7 @@ def test_a_table_that_cannot_be_split_is_refused_in_words_that_help(
         dataset_id = service.upload(client, csv_of(**columns), **roles)
         job = service.train(client, dataset_id, validation=SPLIT)
         assert (job["state"], job["error"]["code"]) == ("failed", "too_few_rows")
-        sentences(job["error"]["detail"])
+        sentences(job["error"])
 
 
 # --- several labels -------------------------------------------------------------------------------
@@ -490,7 +490,7 @@ def test_a_label_is_named_where_one_is_looked_at_alone(
             assert answer.json()["errors"][0]["parameter"] == "label"
         answer = client.post(f"/v1/models/one/{action}?label=hot", json=one_row)
         assert answer.status_code == 422
-        sentences(answer.json()["detail"])
+        sentences(answer.json())
 
 
 # --- items and pairs ------------------------------------------------------------------------------

@@ -262,7 +262,7 @@ def test_parts_without_enough_queries_are_refused(bench: Workbench, sentences: S
     dataset = bench.ready("a,q,y\n" + rows, label="y", query="q")
     job = bench.work_on(dataset, algorithm=BOOST)
     assert job.error["code"] == "too_few_rows"
-    sentences(job.error["detail"])
+    sentences(job.error)
     job = bench.work_on(dataset, algorithm=BOOST, validation={"method": "none"})
     assert job.state == JobState.SUCCEEDED, job.error
 

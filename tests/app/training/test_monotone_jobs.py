@@ -112,7 +112,7 @@ def test_refusals(words: tuple[Service, str], sentences: Sentences) -> None:
             422,
             "invalid_parameter",
         )
-        sentences(problem["errors"][0]["detail"])
+        sentences(problem["errors"][0])
         assert problem["errors"][0]["pointer"] == f"/algorithm{pointer}"
 
 

@@ -122,7 +122,7 @@ def test_groups_stay_together(bench: Workbench, sentences: Sentences) -> None:
     bench.compare(few, pairs_csv(draw_pairs(worth, 300)))
     job = bench.work_on(few)
     assert job.error["code"] == "too_few_rows"
-    sentences(job.error["detail"])
+    sentences(job.error)
 
 
 def test_order_of_rows_and_pairs_does_not_change_who_judges(bench: Workbench) -> None:

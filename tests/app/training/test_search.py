@@ -281,7 +281,7 @@ def test_too_few_rows_to_choose_by(bench: Workbench, sentences: Sentences) -> No
     )
     assert job.state == JobState.FAILED
     assert job.error["code"] == "too_few_rows"
-    sentences(job.error["detail"])
+    sentences(job.error)
 
 
 def test_progress_adds_up_over_both_fits(bench: Workbench) -> None:

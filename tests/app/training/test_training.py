@@ -249,7 +249,7 @@ def test_too_few_rows_of_a_class(bench: Workbench, sentences: Sentences) -> None
     assert job.error == {"code": "too_few_rows", "title": "Invalid request", "errors": []}
     one = bench.ready("a,y\n1,0\n2,0\n3,0\n4,1\n")
     job = bench.work_on(one, validation={"method": "none"})
-    sentences(job.error["detail"])
+    sentences(job.error)
     assert count(bench, Model) == 0
     assert bench.left_over() == []
 
@@ -259,7 +259,7 @@ def test_weights_that_leave_one_class(bench: Workbench, sentences: Sentences) ->
     job = bench.work_on(bench.ready(body, weight="w"))
     assert job.state == JobState.FAILED
     assert job.error["code"] == "invalid_data"
-    sentences(job.error["detail"])
+    sentences(job.error)
 
 
 def test_progress_is_told_and_stops_the_fit(bench: Workbench) -> None:

@@ -162,7 +162,7 @@ def test_a_wrong_webhook_or_change_is_refused(
         given = body if pointer == "/url" else {"url": URL} | body
         problem = refused(client.post("/v1/webhooks", json=given), 422, "invalid")
         assert problem["errors"][0]["pointer"] == pointer
-        sentences(problem["detail"])
+        sentences(problem)
         refused(client.post("/v1/webhooks/validate", json=given), 422, "invalid")
     for change in CHANGES:
         refused(client.patch(where, json=change), 422, "invalid")
