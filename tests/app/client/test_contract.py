@@ -150,8 +150,8 @@ def requests(of: Mapping[str, Any]) -> Iterator[tuple[Request, set[str]]]:
         for name, each in inspect.getmembers_static(type(owner)):
             if isinstance(each, (Operation, Iteration)) and not name.startswith("_"):
                 calls.append((getattr(owner, name), ()))
-    for method, arguments in calls:
-        parameters = [*inspect.signature(method).parameters.values()][len(arguments) :]
+    for call, arguments in calls:
+        parameters = [*inspect.signature(call).parameters.values()][len(arguments) :]
         given = {
             each.name: ARGUMENTS.get(each.name, "x_1")
             for each in parameters
@@ -160,11 +160,11 @@ def requests(of: Mapping[str, Any]) -> Iterator[tuple[Request, set[str]]]:
         }
         first = [each.name for each in parameters if each.kind is each.POSITIONAL_ONLY]
         placed = [given.pop(name) for name in first if name in given]
-        request = asked(method, *arguments, *placed, **given)
+        request = asked(call, *arguments, *placed, **given)
         if request is not None:
             if "idempotency_key" in given and request.method != "GET":
-                assert request.headers["Idempotency-Key"] == "tonight", method
-            yield request, set(inspect.signature(method).parameters)
+                assert request.headers["Idempotency-Key"] == "tonight", call
+            yield request, set(inspect.signature(call).parameters)
 
 
 def test_every_operation_and_parameter_is_one_of_the_clients(document: dict[str, Any]) -> None:

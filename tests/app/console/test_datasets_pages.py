@@ -654,6 +654,7 @@ def test_where_copies_stand_is_said_on_the_page_and_before_training(
         f"{n % 7},{n % 2},{'yes' if n % 7 > 4 else 'no'}\n" for n in range(280)
     )
     whole = {"algorithm": {"name": "rankboost"}}
+    fields: dict[str, str]
     for content, fields, validation, where, words in (
         (
             named,

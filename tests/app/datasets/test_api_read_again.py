@@ -279,7 +279,7 @@ def test_checking_keeps_nothing(service: Service, client: httpx.Client) -> None:
 
 
 def test_what_cannot_be_said(small: Service, dataset_id: str, sentences: Sentences) -> None:
-    for body, pointer in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"mode": "append"}, "/mode"),
         ({"kind": "sorted"}, "/kind"),
         ({"delimiter": "dot"}, "/delimiter"),
@@ -293,7 +293,8 @@ def test_what_cannot_be_said(small: Service, dataset_id: str, sentences: Sentenc
         ({"positive": 1}, "/positive"),
         ({"strict": "yes"}, "/strict"),
         ({"drop": "a,a"}, "/drop"),
-    ):
+    ]
+    for body, pointer in cases:
         client = small.client(small.key())
         problem = refused(read_again(client, dataset_id, **body), 422, "invalid")
         sentences(problem["errors"][0])

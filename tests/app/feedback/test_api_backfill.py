@@ -241,8 +241,9 @@ WRONG: dict[str, tuple[dict[str, list[Any]], str, int]] = {
 
 def test_an_invalid_row_is_named_and_nothing_is_stored(live: Service, sentences: Sentences) -> None:
     client = live.client(live.key())
-    tables: list[tuple[dict[str, list[Any]], str, int | None]] = []
-    tables += [(table(**more), column, line) for more, column, line in WRONG.values()]
+    tables: list[tuple[dict[str, list[Any]], str, int | None]] = [
+        (table() | more, column, line) for more, column, line in WRONG.values()
+    ]
     for absent in ("at", "score", "id"):
         columns = table()
         del columns[absent]
@@ -264,14 +265,15 @@ def test_bad_requests_are_refused(live: Service, sentences: Sentences) -> None:
     client, body = live.client(live.key()), as_csv(table())
     model_id = client.get("/v1/models/churn@live").json()["id"]
     client.put("/v1/models/churn/aliases/silent", json={"model_id": model_id})
-    for params, status, code in (
+    cases: list[tuple[dict[str, Any], int, str]] = [
         ({"model": "churn"}, 422, "invalid"),
         ({"model": "churn:1"}, 422, "invalid"),
         ({"model": "churn@other"}, 404, "not_found"),
         ({"model": "churn@silent"}, 409, "no_feedback"),
         ({"model": ""}, 422, "invalid"),
         ({"weight": "w"}, 422, "invalid"),
-    ):
+    ]
+    for params, status, code in cases:
         answer = send(client, body, **params)
         assert (answer.status_code, answer.json()["code"]) == (status, code)
         sentences(answer.json())

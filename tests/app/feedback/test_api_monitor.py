@@ -26,6 +26,7 @@ from tests.app.feedback.simulator import (
 )
 from tests.app.live_service import OWNER, STRANGER, Service
 from tests.app.refusals import refused
+from tests.sentences import Sentences
 
 PATH = "/v1/models/m/aliases/live/monitor"
 ACKNOWLEDGED = {"reason": " Known: <b>new</b> tariff. ", "reference": "keep"}
@@ -153,7 +154,7 @@ def test_access_to_monitor_and_alarms(watched: tuple[Service, httpx.Client]) -> 
 
 
 def test_wrong_parameters_are_refused(
-    service: Service, client: httpx.Client, sentences: Any
+    service: Service, client: httpx.Client, sentences: Sentences
 ) -> None:
     refused(client.get(PATH), 404, "not_found")
     train(service, client, 200)
@@ -201,7 +202,7 @@ def test_wrong_parameters_are_refused(
 
 @pytest.mark.parametrize("reference", ["keep", "renew"])
 def test_after_an_acknowledgement_the_test_begins_again(
-    service: Service, client: httpx.Client, reference: str, sentences: Any
+    service: Service, client: httpx.Client, reference: str, sentences: Sentences
 ) -> None:
     simulator = fallen(service, client)
     alarms = client.get("/v1/alarms", params={"acknowledged": False}).json()["data"]

@@ -227,7 +227,7 @@ def test_a_killed_process_is_continued(service: Service, client: httpx.Client, p
 
 
 def test_bad_requests_to_erase(service: Service, client: httpx.Client) -> None:
-    for body in (
+    cases: list[Any] = [
         {},
         {"id": ""},
         {"id": " "},
@@ -237,7 +237,8 @@ def test_bad_requests_to_erase(service: Service, client: httpx.Client) -> None:
         {"id": "a\0"},
         [],
         {"id": "a", "x": 1},
-    ):
+    ]
+    for body in cases:
         answer = client.post("/v1/erasures", json=body)
         assert answer.status_code == 422
         assert client.get("/v1/erasures").json()["data"] == []

@@ -192,7 +192,7 @@ def test_an_amount_of_one_changes_nothing(
 
 
 def test_what_cannot_be_asked(world: World, sentences: Sentences) -> None:
-    for query, parameter in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"amount": "amount", "cost_false_negative": None}, "cost_false_negative"),
         ({"amount": "loan"}, "amount"),
         ({"amount": "purpose"}, "amount"),
@@ -208,7 +208,8 @@ def test_what_cannot_be_asked(world: World, sentences: Sentences) -> None:
         ({"amount": "amount", "on": "train"}, "on"),
         ({"amount": "amount", "total_rows": 0}, "total_rows"),
         ({"amount": "amount", "total_rows": "x"}, "total_rows"),
-    ):
+    ]
+    for query, parameter in cases:
         asked = {"cost_false_positive": 1, "cost_false_negative": 5, "threshold": 0} | query
         params = {name: value for name, value in asked.items() if value is not None}
         for path in ("operating-point", "operating-points"):

@@ -447,14 +447,14 @@ def test_wrong_requests_are_refused(service: Service) -> None:
         answer = us.ann.post(REQUESTS, json=good | wrong)
         assert answer.status_code == 422, (wrong, answer.text)
     bare = {"kind": "restore", "name": "churn", "alias": "live", "reason": "x"}
-    for missing in (
+    for absent in (
         good | {"name": "none"},
         good | {"alias": "none"},
         good | {"model_id": "churn:9"},
         bare | {"revision": 9},
         bare | {"kind": "recalibrate", "dataset_id": "none"},
     ):
-        refused(us.ann.post(REQUESTS, json=missing), 404, "not_found")
+        refused(us.ann.post(REQUESTS, json=absent), 404, "not_found")
     other = service.train(us.ann, service.upload(us.ann), name="other")["output"]["id"]
     refused(us.ann.post(REQUESTS, json=good | {"model_id": other}), 422, "invalid", "other")
     seen = us.ann.get("/v1/datasets").json()["data"][-1]["id"]

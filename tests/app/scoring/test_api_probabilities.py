@@ -176,7 +176,7 @@ def test_the_etag_says_what_was_asked(client: httpx.Client, model_id: str) -> No
 
 def test_bad_options_are_refused(client: httpx.Client, model_id: str, sentences: Sentences) -> None:
     row = "&".join(f"{name.replace(' ', '+')}=0.5" for name in NAMES)
-    path, in_csv = f"/v1/models/{model_id}", {"content": IN_CSV, "headers": {"Content-Type": CSV}}
+    path, batch = f"/v1/models/{model_id}", f"/v1/batch-scores?model={model_id}"
     for query in (
         "prevalence=0",
         "prevalence=0,06",
@@ -193,7 +193,8 @@ def test_bad_options_are_refused(client: httpx.Client, model_id: str, sentences:
             client.post(f"{path}/{action}?{query}", json=BODY)
             for action in ("score", "rank", "explain")
         ]
-        answers.append(client.post(f"/v1/batch-scores?model={model_id}&{query}", **in_csv))
+        in_csv = {"Content-Type": CSV}
+        answers.append(client.post(f"{batch}&{query}", content=IN_CSV, headers=in_csv))
         (detail,) = {refused(answer, 422, "invalid")["detail"] for answer in answers}
         sentences(detail)
     twice = client.get(f"{path}/score?{row}&interval=1&interval=0")

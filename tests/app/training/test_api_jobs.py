@@ -56,6 +56,7 @@ def test_without_a_search_there_is_none(service: Service, client: httpx.Client) 
 def test_a_check_tells_what_a_search_would_cost(service: Service, client: httpx.Client) -> None:
     dataset_id = service.upload(client, table(300))
     found = []
+    body: dict[str, Any]
     for algorithm, search in (
         ({"name": "rankboost", "n_rounds": 100_000}, None),
         ({"name": "rankboost"}, {"method": "grid", "space": {"n_rounds": [10, 100_000]}}),

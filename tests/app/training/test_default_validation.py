@@ -35,7 +35,7 @@ WIDE = {
 
 
 def test_small_tables_are_cross_validated_where_it_is_affordable() -> None:
-    for dataset, algorithm, search, expected in (
+    cases: list[tuple[dict[str, Any], Any, Any, Any]] = [
         ({"rows": 2_999, "positives": 1_000}, RANKBOOST, None, folded()),
         ({"rows": 3_000, "positives": 1_000}, RANKBOOST, None, HOLDOUT),
         ({"rows": 3_000, "positives": 99}, RANKBOOST, None, folded(repeats=3)),
@@ -52,7 +52,8 @@ def test_small_tables_are_cross_validated_where_it_is_affordable() -> None:
         ({"rows": 500, "positives": 200, "query": "q"}, RANKBOOST, None, HOLDOUT),
         ({"rows": 500, "positives": 200, "group": "g"}, RANKBOOST, None, folded()),
         ({"rows": 500, "positives": None, "kind": "graded"}, RANKBOOST, None, HOLDOUT),
-    ):
+    ]
+    for dataset, algorithm, search, expected in cases:
         rows, positives = dataset["rows"], dataset["positives"]
         negatives = None if positives is None else rows - positives
         row = Dataset(**({"kind": "bipartite", "columns": [], "negatives": negatives} | dataset))
