@@ -426,7 +426,10 @@ def _is_idle(source: Source) -> None:
     with psycopg.connect(source.url("postgres"), autocommit=True) as connection:
 
         def running() -> Any:
-            sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rankwright'"
+            sql = (
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'rankwright'"
+                " AND datname = current_database()"  # other tests have databases of the same server
+            )
             return connection.execute(sql).fetchone()[0]
 
         eventually(lambda: running() == 0)
@@ -457,7 +460,7 @@ def _wait_for_query(source: Source) -> None:
     with psycopg.connect(source.url("postgres"), autocommit=True) as connection:
         sql = (
             "SELECT 1 FROM pg_stat_activity WHERE application_name = 'rankwright' AND state = 'active'"
-            " AND query LIKE 'FETCH%'"
+            " AND query LIKE 'FETCH%' AND datname = current_database()"
         )
         eventually(lambda: connection.execute(sql).fetchone())
 
@@ -469,6 +472,7 @@ def test_a_connection_that_is_lost(source: Source, tmp_path: Path) -> None:
     def kill() -> None:
         source.run(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rankwright'"
+            " AND datname = current_database()"
         )
 
     with pytest.raises(Unavailable) as caught:

@@ -288,7 +288,7 @@ REFUSED: list[tuple[str, bytes, int, str | None]] = [
     (JSON, b"{", 400, "malformed_json"),
     (JSON, b'{"rows":[' + b",".join([b"{}"] * (MAX_ROWS + 1)) + b"]}", 422, "too_many_rows"),
     (CSV, b"decision_id,label\n" + b",1\n" * (MAX_ROWS + 1), 422, "too_many_rows"),
-    (CSV, b"id,lable\nc1,1\n", 422, "unknown_column"),
+    (CSV, b"id,lable\nc1,1\n", 422, "invalid_outcome"),
     *((kind, b"PAR1", 415, "unsupported_media_type") for kind in (PARQUET, "text/plain", "")),
 ]
 

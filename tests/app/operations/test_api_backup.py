@@ -236,10 +236,10 @@ def test_an_interrupted_backup_has_no_name_of_a_backup(state: Settings, tmp_path
     backups = tmp_path / "backups"
     backups.mkdir()
     environment = os.environ | {"RANKWRIGHT_STATE_DIR": str(folder)}
-    # It dies as it begins to read back what it has written.
+    # It dies when it has written everything, before the file has its name.
     dies = (
-        "import os, sys; from app import cli; from app.operations import backup;"
-        "backup.copy = lambda *_: os._exit(9); sys.argv[:1] = ['rankwright', 'backup']; cli.main()"
+        "import os, pathlib, sys; from app import cli; pathlib.Path.rename = lambda *_: os._exit(9);"
+        "sys.argv[:1] = ['rankwright', 'backup']; cli.main()"
     )
     command = [sys.executable, "-c", dies, str(backups / "today.tar")]
     assert subprocess.run(command, env=environment, check=False).returncode == 9

@@ -129,7 +129,7 @@ def written(**changes: Any) -> str:
 
 
 def test_a_fit_process_writes_its_spans_and_the_worker_sends_them(
-    tmp_path: Path, collector: Receiver
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "spans"
     with trace.resumed(SAMPLED), tracing.recording_to(str(path)):
@@ -139,10 +139,15 @@ def test_a_fit_process_writes_its_spans_and_the_worker_sends_them(
         phases.begin("search", {"trial": 1})
         phases.begin("refit", {"trial": None})
         phases.end()
-    with trace.resumed(SAMPLED):
-        tracing.export_file(path)
-    tracing.stop()
-    spans = eventually(lambda: len(collector.spans) == 4 and collector.of(TRACE))
+    with receiver() as found:
+        monkeypatch.setenv(BASE, found.url)
+        tracing.start("worker")
+        try:
+            with trace.resumed(SAMPLED):
+                tracing.export_file(path)
+        finally:
+            tracing.stop()
+        spans = eventually(lambda: len(found.spans) == 4 and found.of(TRACE))
     assert spans["step"].parent_id == spans["run"].span_id
     assert spans["run"].parent_id == spans["search"].parent_id == CALLER
     assert spans["step"].attributes == {"rows": 3}

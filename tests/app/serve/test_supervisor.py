@@ -291,11 +291,16 @@ def test_what_stops_responding_is_replaced_and_its_job_is_run_once(served: Serve
         before, told = served.family(), served.output.count("does not respond; killing it")
         for name in frozen:
             os.kill(before[name], signal.SIGSTOP)
-        answer = client.post(
-            "/v1/datasets?name=frozen&label=y&positive=1",
-            content=b"x,y\n1,0\n2,1\n3,0\n4,1\n",
-            headers={"Content-Type": "text/csv"},
-        )
+
+        def upload() -> httpx.Response | None:
+            answer = client.post(
+                "/v1/datasets?name=frozen&label=y&positive=1",
+                content=b"x,y\n1,0\n2,1\n3,0\n4,1\n",
+                headers={"Content-Type": "text/csv"},
+            )
+            return answer if answer.status_code == 202 else None
+
+        answer = eventually(upload)  # the frozen worker may hold the lock of the database
         dataset = f"/v1/datasets/{answer.json()['id']}"
         eventually(lambda: client.get(dataset).json()["status"] == "ready")
         eventually(lambda: client.get("/health/staffed").is_success)
