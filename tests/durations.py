@@ -42,9 +42,14 @@ class Durations:
         self._tests: Counter[str] = Counter()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Put the slowest files first, so that no process of the run ends alone."""
+        """Put the slowest files first, so that no process of the run ends alone; in the same order in each process."""
         slow = recorded()
-        items.sort(key=lambda item: -slow.get(item.nodeid.partition("::")[0], 0.0))
+
+        def place(item: pytest.Item) -> tuple[float, str]:
+            file = item.nodeid.partition("::")[0]
+            return -slow.get(file, 0.0), file
+
+        items.sort(key=place)
 
     def pytest_collection_finish(self) -> None:
         """Leave out what it took to find the tests."""

@@ -111,8 +111,15 @@ def modules() -> dict[str, Path]:
 
 @cache
 def tree_of(module: str) -> ast.Module:
-    """Return the syntax tree of a module."""
-    return ast.parse(modules()[module].read_text(encoding="utf-8"))
+    """Return the syntax tree of a module.
+
+    Without the collection of garbage, which would go through all trees again and again: they stay.
+    """
+    gc.disable()
+    try:
+        return ast.parse(modules()[module].read_text(encoding="utf-8"))
+    finally:
+        gc.enable()
 
 
 def names_of(statement: ast.stmt) -> list[str]:
@@ -379,5 +386,4 @@ def tests_named(word: str) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    gc.disable()  # syntax trees are many objects, and all stay
     print(*(path.relative_to(ROOT) for path in tests_of(changed_lines())))

@@ -111,13 +111,13 @@ def advise_on_number(detail: str, value: str) -> str:
     Examples
     --------
     >>> advise_on_number("C must be a number, got '15,5'", "15,5")
-    "C must be a number, got '15,5'. Write 15.5: a decimal point, not a comma"
+    "C must be a number, got '15,5'. Write 15.5, with a decimal point instead of a comma"
     >>> advise_on_number("C must be a number, got '1.234,56'", "1.234,56")
-    "C must be a number, got '1.234,56'. Write 1234.56: a decimal point, and no marks between thousands"
+    "C must be a number, got '1.234,56'. Write 1234.56, with a decimal point and without thousands separators"
     >>> advise_on_number("C must be a number, got '1,500'", "1,500")
-    "C must be a number, got '1,500'. Write 1.500 with a decimal point, or 1500 without a mark between thousands"
+    "C must be a number, got '1,500'. Write 1.500 with a decimal point, or 1500 without a thousands separator"
     >>> advise_on_number("top must be a whole number, got '1,500'", "1,500")
-    "top must be a whole number, got '1,500'. Write 1500: no marks between thousands"
+    "top must be a whole number, got '1,500'. Write 1500, without thousands separators"
     >>> advise_on_number("top must be a whole number, got '5,5'", "5,5")
     "top must be a whole number, got '5,5'"
     >>> advise_on_number("C must be a number, got 'x'", "x")

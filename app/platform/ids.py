@@ -33,7 +33,7 @@ def time_of(id_: str) -> float:
     """Return when an id was made, in seconds since 1970.
 
     >>> time_of("ds_0198f0c2a4d37c1e8a4b5c6d7e8f9012")
-    1756373460.179
+    1756385944.787
     """
     return int(id_.partition("_")[2][:12], 16) / 1000
 

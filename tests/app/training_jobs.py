@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,18 +12,34 @@ import pyarrow.parquet as pq
 
 from app.datasets.matrices import Columns, Table, read_table
 from app.jobs.kinds import FanOutResult
-from app.jobs.progress import Callback
+from app.jobs.progress import Callback, Report
 from app.platform.documents import Validation
 from app.platform.settings import Settings
 from app.platform.tables import Dataset
 from app.training import result, tasks
 from app.training.records import TrainPayload, TrainResult
 from tests.app.documents import misfits
-from tests.app.workbench import Workbench, quiet
+from tests.app.workbench import Workbench, breast_cancer, quiet
 
 HOLDOUT: Validation = {"method": "holdout", "fraction": 0.25}
 FOLDS: Validation = {"method": "cross_validation", "folds": 3, "repeats": 2}
+AUTO = {"name": "auto", "parameters": {"budget_seconds": 600.0}}
+"""More time than any test takes: the number of trials ends a search, not the load of the machine."""
 BASELINES = {"algorithms": ["logistic", "auc_svm"], "skipped": None, "share": None}
+
+
+class Enough:
+    """Ends the search of a job after so many trials, however long they take."""
+
+    def __init__(self, trials: int) -> None:
+        self._trials = trials
+        self.fractions: list[float] = []
+
+    def __call__(self, step: int, of: int, info: Mapping[str, float]) -> None:
+        assert isinstance(info, Report)
+        self.fractions.append(info.fraction)
+        if info.job.get("trials_done", 0) >= self._trials and info.end is not None:
+            raise info.end
 
 
 def of_the_fit(warnings: list[str]) -> list[str]:
@@ -90,6 +107,12 @@ def noisy(rows: int = 240, seed: int = 0) -> dict[str, Any]:
     places = pa.array([f"p{k}" for k in rng.integers(0, rows // 3, rows)]).dictionary_encode()
     y = (a + rng.normal(size=rows) > 0.4).astype(np.int8)
     return {"a": a, "b": b, "place": places, "y": y, "w": rng.integers(1, 4, rows).astype(float)}
+
+
+def few_columns(rows: int = 569) -> str:
+    """The breast cancer data with five features, for jobs whose figures do not matter: each feature takes its time."""
+    lines = (line.split(",") for line in breast_cancer().splitlines()[: rows + 1])
+    return "\n".join(",".join([*line[:5], line[-1]]) for line in lines) + "\n"
 
 
 def table_of(job: TrainPayload) -> Table:

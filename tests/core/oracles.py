@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from core.coding import MISSING, Criterion
+from core.coding import Criterion
 
 MIN_GAIN = 1e-9  # below it 1 - Z of eq. 5 is mostly rounding
 
@@ -29,18 +29,6 @@ def cuts_of(X: np.ndarray) -> Iterator[tuple[int, float, bool, np.ndarray]]:
                 if threshold > -math.inf or not missing_above:  # else all rows are above: no cut
                     above = np.where(missing, missing_above, column > threshold)
                     yield feature, threshold, missing_above, above
-
-
-def cuts_of_codes(n_bins: int, has_missing: bool) -> Iterator[tuple[int, bool, np.ndarray]]:
-    """Cut, missing above?, and the codes of uint8 above, for each cut of a coded column in the agreed order."""
-    for cut in range(-1, n_bins - 1):
-        for missing_above in [False, True] if has_missing else [False]:
-            if cut == -1 and missing_above == has_missing:
-                continue  # all rows above: no cut
-            above = np.arange(256) > cut
-            above[n_bins:] = False
-            above[MISSING] = missing_above
-            yield cut, missing_above, above
 
 
 PUSH = 3.0

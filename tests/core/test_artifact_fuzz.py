@@ -16,7 +16,7 @@ from tests.core.forms import FORMS, draw_rows, each
 from tests.long_form import LONG_FORM
 
 fuzz = settings(
-    max_examples=500 if LONG_FORM else 5,
+    max_examples=500 if LONG_FORM else 3,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

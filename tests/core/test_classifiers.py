@@ -13,11 +13,8 @@ from sklearn.svm import LinearSVC
 from core import AUCBoost, MartiRank, TreeRank, classifiers
 from core.classifiers import (
     STACKS,
-    count_columns,
-    expand,
     fit_classifier,
 )
-from tests.core.threads import on_one_thread_and_on_all
 from tests.long_form import one_in
 
 NUMERIC = np.zeros(3, dtype=np.int64)
@@ -69,25 +66,6 @@ def test_a_forest_scores_as_scikit_learn_does() -> None:
     expected = forest.predict_proba(Z)[:, 1] - 0.5
     # It rounds to float32 before it compares: a row on a threshold may fall either way.
     assert np.isclose(stack.score(0, X), expected, atol=1e-9).mean() > 0.99
-
-
-@pytest.mark.parametrize("name", STACKS)
-def test_a_row_scores_alone_as_among_others(name: str) -> None:
-    X, positive, weight = table(9000)
-    stack = fit_classifier(name, X[:300], positive[:300], weight[:300], NUMERIC, 0)
-    scores = stack.score(0, X)
-    for i in range(0, 9000, 501):
-        assert stack.score(0, X[i : i + 1])[0] == scores[i]
-    assert stack.score(0, X[:0]).shape == (0,)
-
-
-@pytest.mark.parametrize("name", STACKS)
-def test_threads_change_no_bit(name: str) -> None:
-    X, positive, weight = table(2000)
-    states = on_one_thread_and_on_all(
-        lambda: fit_classifier(name, X, positive, weight, NUMERIC, 0).arrays()
-    )
-    assert all(states[0][part].tobytes() == states[1][part].tobytes() for part in states[0])
 
 
 @pytest.mark.parametrize("name", ["logistic", "linear_svm"])
@@ -157,48 +135,6 @@ def test_odd_scales(name: str, values: list[float] | list[Any]) -> None:
     assert ((stack.score(0, X) > 0) == (np.arange(100) >= 50)).mean() > 0.9
     wild = np.array([[1.7e308, -1.7e308, 1.7e308], [np.nan] * 3])
     assert stack.score(0, wild).shape == (2,)
-
-
-def test_expand_by_hand() -> None:
-    X = np.array([[7.0, 1, np.nan], [np.nan, np.nan, 0]])
-    counts = np.array([0, 2, 1])
-    columns = expand(X, counts)
-    assert count_columns(counts) == columns.shape[1] == 4
-    expected = [[7, 0, 1, 0], [np.nan, 0, 0, 1]]
-    assert np.array_equal(columns, expected, equal_nan=True)
-
-
-def two(kind: str) -> tuple[np.ndarray, list[Any], Any]:
-    X, positive, weight = table()
-    names = {"linear": ("logistic", "linear_svm"), "forest": ("random_forest",) * 2}[kind]
-    fitted = [
-        fit_classifier(name, X, positive, weight, NUMERIC, seed) for seed, name in enumerate(names)
-    ]
-    return X, fitted, type(fitted[0]).join(fitted, NUMERIC)
-
-
-def read(stack: Any) -> Any:
-    known = {
-        "n_classifiers": len(stack),
-        "n_categories": NUMERIC,
-        "n_columns": count_columns(NUMERIC),
-    }
-    return type(stack).from_arrays(stack.arrays(), known)
-
-
-@pytest.mark.parametrize("kind", ["linear", "forest"])
-def test_stacks_are_joined_taken_apart_and_rebuilt(kind: str) -> None:
-    X, fitted, both = two(kind)
-    again = read(both)
-    turned = both.take(np.array([1, 0]))
-    for number in range(2):
-        scores = fitted[number].score(0, X)
-        for stack, place in ((both, number), (again, number), (turned, 1 - number)):
-            assert np.array_equal(stack.score(place, X), scores)
-    assert [len(stack) for stack in (both, again, turned, both.take(np.array([1])))] == [2, 2, 2, 1]
-    none = type(both).join([], NUMERIC)
-    assert len(none) == len(read(none)) == 0
-    assert all(array.dtype.kind != "O" for array in both.arrays().values())
 
 
 @pytest.mark.parametrize(("name", "missing"), one_in(5, STACKS, [False, True]))

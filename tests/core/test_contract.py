@@ -17,11 +17,29 @@ from core.errors import ArtifactError, InvalidData
 from core.metrics import auc
 from core.registry import ALGORITHMS, name_of
 from tests.core.threads import on_one_thread_and_on_all
-from tests.long_form import LONG_FORM
+from tests.long_form import LONG_FORM, long_form
 
 BINARY = {name: ranker for name, ranker in ALGORITHMS.items() if ranker.target == "binary"}
 
-pytestmark = pytest.mark.parametrize("algorithm", BINARY.values(), ids=BINARY)
+every = pytest.mark.parametrize("algorithm", BINARY.values(), ids=BINARY)
+
+# What the base class keeps is tried with one algorithm of each family; with all in the long form.
+FAMILIES = {
+    "rankboost",
+    "lambdamart",
+    "logistic",
+    "greedy_pairs",
+    "martirank",
+    "treerank",
+    "scorecard",
+}
+of_the_base = pytest.mark.parametrize(
+    "algorithm",
+    [
+        pytest.param(own, id=name, marks=() if name in FAMILIES else long_form)
+        for name, own in BINARY.items()
+    ],
+)
 
 
 def make_table(
@@ -67,6 +85,7 @@ def assert_same_state(one: Any, other: Any) -> None:
 KEEP_A_STEP = {"asymmetric_svm", "logistic", "p_norm_push", "scorecard"}
 
 
+@every
 def test_a_fit_that_its_callback_stops_keeps_what_it_has(algorithm: type[Any]) -> None:
     X, y = make_table()
     ranker = make(algorithm, **FEW | {"n_rounds": 10, "n_trees": 10, "n_bags": 3})
@@ -98,10 +117,7 @@ def test_a_fit_that_its_callback_stops_keeps_what_it_has(algorithm: type[Any]) -
     assert (ranker.decision_function(X) == fewer.decision_function(X)).all()
 
 
-def test_name_and_class_find_each_other(algorithm: type[Any]) -> None:
-    assert ALGORITHMS[name_of(algorithm())] is algorithm
-
-
+@every
 def test_ranks(algorithm: type[Any]) -> None:
     X, y = make_table(1000)
     X_new, y_new = make_table(1000, seed=1)
@@ -125,6 +141,7 @@ THRESHOLDS = [
 ]
 
 
+@every
 def test_one_thread_or_two_same_bits(algorithm: type[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every way that threads are used, on a part of the rows from which it pays: more than a block of most loops."""
     part = 4 if LONG_FORM else 30
@@ -136,22 +153,7 @@ def test_one_thread_or_two_same_bits(algorithm: type[Any], monkeypatch: pytest.M
     assert_same_state(*on_one_thread_and_on_all(lambda: clone(ranker).fit(X, y)))
 
 
-def test_state_round_trip(algorithm: type[Any]) -> None:
-    X, y = make_table(200)
-    frame = pd.DataFrame(X, columns=list("abcde"))
-    ranker = make(algorithm, **FEW_ROUNDS).fit(frame, y)
-    arrays, meta = ranker.get_state()
-    meta = json.loads(json.dumps(meta, allow_nan=False))
-    params = json.loads(json.dumps(ranker.get_params(), allow_nan=False))
-    again = algorithm.from_state(params, arrays, meta)
-    assert_same_state(ranker, again)
-    assert again.get_params() == ranker.get_params()
-    assert (again.score_rows(X) == ranker.score_rows(X)).all()
-    assert (again.predict(frame) == ranker.predict(frame)).all()
-    assert again.structure() == ranker.structure()
-    assert again.classes_.dtype == ranker.classes_.dtype
-
-
+@of_the_base
 def test_labels_of_any_two_values(algorithm: type[Any]) -> None:
     X, y = make_table(200)
     objects = np.array(["a", "b"], object)
@@ -177,6 +179,7 @@ CONTAINERS = {
 }
 
 
+@of_the_base
 def test_labels_in_any_container(algorithm: type[Any]) -> None:
     X, y = make_table(120)
     expected = make(algorithm, n_rounds=5, **FEW).fit(X, y).decision_function(X)
@@ -186,6 +189,7 @@ def test_labels_in_any_container(algorithm: type[Any]) -> None:
         assert (ranker.decision_function(X) == expected).all(), name
 
 
+@of_the_base
 def test_tables_and_arrays_alike(algorithm: type[Any]) -> None:
     X, y = make_table(120)
     names = list("abcde")
@@ -203,6 +207,7 @@ def test_tables_and_arrays_alike(algorithm: type[Any]) -> None:
     ).all()
 
 
+@every
 def test_columns_in_any_order(algorithm: type[Any]) -> None:
     skip_where_places_count(algorithm)
     if name_of(algorithm()) == "lambdamart":
@@ -218,6 +223,7 @@ def test_columns_in_any_order(algorithm: type[Any]) -> None:
     )
 
 
+@every
 def test_rows_in_any_order(algorithm: type[Any]) -> None:
     skip_where_places_count(algorithm)
     X, y = make_table(200)
@@ -227,15 +233,7 @@ def test_rows_in_any_order(algorithm: type[Any]) -> None:
     assert moved.decision_function(X) == pytest.approx(ranker.decision_function(X), abs=1e-9)
 
 
-def test_weight_zero_is_no_row(algorithm: type[Any]) -> None:
-    X, y = make_table(250)
-    present = np.random.default_rng(0).random(len(X)) < 0.7
-    X[~present] *= 1000
-    ranker = make(algorithm, **FEW_ROUNDS)
-    weighted = clone(ranker).fit(X, y, sample_weight=present.astype(float))
-    assert_same_state(weighted, ranker.fit(X[present], y[present]))
-
-
+@every
 def test_callback_reports_each_round_and_may_stop(algorithm: type[Any]) -> None:
     X, y = make_table(200)
     seen = []
@@ -267,12 +265,6 @@ def test_callback_reports_each_round_and_may_stop(algorithm: type[Any]) -> None:
 
     with pytest.raises(Cancelled):
         algorithm().fit(X, y, callback=cancel)
-
-
-def test_clone_fits_alike(algorithm: type[Any]) -> None:
-    X, y = make_table(120)
-    ranker = make(algorithm, n_rounds=10, n_trees=3).fit(X, y)
-    assert_same_state(clone(ranker).fit(X, y), ranker)
 
 
 def refusal(algorithm: type[Any], *data: Any) -> str:
@@ -313,6 +305,7 @@ BAD_DATA = {
 }  # fmt: skip
 
 
+@of_the_base
 def test_bad_data_is_refused_by_name(algorithm: type[Any]) -> None:
     X, y = make_table()
     for case, (make_bad, message) in BAD_DATA.items():
@@ -331,12 +324,14 @@ BAD_WEIGHTS = {
 }  # fmt: skip
 
 
+@of_the_base
 def test_bad_weights_are_refused_by_name(algorithm: type[Any]) -> None:
     X, y = make_table()
     for case, (make_bad, message) in BAD_WEIGHTS.items():
         assert re.search(message, refusal(algorithm, X, y, make_bad(np.ones(len(y))))), case
 
 
+@every
 def test_weights_at_both_ends_of_their_range_are_fitted(algorithm: type[Any]) -> None:
     X, y = make_table(200)
     weight = np.where(np.arange(len(y)) % 3 == 0, 1e-100, 1e100)
@@ -344,12 +339,14 @@ def test_weights_at_both_ends_of_their_range_are_fitted(algorithm: type[Any]) ->
     assert np.isfinite(ranker.decision_function(X)).all()
 
 
+@of_the_base
 def test_a_class_without_weight_is_refused(algorithm: type[Any]) -> None:
     X, y = make_table()
     with pytest.raises(InvalidData):
         algorithm().fit(X, y, sample_weight=1 - y)
 
 
+@of_the_base
 def test_other_columns_than_at_fit_are_refused(algorithm: type[Any]) -> None:
     X, y = make_table(120)
     ranker = make(algorithm, n_rounds=5, **FEW).fit(X, y)
@@ -365,6 +362,7 @@ def test_other_columns_than_at_fit_are_refused(algorithm: type[Any]) -> None:
         named.decision_function(pd.DataFrame(X, columns=list("abcdf")))
 
 
+@every
 def test_foreign_state_is_refused(algorithm: type[Any]) -> None:
     X, y = make_table()
     ranker = make(algorithm, n_rounds=10, n_trees=3, C=1.0, noise_rate=0.0).fit(X, y)

@@ -24,7 +24,7 @@ from core import (
     save,
 )
 from core.base.ranker import StopFit
-from core.ensemble import MAX_KNOTS, Ranks, count_at_once, fit_ranks, fit_together
+from core.ensemble import MAX_KNOTS, Ranks, fit_ranks, fit_together
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.explain import partial_dependence, permutation_importance
 from tests.core import test_contract
@@ -34,11 +34,9 @@ from tests.waiting import patience
 
 KEPT = (
     "ranks",
-    "weight_zero_is_no_row",
     "tables_and_arrays_alike",
     "columns_in_any_order",
     "rows_in_any_order",
-    "clone_fits_alike",
     "a_class_without_weight_is_refused",
     "other_columns_than_at_fit_are_refused",
 )  # of what every ranker keeps, what an ensemble could break
@@ -123,16 +121,6 @@ def test_where_all_scores_are_one() -> None:
     ranker = RankAverage(members=[RankBoost(n_rounds=3), Logistic()]).fit(X, y)
     assert (ranker.decision_function([[0.0, 0.0], [5.0, 1.0]]) == 0).all()
     assert (load(save(ranker)).decision_function(X) == 0).all()
-
-
-def test_three_boosters_without_being_told() -> None:
-    members = RankAverage().get_parameters()["members"]
-    assert [(m["algorithm"], m["parameters"].get("leaf")) for m in members] == [
-        ("rankboost", "closed"),
-        ("rankboost", "newton"),
-        ("logitboost", None),
-    ]
-    assert {m["parameters"]["weak_ranker"] for m in members} == {"tree"}
 
 
 def test_an_artifact_holds_all_members(fitted: RankAverage) -> None:
@@ -279,14 +267,9 @@ def test_a_fit_that_its_callback_stops_keeps_the_members_so_far(
         if step >= first_refused:
             raise StopFit
 
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)  # one member after the other, so that it is known which are over
-    try:
-        n_whole = min(first_refused // 1000, 2)
-        with sentences.warns(UserWarning):
-            ranker.fit(X, y, callback=stop)
-    finally:
-        numba.set_num_threads(threads)
+    n_whole = min(first_refused // 1000, 2)
+    with sentences.warns(UserWarning):  # on one thread: one member after the other
+        ranker.fit(X, y, callback=stop)
     assert ranker.kept_ == kept
     if n_whole:
         alone = RankAverage(
@@ -327,6 +310,7 @@ def make_fit(k: int, steps: int = 5) -> Callable[..., Any]:
     return fit
 
 
+@pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_results_come_in_order_and_each_step_is_told(at_once: int) -> None:
     seen = []
@@ -361,14 +345,6 @@ def test_what_the_callback_raises_stops_all(at_once: int) -> None:
         fit_together([fit] * at_once, tell, at_once)
 
 
-def test_what_a_fit_raises_reaches_the_caller() -> None:
-    def fail(callback: Any) -> None:
-        raise ValueError("no rows")
-
-    with pytest.raises(ValueError, match="no rows"):
-        fit_together([make_fit(0), fail], lambda *told: None, 2)
-
-
 def test_a_fit_that_fails_ends_the_others_at_their_next_step_and_begins_no_more() -> None:
     both, ended = threading.Barrier(2), threading.Event()
     begun: list[Any] = []
@@ -391,8 +367,3 @@ def test_a_fit_that_fails_ends_the_others_at_their_next_step_and_begins_no_more(
         fit_together([go_on, fail, begun.append], lambda *told: None, 2)
     assert ended.is_set()
     assert begun == []
-
-
-def test_great_tables_are_fitted_one_at_a_time() -> None:
-    assert count_at_once(1_000, 30) == numba.get_num_threads()
-    assert count_at_once(10_000_000, 30) == 1

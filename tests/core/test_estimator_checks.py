@@ -48,9 +48,6 @@ FEWER: dict[str, dict[str, float]] = {
 ONE_OF_A_FAMILY = (
     "rankboost",
     "logistic",
-    "greedy_pairs",
-    "martirank",
-    "treerank",
     "average of ranks",
 )
 

@@ -1,4 +1,4 @@
-"""Every ranker fitted by two threads of one process at once."""
+"""Rankers fitted by two threads of one process at once: one of each family, all in the long form."""
 
 import os
 import subprocess
@@ -8,6 +8,15 @@ from core.registry import ALGORITHMS
 from tests.long_form import LONG_FORM
 from tests.waiting import patience
 
+FAMILIES = [
+    "rankboost",
+    "logitboost",
+    "additive",
+    "auc_svm",
+    "logistic",
+    "martirank",
+    "treerank_forest",
+]
 FITS_IN_TWO_THREADS = """
 import sys
 from threading import Thread
@@ -45,7 +54,8 @@ for name in sys.argv[2:]:
 def test_two_threads_may_fit_at_once() -> None:
     """Also with numba's workqueue layer, which would abort if a kernel were shared out by numba's own threads."""
     environment = os.environ | {"NUMBA_THREADING_LAYER": "workqueue", "NUMBA_NUM_THREADS": "2"}
-    names = [name for name, algorithm in ALGORITHMS.items() if algorithm.target == "binary"]
+    binary = [name for name, algorithm in ALGORITHMS.items() if algorithm.target == "binary"]
+    names = binary if LONG_FORM else FAMILIES
     done = subprocess.run(
         [sys.executable, "-c", FITS_IN_TWO_THREADS, "3" if LONG_FORM else "12", *names],
         env=environment,

@@ -13,7 +13,6 @@ import pytest
 from core import load, save
 from core.base.table import CodedTable
 from tests.core.forms import FORMS, Form, Rows, draw_rows, each, numbers_of
-from tests.core.threads import on_threads
 
 ROWS = draw_rows()
 WEIGHT = np.random.default_rng(5).integers(1, 4, len(ROWS.y)).astype(float)
@@ -217,11 +216,3 @@ def test_columns_that_tell_nothing_leave_one_score(fitted: Any) -> None:
     assert np.ptp(scores, axis=0).max() == 0.0
     if hasattr(ranker, "stop_reason_") and form.learns != "labels":
         assert ranker.stop_reason_ == "no_edge"
-
-
-def test_bits_do_not_depend_on_threads(fitted: Any) -> None:
-    name, ranker, _ = fitted
-    form = FORMS[name]
-    weight = PAIR_WEIGHT if form.learns == "pairs" else WEIGHT
-    on_one = on_threads(1, lambda: fit_again(form, ROWS, weight))
-    assert save(on_one) == save(ranker)  # which was fitted on all

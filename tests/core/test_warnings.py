@@ -74,6 +74,7 @@ def noise_not_known() -> None:
     SampledMartiRank(n_rounds=2, n_bags=1).partial_fit(*rows())
 
 
+@pytest.mark.usefixtures("all_threads")
 @pytest.mark.parametrize(
     ("act", "category"),
     [

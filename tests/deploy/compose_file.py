@@ -36,8 +36,13 @@ class Service:
 
 def load(path: Path, variables: Mapping[str, str]) -> Document:
     """The file's document with every `${…}` filled in from the variables, as from `.env`."""
-    document: Document = _interpolate(yaml.safe_load(path.read_text()), variables)
-    return document
+    return filled(yaml.safe_load(path.read_text()), variables)
+
+
+def filled(document: Document, variables: Mapping[str, str]) -> Document:
+    """A document with every `${…}` filled in."""
+    found: Document = _interpolate(document, variables)
+    return found
 
 
 def service(document: Document, name: str) -> Service:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -25,18 +24,6 @@ class Copy:
 
     sources: tuple[str, ...]
     target: str
-
-    def into(self, root: Path, checkout: Path) -> None:
-        """Do it below `root`, as the engine would: a folder's content goes into the target."""
-        for source in self.sources:
-            target = root / self.target.lstrip("/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            if (checkout / source).is_dir():
-                # Bytecode comes along, which is not compiled once more then; not what is being written just now.
-                ignored = shutil.ignore_patterns("*.pyc.*")
-                shutil.copytree(checkout / source, target, ignore=ignored)
-            else:
-                shutil.copy2(checkout / source, target)
 
 
 @dataclass(frozen=True)
@@ -74,11 +61,6 @@ class Image:
 def variables(instruction: Instruction) -> dict[str, str]:
     """Return the variables of an ENV or ARG instruction."""
     return dict(pair.split("=", 1) for pair in shlex.split(instruction.text))
-
-
-def commands(instruction: Instruction) -> list[str]:
-    """The first word of each command of a RUN instruction."""
-    return [part.split()[0] for part in re.split(r"&&|\|\|?|;(?=\s)", instruction.text)]
 
 
 def base_image(path: Path) -> str:

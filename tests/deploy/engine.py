@@ -6,10 +6,12 @@ and on it stand-ins for the images of PostgreSQL and Redis. Needs root then, and
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -24,10 +26,10 @@ from urllib.parse import urlsplit
 import yaml
 
 from tests.deploy import compose_file, dockerfile
-from tests.deploy.containers import free_port
 from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
+FILE = ROOT / "docker-compose.yml"
 PROJECT = "rankwright-proof"
 KEEP = "CONTAINERS_KEEP"
 """If this variable is set, the images stay, for another run: the base, the stand-ins and the layers of a build."""
@@ -91,6 +93,14 @@ umask 0077
 exec "$@"
 """,
 }
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 class EngineError(AssertionError):
@@ -166,6 +176,9 @@ class Engine:
         self.variables: dict[str, str] = {}
         self.settings = {"SECRETS": str(self.secrets), "API_PORT": str(self.port)}
         self.tags: list[str] = []
+        self.file = folder / "docker-compose.yml"
+        self.source: compose_file.Document = yaml.safe_load(FILE.read_text())
+        """What is run: the file's document, unless a test changes it."""
 
     def run(self, *words: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
         """A command of the engine."""
@@ -178,8 +191,8 @@ class Engine:
         raise NotImplementedError
 
     def document(self) -> compose_file.Document:
-        """The file, with the variables of this deployment."""
-        return compose_file.load(ROOT / "docker-compose.yml", self.settings)
+        """What is run, with the variables of this deployment."""
+        return compose_file.filled(self.source, self.settings)
 
     def build(self, tag: str) -> None:
         """`docker compose build` under a tag of ours."""
@@ -272,9 +285,9 @@ class Docker(Engine):
         )
 
     def compose(self, *words: str) -> None:
-        file = str(ROOT / "docker-compose.yml")
-        command = ["docker", "compose", "-p", PROJECT, "-f", file, *words]
-        run(command, environment=self.settings)
+        self.file.write_text(yaml.safe_dump(self.source, sort_keys=False))
+        given = ["-p", PROJECT, "-f", str(self.file), "--project-directory", str(ROOT)]
+        run(["docker", "compose", *given, *words], environment=self.settings)
 
     def build(self, tag: str) -> None:
         self.settings["IMAGE_TAG"] = tag
@@ -305,7 +318,6 @@ class Podman(Engine):
         configuration = folder / "containers.conf"
         configuration.write_text(_podman_configuration())
         self.variables = {"CONTAINERS_CONF": str(configuration)}
-        self.file = folder / "docker-compose.yml"
 
     @staticmethod
     def is_here() -> bool:
@@ -313,7 +325,7 @@ class Podman(Engine):
         return shutil.which("podman") is not None and os.getuid() == 0
 
     def compose(self, *words: str) -> None:
-        document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+        document = copy.deepcopy(self.source)
         for name, service in document["services"].items():
             service.pop("depends_on", None)
             service.pop("build", None)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
@@ -181,45 +182,26 @@ _IN_COMPOSE = {
     "rankwright-valkey": "redis",
     "/run/secrets/rankwright/database-password": "/run/secrets/postgres_password",
     "/run/secrets/rankwright/broker-password": "/run/secrets/redis_password",
-    "/run/secrets/rankwright/blob-credentials": "/run/secrets/blob_credentials",
-    "/backups": "/var/lib/rankwright/backups",
 }
 
 
-def as_compose(rendering: Sequence[Manifest]) -> compose_file.Document:
-    """The pods as services of compose, each init container as a service of its own: `api-wait`, ….
-
-    The names of hosts and secrets are those of docker-compose.yml.
-    """
-    services: dict[str, Any] = {}
+def in_compose(
+    rendering: Sequence[Manifest], document: compose_file.Document
+) -> compose_file.Document:
+    """A document of compose whose processes have the commands, variables, users and probes of our pods."""
+    services: dict[str, Any] = copy.deepcopy(document["services"])
     for pod in pods(rendering):
-        after = {"rankwright-postgres": "service_healthy"} if pod.is_ours else {}
-        for container in pod.spec.get("initContainers", []):
-            name = f"{pod.component}-wait"
-            services[name] = _as_service(pod, container, after)
-            after = after | dict.fromkeys((name, "migrate"), "service_completed_successfully")
-        services[pod.component] = _as_service(pod, pod.main, after)
-        services[pod.component]["deploy"] = {"replicas": pod.workload["spec"].get("replicas", 1)}
-        if pod.workload["kind"] == "CronJob":
-            services[pod.component]["profiles"] = ["scheduled"]
-    text = json.dumps({"services": services})
+        if pod.is_ours and (service := services.get(pod.component)) is not None:
+            security = pod.spec["securityContext"]
+            service["command"] = pod.main["command"]
+            service["environment"] = pod.environment(pod.main)
+            service["user"] = f"{security['runAsUser']}:{security['runAsGroup']}"
+            if (probe := pod.main.get("readinessProbe")) is not None:
+                service["healthcheck"]["test"] = ["CMD", *_command_of(probe, pod.main)]
+    text = json.dumps(services)
     for ours, theirs in _IN_COMPOSE.items():
         text = text.replace(ours, theirs)
-    document: compose_file.Document = json.loads(text)
-    return document
-
-
-def _as_service(pod: Pod, container: Manifest, after: Mapping[str, str]) -> Manifest:
-    security = pod.spec["securityContext"]
-    service = {
-        "command": container.get("command", []),
-        "environment": pod.environment(container),
-        "user": f"{security['runAsUser']}:{security['runAsGroup']}",
-        "depends_on": {name: {"condition": condition} for name, condition in after.items()},
-    }
-    if (probe := container.get("readinessProbe")) is not None:
-        service["healthcheck"] = {"test": ["CMD", *_command_of(probe, container)]}
-    return service
+    return document | {"services": json.loads(text)}
 
 
 def _command_of(probe: Manifest, container: Manifest) -> list[str]:

@@ -65,7 +65,24 @@ def constant(value: float, minutes: int = 120) -> str:
     return f"{value:g}x{minutes}"
 
 
-LANE = '{kind="train",priority="normal"}'
+def pair(
+    name: str, bad: str, good: str, minutes: int, fires: dict[str, str] | None = None
+) -> list[Case]:
+    """One series that fires, and the same with other values that does not."""
+    return [Case({name: bad}, minutes, fires or {}), Case({name: good}, minutes, None)]
+
+
+OLDEST = "rankwright_queue_oldest_seconds"
+NORMAL, LOW = (f'{OLDEST}{{kind="train",priority="{each}"}}' for each in ("normal", "low"))
+API = 'up{job="rankwright",instance="a"}'
+DISK = 'rankwright_disk_free_bytes{disk="blobs"}'
+FAILED = 'rankwright_jobs_ended_total{kind="train",outcome="failed"}'
+REFUSED = 'rankwright_permits_refused_total{limit="requests"}'
+HITS, MISSES = (f'rankwright_model_cache_lookups_total{{result="{r}"}}' for r in ("hit", "miss"))
+IN_USE, MOST = "rankwright_database_connections", "rankwright_database_connections_max"
+WAITS = {NORMAL: constant(300)}
+RUNS = {'rankwright_jobs{kind="train",state="running"}': constant(2)}
+SUCCESS = "rankwright_{}_success_timestamp_seconds"
 CASES: dict[str, list[Case]] = {
     "RankwrightErrorsFast": [
         Case(requests(20, 90), 80, {}),
@@ -85,166 +102,65 @@ CASES: dict[str, list[Case]] = {
         Case(scores(4, 500), 490, None),
     ],
     "RankwrightApiDown": [
-        Case(
-            {'up{job="rankwright",instance="a"}': constant(0)},
-            10,
-            {"job": "rankwright", "instance": "a"},
-        ),
+        *pair(API, constant(0), constant(1), 10, {"job": "rankwright", "instance": "a"}),
         Case({'up{job="rankwright-workers"}': constant(1)}, 10, {"job": "rankwright"}),
-        Case({'up{job="rankwright",instance="a"}': constant(1)}, 10, None),
     ],
-    "RankwrightPermitsRefused": [
-        Case(
-            {'rankwright_permits_refused_total{limit="requests"}': "0+60x60"},
-            30,
-            {"limit": "requests"},
-        ),
-        Case({'rankwright_permits_refused_total{limit="requests"}': "0+1x60"}, 30, None),
-    ],
+    "RankwrightPermitsRefused": pair(REFUSED, "0+60x60", "0+1x60", 30, {"limit": "requests"}),
     "RankwrightModelsReloaded": [
-        Case(
-            {
-                'rankwright_model_cache_lookups_total{result="hit"}': "0+60x60",
-                'rankwright_model_cache_lookups_total{result="miss"}': "0+20x60",
-            },
-            50,
-            {},
-        ),
-        Case(
-            {  # a single look-up, after a start
-                'rankwright_model_cache_lookups_total{result="hit"}': "0x60",
-                'rankwright_model_cache_lookups_total{result="miss"}': "0 1x60",
-            },
-            5,
-            None,
-        ),
+        Case({HITS: "0+60x60", MISSES: "0+20x60"}, 50, {}),
+        Case({HITS: "0x60", MISSES: "0 1x60"}, 5, None),  # a single look-up, after a start
     ],
     "RankwrightDatabaseDown": [
         Case({"rankwright_database_up": constant(0)}, 5, {}),
         Case({"rankwright_database_up": "1 1 0 1 1 1"}, 3, None),
     ],
     "RankwrightDatabaseConnections": [
-        Case(
-            {
-                "rankwright_database_connections": constant(90),
-                "rankwright_database_connections_max": constant(100),
-            },
-            20,
-            {},
-        ),
-        Case(
-            {
-                "rankwright_database_connections": constant(70),
-                "rankwright_database_connections_max": constant(100),
-            },
-            20,
-            None,
-        ),
+        Case({IN_USE: constant(90), MOST: constant(100)}, 20, {}),
+        Case({IN_USE: constant(70), MOST: constant(100)}, 20, None),
     ],
-    "RankwrightDatabaseLarge": [
-        Case({"rankwright_database_size_bytes": constant(60e9)}, 30, {}),
-        Case({"rankwright_database_size_bytes": constant(40e9)}, 30, None),
-    ],
-    "RankwrightDatabaseGrows": [
-        Case({"rankwright_database_size_bytes": "10e9+10e6x600"}, 500, {}),
-        Case({"rankwright_database_size_bytes": "10e9+1e6x600"}, 500, None),
-    ],
-    "RankwrightDiskFull": [
-        Case({'rankwright_disk_free_bytes{disk="blobs"}': constant(9e8)}, 10, {"disk": "blobs"}),
-        Case({'rankwright_disk_free_bytes{disk="blobs"}': constant(9e9)}, 10, None),
-    ],
-    "RankwrightNoWorkers": [
-        Case({"rankwright_workers": constant(0)}, 5, {}),
-        Case({"rankwright_workers": constant(1)}, 5, None),
-    ],
+    "RankwrightDatabaseLarge": pair(
+        "rankwright_database_size_bytes", constant(60e9), constant(40e9), 30
+    ),
+    "RankwrightDatabaseGrows": pair(
+        "rankwright_database_size_bytes", "10e9+10e6x600", "10e9+1e6x600", 500
+    ),
+    "RankwrightDiskFull": pair(DISK, constant(9e8), constant(9e9), 10, {"disk": "blobs"}),
+    "RankwrightNoWorkers": pair("rankwright_workers", constant(0), constant(1), 5),
     "RankwrightQueueSlow": [
-        Case(
-            {f"rankwright_queue_oldest_seconds{LANE}": constant(700)},
-            10,
-            {"kind": "train", "priority": "normal"},
-        ),
-        Case({f"rankwright_queue_oldest_seconds{LANE}": constant(500)}, 10, None),
-        Case(
-            {'rankwright_queue_oldest_seconds{kind="train",priority="low"}': constant(3000)},
-            10,
-            None,
-        ),
+        *pair(NORMAL, constant(700), constant(500), 10, {"kind": "train", "priority": "normal"}),
+        Case({LOW: constant(3000)}, 10, None),
     ],
     "RankwrightQueueStuck": [
-        Case(
-            {'rankwright_queue_oldest_seconds{kind="train",priority="low"}': constant(4000)}, 10, {}
-        ),
-        Case({f"rankwright_queue_oldest_seconds{LANE}": constant(3000)}, 10, None),
+        Case({LOW: constant(4000)}, 10, {}),
+        Case({NORMAL: constant(3000)}, 10, None),
     ],
     "RankwrightWorkersStuck": [
-        Case(
-            {
-                f"rankwright_queue_oldest_seconds{LANE}": constant(300),
-                "rankwright_workers": constant(2),
-            },
-            10,
-            {},
-        ),
-        Case(
-            {
-                f"rankwright_queue_oldest_seconds{LANE}": constant(300),
-                "rankwright_workers": constant(2),
-                'rankwright_jobs{kind="train",state="running"}': constant(2),
-            },
-            10,
-            None,
-        ),
-        Case(
-            {
-                f"rankwright_queue_oldest_seconds{LANE}": constant(300),
-                "rankwright_workers": constant(0),
-            },
-            10,
-            None,
-        ),
+        Case(WAITS | {"rankwright_workers": constant(2)}, 10, {}),
+        Case(WAITS | {"rankwright_workers": constant(2)} | RUNS, 10, None),
+        Case(WAITS | {"rankwright_workers": constant(0)}, 10, None),
     ],
-    "RankwrightLeasesExpired": [
-        Case({"rankwright_leases_expired": constant(1)}, 10, {}),
-        Case({"rankwright_leases_expired": "0 1 1 0x20"}, 10, None),
-    ],
-    "RankwrightJobsFail": [
-        Case(
-            {'rankwright_jobs_ended_total{kind="train",outcome="failed"}': "0x10 1x20"},
-            20,
-            {"kind": "train"},
-        ),
-        Case({'rankwright_jobs_ended_total{kind="train",outcome="failed"}': "3x40"}, 20, None),
-    ],
-    "RankwrightNoDispatcher": [
-        Case({"rankwright_dispatchers": constant(0)}, 5, {}),
-        Case({"rankwright_dispatchers": constant(1)}, 5, None),
-    ],
+    "RankwrightLeasesExpired": pair("rankwright_leases_expired", constant(1), "0 1 1 0x20", 10),
+    "RankwrightJobsFail": pair(FAILED, "0x10 1x20", "3x40", 20, {"kind": "train"}),
+    "RankwrightNoDispatcher": pair("rankwright_dispatchers", constant(0), constant(1), 5),
     # time() begins at 0 in promtool's tests.
-    "RankwrightCleanupFails": [
-        Case({"rankwright_housekeeping_success_timestamp_seconds": constant(0, 500)}, 400, {}),
-        Case({"rankwright_housekeeping_success_timestamp_seconds": constant(3600, 500)}, 400, None),
-    ],
-    "RankwrightBackupOld": [
-        Case({"rankwright_backup_success_timestamp_seconds": constant(0, 1700)}, 1650, {}),
-        Case({"rankwright_backup_success_timestamp_seconds": constant(DAY / 2, 1700)}, 1650, None),
-    ],
+    "RankwrightCleanupFails": pair(
+        SUCCESS.format("housekeeping"), constant(0, 500), constant(3600, 500), 400
+    ),
+    "RankwrightBackupOld": pair(
+        SUCCESS.format("backup"), constant(0, 1700), constant(DAY / 2, 1700), 1650
+    ),
     "RankwrightBreakGlass": [
         Case({"rankwright_break_glass": "0x3 1x10"}, 5, {}),
         Case({"rankwright_break_glass": "1x3 0x10"}, 8, None),
     ],
     "RankwrightWebhooksLate": [
-        Case({"rankwright_webhooks_late_seconds": constant(400)}, 10, {}),
-        Case({"rankwright_webhooks_late_seconds": "400x3 0x20"}, 10, None),
+        *pair("rankwright_webhooks_late_seconds", constant(400), "400x3 0x20", 10),
         Case({"rankwright_webhooks_late_seconds": constant(200)}, 10, None),
     ],
-    "RankwrightDecisionsLost": [
-        Case({"rankwright_decisions_lost_total": "0x10 5x10"}, 12, {}),
-        Case({"rankwright_decisions_lost_total": "5x30"}, 12, None),
-    ],
-    "RankwrightDecisionsWait": [
-        Case({"rankwright_decisions_log_bytes": constant(2e8)}, 10, {}),
-        Case({"rankwright_decisions_log_bytes": constant(1e8)}, 10, None),
-    ],
+    "RankwrightDecisionsLost": pair("rankwright_decisions_lost_total", "0x10 5x10", "5x30", 12),
+    "RankwrightDecisionsWait": pair(
+        "rankwright_decisions_log_bytes", constant(2e8), constant(1e8), 10
+    ),
 }
 
 

@@ -19,6 +19,7 @@ from app.platform.processes import MAX_API_PROCESSES
 from app.platform.settings import Settings
 from app.training.cluster import read_security
 from tests.deploy import compose_file, dockerfile
+from tests.deploy.product import KNOWN, parse, read_settings
 from workers.slots import memory_per_fit
 
 ROOT = Path(__file__).parents[2]
@@ -135,6 +136,23 @@ def test_the_temporary_folder_holds_the_figures_of_all_api_processes(
     (mount,) = document["services"]["api"]["tmpfs"]
     mebibytes = int(re.search(r"size=(\d+)m$", mount)[1])
     assert mebibytes << 20 > MAX_API_PROCESSES * SHARED_BYTES
+
+
+def test_our_processes_are_commands_and_settings_of_the_product(
+    document: compose_file.Document, tmp_path: Path
+) -> None:
+    for name in (*OURS, "shards"):
+        service = compose_file.service(document, name)
+        parse([*service.command])
+        variables = {k: v for k, v in service.environment.items() if k.startswith("RANKWRIGHT_")}
+        assert not variables.keys() - KNOWN, name
+        settings = read_settings(variables, "/run/secrets/", tmp_path)
+        if name in OURS:
+            assert settings.sqlalchemy_url.startswith(
+                "postgresql+psycopg://rankwright:el%2Feph%40nt@"
+            )
+        if service.healthcheck and service.healthcheck[1] == "rankwright":
+            parse([*service.healthcheck[1:]])
 
 
 def test_every_variable_of_the_file_is_in_the_example() -> None:

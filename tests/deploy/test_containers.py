@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,9 +16,10 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
+from tests.deploy import compose_file, manifests
+from tests.deploy.caller import Caller, table
 from tests.deploy.engine import Engine, Running, Watch, engine
-from tests.deploy.stack import Caller, table
-from tests.waiting import eventually
+from tests.waiting import eventually, patience
 
 if "CONTAINERS" not in os.environ:
     pytest.skip("minutes, and an engine: `make containers`", allow_module_level=True)
@@ -179,6 +181,63 @@ def test_no_password_can_be_seen_from_outside(deployment: Engine) -> None:
         assert any(word in files for word in passwords)
 
 
+def test_the_broker_is_as_the_file_says_and_its_messages_are_taken(deployment: Engine) -> None:
+    (redis,) = deployment.of("redis")
+
+    def ask(*words: str) -> list[str]:
+        line = 'REDISCLI_AUTH="$(cat /run/secrets/redis_password)" redis-cli ' + " ".join(words)
+        return redis.execute(["sh", "-c", line]).stdout.split()
+
+    assert redis.execute(["redis-cli", "ping"]).stdout.startswith("NOAUTH")
+    for name, value in {
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "maxmemory-policy": "noeviction",
+        "maxmemory": str(256 << 20),
+    }.items():
+        assert ask("config", "get", name) == [name, value]
+    eventually(lambda: ask("llen", "rankwright") == ["0"])
+
+
+def test_the_image_has_every_kernel(deployment: Engine, model: Any) -> None:
+    """So that no container compiles one, nor has it compiled one for the model."""
+    (api,) = deployment.of("api")
+    count = "from workers.compile import compiled_so_far; print(*compiled_so_far())"
+    compiled, kernels = api.execute(["python", "-c", count]).stdout.split()
+    assert int(compiled) == int(kernels) > 0
+    for service in OURS:
+        for container in deployment.of(service):
+            assert (
+                container.execute(["find", "/var/lib/rankwright", "-name", "*.kernel"]).stdout == ""
+            )
+
+
+def test_a_health_check_fails_where_its_process_cannot_work(deployment: Engine) -> None:
+    """The file's own checks, with an address at which nobody listens."""
+    for name, (old, new) in {
+        "api": ("8000", "8001"),
+        "worker": ("rankwright", "env RANKWRIGHT_DATABASE_URL= rankwright"),
+        "postgres": ("5432", "5433"),
+        "redis": ("6379", "6380"),
+    }.items():
+        (container, *_) = deployment.of(name)
+        how, *words = compose_file.service(deployment.document(), name).healthcheck or ()
+        line = words[0] if how == "CMD-SHELL" else shlex.join(words)
+        assert container.execute(["sh", "-c", line]).returncode == 0, name
+        assert container.execute(["sh", "-c", line.replace(old, new)]).returncode != 0, name
+
+
+def test_the_profile_cluster_is_a_cluster(deployment: Engine) -> None:
+    names = ("dask", "shards")
+    deployment.compose("--profile", "cluster", "up", "-d", "--no-build", *names)
+    joined = "holds shards for the Dask cluster at"
+    eventually(lambda: deployment.logs("shards").count(joined) >= deployment.replicas("shards"))
+    deployment.wait_well(*names)
+    for name in names:
+        for container in deployment.of(name):
+            deployment.run("rm", "-f", container.id)
+
+
 SUFFIXES = {"m": 2**20, "g": 2**30}
 
 
@@ -262,7 +321,7 @@ def test_an_upgrade_is_another_tag_on_the_same_volumes(
         deployment.wait_well(service)
         for container in deployment.of(service):
             assert f"RANKWRIGHT_BUILD={SECOND}" in container.inspect()["Config"]["Env"]
-    told = httpx.get(f"http://127.0.0.1:{deployment.port}/health/live").json()
+    told = httpx.get(f"http://127.0.0.1:{deployment.port}/health/live", timeout=patience()).json()
     assert told["build"] == SECOND
     finish(caller, running)
     assert score(caller, model, row) == before
@@ -285,3 +344,21 @@ def test_down_and_up_keeps_all(
     job = caller.train(model["dataset_id"], 20, wait=60)
     assert job["state"] == "succeeded", job
     watch.tell("down and up again, with the volumes kept")
+
+
+def test_the_pods_of_kubernetes_work(
+    deployment: Engine, caller: Caller, model: Any, row: dict[str, str], watch: Watch
+) -> None:
+    """Containers with the commands, variables, users and probes of the pods of one node, on the same volumes."""
+    before = score(caller, model, row)
+    deployment.down()
+    rendering = manifests.render(manifests.FOLDER / "overlays" / "single-node")
+    deployment.source = manifests.in_compose(rendering, deployment.source)
+    deployment.up(SECOND)
+    assert score(caller, model, row) == before
+    job = caller.train(model["dataset_id"], 20, wait=60)
+    assert job["state"] == "succeeded", job
+    (api,) = deployment.of("api")
+    made = api.execute(["rankwright", "backup", "/var/lib/rankwright/one.tar"])
+    assert made.returncode == 0, made.stderr
+    watch.tell("the pods of Kubernetes train, score and are backed up")

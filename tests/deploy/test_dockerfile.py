@@ -15,14 +15,6 @@ from core.kernels.folders import CPU_LEVELS
 from tests.deploy import dockerfile
 
 ROOT = Path(__file__).parents[2]
-BASE_PATH = "/usr/local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-COMMANDS = {
-    "/usr/sbin": {"groupadd", "useradd"},
-    "/usr/bin": {"install", "find", "rm"},
-    "/usr/local/bin": {"python"},
-    "/opt/venv/bin": {"python"},
-}
-SHELL = {"cd"}
 
 
 @pytest.fixture
@@ -48,29 +40,6 @@ def test_dependencies_come_from_the_lock_with_hashes(image: dockerfile.Image) ->
     assert [c.sources[0] for c in image.copies() if c.target == lock] == [
         "requirements/runtime.lock"
     ]
-
-
-def test_each_step_finds_the_commands_that_it_calls_on_the_path_that_it_has(
-    image: dockerfile.Image,
-) -> None:
-    """The PATH of a slim image of Python: its own until an ENV sets another."""
-    path = BASE_PATH.split(":")
-    for one in image.instructions:
-        if one.name == "FROM":
-            path = BASE_PATH.split(":")
-        elif one.name == "ENV":
-            path = dockerfile.variables(one).get("PATH", ":".join(path)).split(":")
-        elif one.name == "RUN":
-            for command in dockerfile.commands(one):
-                homes = [home for home, names in COMMANDS.items() if command in names]
-                assert homes or command in SHELL, f"say where {command} lies"
-                assert command in SHELL or set(homes) & set(path), f"{command} is not in {path}"
-
-
-@pytest.mark.skipif(not Path("/etc/debian_version").exists(), reason="the image's base is Debian")
-def test_where_the_commands_lie_is_true_of_debian() -> None:
-    for home in ("/usr/sbin", "/usr/bin"):
-        assert COMMANDS[home] == {name for name in COMMANDS[home] if Path(home, name).exists()}
 
 
 def test_it_does_not_run_as_root(image: dockerfile.Image) -> None:

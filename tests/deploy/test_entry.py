@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import children_of, is_running
+from tests.long_form import rest
 from tests.waiting import eventually, patience
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +32,9 @@ def begin(tmp_path: Path, *words: str, **variables: str) -> subprocess.Popen[str
     )
 
 
-@pytest.mark.parametrize(("command", "module"), [("worker", "workers"), ("dispatcher", "app.cli")])
+@pytest.mark.parametrize(
+    ("command", "module"), [("dispatcher", "app.cli"), *rest(("worker", "workers"))]
+)
 def test_a_process_runs_under_its_watch_and_ends_when_told(
     sqlite_url: str, tmp_path: Path, command: str, module: str
 ) -> None:
@@ -52,7 +55,7 @@ def test_a_process_runs_under_its_watch_and_ends_when_told(
 
 
 def test_exit_codes_and_other_commands_are_passed_on(tmp_path: Path) -> None:
-    for words, code in ((["worker"], 1), (["dispatcher"], 1), (["--version"], 0)):
+    for words, code in ((["worker"], 1), (["--version"], 0)):
         with begin(tmp_path, *words, RANKWRIGHT_WORKER_SLOTS="0") as process:
             assert process.wait(patience()) == code
             told = process.stdout.read() + process.stderr.read()

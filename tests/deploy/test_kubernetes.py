@@ -4,30 +4,27 @@ needed.
 
 from __future__ import annotations
 
-import copy
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import kubernetes_validate
 import pytest
-import typer.main
 import yaml
 from jsonschema import Draft202012Validator
 from pydantic import SecretStr
-from typer.core import TyperGroup
 
 from app import __version__
-from app.cli import commands
 from app.feedback.log import CLOSE_SECONDS
 from app.platform import resources
 from app.platform.settings import Settings
 from tests.app.live_service import running
 from tests.deploy import compose_file, dockerfile, manifests
 from tests.deploy.manifests import Manifest, Pod, each, matches, of_kind, pods, quantity
+from tests.deploy.product import KNOWN, parse, read_settings
 from workers.slots import memory_per_fit
 
 DOCS = manifests.ROOT / "docs" / "kubernetes.md"
@@ -41,7 +38,6 @@ CUSTOM = {
     for path in (Path(__file__).parent / "crds").glob("*.json")
 }
 """Schemas of the kinds that kubernetes-validate does not know."""
-KNOWN = {f"RANKWRIGHT_{name.upper()}" for name in Settings.model_fields}
 SECRETS, AUTHORITIES = "/run/secrets/rankwright/", "/etc/rankwright/ca/"
 WITH_MONITORING = """
 apiVersion: kustomize.config.k8s.io/v1beta1
@@ -104,40 +100,6 @@ def test_every_object_is_valid(rendering: Rendering) -> None:
     assert {one["metadata"].get("namespace", "rankwright") for one in rendering} == {"rankwright"}
 
 
-BROKEN: list[tuple[str, str, Callable[[Manifest], object]]] = [
-    ("Deployment", "rankwright-api", lambda one: one["spec"].update(replicaz=2)),
-    (
-        "Deployment",
-        "rankwright-worker",
-        lambda one: next(each(one, "readinessProbe")).update(exec="true"),
-    ),
-    ("Job", "", lambda one: one["spec"].pop("template")),
-    ("NetworkPolicy", "rankwright", lambda one: one["spec"].update(policyType=["Egress"])),
-    (
-        "ServiceMonitor",
-        "rankwright-api",
-        lambda one: one["spec"]["endpoints"][0].update(portt="http"),
-    ),
-    ("ServiceMonitor", "rankwright-api", lambda one: one["spec"].pop("selector")),
-    ("PrometheusRule", "rankwright", lambda one: one["spec"]["groups"][0]["rules"][0].pop("expr")),
-    ("PrometheusRule", "rankwright", lambda one: one["spec"].update(rules=[])),
-]
-
-
-@pytest.mark.parametrize(("kind", "name", "change"), BROKEN)
-def test_a_wrong_field_is_found(
-    renderings: dict[str, Rendering], kind: str, name: str, change: Callable[[Manifest], object]
-) -> None:
-    found = next(
-        one
-        for one in renderings["single-node, monitored"]
-        if one["kind"] == kind and name in one["metadata"]["name"]
-    )
-    broken = copy.deepcopy(found)
-    change(broken)
-    assert faults(broken)
-
-
 def test_the_processes_are_those_of_compose(rendering: Rendering) -> None:
     ours = {pod.component: pod for pod in pods(rendering) if pod.is_ours}
     assert set(ours) == {*OURS, "backup"}
@@ -189,41 +151,17 @@ def unknown_variables(pod: Pod) -> set[str]:
     return {name for one in pod.containers for name in pod.environment(one)} - KNOWN
 
 
-def test_every_variable_is_a_setting(
-    rendering: Rendering, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_variable_is_a_setting(rendering: Rendering, tmp_path: Path) -> None:
     for pod in pods(rendering):
-        if not pod.is_ours:
-            continue
-        assert unknown_variables(pod) == set(), pod.name
-        for container in pod.containers:
-            variables = pod.environment(container)
-            files = {path for text in variables.values() for path in secret_files(text)}
-            for name in files:
-                (tmp_path / name).write_text(CONTENTS.get(name, "el/eph@nt\n"))
-            (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\n")
-            with monkeypatch.context() as patch:
-                for name, value in variables.items():
-                    patch.setenv(name, re.sub(f"{SECRETS}|{AUTHORITIES}", f"{tmp_path}/", value))
-                Settings()
-
-
-CONTENTS = {"blob-credentials": "[default]\naws_access_key_id = a\naws_secret_access_key = b\n"}
+        if pod.is_ours:
+            assert unknown_variables(pod) == set(), pod.name
+            for container in pod.containers:
+                read_settings(pod.environment(container), f"{SECRETS}|{AUTHORITIES}", tmp_path)
 
 
 def secret_files(text: str) -> list[str]:
     """The names of the secret's files in a text."""
     return re.findall(rf"{SECRETS}([\w-]+)", text)
-
-
-def test_a_wrong_variable_is_found(renderings: dict[str, Rendering]) -> None:
-    changed = copy.deepcopy(renderings["single-node"])
-    (pod,) = [pod for pod in pods(changed) if pod.component == "api"]
-    pod.main["env"].append({"name": "RANKWRIGHT_DRAIN_SECOND", "value": "15"})
-    assert unknown_variables(pod) == {"RANKWRIGHT_DRAIN_SECOND"}
-    manifests.named(changed, "ConfigMap", "rankwright-connections")["data"]["RANKWRIGHT_BLOBS"] = ""
-    (worker,) = [pod for pod in pods(changed) if pod.component == "worker"]
-    assert unknown_variables(worker) == {"RANKWRIGHT_BLOBS"}
 
 
 def missing(rendering: Rendering) -> set[str]:
@@ -271,27 +209,6 @@ def missing(rendering: Rendering) -> set[str]:
 
 def test_everything_that_is_named_is_there(rendering: Rendering) -> None:
     assert missing(rendering) == set()
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("PersistentVolumeClaim", "rankwright-state"),
-        ("ServiceAccount", "rankwright"),
-        ("Service", "rankwright-postgres"),
-        ("Service", "rankwright-valkey"),
-        ("ConfigMap", "rankwright-connections"),
-    ],
-)
-def test_something_missing_is_found(renderings: dict[str, Rendering], kind: str, name: str) -> None:
-    whole = renderings["single-node"]
-    less = [one for one in whole if (one["kind"], one["metadata"]["name"]) != (kind, name)]
-    assert len(less) == len(whole) - 1
-    if kind == "ConfigMap":
-        with pytest.raises(ValueError, match="unpack"):
-            missing(less)
-    else:
-        assert missing(less) == {f"{kind} {name}"}
 
 
 def test_services_and_policies_find_their_pods(rendering: Rendering) -> None:
@@ -448,18 +365,6 @@ def test_the_cache_fits_on_its_volume(renderings: dict[str, Rendering]) -> None:
             assert quantity(pod.main["resources"]["requests"]["ephemeral-storage"]) >= sum(disks)
 
 
-def parse(command: list[str]) -> None:
-    """Parse a command line with the command line of the product. Raises an error of Typer for a wrong one."""
-    assert command[0] == "rankwright", command
-    found: Any = typer.main.get_command(commands())
-    context = found.context_class(found, info_name="rankwright")
-    words = command[1:]
-    while isinstance(found, TyperGroup):
-        _, found, words = found.resolve_command(context, words)
-        context = found.context_class(found, info_name=found.name, parent=context)
-    found.make_context(found.name, words)
-
-
 def test_every_command_is_one_of_the_product(rendering: Rendering) -> None:
     for pod in pods(rendering):
         if pod.is_ours:
@@ -469,22 +374,6 @@ def test_every_command_is_one_of_the_product(rendering: Rendering) -> None:
                     parse(probe["command"])
     for line in re.findall(r"-- (rankwright .*)", DOCS.read_text()):
         parse(re.sub(r"[>|].*", "", line).split())
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "rankwright workers",
-        "rankwright migrate --waits",
-        "rankwright health api",
-        "rankwright api --port x",
-    ],
-)
-def test_a_wrong_command_is_found(words: str) -> None:
-    # Typer has its errors in a private module.
-    with pytest.raises(Exception) as caught:  # noqa: PT011
-        parse(words.split())
-    assert getattr(caught.value, "exit_code", None) == 2
 
 
 def test_the_probes_answer(

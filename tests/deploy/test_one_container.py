@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.containers import free_port
-from tests.deploy.engine import PROJECT, ROOT, Engine, Running, engine
-from tests.deploy.stack import Caller, table
+from tests.deploy.caller import Caller, table
+from tests.deploy.engine import PROJECT, ROOT, Engine, Running, engine, free_port
 from tests.waiting import eventually
 
 if "CONTAINERS" not in os.environ:

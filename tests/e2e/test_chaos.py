@@ -1,4 +1,4 @@
-"""The short form of `make chaos`: one embedded service under attack, and two mutants that the audit must notice."""
+"""The audit of `make chaos` must notice two mutants; and one embedded service is under a short attack."""
 
 from __future__ import annotations
 
@@ -6,25 +6,34 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from app.jobs import queue
+from app.jobs import service as jobs
+from app.jobs.dispatcher import Reaper
 from app.platform.blobs import FolderStore
 from app.platform.database import Database
+from app.platform.settings import Settings
+from tests.app.queue_steps import hear_nothing
 from tests.chaos import inside, mutants
 from tests.chaos.audit import audit
 from tests.chaos.deployments import SHORT_LEASES, Embedded
 from tests.chaos.orders import KILL
+from tests.chaos.recovery import late, recoveries
 from tests.chaos.run import Plan, Run
 from tests.chaos.workload import Ledger
 from tests.e2e import queue_story
+from tests.long_form import long_form
 from tests.waiting import patience
 
 SEAMS = ("finish",)
 
 
+@long_form
 def test_killed_at_seams_an_embedded_service_loses_and_doubles_nothing(tmp_path: Path) -> None:
     deployment = Embedded(tmp_path / "service", SHORT_LEASES, None)
     plan = Plan(
@@ -75,6 +84,27 @@ def test_every_mutant_finds_its_text(name: str) -> None:
         changes = [change for change in mutants.MUTANTS[name] if change.module == module]
         assert len(changes) == n
         assert mutants.mutate(source, changes) != source
+
+
+def test_an_orphan_that_runs_again_too_late_is_a_finding(sqlite_url: str) -> None:
+    db = Database(sqlite_url)
+    settings = Settings()
+    with db.write() as session:
+        job = jobs.enqueue(session, settings, owner="ada", kind="compare", name="two", spec={})
+    assert db.writing(queue.claim, settings, "wrk_dead") is not None
+    died_at = time.time() - 100.0
+    hear_nothing(db)
+    assert Reaper(db, settings).reap().requeued == [job.id]
+    assert db.writing(queue.claim, settings, "wrk_next") is not None
+    (found,) = recoveries(db, [(41, died_at - 1000.0), (42, died_at)], {42: "wrk_dead"})
+    assert (found.job_id, found.first) == (job.id, True)
+    assert 100.0 <= found.seconds <= time.time() - died_at
+    assert late([found], 1e6) == []
+    (told,) = late([found], 90.0)
+    assert told.startswith(f"late: {job.id} ")
+    assert f" {found.seconds:.1f} s " in told
+    assert recoveries(db, [], {}) == []  # nobody knows when
+    db.close()
 
 
 def _findings(url: str, folder: Path) -> list[str]:

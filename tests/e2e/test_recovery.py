@@ -41,6 +41,7 @@ def shop(postgres_url: str, broker_url: str, tmp_path: Path) -> Iterator[Shop]:
             "reap_seconds": 0.3,
             "look_seconds": 0.3,
             "fan_out_cells": 0,
+            "job_threads": 1,
         }
     )
     shop = Shop(settings)

@@ -13,7 +13,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -190,28 +189,27 @@ class Caller(threading.Thread):
         return self._ask("POST", path, headers | key, **given)
 
     def _until(self, path: str, arrived: Callable[[Any], bool]) -> Any:
-        while not arrived(shown := self._ask("GET", path)):
-            time.sleep(0.05)
-        return shown
+        return eventually(lambda: arrived(shown := self._ask("GET", path)) and shown)
 
     def _ask(
         self, method: str, path: str, headers: dict[str, str] | None = None, **given: Any
     ) -> Any:
         given["headers"] = self._headers | (headers or {})
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
+
+        def answered() -> httpx.Response | None:
             for address in self._fleet.addresses:
                 try:
                     answer = httpx.request(method, address + path, timeout=patience(), **given)
                 except httpx.TransportError:
                     continue  # nobody there, or gone in the middle of it
-                if answer.status_code == 503:
-                    assert answer.headers["Retry-After"]
-                    continue
-                assert answer.is_success, (method, path, answer.status_code, answer.text)
-                return answer.json()
-            time.sleep(0.02)
-        raise AssertionError(f"nobody answers {method} {path}")
+                if answer.status_code != 503:
+                    return answer
+                assert answer.headers["Retry-After"]
+            return None
+
+        answer = eventually(answered)
+        assert answer.is_success, (method, path, answer.status_code, answer.text)
+        return answer.json()
 
 
 def test_an_upgrade_loses_nothing_and_shows_no_fault(

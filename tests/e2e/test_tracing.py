@@ -14,8 +14,12 @@ from rankwright import Client
 
 from examples import demo
 from tests.harness import csv_table
+from tests.long_form import long_form
 from tests.otlp import Received, Receiver, receiver
 from tests.waiting import eventually, patience
+
+pytestmark = long_form
+"""The short form: tests/app/platform/test_tracing.py and test_trace.py."""
 
 SERVER, CONSUMER = 2, 5
 TRACES = [f"4bf92f3577b34da6a3ce929d0e0e47{n:02}" for n in range(10)]
@@ -121,10 +125,13 @@ def test_a_trace_has_nothing_of_the_rows(http: httpx.Client, collector: Receiver
 def test_who_is_not_authenticated_has_no_spans_recorded(
     client: Client, http: httpx.Client, collector: Receiver
 ) -> None:
+    def ask(path: str, headers: dict[str, str]) -> httpx.Response:
+        return httpx.get(client.url + path, headers=headers, timeout=patience())
+
     for headers in ({}, {"Authorization": "Bearer rw_nobody"}):
-        answer = httpx.get(f"{client.url}/v1/jobs", headers={**traced(2), **headers})
+        answer = ask("/v1/jobs", {**traced(2), **headers})
         assert answer.status_code == 401
-    assert httpx.get(f"{client.url}/health/live", headers=traced(2)).status_code == 200
+    assert ask("/health/live", traced(2)).status_code == 200
     http.get("/v1/jobs", headers=traced(3))  # the queue is in order
     wait_for(collector, TRACES[3], "GET /v1/jobs")
     assert collector.of(TRACES[2]) == {}

@@ -55,7 +55,7 @@ def main() -> None:
         state = demo.OUTPUT / "state"
         with demo.running_service(state) as client:
             before = processes()
-            document = httpx.get(f"{client.url}/openapi.json").json()
+            document = httpx.get(f"{client.url}/openapi.json", timeout=patience()).json()
             key_id = next(client.keys.list()).id
             secret = (state / "api-key").read_text().strip()
             fuzzer = Fuzzer((state / "address").read_text().strip(), secret, key_id, document)

@@ -66,44 +66,14 @@ TYPES = (
     *(b"multipart/form-data; boundary=x; charset=utf-7", b"application/x-www-form-urlencoded"),
     *(b"\xff/\xff", b"", b"multipart/form-data; boundary=" + b"b" * 300),
 )
-NAMES = (
-    *(
-        "next",
-        "link",
-        "key",
-        "after",
-        "limit",
-        "name",
-        "on",
-        "by",
-        "at",
-        "label",
-        "feature",
-        "kind",
-    ),
-    *("state", "latest", "events_after", "dataset_id", "model_id", "models", "model", "scopes"),
-    *("days", "alias", "revision", "row", "f0", "f1", "keep", "file", "mode", "scale"),
-    *(
-        "rate",
-        "confidence",
-        "count",
-        "metric",
-        "fpr_max",
-        "cost_false_positive",
-        "prevalence",
-        "algorithm.name",
-        "objective.metric",
-    ),
-    *(
-        "validation.method",
-        "search.method",
-        "search.space.n_rounds",
-        "seed",
-        "tags",
-        "timeout_seconds",
-    ),
-    *("positive", "missing", "encoding", "delimiter", "format", "on", "csrf", "points", ""),
-)
+_NAMES = """
+next link key after limit name on by at label feature kind state latest events_after dataset_id
+model_id models model scopes days alias revision row f0 f1 keep file mode scale rate confidence
+count metric fpr_max cost_false_positive prevalence algorithm.name objective.metric
+validation.method search.method search.space.n_rounds seed tags timeout_seconds positive missing
+encoding delimiter format on csrf points
+"""
+NAMES = (*_NAMES.split(), "")
 
 
 @dataclass

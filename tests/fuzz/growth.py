@@ -38,47 +38,10 @@ COOKIE_BYTES = 16_000
 PIECE = 1 << 12  # bytes of a body that come at once
 
 FILLINGS = (
-    *(b'\\"', b",", b";", b"=", b" ", b"\t", b"(", b"[", b"{", b"1", b'"', b"'", b"%", b"&", b"\\"),
-    *(b"/", b"-", b".", b":", b"@", b"_", b"a", b"\xff", b"\xc3\xa9", b"%C3%A9", b"%2", b"+", b"*"),
-    *(
-        b"a=b;",
-        b";a=",
-        b'";',
-        b'="',
-        b'";a="',
-        b'"a",',
-        b"a,",
-        b", ",
-        b"; ",
-        b"0-1,",
-        b"-1,",
-        b"q=0,",
-    ),
-    *(
-        b"*/*,",
-        b"a/b;q=1,",
-        b'W/"a",',
-        b"for=1,",
-        b"1.1.1.1,",
-        b"a=1&",
-        b"wait=1,",
-        b"=?a?",
-        b"a*0=b;",
-    ),
-    *(
-        b"1e",
-        b"\\u00",
-        b'\\"a',
-        b'{"a":',
-        b'"a":1,',
-        b"[1,",
-        b"[]",
-        b"--",
-        b"\r\n",
-        b"\n",
-        b'"\n',
-        b'a"b',
-    ),
+    *(b" ", b"\t", b"\n", b"\r\n", b'"\n', b", ", b"; ", b"\xff", b"\xc3\xa9"),
+    *b"""\\" , ; = ( [ { 1 " ' % & \\ / - . : @ _ a %C3%A9 %2 + *""".split(),
+    *b"""a=b; ;a= "; =" ";a=" "a", a, 0-1, -1, q=0, */*, a/b;q=1, W/"a", for=1, 1.1.1.1,""".split(),
+    *b"""a=1& wait=1, =?a? a*0=b; 1e \\u00 \\"a {"a": "a":1, [1, [] -- a"b""".split(),
 )
 IN_HEADERS = tuple(each for each in FILLINGS if not any(c in b"\r\n" for c in each))
 SHORT_FILLINGS = (b'\\"', b",", b";", b"=", b" ", b'"', b"1", b"a=b;", b'";a="', b"0-1,", b"%")
@@ -155,113 +118,53 @@ ROUTES = (
     ("POST", b"/v1/datasets/validate?label=left"),
     ("PUT", b"/v1/models/churn/aliases/live"),
 )
+LINE = "age,income,score 1\n1,2,3\n"
 JSON, CSV, NDJSON = "application/json", "text/csv", "application/x-ndjson"
 FORM = "multipart/form-data; boundary=b"
-LINE = b"age,income,score 1\n1,2,3\n"
-JOB = b'{"dataset_id":"ds_x","algorithm":{"name":"rankboost"},%s'
-BODIES: Sequence[tuple[bytes, str, Sequence[tuple[bytes, bytes]]]] = (
+JOB = '{"dataset_id":"ds_x","algorithm":{"name":"rankboost"},'
+TENSOR = '{"inputs":[{"name":"x","datatype":'
+PART = "--b\r\nContent-Disposition: form-data; "
+END = "\r\n--b--\r\n"
+BODIES: Sequence[tuple[str, str, Sequence[str]]] = (
+    ("/v1/jobs", JSON, ("…", '{"a":"…"}', '{"a":…}', '{"…":1}')),
     (
-        b"/v1/jobs",
+        "/v1/jobs",
         JSON,
+        (f'{JOB}"name":"…"}}', f'{JOB}"tags":{{"…":"a"}}}}', f'{JOB}"random_state":…}}'),
+    ),
+    ("/v1/models/churn/score", JSON, ("…", '{"rows":[{"age":"…"}]}', '{"rows":[{"age":…}]}')),
+    ("/v1/models/churn/score", JSON, ('{"rows":[…]}', '{"columns":["…"],"data":[]}')),
+    ("/v1/models/churn/score", JSON, ('{"instances":[…]}',)),
+    ("/oip/v2/models/churn/infer", JSON, ("…", '{"inputs":[…]}', '{"inputs":[{"name":"…"}]}')),
+    ("/oip/v2/models/churn/infer", JSON, (f'{TENSOR}"FP64","shape":[1,3],"data":[…]}}]}}',)),
+    ("/oip/v2/models/churn/infer", JSON, (f'{TENSOR}"BYTES","shape":[3],"data":["…"]}}]}}',)),
+    ("/v1/models/churn/invocations", JSON, ("…", '{"instances":[…]}', '{"inputs":{"age":[…]}}')),
+    (
+        *("/v1/models/churn/invocations", JSON),
         (
-            *((b"", b""), (b'{"a":"', b'"}'), (b'{"a":', b"}"), (b'{"', b'":1}')),
-            *(
-                (JOB % b'"name":"', b'"}'),
-                (JOB % b'"tags":{"', b'":"a"}}'),
-                (JOB % b'"random_state":', b"}"),
-            ),
+            '{"dataframe_split":{"columns":["…"],"data":[]}}',
+            '{"dataframe_split":{"columns":["age"],"data":[…]}}',
         ),
     ),
-    (
-        b"/v1/models/churn/score",
-        JSON,
-        (
-            *((b"", b""), (b'{"rows":[{"age":"', b'"}]}'), (b'{"rows":[{"age":', b"}]}")),
-            *(
-                (b'{"rows":[', b"]}"),
-                (b'{"columns":["', b'"],"data":[]}'),
-                (b'{"instances":[', b"]}"),
-            ),
-        ),
-    ),
-    (
-        b"/oip/v2/models/churn/infer",
-        JSON,
-        (
-            *((b"", b""), (b'{"inputs":[', b"]}"), (b'{"inputs":[{"name":"', b'"}]}')),
-            (b'{"inputs":[{"name":"x","datatype":"FP64","shape":[1,3],"data":[', b"]}]}"),
-            (b'{"inputs":[{"name":"x","datatype":"BYTES","shape":[3],"data":["', b'"]}]}'),
-        ),
-    ),
-    (
-        b"/v1/models/churn/invocations",
-        JSON,
-        (
-            *((b"", b""), (b'{"instances":[', b"]}"), (b'{"inputs":{"age":[', b"]}}")),
-            (b'{"dataframe_split":{"columns":["', b'"],"data":[]}}'),
-            (b'{"dataframe_split":{"columns":["age"],"data":[', b"]}}"),
-        ),
-    ),
-    (
-        b"/v1/models/churn/invocations",
-        CSV,
-        ((b"", b""), (LINE, b""), (b'"', b'"\n1\n'), (b"age,", b"\n1,2\n")),
-    ),
-    (
-        b"/v1/models/churn/score",
-        CSV,
-        ((b"", b""), (LINE, b""), (LINE + b'"', b'"'), (b"age,", b"\n1,2\n")),
-    ),
-    (b"/v1/models/churn/score", NDJSON, ((b"", b""), (b'{"age":"', b'"}'), (b'{"age":', b"}"))),
-    (
-        b"/v1/outcomes",
-        JSON,
-        (
-            *((b"", b""), (b'{"rows":[', b"]}"), (b'{"rows":[{"id":"', b'","label":1}]}')),
-            *((b'{"rows":[{"', b'":1}]}'), (b'{"columns":["', b'"],"data":[]}')),
-        ),
-    ),
-    (
-        b"/v1/outcomes",
-        CSV,
-        ((b"", b""), (b"id,label,event_at\n", b""), (b'id,label\n"', b'",1\n')),
-    ),
-    (
-        b"/v1/datasets/validate?label=left",
-        CSV,
-        ((b"", b""), (b"left,age\n", b""), (b'left,age\nyes,"', b'"\n'), (b"left,", b"\nyes,2\n")),
-    ),
-    (
-        b"/v1/datasets/validate?label=left",
-        NDJSON,
-        ((b"", b""), (b'{"left":"', b'"}'), (b'{"left":1,"age":', b"}")),
-    ),
-    (
-        b"/v1/datasets/validate",
-        FORM,
-        (
-            *((b"", b""), (b"--b\r\n", b"")),
-            (b"--b\r\nContent-Disposition: form-data; ", b"\r\n\r\n1\r\n--b--\r\n"),
-            (b'--b\r\nContent-Disposition: form-data; name="', b'"\r\n\r\n1\r\n--b--\r\n'),
-            (b'--b\r\nContent-Disposition: form-data; name="label"\r\n\r\n', b"\r\n--b--\r\n"),
-            (
-                b'--b\r\nContent-Disposition: form-data; name="file"; filename="',
-                b'"\r\n\r\nx\r\n--b--\r\n',
-            ),
-            (
-                b'--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n',
-                b"\r\n--b--\r\n",
-            ),
-            (b'--b\r\nContent-Type: text/csv; a="', b'"\r\n\r\n1\r\n--b--\r\n'),
-            (b"--b\r\n", b": 1\r\n\r\n1\r\n--b--\r\n"),
-        ),
-    ),
-    (
-        b"/console/sign-in",
-        "application/x-www-form-urlencoded",
-        ((b"", b""), (b"key=", b""), (b"key=a&next=/", b"")),
-    ),
+    ("/v1/models/churn/invocations", CSV, ("…", f"{LINE}…", '"…"\n1\n', "age,…\n1,2\n")),
+    ("/v1/models/churn/score", CSV, ("…", f"{LINE}…", f'{LINE}"…"', "age,…\n1,2\n")),
+    ("/v1/models/churn/score", NDJSON, ("…", '{"age":"…"}', '{"age":…}')),
+    ("/v1/outcomes", JSON, ("…", '{"rows":[…]}', '{"rows":[{"id":"…","label":1}]}')),
+    ("/v1/outcomes", JSON, ('{"rows":[{"…":1}]}', '{"columns":["…"],"data":[]}')),
+    ("/v1/outcomes", CSV, ("…", "id,label,event_at\n…", 'id,label\n"…",1\n')),
+    ("/v1/datasets/validate?label=left", CSV, ("…", "left,age\n…", 'left,age\nyes,"…"\n')),
+    ("/v1/datasets/validate?label=left", CSV, ("left,…\nyes,2\n",)),
+    ("/v1/datasets/validate?label=left", NDJSON, ("…", '{"left":"…"}', '{"left":1,"age":…}')),
+    ("/v1/datasets/validate", FORM, ("…", "--b\r\n…", f"{PART}…\r\n\r\n1{END}")),
+    ("/v1/datasets/validate", FORM, (f'{PART}name="…"\r\n\r\n1{END}',)),
+    ("/v1/datasets/validate", FORM, (f'{PART}name="label"\r\n\r\n…{END}',)),
+    ("/v1/datasets/validate", FORM, (f'{PART}name="file"; filename="…"\r\n\r\nx{END}',)),
+    ("/v1/datasets/validate", FORM, (f'{PART}name="file"; filename="a"\r\n\r\n…{END}',)),
+    ("/v1/datasets/validate", FORM, (f'--b\r\nContent-Type: text/csv; a="…"\r\n\r\n1{END}',)),
+    ("/v1/datasets/validate", FORM, (f"--b\r\n…: 1\r\n\r\n1{END}",)),
+    ("/console/sign-in", "application/x-www-form-urlencoded", ("…", "key=…", "key=a&next=/…")),
 )
+"""Routes, and bodies with a place for a filling."""
 
 
 def header_places(routes: Sequence[tuple[str, bytes]] = ROUTES) -> Iterator[Place]:
@@ -305,11 +208,12 @@ def query_places(document: Mapping[str, Any]) -> Iterator[Place]:
 
 def body_places(document: Mapping[str, Any]) -> Iterator[Place]:
     """Yield bodies of each kind, and a text in each member of a JSON body."""
-    for path, media_type, parts in BODIES:
-        for begin, end in parts:
-            name = f"POST {path.decode()} {media_type} {begin.decode()[-40:]!r}…"
-            headers = {"content-type": media_type}
-            yield Place(name, "POST", path, "body", begin, end, headers, most=BODY_BYTES)
+    for path, media_type, bodies in BODIES:
+        for body in bodies:
+            start, end = body.split("…")
+            name = f"POST {path} {media_type} {start[-40:]!r}…"
+            given = (path.encode(), "body", start.encode(), end.encode())
+            yield Place(name, "POST", *given, {"content-type": media_type}, most=BODY_BYTES)
     for template, methods in document["paths"].items():
         if "post" not in methods or not template.endswith("/validate"):
             continue

@@ -23,6 +23,7 @@ from schemathesis.specs.openapi.checks import (
 
 from app.ingest.formats import CONTENT_TYPES, JSON_ARRAY
 from tests.fuzz.sound import Request, World
+from tests.waiting import patience
 
 SOUND = 0.5  # share of the requests that take all that is known to work
 MIXED = 0.3  # of the others' parts, the share that do
@@ -30,7 +31,6 @@ WEIGHT = 4  # how much more often something is made than read
 MAX_REPEATS = 10  # consecutive requests of one kind
 MODES = [GenerationMode.POSITIVE] * 3 + [GenerationMode.NEGATIVE]
 CHECKS = [content_type_conformance, response_headers_conformance, response_schema_conformance]
-SECONDS = 60.0
 # Refusals that any route may give, which the description sums up as `default`
 ANYWHERE = {400, 406, 408, 413, 414, 429, 431}
 FIRST = ("POST /v1/datasets",) * 6 + ("POST /v1/jobs",) * 8
@@ -164,7 +164,7 @@ class Fuzzer:
     def _send(self, case: Any) -> None:
         try:
             response = case.call(
-                base_url=self.url, session=self._session, headers=self._headers, timeout=SECONDS
+                base_url=self.url, session=self._session, headers=self._headers, timeout=patience()
             )
         except (requests.exceptions.InvalidHeader, requests.exceptions.InvalidURL, UnicodeError):
             return  # no client could send it

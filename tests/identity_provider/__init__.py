@@ -156,7 +156,9 @@ class IdentityProvider:
 
     def change(self, **state: Any) -> None:
         """Change the groups of accounts, or leave them out."""
-        httpx.put(f"{self.issuer}/test", json=state, trust_env=False).raise_for_status()
+        httpx.put(
+            f"{self.issuer}/test", json=state, trust_env=False, timeout=patience()
+        ).raise_for_status()
 
     def token_of_robot(self) -> str:
         """An access token that the provider itself has made, for its client."""
@@ -165,6 +167,7 @@ class IdentityProvider:
             data={"grant_type": "client_credentials", "resource": AUDIENCE},
             auth=(ROBOT, quote_plus(SECRET)),
             trust_env=False,
+            timeout=patience(),
         )
         assert answer.status_code == 200, answer.text
         token: str = answer.json()["access_token"]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.platform.settings import Settings
 from app.serve.prepare import make_cluster_secret
 from tests.harness import Crew, Shop, csv_table
+from workers.fit_process import FitProcess, Message, is_stopped
 from workers.slots import Slots
 
 QUICK = {
@@ -19,6 +22,7 @@ QUICK = {
     "look_seconds": 0.2,
     "fan_out_cells": 0,
     "checkpoint_seconds": 0.2,
+    "job_threads": 1,
 }
 
 
@@ -45,12 +49,73 @@ def make_shop(sqlite_url: str, tmp_path: Path) -> Iterator[Callable[..., Shop]]:
         shop.close()
 
 
+class WarmProcess(FitProcess):
+    """A fit process that outlives its slot: idle, it is the next slot's, which need not start one."""
+
+    def __init__(self, threads: int, idle: list[WarmProcess]) -> None:
+        super().__init__(threads)
+        self.threads = threads
+        self._idle = idle
+        self._is_busy = True
+        self._is_ready = False
+
+    def receive(self, timeout: float) -> Message | None:
+        """Receive; the first message to each slot is that it is ready."""
+        if self._is_ready:
+            self._is_ready = False
+            return {"type": "ready"}
+        message = super().receive(timeout)
+        if message is not None and message["type"] in ENDS:
+            self._is_busy = False
+        return message
+
+    def start_job(self, payload: Mapping[str, Any], memory_bytes: int | None) -> None:
+        """Be busy until the job ends."""
+        self._is_busy = True
+        super().start_job(payload, memory_bytes)
+
+    def kill(self) -> None:
+        """Wait for the next slot, or end if it is not idle."""
+        is_idle = self.alive and not self._is_busy and not is_stopped(self.pid)
+        if is_idle and len(self._idle) < MAX_IDLE:
+            self._is_ready = True
+            self._idle.append(self)
+        else:
+            super().kill()
+
+
+MAX_IDLE = 2
+ENDS = {"ready", "result", "error", "memory", "stopped"}
+
+
+@pytest.fixture(scope="session")
+def warm_processes() -> Iterator[Callable[[int], FitProcess]]:
+    """Fit processes for the slots of all tests. They are started by a thread that lives as long as they may."""
+    idle: list[WarmProcess] = []
+
+    def take(threads: int) -> FitProcess:
+        while idle:
+            process = idle.pop()
+            if process.alive and process.threads == threads:
+                return process
+            FitProcess.kill(process)
+        return starter.submit(WarmProcess, threads, idle).result()
+
+    with ThreadPoolExecutor(1) as starter:
+        yield take
+        for process in idle:
+            FitProcess.kill(process)
+
+
 @pytest.fixture
-def make_slots() -> Iterator[Callable[[Shop], Slots]]:
-    """Starts slots on a shop; they are stopped after the test."""
+def make_slots(
+    warm_processes: Callable[[int], FitProcess], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Slots]]:
+    """Starts slots on a shop, with fit processes of their own or with warm ones; they are stopped after the test."""
     started: list[Slots] = []
 
-    def make(shop: Shop) -> Slots:
+    def make(shop: Shop, *, own: bool = False) -> Slots:
+        monkeypatch.setattr("workers.slots.FitProcess", FitProcess if own else warm_processes)
         slots = Slots(shop.db, shop.blobs, shop.settings, f"wrk_{len(started)}")
         slots.start()
         started.append(slots)
@@ -61,7 +126,7 @@ def make_slots() -> Iterator[Callable[[Shop], Slots]]:
         slots.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def crew(tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path) -> Iterator[Crew]:
     """A crew on SQLite, for what does not depend on the database."""
     folder = tmp_path_factory.mktemp("crew")

@@ -19,6 +19,7 @@ from app.platform import catalogue
 from app.platform.tables import BlobEntry, BlobState, Job, Model
 from core import load
 from tests.harness import ENDLESS, OWNER, Shop, csv_table, warm_process
+from tests.long_form import long_form
 from tests.waiting import eventually
 from workers.slots import Slots
 
@@ -90,6 +91,7 @@ def test_a_job_that_moves_to_another_machine_goes_on_from_its_checkpoint(
     assert second.ends(job_id).state == "cancelled"
 
 
+@long_form
 def test_an_outage_of_the_bucket_loses_and_doubles_nothing(
     bucket_server: BucketServer, machine: Callable[[str], Shop], make_slots: Callable[[Shop], Slots]
 ) -> None:

@@ -23,7 +23,7 @@ from app.jobs import queue
 from app.platform.settings import Settings
 from app.platform.tables import Job, JobEvent
 from tests.harness import Shop, csv_table, is_running
-from tests.waiting import eventually
+from tests.waiting import eventually, patience
 from workers import attempt
 from workers.child import OOM_SCORE
 from workers.fit_process import FitProcess, Message, private_bytes
@@ -41,9 +41,9 @@ def process(kernels: Path) -> Iterator[FitProcess]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RANKWRIGHT_KERNEL_CACHE", str(kernels))
         process = FitProcess(threads=1)
-    assert process.receive(60) == {"type": "ready"}
+    assert process.receive(patience()) == {"type": "ready"}
     process.start_job({"kind": "none"}, None)
-    while (message := process.receive(60)) is not None and message["type"] != "error":
+    while (message := process.receive(patience())) is not None and message["type"] != "error":
         assert message["type"] in {"loading", "loaded"}
     yield process
     process.kill()
@@ -53,7 +53,7 @@ def test_interrupts_are_for_the_worker_alone(process: FitProcess) -> None:
     os.kill(process.pid, signal.SIGINT)
     os.kill(process.pid, signal.SIGTERM)
     process.start_job({"kind": "none"}, None)
-    answer = process.receive(30)
+    answer = process.receive(patience())
     assert answer["type"] == "error"
     assert answer["user_fault"]
     assert "kind" in answer["problem"]["detail"]
@@ -65,7 +65,7 @@ def test_a_stop_after_the_end_does_not_hit_the_next_job(process: FitProcess) -> 
     process.stop_job()
     assert process.alive
     process.start_job({"kind": "none"}, None)
-    answer = process.receive(30)
+    answer = process.receive(patience())
     assert answer["type"] == "error"
 
 
@@ -105,7 +105,7 @@ def test_a_job_that_waits_for_a_compiler_says_so(
     payload |= dict.fromkeys([*asked, "missing", "dialect", "parent"])
     told = []
     process.start_job(payload, 1 << 30)
-    while (message := process.receive(100)) is not None and message["type"] != "result":
+    while (message := process.receive(patience())) is not None and message["type"] != "result":
         told.append(message)
     details = [message["detail"] for message in told if message["type"] == "loading"]
     assert any(detail.endswith(": 1 so far") for detail in details)
@@ -117,7 +117,7 @@ def test_a_job_that_waits_for_a_compiler_says_so(
 def test_it_ends_with_its_pipe() -> None:
     process = FitProcess(threads=1)
     try:
-        assert process.receive(60) == {"type": "ready"}
+        assert process.receive(patience()) == {"type": "ready"}
         process.connection.close()
         eventually(lambda: not process.alive)
     finally:
@@ -130,7 +130,7 @@ def test_it_dies_with_a_killed_parent() -> None:
             sys.executable,
             "-c",
             "from workers.fit_process import FitProcess; process = FitProcess(1)\n"
-            "assert process.receive(60)['type'] == 'ready'\n"
+            "assert process.receive(1e6)['type'] == 'ready'\n"
             "import os, signal; os.kill(process.pid, signal.SIGSTOP)\n"  # deaf to its pipe
             "print(process.pid, flush=True); signal.pause()",
         ],
@@ -246,7 +246,7 @@ def test_small_jobs_wait_for_no_collection_and_the_memory_of_a_large_one_is_retu
             connection.send_bytes(json.dumps(message).encode())
         said: list[Message] = []
         while len(said) < len(sizes):
-            assert connection.poll(60)
+            assert connection.poll(patience())
             message = json.loads(connection.recv_bytes())
             if message["type"] == "result":
                 said.append(message["result"])
@@ -262,35 +262,36 @@ def test_small_jobs_wait_for_no_collection_and_the_memory_of_a_large_one_is_retu
         connection.close()
 
 
-class _Reporting:
-    """Stands for a fit process that reports progress every 20 s of a clock of its own, for three hours."""
+class _Scripted:
+    """Stands for a fit process that sends these messages, one every 20 s of a clock of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *messages: Message | None) -> None:
+        self._messages = iter(messages)
         self.now = 0.0
-        self.reports = 0
 
     def monotonic(self) -> float:
         return self.now
 
     def start_job(self, payload: object, memory_bytes: int | None) -> None: ...
+    def leave_out(self, n_bytes: int) -> None: ...
 
     def receive(self, timeout: float) -> Message | None:
-        if self.now >= 3 * 3600.0:
-            problem = {"code": "invalid", "title": "", "detail": "", "errors": []}
-            return {"type": "error", "user_fault": True, "problem": problem}
         self.now += 20.0
-        self.reports += 1
-        return {"type": "progress", "progress": {"fraction": 0.5, "step": self.reports}}
+        return next(self._messages)
 
     def job_memory_bytes(self) -> int:
         return 0
 
 
-def test_a_long_job_has_few_events_of_its_progress(
-    make_shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shop, process = make_shop(), _Reporting()
-    monkeypatch.setattr(attempt, "time", process)
+FAULT: Message = {
+    "type": "error",
+    "user_fault": True,
+    "problem": {"code": "invalid", "title": "", "detail": "", "errors": []},
+}
+
+
+def attempted(shop: Shop, process: _Scripted, waits: list[None]) -> str:
+    """Attempt a job with this process, which fails in the end; returns its id. A long wait is noted."""
     shop.upload(csv_table(5))
     with shop.db.write() as session:
         session.execute(update(Job).values(timeout_seconds=1e6))
@@ -304,64 +305,37 @@ def test_a_long_job_has_few_events_of_its_progress(
         settings=shop.settings,
         memory_bytes=None,
         stopping=threading.Event(),
-        on_long_wait=lambda: None,
+        on_long_wait=partial(waits.append, None),
     ).run()
-    assert (outcome, process.reports) == ("failed", 540)
-    with shop.db.read() as session:
-        job = session.scalars(select(Job).where(Job.id == claim.job_id)).one()
-        steps = [
-            event.data["step"]
-            for event in session.scalars(
-                select(JobEvent).where(JobEvent.job_id == job.id).order_by(JobEvent.seq)
-            )
-            if event.type == "progress"
-        ]
-    assert steps[:100] == [*range(1, 101)]
-    assert 200 < len(steps) < 300
-    assert job.progress["step"] == process.reports
+    assert outcome == "failed"
+    return claim.job_id
 
 
-class _Silent:
-    """Stands for a fit process that waits for a kernel, and then finds a fault of the user's."""
-
-    def __init__(self) -> None:
-        problem = {"code": "invalid", "title": "", "detail": "", "errors": []}
-        self._messages: list[Message | None] = [
-            {"type": "loading", "detail": "compiling"},
-            None,
-            {"type": "loaded", "bytes": 0},
-            None,
-            {"type": "error", "user_fault": True, "problem": problem},
-        ]
-
-    def start_job(self, payload: object, memory_bytes: int | None) -> None: ...
-    def leave_out(self, n_bytes: int) -> None: ...
-
-    def receive(self, timeout: float) -> Message | None:
-        return self._messages.pop(0)
-
-    def job_memory_bytes(self) -> int:
-        return 0
-
-
-def test_a_long_wait_for_a_kernel_is_told(
+def test_a_long_job_has_few_events_of_its_progress(
     make_shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shop = make_shop()
-    for seconds, told in ((0.0, True), (60.0, False)):
-        monkeypatch.setattr(attempt, "LONG_WAIT_SECONDS", seconds)
-        shop.upload(csv_table(5))
-        claim = shop.db.writing(queue.claim, shop.settings, "wrk_a")
-        assert claim is not None
-        waits: list[None] = []
-        outcome = attempt.Attempt(
-            claim,
-            cast(FitProcess, _Silent()),
-            db=shop.db,
-            blobs=shop.blobs,
-            settings=shop.settings,
-            memory_bytes=None,
-            stopping=threading.Event(),
-            on_long_wait=partial(waits.append, None),
-        ).run()
-        assert (outcome, bool(waits)) == ("failed", told)
+    shop, reports = make_shop(), range(1, 541)  # of three hours
+    told = ({"type": "progress", "progress": {"fraction": 0.5, "step": n}} for n in reports)
+    process = _Scripted(*told, FAULT)
+    monkeypatch.setattr(attempt, "time", process)
+    job_id = attempted(shop, process, [])
+    job = shop.job(job_id)
+    with shop.db.read() as session:
+        events = select(JobEvent).where(JobEvent.job_id == job_id).order_by(JobEvent.seq)
+        found = session.scalars(events).all()
+    steps = [event.data["step"] for event in found if event.type == "progress"]
+    assert steps[:100] == [*range(1, 101)]
+    assert 200 < len(steps) < 300
+    assert job.progress["step"] == reports[-1]
+
+
+@pytest.mark.parametrize(("seconds", "is_told"), [(0.0, True), (1e9, False)])
+def test_a_long_wait_for_a_kernel_is_told(
+    make_shop: Callable[..., Shop], monkeypatch: pytest.MonkeyPatch, seconds: float, is_told: bool
+) -> None:
+    monkeypatch.setattr(attempt, "LONG_WAIT_SECONDS", seconds)
+    loading: list[Message | None] = [{"type": "loading", "detail": "compiling"}, None]
+    loaded: list[Message | None] = [{"type": "loaded", "bytes": 0}, None]
+    waits: list[None] = []
+    attempted(make_shop(), _Scripted(*loading, *loaded, FAULT), waits)
+    assert bool(waits) == is_told

@@ -136,7 +136,7 @@ class Trainer:
     def __init__(
         self,
         make_shop: Callable[..., Shop],
-        make_slots: Callable[[Shop], Slots],
+        make_slots: Callable[..., Slots],
         patch: pytest.MonkeyPatch,
         folder: Path,
         **settings: object,
@@ -158,7 +158,7 @@ class Trainer:
         patch.setattr(fit_process, "environment_of_fit", armed)
         self.shop = make_shop(**PRODUCTION | settings)
         self.table = self.shop.read_here(csv_table(2600))
-        self._slots = make_slots(self.shop)
+        self._slots = make_slots(self.shop, own=True)
 
     def expected(self, n_rounds: int = N_ROUNDS) -> str:
         """Fit in the memory of the job; return the hash of the model."""
@@ -209,7 +209,7 @@ class Trainer:
 @pytest.fixture
 def make_trainer(
     make_shop: Callable[..., Shop],
-    make_slots: Callable[[Shop], Slots],
+    make_slots: Callable[..., Slots],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> Callable[..., Trainer]:

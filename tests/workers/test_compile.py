@@ -92,6 +92,7 @@ def test_what_a_first_model_needs_is_compiled_alone(house: Path) -> None:
     assert "compiling 1 of 2 kernels" in run(house)
 
 
+@long_form
 def test_two_processes_compile_each_kernel_once(house: Path) -> None:
     assert "in 2 processes" in run(house, "--processes", "2")
     assert len(list((house / "cache").glob("*.kernel"))) == 2
@@ -176,6 +177,7 @@ def test_an_image_for_a_level_that_is_none_is_refused(
     assert re.search(words, capsys.readouterr().err)
 
 
+@long_form
 def test_in_the_background_it_says_nothing(house: Path) -> None:
     program = PROGRAM.format(root=str(house), arguments=["--processes", "1", "--background"])
     program = program.replace("'--background'", "'--background', str(__import__('os').getppid())")
@@ -207,20 +209,3 @@ def test_there_are_few_kernels_in_all() -> None:
     assert len({kernel.name for kernel in kernels}) == len(kernels)
     assert len(kernels) <= 120
     assert sum(len(kernel.signatures) for kernel in kernels) <= 135
-
-
-def test_what_an_upload_and_a_first_job_need_comes_first() -> None:
-    names = [kernel.name for kernel in compiling.all_kernels()]
-    stumps, trees, leafrank = (
-        min(i for i, name in enumerate(names) if name.startswith(package))
-        for package in ("core.boosting.stumps", "core.trees", "core.treerank")
-    )
-    assert stumps < trees < leafrank
-
-
-def test_a_helping_process_begins_with_the_longest_kernels() -> None:
-    """`run_worker` calls `run_task` by its address, so that two processes can compile them at the same time."""
-    names = [kernel.name for kernel in compiling.longest_first(compiling.all_kernels())]
-    assert names[:2] == ["core.trees.tasks.run_task", "core.trees.schedule.run_worker"]
-    in_trees = [name.startswith("core.trees.") for name in names]
-    assert in_trees == sorted(in_trees, reverse=True)

@@ -25,6 +25,7 @@ from app.platform import catalogue
 from app.platform.connections import read_connections
 from app.platform.tables import BlobEntry, Dataset, Job
 from tests.harness import OWNER, Shop, csv_table, worker
+from tests.long_form import long_form
 from tests.waiting import eventually, patience
 from workers.slots import Slots
 
@@ -138,6 +139,7 @@ def test_a_worker_that_stops_gives_the_job_back(
     assert find(shop, dataset_id).status == "ready"
 
 
+@long_form
 def test_a_worker_that_is_killed_leaves_nothing_in_the_catalogue(
     shop: Shop,
     make_slots: Callable[[Shop], Slots],

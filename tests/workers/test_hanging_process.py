@@ -14,6 +14,7 @@ from app.jobs import queue
 from app.platform.failpoints import VARIABLE
 from app.platform.processes import child_environment
 from tests.harness import ENDLESS, Shop, csv_table, is_running
+from tests.long_form import long_form, rest
 from tests.waiting import patience
 
 WATCH = """
@@ -83,6 +84,7 @@ def test_a_worker_whose_slot_hangs_ends(make_shop: Callable[..., Shop], tmp_path
     assert "claimed: hang" in (tmp_path / "log").read_text()
 
 
+@long_form
 def test_a_worker_whose_job_is_silent_for_long_goes_on(
     make_shop: Callable[..., Shop], tmp_path: Path
 ) -> None:
@@ -96,6 +98,7 @@ def test_a_worker_whose_job_is_silent_for_long_goes_on(
     assert "no progress" not in (tmp_path / "log").read_text()
 
 
+@long_form
 def test_an_api_whose_event_loop_hangs_ends(make_shop: Callable[..., Shop], tmp_path: Path) -> None:
     with watched(make_shop(), tmp_path, API, "") as (watch, pid):
         assert watch.wait(patience()) == 1
@@ -103,7 +106,7 @@ def test_an_api_whose_event_loop_hangs_ends(make_shop: Callable[..., Shop], tmp_
     assert "api has made no progress" in (tmp_path / "log").read_text()
 
 
-@pytest.mark.parametrize("script", [DISPATCHER, BOTH])
+@pytest.mark.parametrize("script", [DISPATCHER, *rest(BOTH)])
 def test_a_dispatcher_that_hangs_ends(
     make_shop: Callable[..., Shop], tmp_path: Path, script: str
 ) -> None:

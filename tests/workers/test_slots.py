@@ -14,13 +14,16 @@ import pytest
 from app.datasets import service as datasets
 from app.jobs import child_jobs as parts
 from app.platform import resources
-from tests.harness import ENDLESS, LONG, OWNER, Shop, csv_table, is_running, warm_process
-from tests.waiting import eventually
+from app.platform.blobs import FolderStore
+from tests.harness import ENDLESS, OWNER, Shop, csv_table, is_running, warm_process
+from tests.long_form import LONG_FORM
+from tests.waiting import eventually, patience
 from workers.slots import Slots, threads_per_fit
 
 MakeShop = Callable[..., Shop]
-MakeSlots = Callable[[Shop], Slots]
+MakeSlots = Callable[..., Slots]
 
+BIG = 400_000 if LONG_FORM else 300  # rows
 NEVER = 600.0  # seconds between two looks: what happens, a message did
 
 
@@ -46,30 +49,28 @@ def test_a_wake_up_starts_the_next_job_and_goes_on_until_none_is_left(
 def test_stopping_gives_the_job_back_as_if_never_claimed(
     make_shop: MakeShop, make_slots: MakeSlots
 ) -> None:
-    shop = make_shop(checkpoint_seconds=0)  # none but that of the worker's end
-    slots = make_slots(shop)
-    dataset_id = shop.ready_table()
+    # No checkpoint but that of the worker's end, which waits for it.
+    shop = make_shop(checkpoint_seconds=0, stop_seconds=patience())
+    slots = make_slots(shop, own=True)
     pid = warm_process(slots)
-    job_id = shop.train(dataset_id, LONG)
+    job_id = shop.train(shop.read_here(csv_table(100_000)), ENDLESS)
     eventually(lambda: shop.first_steps_of(job_id))
     slots.stop()
     assert not is_running(pid)
     given_back = shop.job(job_id)
     assert (given_back.state, given_back.attempt) == ("queued", 0)
     assert given_back.checkpoint_key is not None
-    kept = shop.blobs.path(given_back.checkpoint_key)
+    kept = FolderStore(shop.settings.blob_dir).path(given_back.checkpoint_key)
     assert kept.exists()
     make_slots(shop)
+    first, second = eventually(lambda: len(told := shop.first_steps_of(job_id)) == 2 and told)
+    assert first < second
+    shop.db.writing(parts.end_early, OWNER, job_id)
     job = shop.reaches(job_id, "succeeded")
     assert (job.attempt, job.checkpoint_key) == (1, None)
     assert shop.models_of(job_id) == 1
-    first, second = shop.first_steps_of(job_id)
-    assert first < second
     eventually(lambda: list((shop.settings.blob_dir / "staging").iterdir()) == [])
     eventually(lambda: not kept.exists())
-    whole = shop.train(dataset_id, LONG)
-    shop.reaches(whole, "succeeded")
-    assert shop.artifact_of(job_id) == shop.artifact_of(whole)
 
 
 def bomb() -> bytes:
@@ -87,13 +88,19 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
     """By the share of the machine's memory that is the default, where the machine has little."""
     limit = 64 * 1024**2  # more than what the first fit of its kind loads
     monkeypatch.setattr(resources, "total_bytes", lambda: 4 * limit)
+    monkeypatch.setattr("workers.fit_process.MAX_STOPPED_LOOKS", 1e9)  # of the neighbour
     shop = make_shop()
-    big, small = (shop.read_here(csv_table(rows)) for rows in (400_000, 200))
+    big, small = (shop.read_here(csv_table(rows)) for rows in (BIG, 200))
     workers = {f"wrk_{number}": make_slots(shop) for number in range(2)}
     neighbour = shop.train(small, ENDLESS)
     beside = workers[shop.fitting(neighbour).worker_id or ""].slots[0].process
     os.kill(beside.pid, signal.SIGSTOP)  # the longer it fits the more it takes
-    job = shop.ends(shop.train(big, ENDLESS, weak_ranker="tree"))
+    with monkeypatch.context() as patch:
+        if not LONG_FORM:  # to take so much, a fit needs time
+            taken = {beside.pid: 0}
+            measure = lambda process: taken.get(process.pid, limit + 1)  # noqa: E731
+            patch.setattr("workers.fit_process.FitProcess.job_memory_bytes", measure)
+        job = shop.ends(shop.train(big, ENDLESS, weak_ranker="tree"))
     assert job.state == "failed"
     assert job.error["code"] == "memory_limit"
     assert f" {limit} bytes, the share" in job.error["detail"]
@@ -110,6 +117,6 @@ def test_a_job_over_its_memory_fails_with_the_limit_named_and_others_go_on(
 
 
 def test_the_threads_of_a_fit_are_the_setting_or_a_share_of_the_cores(make_shop: MakeShop) -> None:
-    cores = threads_per_fit(make_shop().settings)
-    assert threads_per_fit(make_shop(worker_slots=10 * cores).settings) == 1
+    cores = threads_per_fit(make_shop(job_threads=None).settings)
+    assert threads_per_fit(make_shop(job_threads=None, worker_slots=10 * cores).settings) == 1
     assert threads_per_fit(make_shop(job_threads=3, worker_slots=2).settings) == 3

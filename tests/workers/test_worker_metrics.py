@@ -15,7 +15,7 @@ from app import __version__
 from app.platform import logging as logs
 from app.platform import trace
 from tests.harness import Shop, environment, worker
-from tests.waiting import eventually
+from tests.waiting import eventually, patience
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
@@ -38,7 +38,7 @@ def test_claims_and_fits_are_counted(
             'rankwright_fit_seconds_count{kind="ingest"} 1.0',
             'rankwright_queue_wait_seconds_count{kind="ingest"} 1.0',
         }
-        with httpx.Client(verify=False) as client:
+        with httpx.Client(verify=False, timeout=patience()) as client:
             address = f"http://127.0.0.1:{port}/metrics"
             lines = eventually(
                 lambda: counted <= {*(said := client.get(address).text.splitlines())} and said

@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,11 +30,14 @@ from tests.harness import (
     environment,
     warm_process,
 )
+from tests.long_form import long_form, rest
 from tests.waiting import eventually, patience
+from workers import fit_process
+from workers.fit_process import FitProcess, is_stopped
 from workers.slots import Presence, Slots
 
 MakeShop = Callable[..., Shop]
-MakeSlots = Callable[[Shop], Slots]
+MakeSlots = Callable[..., Slots]
 OTHER = "other"
 
 
@@ -43,14 +47,16 @@ def give(shop: Shop, table: type[Dataset | Job], id_: str) -> None:
         session.execute(update(table).where(table.id == id_).values(owner=OTHER))
 
 
-def ask(shop: Shop, reaper: Reaper, job_id: str, others: str, fit: Callable[[], int]) -> str:
-    """Have a job run for two minutes, and another owner's job wait for its slot; returns that job's id.
+STOPS = "fit=stop@100"
+"""Has a fit process stop itself between a first checkpoint and the end of its fit, until it was asked to give way."""
+ROUNDS = LONG // 2
+AT_ONCE = {"checkpoint_seconds": 1e-9}
 
-    The fit process is stopped meanwhile, so that the fit does not end before it is asked.
-    """
-    eventually(lambda: shop.job(job_id).checkpoint_key)
-    os.kill(fit(), signal.SIGSTOP)
-    eventually(lambda: shop.first_steps_of(job_id))
+
+def ask(shop: Shop, reaper: Reaper, job_id: str, others: str, fit: Callable[[], int]) -> str:
+    """Have a job run for two minutes, and another owner's job wait for its slot; returns that job's id."""
+    eventually(lambda: is_stopped(fit()))
+    eventually(lambda: shop.job(job_id).checkpoint_key and shop.first_steps_of(job_id))
     with shop.db.write() as session:
         session.execute(
             update(Job).where(Job.id == job_id).values(started_at=Job.started_at - 120.0)
@@ -61,7 +67,6 @@ def ask(shop: Shop, reaper: Reaper, job_id: str, others: str, fit: Callable[[], 
     give(shop, Job, short)
     reaper.reap()
     assert shop.job(job_id).yield_requested_at is not None
-    os.kill(fit(), signal.SIGCONT)
     return short
 
 
@@ -69,22 +74,41 @@ def wait_for_other(shop: Shop, job_id: str) -> None:
     eventually(lambda: shop.db.reading(jobs.find, OTHER, job_id).state == "succeeded")
 
 
-@pytest.mark.parametrize("url", ["sqlite_url", "postgres_url"])
+@pytest.mark.parametrize("url", ["sqlite_url", *rest("postgres_url")])
 def test_the_model_is_that_of_an_uninterrupted_fit(
-    make_shop: MakeShop, make_slots: MakeSlots, url: str, request: pytest.FixtureRequest
+    make_shop: MakeShop,
+    make_slots: MakeSlots,
+    monkeypatch: pytest.MonkeyPatch,
+    url: str,
+    request: pytest.FixtureRequest,
 ) -> None:
-    shop = make_shop(database_url=request.getfixturevalue(url))
+    environment_of_fit, give_way = fit_process.environment_of_fit, FitProcess.give_way
+    asked = threading.Event()
+
+    def give_way_and_tell(process: FitProcess) -> None:
+        give_way(process)
+        asked.set()
+
+    def armed(inherited: Mapping[str, str], threads: int) -> dict[str, str]:
+        return environment_of_fit(inherited, threads) | {VARIABLE: STOPS}
+
+    monkeypatch.setattr(fit_process, "environment_of_fit", armed)
+    monkeypatch.setattr(fit_process, "MAX_STOPPED_LOOKS", 1e9)
+    monkeypatch.setattr(FitProcess, "give_way", give_way_and_tell)
+    shop = make_shop(database_url=request.getfixturevalue(url), **AT_ONCE)
     mine, others = shop.read_here(csv_table(300)), shop.read_here(csv_table(200))
     give(shop, Dataset, others)
-    slots = make_slots(shop)
+    slots = make_slots(shop, own=True)
     pid = warm_process(slots)
     presence = Presence(slots)
     presence.start()
-    long = shop.train(mine, LONG)
+    long = shop.train(mine, ROUNDS)
     short = ask(shop, Reaper(shop.db, shop.settings), long, others, lambda: pid)
+    eventually(asked.is_set)
+    os.kill(pid, signal.SIGCONT)
     wait_for_other(shop, short)
     job = shop.reaches(long, "succeeded")
-    whole = shop.train(mine, LONG)
+    whole = shop.train(mine, ROUNDS)
     shop.reaches(whole, "succeeded")
     assert job.attempt == 1
     assert shop.states_of(long) == ["queued", "running", "queued", "running", "succeeded"]
@@ -99,12 +123,20 @@ def test_the_model_is_that_of_an_uninterrupted_fit(
     assert ended < job.finished_at
 
 
+WORKER = """
+import os, sys
+from workers import __main__, fit_process
+fit_process.MAX_STOPPED_LOOKS = 1e9
+os._exit(__main__.main(sys.argv[1:]))
+"""
+
+
 @contextmanager
 def mortal(shop: Shop, folder: Path, faults: str) -> Iterator[subprocess.Popen[bytes]]:
     """A worker process with these faults."""
     with (folder / "worker.log").open("ab") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "workers"],
+            [sys.executable, "-c", WORKER],
             env=environment(shop.settings) | {VARIABLE: faults},
             stdout=out,
             stderr=out,
@@ -116,17 +148,22 @@ def mortal(shop: Shop, folder: Path, faults: str) -> Iterator[subprocess.Popen[b
         process.wait()
 
 
+@long_form
 @pytest.mark.parametrize("point", ["yield", "finished"])
 def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
     make_shop: MakeShop, make_slots: MakeSlots, tmp_path: Path, broker_url: str, point: str
 ) -> None:
-    shop = make_shop(broker_url=broker_url)
+    """An error there: tests/app/jobs/test_yielding.py."""
+    shop = make_shop(broker_url=broker_url, **AT_ONCE)
     mine, others = shop.read_here(csv_table(300)), shop.read_here(csv_table(200))
     give(shop, Dataset, others)
     reaper = Reaper(shop.db, shop.settings)
-    with mortal(shop, tmp_path, f"{point}=kill") as process:
-        long = shop.train(mine, LONG)
-        short = ask(shop, reaper, long, others, lambda: children_of(process.pid)[0])
+    with mortal(shop, tmp_path, f"{point}=kill,{STOPS}") as process:
+        long = shop.train(mine, ROUNDS)
+        eventually(lambda: children_of(process.pid))
+        (fit,) = children_of(process.pid)
+        short = ask(shop, reaper, long, others, lambda: fit)
+        os.kill(fit, signal.SIGCONT)
         assert process.wait(patience()) == -9
     attempt, state = {"yield": (1, "running"), "finished": (0, "queued")}[point]
     job = shop.job(long)
@@ -137,7 +174,7 @@ def test_a_worker_killed_while_its_job_gives_way_costs_no_model(
     make_slots(shop)
     wait_for_other(shop, short)
     assert shop.reaches(long, "succeeded").attempt == attempt + 1
-    whole = shop.train(mine, LONG)
+    whole = shop.train(mine, ROUNDS)
     shop.reaches(whole, "succeeded")
     assert shop.artifact_of(long) == shop.artifact_of(whole)
     with shop.db.read() as session:

@@ -79,7 +79,7 @@ def test_of_a_hundred_trainings_at_once_no_more_are_accepted_than_models_are_lef
     assert Counter(map(type, answers)) == {Job: 3, TooMany: 97}
     error = next(each for each in answers if isinstance(each, TooMany))
     assert exceeded(error) == ("models", 4, 4)
-    sentences(error.detail)
+    sentences(error)
     submit(db, kind="evaluate")  # makes no model
     submit(db, owner="bob")
 
@@ -130,7 +130,7 @@ def test_of_aliases_made_at_once_no_more_than_allowed(db: Database, sentences: S
     refusals = [each for each in answers if isinstance(each, TooMany)]
     assert (answers.count(True), len(refusals)) == (3, 9)
     assert exceeded(refusals[0]) == ("aliases", 3, 3)
-    sentences(refusals[0].detail)
+    sentences(refusals[0])
     with db.read() as session:
         name = session.query(ModelAlias.alias).order_by(ModelAlias.alias).first()
     assert name is not None
@@ -157,7 +157,7 @@ def test_of_keys_made_at_once_no_more_than_allowed(db: Database, sentences: Sent
     refusals = [each for each in answers if isinstance(each, TooMany)]
     assert len(refusals) == 9
     assert exceeded(refusals[0]) == ("keys", 4, 4)
-    sentences(refusals[0].detail)
+    sentences(refusals[0])
     db.writing(keys.rotate, OWNER, first.id, 60.0)  # a leaked key is replaced in any case
     db.writing(keys.create, OWNER, "by the operator of the server", ["admin"])
     assert db.reading(repository.usable_keys, OWNER) == 6

@@ -53,7 +53,7 @@ def test_of_a_hundred_submits_at_once_no_more_are_accepted_than_the_quota_allows
     assert kinds == {Job: MOST, TooMany: AT_ONCE - MOST}
     refused = next(answer for answer in answers if isinstance(answer, TooMany))
     assert refused.code == "quota_exceeded"
-    sentences(refused.detail)
+    sentences(refused)
     assert refused.errors[0] | {"detail": ""} == {
         "quota": "queued_jobs",
         "limit": MOST,
@@ -102,7 +102,7 @@ def test_bytes_are_counted_by_rows(db: Database, sentences: Sentences) -> None:
     submit(db, settings, adds_bytes=43)
     refused = refusal(db, settings, adds_bytes=44)
     assert refused.status == 429
-    sentences(refused.detail)
+    sentences(refused)
     sentences(refusal(db, Settings(quota_bytes=100)).detail)
     with db.read() as session:
         with pytest.raises(TooMany, match="needs 44 more"):

@@ -45,16 +45,6 @@ def test_a_change_is_requested_and_approved(us: Team, run: Run) -> None:
     assert "No" in run("alias-requests", "show", rejected).stdout
     withdrawn = json.loads(run(*words, *back).stdout)["id"]
     assert "withdrawn" in run("alias-requests", "withdraw", withdrawn).stdout
-    later = us.service.upload(us.ann, None, name="later")
-    for kind, change in (
-        ("delete", ("--delete",)),
-        ("unprotect", ("--unprotect",)),
-        ("set", (us.first, "--flagged", "0.1")),
-        ("set", (us.first, "--no-guarantee")),
-        ("recalibrate", ("--recalibrate", later)),
-    ):
-        made = json.loads(run(*words, *change, "--reason", "x", "--json").stdout)
-        assert made["kind"] == kind
 
 
 def test_wrong_words_are_refused(us: Team, run: Run) -> None:

@@ -144,29 +144,3 @@ def test_the_nightly_job_trains_a_challenger_once(
         answer = {"reason": "seen", "reference": "renew"}
         client.post(f"/v1/alarms/{alarm['id']}/acknowledge", json=answer)
     assert night() == 0
-
-
-@pytest.fixture
-def compared(service: Service, alias: str) -> None:
-    """The relation was turned around; a challenger was trained on three weeks, and is compared on the next five."""
-    client = service.client(service.key())
-    simulator = simulate(service)
-    simulator.put_settings(feedback(days=3650, monitor=None))
-    for number in range(1, 9):
-        simulator.week(number, slope=-2.0)
-    source = {"decisions": ALIAS, "until": "2025-01-20"}
-    made = client.post("/v1/datasets", json={"name": "new", "source": source}).json()["id"]
-    service.work()
-    challenger = service.train(client, made, name="m", algorithm={"name": "logistic"})
-    simulator.put_settings(feedback(days=3650, monitor=None, shadow=challenger["output"]["id"]))
-    look(service)
-
-
-@pytest.mark.usefixtures("compared")
-def test_a_challenger_that_ranks_better_is_shown(run: Run) -> None:
-    shown = run("shadow", ALIAS).stdout
-    assert "the challenger ranks better" in shown
-    found = json.loads(run("shadow", ALIAS, "--json").stdout)
-    assert found["unseen_from"] == "2025-01-20T00:00:00.000Z"
-    assert found["looks"][-1]["period_start"] == "2025-01-20T00:00:00.000Z"
-    assert f"{found['comparison']['difference']:+.4f}" in shown

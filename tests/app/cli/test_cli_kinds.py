@@ -19,6 +19,7 @@ from tests.app.ingest.test_workbooks import Cells, sheets
 from tests.sentences import Sentences
 
 Run = Callable[..., Result]
+ONE_FIT = ("--no-baselines", "--holdout", "0.25")
 
 
 def write(path: Path, head: str, rows: Any) -> Path:
@@ -84,7 +85,7 @@ def test_a_table_with_a_label(run: Run, people: Path, tmp_path: Path) -> None:
 
 def test_a_search_says_what_it_tried(run: Run, people: Path, sentences: Sentences) -> None:
     dataset = id_of(run("upload", people, "--label", "left").stdout)
-    train = ["train", dataset, "--no-baselines"]
+    train = ["train", dataset, *ONE_FIT]
     searched = [*train, "--name", "m", "--search", "n_rounds=3,30,10"]
     lines = run(*searched, "--fpr-max", "0.2").stdout.splitlines()
     start = lines.index("tried on 25% of the training part, by pauc on FPR [0, 0.2]")
@@ -99,23 +100,7 @@ def test_a_search_says_what_it_tried(run: Run, people: Path, sentences: Sentence
     found = run(*searched, "--objective", "precision@20%").stdout
     assert "by precision@20%" in found
     assert re.search(r"^  precision@20%  [\d.]+ \[", found, re.MULTILINE)
-    two_aims = run("train", dataset, "--fpr", "0.2", "--objective", "ndcg", code=2).stderr
-    assert "--objective, --fpr-max" in two_aims
-    assert "objective must be" in run("train", dataset, "--objective", "@5", code=2).stderr
-    unknown = told(run("train", dataset, "--objective", "f1", "--json", code=2))
-    assert [each["pointer"] for each in unknown["errors"]] == ["/objective"]
-    held_out = ["--holdout", "0.25"]
-    too_many = told(run("train", dataset, *held_out, "--objective", "ndcg@1000", "--json", code=2))
-    assert [each["pointer"] for each in too_many["errors"]] == ["/objective/count"]
-    assert " 40," in too_many["detail"]
-    for wrong in (
-        "n_rounds=3,x",
-        "rounds=0.1,1",
-        "n_rounds=3,3",
-        "n_rounds=3..9",
-        "n_rounds=3..9:exp",
-        "n_rounds",
-    ):
+    for wrong in ("n_rounds=3,x", "n_rounds=3..9:exp", "n_rounds"):
         said = told(run("train", dataset, "--search", wrong, "--json", code=2))
         for each in said.get("errors", [said]):
             sentences(each.get("pointer", each["detail"]))
@@ -169,9 +154,6 @@ def test_folds_ranges_and_auto(run: Run, people: Path) -> None:
     assert {1, 2, 3, 4} >= {c["parameters"]["max_depth"] for c in model["search"]["candidates"]}
     assert len(model["search"]["folds_chosen"]) == 4
     assert model["beats_baselines"] is not None
-    lines = run("show", "m").stdout.splitlines()
-    assert any(line.startswith("tried on 2 folds ") for line in lines)
-    assert "logistic regression" in lines[-4]
     auto = run("train", dataset, "--auto", "--budget", "1", "--no-baselines", "--name", "a").stdout
     assert "auto, within 1 s" in auto
     assert json.loads(run("show", "a", "--json").stdout)["model"]["beats_baselines"] is None
@@ -260,17 +242,7 @@ def test_the_sheet_of_a_workbook_is_an_option(run: Run, tmp_path: Path) -> None:
     assert "sheet loans, cell A2, column amount: '0,5'" in refused
     assert "--sheet loans" in refused.splitlines()[-1]
     assert id_of(run(*given, "--sheet", "loans", "--decimal", "comma").stdout)
-    run(
-        "train",
-        "loans",
-        "--name",
-        "risk",
-        "--set",
-        "n_rounds=5",
-        "--no-baselines",
-        "--holdout",
-        "0.25",
-    )
+    run("train", "loans", "--name", "risk", "--set", "n_rounds=5", *ONE_FIT)
     # The sheet and the decimal separator are those of the training table.
     scored = run("score", "risk", path).stdout
     assert len(scored.splitlines()) == 31
@@ -304,7 +276,7 @@ def test_versions_of_a_table(run: Run, people: Path, tmp_path: Path) -> None:
         ["1", first],
     ]
     assert f" append of {first}, " in shown
-    said = run("train", "people", "--no-baselines", "--name", "m", "--set", "n_rounds=5").stdout
+    said = run("train", "people", "--name", "m", "--set", "n_rounds=5", *ONE_FIT).stdout
     assert f" version 3: {third}" in said  # a name is its newest version
     run("profile", second, "--output", tmp_path / "profile.html")
     title = re.search("<title>(.*)</title>", (tmp_path / "profile.html").read_text())

@@ -5,18 +5,16 @@ from __future__ import annotations
 import functools
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import text
 
 import app
@@ -28,7 +26,7 @@ from app.platform.blobs import FolderStore
 from app.platform.callers import Credential
 from app.platform.database import Database
 from app.serve import supervisor
-from tests.harness import is_running, run_here
+from tests.harness import run_here
 from tests.long_form import LONG_FORM, long_form, rest
 from tests.servers import PostgresServer
 from tests.waiting import eventually, patience
@@ -82,13 +80,12 @@ def test_the_version_is_one() -> None:
 @pytest.mark.parametrize(
     ("command", "settings"),
     [
-        ("serve", {"worker_slots": "0"}),
         ("api", {"worker_slots": "0"}),
-        ("worker", {"worker_slots": "0"}),
-        ("dispatcher", {"worker_slots": "0"}),
-        ("api", {"blob_url": "file:///proc/none"}),
         ("dispatcher", {"blob_url": "file:///proc/none"}),
-        *rest(("serve", {"database_url": "sqlite:////proc/none/rankwright.db"})),
+        *rest(
+            *((command, {"worker_slots": "0"}) for command in ("serve", "worker", "dispatcher")),
+            ("serve", {"database_url": "sqlite:////proc/none/rankwright.db"}),
+        ),
         ("migrate", {"database_url": "sqlite:////proc/none/rankwright.db"}),
         ("health worker", {"database_url": "sqlite:////proc/none/rankwright.db"}),
     ],
@@ -136,17 +133,6 @@ def test_migrate_brings_an_empty_database_up_to_date(tmp_path: Path) -> None:
         assert migrate.current(url) == migrate.head()
 
 
-def test_a_database_of_a_later_version_is_left_alone(sqlite_url: str) -> None:
-    db = Database(sqlite_url)
-    with db.write() as session:
-        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    db.close()
-    done = run("migrate", database_url=sqlite_url)
-    assert done.returncode == 1
-    assert "revision 9999, " in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.parametrize("before", [None, "0116"])
 def test_migrate_can_wait_for_another_process(before: str | None, postgres: PostgresServer) -> None:
     url = postgres.create("awaited")
@@ -162,17 +148,6 @@ def test_migrate_can_wait_for_another_process(before: str | None, postgres: Post
         assert run("migrate", "--wait", database_url=url).returncode == 0
     finally:
         postgres.drop("awaited")
-
-
-def test_migrate_does_not_wait_for_what_cannot_come(sqlite_url: str) -> None:
-    db = Database(sqlite_url)
-    for revision in ("9999", "0033"):
-        with db.write() as session:
-            session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
-        done = run("migrate", "--wait", database_url=sqlite_url)
-        assert done.returncode == 1
-        assert f" revision {revision}, " in done.stderr
-    db.close()
 
 
 def test_migrate_stops_waiting_when_told(tmp_path: Path) -> None:
@@ -194,7 +169,7 @@ def begin(command: str, **settings: str) -> subprocess.CompletedProcess[str]:
             text=True,
             check=False,
         )
-    return run(command, *(["--port", "0"] if command == "serve" else []), **settings)
+    return run(*command.split(), *(["--port", "0"] if command == "serve" else []), **settings)
 
 
 @pytest.fixture
@@ -229,13 +204,12 @@ def test_no_process_waits_for_a_login_that_is_refused(
 @pytest.mark.parametrize(
     ("revision", "command"),
     [
-        ("0033", "serve"),
         ("0033", "api"),
-        ("0033", "dispatcher"),
+        ("0033", "migrate --wait"),
         ("9999", "serve"),
-        ("9999", "api"),
-        ("9999", "dispatcher"),
-        ("9999", "worker"),
+        ("9999", "migrate"),
+        ("9999", "migrate --wait"),
+        *rest(*product(("0033", "9999"), ("dispatcher", "worker"))),
     ],
 )
 @pytest.mark.usefixtures("idle_services")
@@ -253,8 +227,8 @@ def test_no_process_begins_on_tables_of_another_version(
     assert "Traceback" not in done.stderr
 
 
-def test_quotas_are_set_shown_and_listed(database_url: str) -> None:
-    told = functools.partial(run, database_url=database_url)
+def test_quotas_are_set_shown_and_listed(sqlite_url: str) -> None:
+    told = functools.partial(run, database_url=sqlite_url)
     done = told("quotas", "set", "team", "--models", "3", "--stored-bytes", "1000")
     assert done.returncode == 0, done.stderr
     assert told("quotas", "list").stdout.split() == ["team", "bytes=1000", "models=3"]
@@ -278,15 +252,15 @@ def test_quotas_are_set_shown_and_listed(database_url: str) -> None:
     assert told("quotas", "list").stdout == ""
 
 
-def test_the_audit_log_is_verified(database_url: str, tmp_path: Path) -> None:
-    told = functools.partial(run, database_url=database_url, state_dir=str(tmp_path))
+def test_the_audit_log_is_verified(sqlite_url: str, tmp_path: Path) -> None:
+    told = functools.partial(run, database_url=sqlite_url, state_dir=str(tmp_path))
     assert (
         told("keys", "create", "--owner", "team", "--name", "n", "--scope", "read").returncode == 0
     )
     unsealed = told("audit", "verify")
     assert (unsealed.returncode, "RANKWRIGHT_AUDIT_KEY_FILE" in unsealed.stderr) == (1, True)
     make_key(tmp_path / audit_keys.FILE)
-    db, keys = Database(database_url), audit_keys.read_keys(tmp_path / audit_keys.FILE)
+    db, keys = Database(sqlite_url), audit_keys.read_keys(tmp_path / audit_keys.FILE)
     sealer = Sealer(db, FolderStore(tmp_path / "blobs"), keys)
     assert sealer.seal() == 1
     sealer.record_head()
@@ -309,53 +283,53 @@ def test_the_audit_log_is_verified(database_url: str, tmp_path: Path) -> None:
 
 
 def test_a_key_of_the_audit_log_that_cannot_be_used_is_named_at_the_start(
-    database_url: str, tmp_path: Path
+    sqlite_url: str, tmp_path: Path
 ) -> None:
     short = tmp_path / "short"
     short.write_text("secret-but-short")
     short.chmod(0o600)
     for file in (short, tmp_path / "none"):
         for command in (("dispatcher",), ("api",), ("audit", "verify")):
-            done = run(*command, database_url=database_url, audit_key_file=str(file))
+            done = run(*command, database_url=sqlite_url, audit_key_file=str(file))
             assert done.returncode == 1
             assert "RANKWRIGHT_AUDIT_KEY_FILE" in done.stderr
             assert str(file) in done.stderr
             assert "secret-but-short" not in done.stderr
 
 
-def test_keys_are_made_listed_rotated_and_revoked(database_url: str) -> None:
+def test_keys_are_made_listed_rotated_and_revoked(sqlite_url: str) -> None:
     made = run(
         *("keys", "create", "--owner", "team", "--name", "ci", "--scope", "read"),
         *("--scope", "score"),
-        database_url=database_url,
+        database_url=sqlite_url,
     )
     assert made.returncode == 0, made.stderr
     secret = made.stdout.strip()
     key_id = made.stderr.split()[0]
-    db = Database(database_url)
+    db = Database(sqlite_url)
     caller = functools.partial(find_caller, credential=Credential.of("key", secret))
     with db.read() as session:
         found = caller(session)
         assert found is not None
         assert (found.key_id, found.owner, set(found.scopes)) == (key_id, "team", {"read", "score"})
 
-    listed = run("keys", "list", "--owner", "team", database_url=database_url).stdout
+    listed = run("keys", "list", "--owner", "team", database_url=sqlite_url).stdout
     assert key_id in listed
     assert secret not in listed
-    assert key_id not in run("keys", "list", "--owner", "other", database_url=database_url).stdout
+    assert key_id not in run("keys", "list", "--owner", "other", database_url=sqlite_url).stdout
 
-    foreign = run("keys", "revoke", key_id, "--owner", "other", database_url=database_url)
+    foreign = run("keys", "revoke", key_id, "--owner", "other", database_url=sqlite_url)
     assert foreign.returncode == 1
     assert key_id in foreign.stderr
-    rotated = run("keys", "rotate", key_id, "--owner", "team", database_url=database_url)
+    rotated = run("keys", "rotate", key_id, "--owner", "team", database_url=sqlite_url)
     assert rotated.returncode == 0, rotated.stderr
     assert rotated.stdout.strip() not in ("", secret)
     with db.read() as session:
         assert caller(session) is None
     successor = rotated.stderr.split()[0]
-    revoked = run("keys", "revoke", successor, "--owner", "team", database_url=database_url)
+    revoked = run("keys", "revoke", successor, "--owner", "team", database_url=sqlite_url)
     assert revoked.returncode == 0, revoked.stderr
-    listed = run("keys", "list", "--owner", "team", database_url=database_url).stdout
+    listed = run("keys", "list", "--owner", "team", database_url=sqlite_url).stdout
     assert listed.count("used never  revoked") == 2
     db.close()
 
@@ -366,23 +340,13 @@ def test_keys_are_made_listed_rotated_and_revoked(database_url: str) -> None:
         (["keys", "create", "--owner", "t", "--name", "n", "--scope", "x"], {}, "got x"),
         (["keys", "create", "--owner", "T!", "--name", "n", "--scope", "read"], {}, "'T!'"),
         (["migrate"], {"worker_slots": "0"}, "RANKWRIGHT_WORKER_SLOTS"),
-        (["serve"], {"processes": "0"}, "RANKWRIGHT_PROCESSES: Input should be greater than or"),
-        (["serve"], {"processes": "-1"}, "equal to 1, got '-1'"),
-        (["api"], {"processes": "x"}, "should be a valid integer, unable to parse"),
         (["api"], {"processes": "65"}, "should be less than or equal to 64, got '65'"),
         (["worker"], {"lease_seconds": "soon"}, "RANKWRIGHT_LEASE_SECONDS"),
         (["worker"], {"lease_seconds": "9"}, "RANKWRIGHT_HEARTBEAT_SECONDS"),
-        (
-            ["worker"],
-            {"lease_seconds": "20", "heartbeat_seconds": "20"},
-            "RANKWRIGHT_HEARTBEAT_SECONDS",
-        ),
-        (["dispatcher"], {"blob_url": "ftp://bucket"}, "RANKWRIGHT_BLOB_URL"),
         (["worker"], {"blob_url": "ftp://bucket"}, "RANKWRIGHT_BLOB_URL"),
         (["migrate"], {"database_url": "mysql://u:secret@host/db"}, "got mysql://"),
         (["migrate"], {"database_url": "nonsense"}, "RANKWRIGHT_DATABASE_URL"),
         (["migrate"], {"database_url": "sqlite:////no/such/folder/x.db"}, "unable to open"),
-        (["serve"], {"database_url": "sqlite:////no/such/folder/x.db"}, "unable to open"),
         (["serve"], {"state_dir": "/dev/null/state"}, "/dev/null/state"),
         (["serve"], {"state_dir": "what?"}, "must be a path without '?', got"),
         (["serve", "--host", "no.such.host.invalid"], {}, "no.such.host.invalid"),
@@ -462,81 +426,16 @@ def test_the_api_serves_and_ends_when_told(
         assert process.stderr is not None
         line = next(line for line in process.stderr if "running on" in line)
         address = line[line.index("http://") :].split()[0]
-        assert httpx.get(f"{address}/health/live").status_code == 200
+        assert httpx.get(f"{address}/health/live", timeout=patience()).status_code == 200
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=patience())
         assert process.returncode == 0
 
 
 @pytest.mark.parametrize("command", ["serve", "api"])
-@pytest.mark.parametrize("given", ["0", "-1", "x", "65", "²"])
+@pytest.mark.parametrize("given", ["0", "65", "²"])
 def test_a_number_of_processes_is_refused(command: str, given: str) -> None:
     done = run(command, f"--processes={given}")
     assert done.returncode == 2
     assert "'--processes'" in done.stderr
     assert f"'{given}'" in done.stderr
-
-
-def test_processes_share_a_port(postgres_url: str, tmp_path: Path) -> None:
-    settings = {"database_url": postgres_url, "state_dir": str(tmp_path), "log_format": "json"}
-    operator = ("--owner", "ops", "--name", "prometheus", "--scope", "operator")
-    secret = run("keys", "create", *operator, **settings).stdout.strip()
-    log = tmp_path / "log"
-    with log.open("wb") as out:
-        words = ("api", "--port", "0", "--processes", "2")
-        process = subprocess.Popen(
-            [*CLI, *words], env=environment(**settings), stdout=out, stderr=out
-        )
-    address, health = "", list[str]()
-
-    def read(pattern: str) -> list[str]:
-        return re.findall(pattern, log.read_text(), re.MULTILINE)
-
-    def answered() -> set[int]:
-        """Ask on a new connection; return the pids of all that have answered."""
-        told = httpx.get(f"{address}/health/ready", timeout=patience()).json()
-        assert told["version"] == app.__version__
-        health.append(told["status"])  # on a busy machine a part may not answer in time
-        return set(map(int, read(r'"pid":(\d+),"logger":"rankwright.access".*/health/ready')))
-
-    def metrics(name: str, label: str) -> dict[str, float]:
-        headers = {"Authorization": f"Bearer {secret}"}
-        shown = httpx.get(f"{address}/metrics", headers=headers, timeout=patience()).text
-        samples = [s for family in text_string_to_metric_families(shown) for s in family.samples]
-        found: defaultdict[str, float] = defaultdict(
-            float
-        )  # of a route there is one for each status
-        for sample in (s for s in samples if s.name == name):
-            found[sample.labels.get(label, "")] += sample.value
-        return dict(found)
-
-    def counted() -> float:
-        return metrics("rankwright_http_request_seconds_count", "route")["/health/ready"]
-
-    try:
-        (address,) = eventually(lambda: read(r'"2 processes respond at ([^"]+)"'))
-        assert set(metrics("process_start_time_seconds", "process")) == {"1", "2"}
-        first: set[int] = eventually(lambda: len(pids := answered()) == 2 and pids)
-        eventually(lambda: counted() == len(health))  # whichever of them is asked
-        started = metrics("process_start_time_seconds", "process")
-        assert set(started) == {"1", "2"}
-        assert metrics("rankwright_permits_in_use", "limit")["uploads"] == 0
-
-        if LONG_FORM:  # a third process: how `serve` restarts one is in tests/app/serve
-            os.kill(min(first), signal.SIGKILL)
-            # No request is lost: what comes for the dead process waits for its successor.
-            eventually(lambda: len(answered()) == 3)
-            assert read("killed by SIGKILL")
-            eventually(lambda: counted() == len(health))
-            now = metrics("process_start_time_seconds", "process")
-            assert sum(started[number] != now[number] for number in ("1", "2")) == 1
-        everybody = answered()
-        eventually(lambda: answered() and health[-1] == "ok")
-
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(patience()) == 0
-        assert not any(map(is_running, everybody))
-        assert "in time" not in log.read_text()
-    finally:
-        process.kill()
-        process.wait()

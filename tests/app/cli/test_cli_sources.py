@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-import rankwright
 from rankwright.transport import parameter_value
 from typer.testing import Result
 
 from app.operations.doctor import Level, check_connections
-from tests.app.cli.conftest import told, typing
+from tests.app.cli.conftest import typing
 from tests.app.live_service import OWNER, Service, table
 
 if TYPE_CHECKING:
@@ -64,16 +63,6 @@ def test_a_dataset_is_fetched_and_refreshed(run: Run) -> None:
     assert (again["status"], again["refresh_of"]) == ("ready", first["id"])
 
 
-def test_what_cannot_be_fetched_is_told(run: Run) -> None:
-    refused = told(run("fetch", "s3://others/a.csv", "--name", "a", "--json", code=2))
-    assert refused["code"] == "source_not_allowed"
-    missing = told(run("fetch", f"{PREFIX}none.csv", "--name", "a", "--json", code=2))
-    assert "none.csv" in json.dumps(missing)
-    told(run("fetch", "exports/a", "--name", "a", "--parameter", "x=1", "--json", code=3))
-    run("fetch", f"{PREFIX}people.csv", "--name", "a", "--parameter", "x=1", code=2)
-    run("fetch", "exports/a", "--name", "a", "--parameter", "x", code=2)
-
-
 def test_a_refresh_by_name_passes_over_versions_that_failed(
     run: Run, bucket_server: BucketServer
 ) -> None:
@@ -99,20 +88,6 @@ def test_parameters_have_the_types_of_the_query() -> None:
     assert parameter_value("true", "boolean") is True
     for text, type_ in (("x", "integer"), ("nan", "number"), ("yes", "boolean"), ("true", None)):
         assert parameter_value(text, type_) == text
-
-
-def test_the_client_creates_and_refreshes(sourced: Service) -> None:
-    with sourced.at_work():
-        client = rankwright.Client(sourced.url, sourced.key())
-        dataset = client.datasets.create(
-            f"{PREFIX}people.csv", name="people", label="left", drop=["age", "income"], strict=True
-        )
-        assert dataset.data.drop == ["age", "income"]
-        assert dataset.data.source is not None
-        newer = client.datasets.refresh(dataset)
-        assert newer.data.refresh_of == dataset.id
-        with pytest.raises(rankwright.ProblemError):
-            client.datasets.create({"connection": "exports"}, name="people")
 
 
 def test_the_doctor_examines_each_store(sourced: Service, bucket_server: BucketServer) -> None:

@@ -10,12 +10,10 @@ import select
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from click.testing import Result
 from rankwright import types
 from rankwright.cli.training import leaderboard, status
 from rich.console import Console
@@ -76,15 +74,14 @@ class Terminal:
 
     def shows(self, pattern: str) -> None:
         """Wait until the screen shows this, after what was waited for before."""
-        deadline = time.monotonic() + 60.0
         while not (found := re.search(pattern, self._shown)):
-            assert time.monotonic() < deadline, f"no {pattern!r} in {self._shown[-500:]!r}"
-            if select.select([self._screen], [], [], 0.1)[0]:
-                try:
-                    self._shown += os.read(self._screen, 65536).decode(errors="replace")
-                except OSError as end:
-                    raise AssertionError(f"no {pattern!r} in {self._shown[-500:]!r}") from end
-                self._shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self._shown)
+            wrong = f"no {pattern!r} in {self._shown[-500:]!r}"
+            assert select.select([self._screen], [], [], patience())[0], wrong
+            try:
+                self._shown += os.read(self._screen, 65536).decode(errors="replace")
+            except OSError as end:
+                raise AssertionError(wrong) from end
+            self._shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self._shown)
         self._shown = self._shown[found.end() :]
 
 
@@ -163,11 +160,6 @@ def test_without_a_terminal_lines_come_and_nobody_is_asked(service: Service) -> 
     goes_on = f"job {job_id} continues to run; `rankwright follow {job_id}` shows it again"
     assert rest.splitlines()[-1] == goes_on
     assert not any(service.context.db.reading(queue.poll_requests, claim))
-
-
-def test_a_job_that_was_handed_in_before_is_followed(run: Callable[..., Result]) -> None:
-    answer = run("follow", "job_nobody_has", code=3)
-    assert "there is no job" in answer.output
 
 
 def shown(**progress: Any) -> types.Job:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import io
 import pickle
 import re
 from collections.abc import Iterator
@@ -16,23 +14,23 @@ import pyarrow as pa
 import pytest
 import rankwright
 from rankwright import tables, types
-from rankwright.errors import Invalid, NotFound
+from rankwright.errors import Invalid
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import check_estimator
 
-from app.platform.settings import Settings
-from tests.app.ingest.test_workbooks import Cells, sheets
 from tests.app.live_service import Service, table
 from tests.long_form import long_form
 from tests.sentences import Sentences
-from tests.waiting import patience
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "clients.md"
 PROGRAM = ROOT / "examples" / "from_python.py"  # whose types `make lint` checks
+
+
+ONE_FIT: dict[str, Any] = {"validation": {"method": "holdout"}, "baselines": False}
 
 
 @pytest.fixture
@@ -85,16 +83,6 @@ def test_a_frame_s_label_of_booleans_is_positive_where_it_is_true(
         assert data.positives == count
 
 
-def test_a_label_of_booleans_may_be_spelled_in_any_case(
-    client: rankwright.Client, tmp_path: Path
-) -> None:
-    frame = pd.DataFrame({"x": np.arange(60.0), "left": np.arange(60) % 3 == 0})
-    frame.to_csv(tmp_path / "booleans.csv", index=False)  # True and False
-    for positive in ("true", "True", frame.left.max()):
-        data = client.upload(tmp_path / "booleans.csv", label="left", positive=positive)
-        assert data.positives == 20
-
-
 def test_from_a_file_to_a_scored_frame(
     client: rankwright.Client,
     csv: Path,
@@ -104,7 +92,7 @@ def test_from_a_file_to_a_scored_frame(
 ) -> None:
     data = client.upload(csv, label="left", positive="yes")
     assert (data.data.name, data.data.rows, data.data.status) == ("churn", 120, "ready")
-    job = client.train(data, "rankboost", n_rounds=20, name="churn", seed=3)
+    job = client.train(data, "rankboost", n_rounds=20, name="churn", seed=3, **ONE_FIT)
     model = job.wait()
     assert job.state == "succeeded"
     assert model.auc.low < model.auc.value < model.auc.high
@@ -116,11 +104,8 @@ def test_from_a_file_to_a_scored_frame(
     assert [row["score"] for row in by_rows] == list(scores["score"])
     by_arrow = model.score(pa.Table.from_pandas(frame, preserve_index=False))
     assert by_arrow.column("score").to_pylist() == list(scores["score"])
-    larger_than_a_body = pd.concat([frame] * 5_000)
-    assert larger_than_a_body.memory_usage(index=False).sum() > Settings().max_body_bytes
-    many = client.models["churn"].score(larger_than_a_body)
-    assert many.equals(pd.concat([scores] * 5_000))
     monkeypatch.setattr(tables, "SCORED_PART_BYTES", 1_000)
+    assert client.models["churn"].score(frame).equals(scores)
     many_rows = [dict(row) for row in frame.to_dict("records") * 20]
     assert model.score(many_rows) == by_rows * 20
     many_rows[1_234][frame.columns[0]] = {"no": "number"}
@@ -130,11 +115,6 @@ def test_from_a_file_to_a_scored_frame(
     with csv.open("rb") as file:
         by_file = model.score(file, ignore="left")
     assert [row["score"] for row in by_file] == list(scores["score"])
-    in_csv = model.score_to_bytes(csv, ignore="left").decode().splitlines()
-    assert in_csv[0] == "score,fpr,tpr,probability"
-    assert [float(line.split(",")[0]) for line in in_csv[1:]] == list(scores["score"])
-    in_parquet = pd.read_parquet(io.BytesIO(model.score_to_bytes(csv, "parquet", ignore="left")))
-    assert list(in_parquet["score"]) == list(scores["score"])
     with sentences.raises(rankwright.ConfigurationError):
         model.score_to_bytes(csv, "xlsx")
     one = client.models["churn"].score_row(frame.iloc[0].dropna().to_dict())
@@ -157,10 +137,6 @@ def test_from_a_file_to_a_scored_frame(
     with_id = model.score_row({**gap, "key": "c1"}, id="key")
     assert isinstance(with_id, types.Score)
     assert (with_id.id, with_id.score) == ("c1", one.score)
-    several = model.score_rows([{**gap, "key": 7, "more": 1}], id="key", ignore=["more"])
-    assert (several.ids, several.scores) == ([7], [one.score])
-    assert isinstance(several, types.Scores)
-    assert several.tprs == [one.tpr]
     with_keys = tmp_path / "keys.csv"
     frame.assign(key=keys).to_csv(with_keys, index=False)
     for rows in (with_keys, frame.assign(key=keys).to_dict("records")):
@@ -175,7 +151,7 @@ def test_an_alias_with_a_promise_flags_every_part_of_a_table(
     client: rankwright.Client, csv: Path, monkeypatch: pytest.MonkeyPatch, sentences: Sentences
 ) -> None:
     data = client.upload(csv, label="left")
-    model = client.train(data, "logistic", name="churn").wait()
+    model = client.train(data, "logistic", name="churn", **ONE_FIT).wait()
     client.models.set_alias("churn", "champion", model, guarantee={"fpr": 0.2})
     champion = client.models["churn@champion"]
     frame = pd.read_csv(csv).drop(columns="left")
@@ -187,43 +163,6 @@ def test_an_alias_with_a_promise_flags_every_part_of_a_table(
     assert [row["flag"] for row in rows] == list(whole["flag"])
     with sentences.raises(rankwright.ConfigurationError):
         champion.score_row({"prevalence": "2"}, prevalence=0.1)
-
-
-def test_everything_that_is_made_can_be_listed_read_and_deleted(
-    client: rankwright.Client, csv: Path
-) -> None:
-    data = client.upload(csv, label="left")
-    model = client.train(data, "logistic", name="churn").wait()
-    client.models.set_alias("churn", "champion", model)
-    champion = client.models["churn@champion"]
-    assert champion.id == model.id
-    assert champion.operating_point(fpr=0.1).threshold is not None
-    assert champion.roc(max_points=5).points[0].fpr == 0.0
-    evaluated = client.evaluate(champion, data)
-    assert evaluated.data.status == "ready"
-    assert evaluated.roc().total_points > 2
-    other = client.train(data, "rankboost", n_rounds=5, name="other").wait()
-    compared = client.compare([champion, other], data)
-    assert compared.data.result is not None
-    batch = client.score_batch(champion, csv, keep=["left"], file_name="may.csv")
-    assert batch.result(format="csv").startswith(b"left,row_number,score")
-    summary = batch.summary()
-    assert (batch.data.file_name, sum(summary.scores[0].counts)) == ("may.csv", summary.rows)
-    target = io.BytesIO()
-    batch.result(target)
-    assert target.getvalue() == batch.result()
-    assert [each.id for each in client.datasets.list()] == [data.id]
-    assert {each.name for each in client.models.list()} == {"churn", "other"}
-    assert [each.id for each in client.evaluations.list(dataset_id=data.id)] == [evaluated.id]
-    assert [each.id for each in client.batch_scores.list()] == [batch.id]
-    for each in (evaluated, compared, batch):
-        each.delete()
-    with pytest.raises(NotFound, match=evaluated.id):
-        evaluated.refresh()
-    client.models.delete_alias("churn", "champion", revision=1)
-    model.delete()
-    with pytest.raises(NotFound):
-        _ = client.models["churn@champion"].auc
 
 
 def test_a_nightly_program(client: rankwright.Client, csv: Path, tmp_path: Path) -> None:
@@ -251,37 +190,21 @@ def test_a_nightly_program(client: rankwright.Client, csv: Path, tmp_path: Path)
     assert len(list(client.comparisons.list())) == 1
 
 
-def test_the_same_by_calls_that_are_awaited(service: Service, csv: Path) -> None:
-    async def tour() -> tuple[list[int], float, int]:
-        async with rankwright.AsyncClient(service.url, service.key()) as client:
-            data = await client.upload(csv, label="left")
-            job = await client.train(data, "logistic")
-            numbers = [event.seq async for event in job.follow()]
-            model = await job.wait()
-            scores = await model.score(pd.read_csv(csv), ignore=["left"])
-            assert [each.id async for each in client.datasets.list()] == [data.id]
-            return numbers, model.auc.value, len(scores)
-
-    with service.at_work():
-        numbers, auc, rows = asyncio.run(tour())
-    assert numbers == list(range(1, len(numbers) + 1))
-    assert (0.5 < auc <= 1, rows) == (True, 120)
-
-
-def test_the_sheet_of_a_workbook_is_a_field(
-    client: rankwright.Client, tmp_path: Path, csv: Path
-) -> None:
-    rows: Cells = [line.split(",") for line in csv.read_text().splitlines()]
-    path = sheets(tmp_path / "book.xlsx", {"notes": [["x", "y"], [1, 2]], "people": rows})
-    found = client.datasets.check(path, sheet="people", label="left")
-    assert (found.sheet, found.sheets, found.rows) == ("people", ["notes", "people"], len(rows) - 1)
-    assert found.preview.columns == rows[0]
-    assert len(found.preview.data) == 5
-    with pytest.raises(Invalid) as refused:
-        client.datasets.check(path, sheet="loans", label="left")
-    assert refused.value.errors[0]["sheets"] == ["notes", "people"]
-    data = client.upload(path, sheet="people", label="left")
-    assert data.dialect == {"sheet": "people"}
+def test_rows_are_checked_without_being_scored(service: Service) -> None:
+    secret = service.key()
+    model_id = service.train(api := service.client(secret), service.upload(api))["output"]["id"]
+    with rankwright.Client(service.url, secret) as ours:
+        found = ours.batch_scores.check(model_id, table(30).encode(), media_type="text/csv")
+        assert (found.valid, found.rows, found.ignored) == (True, 30, ["left"])
+        assert ours.batch_scores.check(model_id, [{"age": 1, "income": 2, "score 1": 3}]).rows == 1
+        dataset = ours.datasets[next(iter(ours.datasets.list())).id]
+        assert ours.batch_scores.check(ours.models[model_id], dataset).rows is None
+        with pytest.raises(rankwright.errors.Invalid) as refused:
+            ours.batch_scores.check(model_id, b"age\n1\n", media_type="text/csv")
+        assert "income" in str(refused.value)
+        assert list(ours.batch_scores.list()) == []
+        with pytest.raises(rankwright.errors.NotFound):
+            ours.batch_scores.check("mdl_none", b"age\n1\n", media_type="text/csv")
 
 
 def test_what_the_service_refuses_is_an_error_that_names_it(
@@ -298,12 +221,6 @@ def test_what_the_service_refuses_is_an_error_that_names_it(
         client.upload("table.xlsx", label="y")
     with pytest.raises(rankwright.ConfigurationError, match="slash"):
         client.datasets.get("../keys")
-    job = client.train(
-        data, "rankboost", n_rounds=10, validation={"method": "holdout", "fraction": 0.5}
-    )
-    job.wait()
-    check = client.jobs.check(data, "rankboost", n_rounds=10)
-    assert check.valid is True
 
 
 def test_a_remote_ranker_in_a_pipeline_and_in_cross_validation(
@@ -336,17 +253,6 @@ def test_a_remote_ranker_in_a_pipeline_and_in_cross_validation(
     assert found.shape == (len(y), 2)
     assert ((found >= 0) & (found <= 1)).all()
     assert list(client.datasets.list()) == []  # no fit has left its rows there
-
-
-def test_a_key_that_may_only_score_waits_for_its_rows(service: Service, csv: Path) -> None:
-    owner = service.client(service.key())
-    service.train(owner, service.upload(owner, csv.read_text()), name="churn")
-    with rankwright.Client(service.url, service.key(scopes=["score"])) as client:
-        batch = client.score_batch("churn", csv, ignore="left", wait=False)
-        assert batch.data.status == "processing"
-        with service.at_work():
-            batch.wait(patience())
-        assert batch.result()
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect, 
 
 from tests.app.live_service import Service
 from tests.long_form import LONG_FORM
+from tests.waiting import patience
 
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # The first is Chromium without what draws windows: for the same pages it takes half of the processor's time.
@@ -99,18 +101,16 @@ _sound: set[str] = set()
 _legible: set[str] = set()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Debian's Chromium, without a window. CI must have it: `make browser` installs it."""
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[tuple[Browser, asyncio.AbstractEventLoop]]:
+    """Debian's Chromium, without a window, and Playwright's event loop; one of each for all tests of this process. CI
+    must have it: `make browser` installs it.
+    """
     path = next(filter(None, map(shutil.which, NAMES)), None)
     if path is None:
         if os.environ.get("CI"):
             pytest.fail("there is no Chromium: `make browser` installs it")
         pytest.skip("there is no Chromium: `make browser` installs it")
-    expect.set_options(
-        timeout=60_000
-    )  # as for actions: beside other work a page takes longer than five seconds
-    # Stopped at the module's end: its event loop would be in the way of other tests' own.
     with sync_playwright() as playwright:
         # As root, as CI runs, Chromium has no sandbox; it opens nothing but the tests' own service.
         # A name is needed for what a browser says over plain HTTP: the loopback's address is as good as TLS to it.
@@ -118,8 +118,28 @@ def browser() -> Iterator[Browser]:
         options = ["--no-sandbox", "--disable-gpu"]
         options.append("--host-resolver-rules=MAP rankwright.test 127.0.0.1")
         found = playwright.chromium.launch(executable_path=path, args=options)
-        yield found
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield found, loop
+        asyncio._set_running_loop(loop)
         found.close()
+
+
+@pytest.fixture
+def browser(chromium: tuple[Browser, asyncio.AbstractEventLoop]) -> Iterator[Browser]:
+    """The browser, for one test. Playwright's event loop runs all the time; between the tests that use it, it counts as
+    stopped, or no other test could run one of its own.
+    """
+    found, loop = chromium
+    expect.set_options(timeout=milliseconds())
+    asyncio._set_running_loop(loop)
+    yield found
+    asyncio._set_running_loop(None)
+
+
+def milliseconds() -> float:
+    """Return the limit against hangs as Playwright takes it."""
+    return 1000 * patience()
 
 
 class Visit:
@@ -223,7 +243,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
             color_scheme="dark" if dark else "light",
             java_script_enabled=script,
         )
-        context.set_default_timeout(60_000)
+        context.set_default_timeout(milliseconds())
         visits.append(Visit(context.new_page(), service))
         return visits[-1]
 

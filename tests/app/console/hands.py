@@ -1,79 +1,23 @@
-"""Three ways to use the console in a browser: by the mouse, by the keyboard alone, and without scripts."""
+"""The console by the keyboard alone."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.app.console.conftest import Visit
-from tests.waiting import eventually
 
 
-class Mouse:
-    """What an analyst does at a window with a mouse; a page that changes by itself is waited for."""
-
-    scripts = True
+class Keyboard:
+    """What an analyst does at a window by the keyboard alone. What has the focus must be in sight, and must show that
+    it has the focus. A page that changes by itself is waited for.
+    """
 
     def __init__(self, window: Visit) -> None:
         self.window = window
         self.page = window.page
-
-    def click(self, what: Locator) -> None:
-        """Activate a link, a button, a check box or a radio button."""
-        what.click()
-
-    def follow(self, what: Locator) -> None:
-        """Activate what leads to another page, and wait for that page; what is under way on this one ends before."""
-        what.wait_for()
-        if self.scripts:
-            self.window.settle()
-        with self.page.expect_navigation():
-            self.click(what)
-
-    def write(self, field: Locator, text: str) -> None:
-        """Replace the text of a field."""
-        field.fill(text)
-
-    def choose(self, field: Locator, text: str) -> None:
-        """Select the option with this label."""
-        field.select_option(label=text)
-
-    def tick(self, box: Locator) -> None:
-        """Tick a check box."""
-        self.click(box)
-        expect(box).to_be_checked()
-
-    def give(self, field: Locator, path: Path) -> None:
-        """Choose a file."""
-        field.set_input_files(path)
-
-    def unfold(self, summary: Locator) -> None:
-        """Open what is folded below a summary, unless it is open."""
-        summary.first.wait_for()
-        if not summary.first.evaluate(IS_OPEN):
-            self.click(summary.first)
-
-    def pick(self, name: str, part: str, within: Locator | Page) -> None:
-        """Choose in a field of models or datasets the entry with this part in its name."""
-        self.click(field := within.get_by_role("combobox", name=name))
-        self.write(field, part)
-        entry = self.page.get_by_role("option").filter(has_text=part)
-        expect(entry).to_have_count(1)
-        entry.click()
-
-    def wait(self, what: Locator) -> None:
-        """Wait until something is shown."""
-        what.wait_for()
-
-
-class Keyboard(Mouse):
-    """The same by the keyboard alone. What has the focus must be in sight, and must show that it has the focus."""
-
-    def __init__(self, window: Visit) -> None:
-        super().__init__(window)
         # Playwright asks the browser for choosers once somebody listens, and a key may be quicker than that.
         self.page.on("filechooser", lambda _: None)
 
@@ -93,26 +37,49 @@ class Keyboard(Mouse):
         assert there.evaluate(SHOWS_FOCUS), f"{what} does not show that it has the focus"
 
     def click(self, what: Locator) -> None:
+        """Activate a link, a button, a check box or a radio button."""
         self.reach(what)
         box = what.evaluate("(each) => each.type") in ("checkbox", "radio")
         self.page.keyboard.press("Space" if box else "Enter")
 
+    def follow(self, what: Locator) -> None:
+        """Activate what leads to another page, and wait for that page; what is under way on this one ends before."""
+        what.wait_for()
+        self.window.settle()
+        with self.page.expect_navigation():
+            self.click(what)
+
     def write(self, field: Locator, text: str) -> None:
+        """Replace the text of a field."""
         self.reach(field)
         self.page.keyboard.press("Control+A")
         self.page.keyboard.type(text)
 
     def choose(self, field: Locator, text: str) -> None:
+        """Select the option with this label."""
         self.reach(field)
         self.page.keyboard.type(text)
 
+    def tick(self, box: Locator) -> None:
+        """Tick a check box."""
+        self.click(box)
+        expect(box).to_be_checked()
+
     def give(self, field: Locator, path: Path) -> None:
+        """Choose a file."""
         self.reach(field)
         with self.page.expect_file_chooser() as chooser:
             self.page.keyboard.press("Enter")
         chooser.value.set_files(path)
 
+    def unfold(self, summary: Locator) -> None:
+        """Open what is folded below a summary, unless it is open."""
+        summary.first.wait_for()
+        if not summary.first.evaluate(IS_OPEN):
+            self.click(summary.first)
+
     def pick(self, name: str, part: str, within: Locator | Page) -> None:
+        """Choose in a field of models or datasets the entry with this part in its name."""
         field = within.get_by_role("combobox", name=name)
         self.write(field, part)
         entry = self.page.get_by_role("option").filter(has_text=part)
@@ -121,37 +88,10 @@ class Keyboard(Mouse):
             self.page.keyboard.press("ArrowDown")
         self.page.keyboard.press("Enter")
 
-
-class NoScript(Mouse):
-    """The same where scripts are off: a page changes by loading it again."""
-
-    scripts = False
-
-    def pick(self, name: str, part: str, within: Locator | Page) -> None:
-        select = within.locator("select").and_(within.get_by_label(name, exact=True))
-        # An entry that cannot be chosen yet says why, until the page is loaded again.
-        entries = select.locator("option:not([disabled])").filter(has_text=part)
-        self.load_until(lambda: entries.count() > 0)
-        entry = entries.first.get_attribute("value") or ""
-        select.select_option([*select.evaluate(CHOSEN), entry])
-
     def wait(self, what: Locator) -> None:
-        self.load_until(what.is_visible)
+        """Wait until something is shown."""
+        what.wait_for()
 
-    def load_until(self, there: Callable[[], bool]) -> None:
-        """Load the page again until what is asked for is there."""
-
-        def loaded() -> bool:
-            if there():
-                return True
-            self.page.reload()
-            return False
-
-        eventually(loaded, every=0.1)
-
-
-# What is chosen in a select of several; one that takes one value is given the new one alone.
-CHOSEN = "(each) => each.multiple ? [...each.selectedOptions].map((option) => option.value) : []"
 
 IS_OPEN = "(each) => each.parentElement.open"
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect
 
-from app.console.api import Api
 from app.console.model_curve import TERMS
 from app.console.rendering import number as spelled
 from app.console.rendering import percent
 from app.measures import metric as in_words
 from tests.app.console.plain_browser import PlainBrowser, alert
-from tests.app.live_service import STRANGER, Service
+from tests.app.live_service import Service
+from tests.long_form import rest
 from tests.sentences import Sentences
 
 NASTY = "<script>alert(1)</script>\"'{{ 7 * 7 }}"
@@ -101,43 +101,6 @@ def said(metric: dict[str, float], times: float = 1, digits: int = 3) -> tuple[s
     return value, f"{low} to {high}"
 
 
-@pytest.mark.parametrize(
-    ("query", "requests"),
-    [
-        ({}, 6),
-        ({"on": "train", "scale": "log"}, 4),
-        ({"by": "fpr", "at": "0.1", "cost_false_positive": "1", "cost_false_negative": "5"}, 6),
-        ({"by": "cost", "cost_false_positive": "1", "cost_false_negative": "5"}, 6),
-        ({"prevalence": "2"}, 8),
-        ({"by": "fpr", "at": "7"}, 8),
-        ({"cost_false_positive": "1,5", "cost_false_negative": "5"}, 9),
-    ],
-)
-def test_a_page_of_a_model_asks_for_the_model_once(
-    world: World,
-    ours: Browser,
-    monkeypatch: pytest.MonkeyPatch,
-    query: dict[str, str],
-    requests: int,
-) -> None:
-    """Of the model, what the page shows comes in one answer; only where an entered value is wrong, it asks again. The
-    other requests are for the evaluations, the histogram of the scores, the calibration, the aliases, and the columns
-    of the validation rows; and for the notation of numbers, if one has more than digits.
-    """
-    asked = []
-    send = Api.send
-
-    async def counting(api: Api, method: str, path: Any, *args: Any) -> Any:
-        asked.append(path)
-        return await send(api, method, path, *args)
-
-    monkeypatch.setattr(Api, "send", counting)
-    page = ours.get(world.page, **query)
-    assert page.status_code == 200
-    assert len(asked) == requests, asked
-    assert 'id="curve"' in page.text
-
-
 def inside(picture: Any, across: float, up: float) -> dict[str, float]:
     """Where a point of a picture's axes lies in it, in pixels."""
     edges = {name: float(picture.get_attribute(f"data-{name}")) for name in EDGES}
@@ -180,7 +143,7 @@ def assert_marked(page: Any, cutoff: dict[str, Any], probability: float | None =
 
 
 def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
-    world: World, visit: Callable[..., Any]
+    world: World, ours: Browser, visit: Callable[..., Any]
 ) -> None:
     window = visit(world.service)
     window.sign_in(world.service.key())
@@ -234,21 +197,6 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     cutoff, _ = shown_cutoff()
     few = [each for each in table["points"] if each["flagged"]["value"] <= 30 / 400]
     assert cutoff == few[-1]
-    # The numbers add up as they are shown.
-    words = page.locator("[data-workload]").inner_text()
-    flagged, caught, missed = (int(each) for each in re.findall("[0-9]+", words))
-    of_these = page.locator("[data-workload-of]").inner_text()
-    rows, _, alarms = (int(each) for each in re.findall("[0-9]+", of_these))
-    assert (rows, flagged, caught + alarms) == (
-        400,
-        round(400 * cutoff["flagged"]["value"]),
-        flagged,
-    )
-    assert caught + missed == round(400 * cutoff["prevalence"])
-    assert shown(page, "flagged") == said(cutoff["flagged"], 400, 1)
-    first = page.locator("[data-first]").get_attribute("href")
-    assert first is not None
-    assert first.endswith("&top=30")
     # The address has the cut and what was typed: a reload, and another reader without scripts, see the same.
     page.get_by_label("Cost of a false positive").fill("1")
     page.get_by_label("Cost of a false negative").fill("6")
@@ -274,208 +222,72 @@ def test_one_cut_is_linked_in_all_pictures_and_stands_in_the_address(
     assert shown_cutoff()[0] == cutoff
     assert shown(page, "cost") == costs
     assert shown(page, "flagged") == of_rows
-    plain = visit(world.service, script=False)
-    plain.sign_in(world.service.key())
-    other = plain.open(page.url.removeprefix(world.service.url))
-    assert other.locator("[data-threshold]").get_attribute("data-threshold") == repr(
-        cutoff["threshold"]
-    )
-    assert shown(other, "cost") == costs
-    assert shown(other, "flagged") == of_rows
-    assert other.locator("[data-workload]").inner_text() == words
-    assert_marked(other, cutoff)
     window.check()
+    other = ours.read(page.url.removeprefix(world.service.url))
+    for name, (value, low_to_high) in (("cost", costs), ("flagged", of_rows)):
+        tile = other.partition(f'data-metric="{name}"')[2].partition("</div>")[0]
+        assert value in tile
+        assert low_to_high in tile
+    assert f'data-threshold="{cutoff["threshold"]!r}"' in other
+    assert words in " ".join(re.sub("<[^>]+>", "", other).split())
     # Without a script the form asks for what can be reviewed.
-    plain.open(world.page)
-    other.get_by_label("I can review").fill("30")
-    other.get_by_label("of", exact=True).fill("400")
-    other.get_by_role("button", name="Apply").click()
-    assert other.locator("[data-threshold]").get_attribute("data-threshold") == repr(
-        few[-1]["threshold"]
-    )
+    reviewed = ours.get(world.page, review="30", rows="400").text
+    assert f'data-threshold="{few[-1]["threshold"]!r}"' in reviewed
 
 
-HIDDEN_BY = """(button) => {
-    const found = [];
-    for (let each = button.parentElement; each !== document.body; each = each.parentElement)
-        if (each.scrollHeight > each.clientHeight + 1 && /auto|scroll/.test(getComputedStyle(each).overflowY))
-            found.push(each.className);
-    return found;
-}"""
-
-
-@pytest.mark.parametrize("script", [True, False])
-def test_a_cut_is_saved_to_an_alias(world: World, visit: Callable[..., Any], script: bool) -> None:
-    name = f"cuts-{script}".lower()
-    first, second = (world.train(name=name) for _ in range(2))
-    window = visit(world.service, script=script)
-    window.expect("412|422")
-    window.sign_in(world.service.key())
-
-    def saves(alias: str) -> Any:
-        """The button of the page that shows what changes."""
-        return page.get_by_role("button", name=f"Save to {alias}", exact=True)
-
-    terms = "cost_false_positive=1&cost_false_negative=6"
-    curve = world.ask("operating-points", first, points=300)["points"]
-    threshold = next(cutoff["threshold"] for cutoff in curve if cutoff["flagged"]["value"] > 0.25)
-    page = window.open(f"/console/models/{first}?cutoff={threshold}&{terms}")
-    button = page.get_by_role("button", name="Save cutoff")
-    assert page.evaluate(HIDDEN_BY, button.element_handle()) == []
-    alias = page.get_by_label("Alias", exact=True)
-
-    def shown() -> tuple[str, ...]:
-        """What the panel has: the cut, and what was typed."""
-        costs = [page.get_by_label(f"Cost of a {each}").input_value() for each in ERRORS]
-        return (page.locator("[data-threshold]").get_attribute("data-threshold"), *costs)
-
-    before, why = (repr(threshold), "1", "6"), page.locator("[data-why-shown]").inner_text()
-    assert shown() == before
-    # A name that cannot be one is told at its field, and all else stays.
-    alias.fill("Bad Alias!")
-    page.get_by_label("Later versions keep").select_option("the share of flagged rows")
-    button.click()
-    page.get_by_text("the alias must start with a lowercase letter (a to z) or a digit").wait_for()
-    assert alias.input_value() == "Bad Alias!"
-    assert alias.get_attribute("aria-invalid") == "true"
-    assert page.get_by_label("Later versions keep").input_value() == "flagged"
-    assert shown() == before
-    assert page.get_by_role("button", name="Create alias").count() == 0
-    assert page.locator("[data-why-shown]").inner_text() == why
-    alias.fill("a" * 64)
-    button.click()
-    page.get_by_text(f"'_' and '-', got '{'a' * 64}'").wait_for()
-    address = f"/v1/models/{name}/aliases/live"
-    assert world.api.get(address).status_code == 404
-    # A good one is saved, and the page opens at it, in the same words as its verdict.
-    alias.fill("live")
-    page.get_by_label("Later versions keep").select_option("this threshold")
-    button.click()
-    page.get_by_label("Reason", exact=True).fill("Few <b>reviewers</b>")
-    assert page.get_by_text("A false positive costs 1.00, a false negative 6.00").count() == 1
-    assert world.api.get(address).status_code == 404
-    if script:
-        window.check()
-    saves("live").click()
-    page.get_by_text(f"Saved. {name}@live flags scores of {threshold:.6g} or more.").wait_for()
-    assert shown() == before
-    kept = world.api.get(address).json()
-    assert (kept["model_id"], kept["guarantee"]["threshold"]) == (first, threshold)
-    assert kept["memo"] == {
-        "reason": "Few <b>reviewers</b>",
-        "approved_by": None,
-        "review": None,
-        "rows": None,
-        "cost_false_positive": 1,
-        "cost_false_negative": 6,
-        "amount": None,
-        "prevalence": None,
-    }
-    report = page.get_by_role("link", name="Open the report")
-    assert report.get_attribute("href").endswith(f"/console/models/{first}/download/report.html")
-    row = {"age": 44.5, "member": True, NASTY: None}
-    scored = world.api.post(f"/v1/models/{name}@live/score", json={"rows": [row]}).json()
-    assert scored["flags"] == [scored["scores"][0] >= threshold]
-    cutoff = world.ask("operating-point", first, threshold=threshold)
-    for reached in (first, f"{name}@live", f"{name}:1"):
-        page = window.open(f"/console/models/{reached}")
-        assert page.locator("[data-why-shown]").inner_text() == f"The cutoff of {name}@live"
-        assert page.locator("[data-threshold]").get_attribute("data-threshold") == repr(threshold)
-        verdict = page.get_by_role("region", name="Verdict").inner_text()
-        flagged = f"{100 * cutoff['flagged']['value']:.1f} %"
-        assert f" {name}@live flags the top {flagged} " in verdict
-        link = page.locator(".model-head").get_by_role("link", name="Score a file")
-        assert f"model={name}%40live" in link.get_attribute("href")
-    # As a share of the rows it is kept by the next version, at that version's own threshold.
-    alias = page.get_by_label("Alias", exact=True)
-    assert alias.input_value() == "live"
-    page.get_by_label("Later versions keep").select_option("the share of flagged rows")
-    stale = visit(world.service, script=script)
-    stale.expect("412")
-    stale.sign_in(world.service.key())
-    other = stale.open(f"/console/models/{second}")
-    other.get_by_label("Alias", exact=True).fill("live")
-    other.get_by_role("button", name="Save cutoff").click()
-    other.get_by_label("Reason", exact=True).fill("Newer")
-    page.get_by_role("button", name="Save cutoff").click()
-    saves("live").click()
-    page.get_by_text("Later versions flag at most").wait_for()
-    found = world.api.get(address).json()
-    assert found["guarantee"]["flagged"] == cutoff["flagged"]["value"]
-    assert found["cutoff"]["threshold"] == threshold
-    # Who has seen an earlier one is told, and nothing is changed.
-    other.get_by_role("button", name="Save to live").click()
-    other.get_by_text("Somebody changed this alias after you opened the page").wait_for()
-    assert other.get_by_label("Reason", exact=True).input_value() == "Newer"
-    assert world.api.get(address).json() == found
-    # Undo takes the change back with one click.
-    page.get_by_role("button", name="Undo", exact=True).click()
-    page.wait_for_url("**/history#aliases")
-    assert world.api.get(address).json()["guarantee"]["threshold"] == threshold
-    found = world.api.get(address).json()
-    # Of two aliases, each has its cut; one that lies between two scores flags the same rows.
-    lower = curve[-2]["threshold"] + 1e-9
-    body = {"model_id": first, "guarantee": {"threshold": lower}}
-    assert world.api.put(f"/v1/models/{name}/aliases/wide", json=body).is_success
-    page = window.open(f"/console/models/{first}")
-    assert "objective" not in page.locator("[data-why-shown]").inner_text()
-    for each, own in (("wide", lower), ("live", threshold)):
-        page.get_by_role("link", name=f"The cutoff of {name}@{each}").click()
-        expect(page.locator("[data-why-shown]")).to_have_text(f"The cutoff of {name}@{each}")
-        assert page.locator("[data-threshold]").get_attribute("data-threshold") == repr(own)
-    # The share of a cut that flags all rows is none; an alias that flags none is named as such; an old page is refused.
-    page = window.open(f"/console/models/{first}?cutoff={curve[-1]['threshold']}")
-    page.get_by_label("Later versions keep").select_option("the share of flagged rows")
-    page.get_by_role("button", name="Save cutoff").click()
-    page.get_by_text("This cutoff flags all of the validation rows. Keep the threshold").wait_for()
-    body = {"model_id": first, "guarantee": {"fpr": 1e-6, "confidence": 0.99}}
-    never = world.api.put(f"/v1/models/{name}/aliases/never", json=body)
-    if never.is_success:
-        assert never.json()["cutoff"]["threshold"] is None
-    window.open(f"/console/models/{first}?saved=never")
-    assert page.get_by_role("heading", name="Choose a cutoff").count() == 1
-    old = Browser(world.service).post(
-        f"/console/models/{first}/aliases", alias="old", threshold="1"
-    )
-    assert old.status_code == 422
-    assert "nothing was saved" in old.text
-    # A cut that flags nothing is none.
-    page = window.open(f"/console/models/{first}?cutoff=none")
-    page.get_by_role("button", name="Save cutoff").click()
-    page.get_by_text("This cutoff flags no rows").wait_for()
-    assert world.api.get(address).json() == found
-
-
-ERRORS = ("false positive", "false negative")
+def test_the_cutoffs_of_aliases_are_shown_and_linked(world: World, ours: Browser) -> None:
+    name = "cuts"
+    model = world.train(name=name)
+    curve = world.ask("operating-points", model, points=300)["points"]
+    high = next(each["threshold"] for each in curve if each["flagged"]["value"] > 0.25)
+    low = curve[-2]["threshold"] + 1e-9  # between two scores: it flags the same rows
+    address = f"/console/models/{model}"
+    for alias, threshold in (("live", high), ("wide", low)):
+        body = {"model_id": model, "guarantee": {"threshold": threshold}}
+        assert world.api.put(f"/v1/models/{name}/aliases/{alias}", json=body).is_success
+        for reached in (model, f"{name}@{alias}") if alias == "live" else (f"{name}@{alias}",):
+            page = ours.get(f"/console/models/{reached}").text
+            assert f"The cutoff of {name}@{alias}" in page
+            assert f'data-threshold="{threshold!r}"' in page
+    verdict = text_of(ours.get(f"/console/models/{name}@live")).partition("Choose a cutoff")[0]
+    flagged = world.ask("operating-point", model, threshold=high)["flagged"]["value"]
+    assert f" {name}@live flags the top {percent(flagged)} " in " ".join(verdict.split())
+    # The share of a cutoff that flags all rows is none; one that flags nothing is none; an old page is refused.
+    saved = {"alias": "next", "keep": "flagged", "threshold": repr(curve[-1]["threshold"])}
+    assert "flags all of the validation rows" in ours.post(address, **saved).text
+    assert "This cutoff flags no rows" in ours.post(address, alias="next", threshold="").text
+    old = ours.post(f"{address}/aliases", alias="old", threshold="1")
+    assert (old.status_code, "nothing was saved" in old.text) == (422, True)
 
 
 def test_what_is_typed_wrongly_is_told_at_its_field(
-    world: World, visit: Callable[..., Any]
+    world: World, ours: Browser, visit: Callable[..., Any]
 ) -> None:
     """While it is typed, and without a script when it is sent: in the same words."""
     window = visit(world.service)
     window.sign_in(world.service.key())
     page = window.open(world.page)
-    plain = visit(world.service, script=False)
-    plain.sign_in(world.service.key())
-    other = plain.open(world.page)
+    other = ""
 
     def fill(**fields: str) -> str:
-        """Fill in fields of both pages; returns the cut."""
-        for each in (page, other):
-            for name in ("review", "rows", *TERMS):
-                each.locator(f"#{name}").fill(fields.get(name, ""))
-        other.get_by_role("button", name="Apply").click()
-        return str(other.locator("[data-threshold]").get_attribute("data-threshold"))
+        """Fill in the fields, and send them without a script; returns the cut."""
+        nonlocal other
+        fields = dict.fromkeys(("review", "rows", *TERMS), "") | fields
+        for name, value in fields.items():
+            page.locator(f"#{name}").fill(value)
+        other = ours.get(world.page, **fields).text
+        (found,) = re.findall(r'data-threshold="([^"]*)"', other)
+        return str(found)
 
     def told(name: str, words: str) -> None:
-        for each in (page, other):
-            expect(each.locator(f"#e-{name}")).to_have_text(words)
-            wrong = "true" if words else None
-            assert each.locator(f"#{name}").get_attribute("aria-invalid") == wrong
+        expect(page.locator(f"#e-{name}")).to_have_text(words)
+        wrong = "true" if words else None
+        assert page.locator(f"#{name}").get_attribute("aria-invalid") == wrong
+        (said,) = re.findall(rf'id="e-{name}"[^>]*>([^<]*)<', other)
+        assert html.unescape(said).strip() == words
 
     few = "The number of rows to review must be a whole number above 0 without separators, such as 1000, got "
-    for wrong in ("abc", "-5", "0", "1e13", "1.000", "12,5"):
+    for wrong in ("abc", "0", "1.000"):
         cutoff = fill(review=wrong, rows="400")
         told("review", f"{few}'{wrong}'.")
         told("rows", "")
@@ -496,14 +308,7 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
         "The cost of a false negative must be 0 or more, got '-1'.",
     )
     assert "cost" not in page.url
-    fill(cost_false_positive="5,50", cost_false_negative="1")
-    told(
-        "cost_false_positive",
-        "The cost of a false positive must be 0 or more, got '5,50'. "
-        "Write 5.50, with a decimal point instead of a comma.",
-    )
-    for each in (page, other):  # no figure of a cost that is not on the page
-        expect(each.locator('[data-metric="cost"]')).to_be_hidden()
+    expect(page.locator('[data-metric="cost"]')).to_be_hidden()  # no figure of no cost
     fill(review="50")
     told("rows", "Also enter how many rows you get per day.")
     fill(cost_false_positive="2")
@@ -521,25 +326,22 @@ def test_what_is_typed_wrongly_is_told_at_its_field(
         f"The lowest-cost cutoff flags about {400 * cheapest['flagged']['value']:,.0f} of 400 rows, more than "
         "the 30 that you can review."
     )
-    for each in (page, other):
-        expect(each.locator("[data-exceeded]")).to_have_text(words)
-        expect(each.locator("[data-threshold]")).to_have_attribute(
-            "data-threshold", repr(best["threshold"])
-        )
-        expect(each.locator("[data-why-shown]")).to_have_text(
-            "The best cutoff for your review capacity"
-        )
+    expect(page.locator("[data-exceeded]")).to_have_text(words)
+    shown_cutoff = page.locator("[data-threshold]")
+    expect(shown_cutoff).to_have_attribute("data-threshold", repr(best["threshold"]))
+    expect(page.locator("[data-why-shown]")).to_have_text(
+        "The best cutoff for your review capacity"
+    )
+    assert cutoff == repr(best["threshold"])
+    page.evaluate("scrollTo(0, 0)")  # the head that stays lies over a part of what is scrolled
     window.check("#curve")
     # Without costs nothing is said of them; another fraction of positives chooses another cut, on both pages.
-    few_rows = {"review": "100", "rows": "1000", "prevalence": "0.9"}
-    cutoff = fill(**few_rows)
+    cutoff = fill(review="100", rows="1000", prevalence="0.9")
     table = world.ask("operating-points", points=300, prevalence=0.9)
     within = [each for each in table["points"] if each["flagged"]["value"] <= 0.1]
-    for each in (page, other):
-        expect(each.locator("[data-exceeded]")).to_have_text("")
-        expect(each.locator("[data-threshold]")).to_have_attribute(
-            "data-threshold", repr(within[-1]["threshold"])
-        )
+    expect(page.locator("[data-exceeded]")).to_have_text("")
+    expect(shown_cutoff).to_have_attribute("data-threshold", repr(within[-1]["threshold"]))
+    assert cutoff == repr(within[-1]["threshold"])
 
 
 def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[..., Any]) -> None:
@@ -604,11 +406,6 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     cheapest = world.ask("operating-point", **terms)
     assert shown(page, "cost") == said(cheapest["cost"])
     assert agrees(**terms)["threshold"] == cheapest["threshold"]
-    page.get_by_label("Fraction of positives in future rows").fill("7")
-    page.get_by_text("The fraction of positives must be a number between 0 and 1").wait_for()
-    expect(page.locator('[data-metric="cost"]')).to_be_hidden()  # as on the page without a script
-    page.get_by_label("Fraction of positives in future rows").fill("0.05")
-    expect(page.locator("#e-prevalence")).to_be_empty()
     # The logarithmic picture has the same mark.
     page.get_by_role("link", name="Log FPR").click()
     assert page.locator('[data-picture="log"] .cutoff').is_visible()
@@ -616,49 +413,21 @@ def test_the_slider_shows_the_numbers_of_the_api(world: World, visit: Callable[.
     page.get_by_role("heading", name="Gains").wait_for()
     window.settle()
     window.check()
-    # One cut exactly, at the costs that were typed.
-    page.get_by_text("Look up a cutoff").click()
-    page.get_by_label("Cutoff", exact=True).select_option("with the lowest cost")
-    page.get_by_role("button", name="Show", exact=True).first.click()
-    page.get_by_role("row", name="Cost of flagging all").wait_for()
-    assert f"{cheapest['cost']['value']:.4f}" in page.locator("#curve").inner_text()
 
 
-def test_a_row_is_scored_and_parts_come_by_themselves(
+def test_an_answer_is_in_view_and_parts_come_by_themselves(
     world: World, visit: Callable[..., Any]
 ) -> None:
     window = visit(world.service, width=390, dark=True)
     window.sign_in(world.service.key())
-    page = window.open(world.page)
-    page.get_by_role("link", name="Score", exact=True).click()
-    page.get_by_role("button", name="Score", exact=True).wait_for()
-    assert page.get_by_role("textbox", name="age").input_value() != ""  # of the first row
-    page.get_by_role("textbox", name="age").fill("forty")
-    page.get_by_role("button", name="Score", exact=True).click()
-    page.get_by_text("'age' must be a finite number").wait_for()
-    assert page.get_by_role("textbox", name="age").input_value() == "forty"
-    page.get_by_role("textbox", name="age").fill("44.5")
-    page.locator("#score").get_by_label("member").select_option("true")
-    page.locator("#score").get_by_label(NASTY).select_option("")
-    page.get_by_role("button", name="Score", exact=True).click()
-    row = {"age": 44.5, "member": True, NASTY: None}
-    address = f"/v1/models/{world.first}/score?reasons=3&direction=both"
-    scored = world.api.post(address, json={"rows": [row]}).json()
-    page.get_by_text(f"Score {scored['scores'][0]:.4f}").wait_for()
-    text = page.locator("#score").inner_text()
-    assert f"{100 * scored['fprs'][0]:.2f} % of the " in text
-    assert f"Probability {100 * scored['probabilities'][0]:.1f} %" in text
-    (part,) = (each for each in scored["reasons"][0] if each["columns"] == ["age"])
-    told = page.locator(".reasons tr").filter(has_text="age = 44.5")
-    assert f"→ {part['contribution']:+.3g}" in told.inner_text()
-    # The answer is where the eye is, in a low window, too: below the button, and whoever listens is told.
+    page = window.open(f"{world.page}/score")
+    # The answer is where the eye is in a low window, below the button; and whoever listens is told.
     page.set_viewport_size({"width": 390, "height": 420})
     page.get_by_role("button", name="Score", exact=True).click()
     expect(page.locator("#answer")).to_be_focused()
     box = page.locator("#answer .result").bounding_box()
     assert 0 <= box["y"] <= box["y"] + box["height"] <= 420
     page.set_viewport_size({"width": 390, "height": 900})
-    window.check()
     page.get_by_role("link", name="Explain").click()
     page.locator("#importance").get_by_text("Show as table").wait_for()
     window.settle()
@@ -668,74 +437,13 @@ def test_a_row_is_scored_and_parts_come_by_themselves(
     window.check()
 
 
-def test_a_promise_is_asked_in_the_page(world: World, visit: Callable[..., Any]) -> None:
-    window = visit(world.service, width=390, dark=True)
-    window.sign_in(world.service.key())
-    page = window.open(world.page)
-    top = page.locator("#top")
-    top.get_by_label("Rate").fill("0.1")
-    top.get_by_label("Confidence", exact=True).fill("0.9")
-    top.get_by_label("Top rows").fill("10")
-    top.get_by_role("button", name="Show").click()
-    top.get_by_text("Guarantee for future rows: FPR ≤ 0.1").wait_for()
-    assert page.url.endswith(world.page)  # the part alone was loaded anew
-    cutoff = world.ask("operating-point", fpr=0.1, confidence=0.9)
-    assert f"{cutoff['threshold']:.6g}" in top.inner_text()
-    window.check("#top")
-    page.get_by_role("link", name="Validation", exact=True).click()
-    page.locator("#calibration").get_by_role("heading", name="History").wait_for()
-    page.get_by_role("heading", name="Comparison with baselines").wait_for()
-    window.settle()
-    window.check()
-
-
-def test_two_tabs_move_an_alias_and_one_is_told(world: World, visit: Callable[..., Any]) -> None:
-    first, second = (world.train(name="moved") for _ in range(2))
-    window = visit(world.service)
-    window.expect("412")
-    window.sign_in(world.service.key())
-    page = window.open(f"/console/models/{first}/history")
-    page.get_by_label("New alias").fill("live")
-    page.get_by_role("button", name="Create alias").click()
-    page.get_by_text("moved@live", exact=True).first.wait_for()
-    page = window.open(f"/console/models/{second}/history")
-    page.get_by_role("link", name="Point live here").click()
-    page.get_by_label("Reason").fill("Better on new rows")
-    move = page.get_by_role("button", name="Point live to version 2")
-    address = "/v1/models/moved/aliases/live"
-    world.api.put(address, json={"model_id": second}, headers={"If-Match": '"1"'})
-    world.api.put(address, json={"model_id": first}, headers={"If-Match": '"2"'})
-    move.click()
-    page.get_by_text("Somebody changed this alias after you opened the page").wait_for()
-    assert "revision 3, not 1" in page.locator("#aliases").inner_text()
-    window.check()
-    page.get_by_role("link", name="Point live here").click()
-    page.get_by_label("Reason").fill("Better on new rows")
-    window.check()
-    page.get_by_role("button", name="Point live to version 2").click()
-    page.get_by_text("moved@live", exact=True).first.wait_for()
-    now = world.api.get(address).json()
-    assert (now["model_id"], now["memo"]["reason"]) == (second, "Better on new rows")
-    with page.expect_navigation():
-        page.get_by_role("button", name="Undo", exact=True).click()
-    assert world.api.get(address).json()["model_id"] == first
-
-
 def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any]) -> None:
-    """Each tab has an address and its own parts; name, tabs and buttons stay, and lead on with this model chosen."""
+    """The verdict follows the slider; name and tabs stay."""
     world.api.delete("/v1/models/churn/aliases/champion")  # by which another test has named it
     window = visit(world.service)
     window.sign_in(world.service.key())
     page = window.open(world.page)
-    auc = world.ask("metrics")["auc"]
     verdict = page.get_by_role("region", name="Verdict")
-    assert f"AUC {spelled(auc['value'])} (" in verdict.inner_text()
-    assert f"({spelled(auc['low'])} to {spelled(auc['high'])})" in verdict.inner_text()
-    answers = {True: "yes", False: "no", None: "unknown"}
-    shown = verdict.locator(".checks li").all_inner_texts()
-    for each, item in zip(world.ask("checks")["checks"], shown, strict=True):
-        assert item.startswith(answers[each["passed"]])
-        assert item.endswith(each["words"])
     # The verdict speaks of the cut that is shown, while it is dragged, too.
     for key in ("Home", "ArrowRight", "End"):
         page.get_by_role("slider").press(key)
@@ -763,52 +471,22 @@ def test_the_head_and_the_tabs_of_a_model(world: World, visit: Callable[..., Any
     ):
         assert 0 <= part.bounding_box()["y"] < 200
     tabs = page.get_by_role("navigation", name="Parts of the page")
-    for name, tab, words in (
-        ("Explain", "explain", "Partial dependence"),
-        ("Validation", "validation", "Lower bounds for future rows"),
-        ("History and files", "history", "Origin"),
-    ):
+    for name in ("Explain", "Validation", "History and files"):
         tabs.get_by_role("link", name=name).click()
-        page.get_by_role("heading", name=words).wait_for()
+        expect(tabs.locator("[aria-current]")).to_have_text(name)
         window.settle()
-        assert page.url.partition("?")[0].endswith(f"{world.page}/{tab}")
-        assert tabs.locator("[aria-current]").inner_text() == name
         window.check()
-    page.get_by_text("Other versions").click()
-    page.get_by_role("link", name="churn:2").click()
-    page.get_by_role("heading", name="churn:2").wait_for()
-    assert page.url.endswith(f"{world.second}/history")
-    chosen = """(name) => [...document.querySelectorAll(`[name=${name}]`)].flatMap(
-        (field) => field.selectedOptions ? [...field.selectedOptions].map((each) => each.value) : [field.value])"""
-    for name, where, field in (
-        ("Compare", "comparisons", "models"),
-        ("Evaluate", "evaluations", "model"),
-        ("Score a file", "batch-scores", "model"),
-    ):
-        window.open(f"/console/models/{world.second}")
-        page.locator(".model-head").get_by_role("link", name=name).click()
-        page.wait_for_url(f"**/console/{where}?*")
-        window.settle()
-        assert world.second in page.evaluate(chosen, field), name
-    window.open(f"/console/models/{world.second}")
-    page.get_by_role("link", name="Retrain").click()
-    page.get_by_role("heading", name="Train", exact=True).wait_for()
-    assert page.get_by_label("Algorithm", exact=True).input_value() == "treerank"
 
 
-def test_the_tabs_of_a_model_without_scripts(world: World, visit: Callable[..., Any]) -> None:
-    window = visit(world.service, width=390, script=False)
-    window.sign_in(world.service.key())
-    page = window.open(world.page)
-    tabs = page.get_by_role("navigation", name="Parts of the page")
-    tabs.get_by_role("link", name="Explain").click()
-    page.get_by_role("link", name="Structure of this model").click()
-    page.get_by_role("heading", name="Structure").wait_for()
-    assert tabs.locator("[aria-current]").inner_text() == "Explain"
-    page.get_by_text("Other versions").click()
-    page.get_by_role("link", name="Versions of churn").click()
-    page.get_by_role("link", name="churn:2").click()
-    page.get_by_role("heading", name="churn:2").wait_for()
+def test_the_head_leads_on_with_this_model_chosen(world: World, ours: Browser) -> None:
+    head = ours.get(f"/console/models/{world.second}").text
+    links = {html.unescape(each) for each in re.findall(r'href="([^"]+)"', head)}
+    for where in ("comparisons", "evaluations", "batch-scores"):
+        pages = [ours.get(each).text for each in links if each.startswith(f"/console/{where}?")]
+        assert any(f'value="{world.second}" selected' in page for page in pages), where
+    again = ours.get(f"/console/models/{world.second}/retrain").headers["location"]
+    assert "algorithm.name=treerank" in again
+    assert f'href="/console/models/{world.first}' in ours.get(f"{world.page}/versions").text
 
 
 # --- by plain HTTP -------------------------------------------------------------------------------
@@ -849,37 +527,6 @@ def test_the_list_is_filtered_and_paged(world: World, ours: Browser, sentences: 
     older = ours.get("/console/models", after=api["next"])
     assert api["data"][0]["id"] not in older.text
     assert ours.get("/console/models", after="nonsense").status_code == 422
-
-
-@pytest.mark.parametrize(
-    ("query", "words"),
-    [
-        ({"cutoff": NASTY}, "The cutoff must be a score, got '<script>"),
-        ({"cutoff": "nan"}, "The cutoff must be a score, got 'nan'"),
-        ({"cutoff": "1e999"}, "The cutoff must be a score, got '1e999'"),
-        (
-            {"review": "0", "rows": "5"},
-            "must be a whole number above 0 without separators, such as 1000, got '0'",
-        ),
-        (
-            {"review": "5", "rows": NASTY},
-            "of rows per day must be a whole number above 0 without separators, such as 1000, got '<scr",
-        ),
-        ({"review": "5"}, "Also enter how many rows you get per day."),
-        ({"rows": "5"}, "Also enter how many rows you can review."),
-    ],
-)
-def test_what_a_panel_cannot_show_is_told_and_kept(
-    ours: Browser, world: World, query: dict[str, str], words: str
-) -> None:
-    page = ours.get(world.page, **query)
-    assert page.status_code == 200
-    assert words in text_of(page)
-    assert all(
-        f'value="{value}"' in html.unescape(page.text)
-        for name, value in query.items()
-        if name != "cutoff"
-    )
 
 
 def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None:
@@ -942,6 +589,10 @@ def test_a_page_without_scripts_says_it_all(world: World, ours: Browser) -> None
             "must be above 0, got 0 for both",
         ),
         ({"prevalence": "1"}, "between 0 and 1, such as 0.05, got '1'"),
+        ({"review": "0", "rows": "5"}, "such as 1000, got '0'"),
+        ({"review": "5", "rows": NASTY}, "of rows per day must be a whole number above 0"),
+        ({"review": "5"}, "Also enter how many rows you get per day."),
+        ({"rows": "5"}, "Also enter how many rows you can review."),
     ],
 )
 def test_what_is_wrong_with_a_question_is_said_and_kept(
@@ -953,11 +604,18 @@ def test_what_is_wrong_with_a_question_is_said_and_kept(
         r'role="alert">(.*?)</div>|class="error"[^>]*>(.*?)</p>', answer.text, re.DOTALL
     )
     assert words in html.unescape(" ".join(map("".join, wrong)))
+    assert NASTY not in answer.text
     for value in filter(None, query.values()):
         assert (
             f'"{html.escape(value).replace("&#x27;", "&#39;").replace("&quot;", "&#34;")}"'
             in answer.text
         )
+
+
+@pytest.mark.parametrize("cutoff", [NASTY, "nan", "1e999"])
+def test_a_cutoff_that_is_no_score_is_told(world: World, ours: Browser, cutoff: str) -> None:
+    page = text_of(ours.get(world.page, cutoff=cutoff))
+    assert f"The cutoff must be a score, got '{cutoff[:8]}" in page
 
 
 def test_the_verdict_says_how_many_rows_are_copies(world: World, ours: Browser) -> None:
@@ -1002,9 +660,7 @@ def test_the_table_of_cuts_is_the_apis(world: World, ours: Browser, sentences: S
     )
 
 
-def test_the_best_ks_cutoff_is_the_same_with_any_costs_and_without_javascript(
-    world: World, ours: Browser, visit: Callable[..., Any]
-) -> None:
+def test_the_best_ks_cutoff_is_the_same_with_any_costs(world: World, ours: Browser) -> None:
     metrics = world.ask("metrics")
     threshold = repr(metrics["ks_threshold"])
     assert f"KS {metrics['ks']:.3f} (at threshold {metrics['ks_threshold']:.3f})" in text_of(
@@ -1018,17 +674,6 @@ def test_the_best_ks_cutoff_is_the_same_with_any_costs_and_without_javascript(
         assert f'data-threshold="{threshold}"' in shown_there
         for name, value in terms.items():
             assert re.search(rf'name="{name}"[^>]* value="{re.escape(value)}"', shown_there)
-    window = visit(world.service)
-    window.sign_in(world.service.key())
-    page = window.open(world.page)
-    for _ in range(2):
-        page.locator('[data-place="ks"]').click()
-        expect(page.locator("[data-threshold]")).to_have_attribute("data-threshold", threshold)
-        difference = float(shown(page, "tpr")[0]) - float(shown(page, "fpr")[0])
-        assert difference == pytest.approx(metrics["ks"], abs=1.1e-3)
-        for name, value in costs.items():
-            page.locator(f"#{name}").fill(value)
-        page.locator('[data-picture="cost"]').get_by_text("Cost per row").wait_for()
 
 
 def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Browser) -> None:
@@ -1054,13 +699,8 @@ def test_the_top_of_the_list_has_the_numbers_of_the_api(world: World, ours: Brow
     # What is wrong stands with its own answer, and the others are there.
     for wrong, words in (
         ({"limit": "0.0001"}, "requires 29,956 negatives"),
-        (
-            {"limit": "0,01"},
-            "“Rate” must be a number, got &#39;0,01&#39;. Write 0.01, with a decimal point",
-        ),
         ({"limit": "0.1", "confidence": NASTY}, "“Confidence” must be a number"),
         ({"count": "0"}, "“Top rows” must be greater"),
-        ({"count": "1" * 400}, "“Top rows” must be"),
         ({"metric": NASTY}, "“Another metric” must be"),
     ):
         answer = ours.get(f"{world.page}/top", **wrong)
@@ -1128,12 +768,12 @@ def test_parts_as_pages_and_as_fragments(world: World, ours: Browser) -> None:
 
 
 @pytest.mark.parametrize(
-    "algorithm", [{"name": "auto", "budget_seconds": 1.5}, {"name": "martirank"}]
+    "algorithm", [{"name": "martirank"}, *rest({"name": "auto", "budget_seconds": 1.5})]
 )
 def test_a_row_scored_by_a_model_that_is_no_sum_has_reasons(
-    world: World, visit: Callable[..., Any], algorithm: dict[str, Any]
+    world: World, ours: Browser, algorithm: dict[str, Any]
 ) -> None:
-    """`auto`, the default, averages ranks: its reasons are estimated, and say which values set the row apart."""
+    """Of many features its reasons are estimated, and say which values set the row apart."""
     rng = np.random.default_rng(3)
     X = rng.normal(size=(300, 12)).round(2)
     y = X[:, 0] * X[:, 1] + X[:, 2] + rng.normal(size=300) > 0
@@ -1141,32 +781,13 @@ def test_a_row_scored_by_a_model_that_is_no_sum_has_reasons(
     lines += [
         ",".join([*map(str, x), "yes" if late else "no"]) for x, late in zip(X, y, strict=True)
     ]
-    table = "\n".join(lines) + "\n"
-    dataset_id = world.service.upload(world.api, table, label="left", positive="yes", name="parts")
+    dataset_id = world.service.upload(world.api, "\n".join([*lines, ""]), name="parts")
     done = world.service.train(world.api, dataset_id, name="parts", algorithm=algorithm)
-    window = visit(world.service)
-    window.sign_in(world.service.key())
-    page = window.open(f"/console/models/{done['output']['id']}/score")
-    page.get_by_label("part2", exact=True).fill("3.5")
-    page.get_by_role("button", name="Score", exact=True).click()
-    answer = page.locator("#answer")
-    answer.get_by_role("heading", name="Reasons").wait_for()
-    expect(answer).to_contain_text("part2")
-    expect(answer).not_to_contain_text("No reasons")
-    window.check("#score")
-
-
-def test_the_printed_report(world: World, browser: Any) -> None:
-    """A report of `auto` has at most ten pages of A4, each with its number and the model's version."""
-    model_id = world.train(name="printed", algorithm={"name": "auto", "budget_seconds": 0.2})
-    address = f"/v1/models/{model_id}/report?format=html"
-    response = world.service.client(world.service.key()).get(address)
-    assert "printed, version 1" in response.text
-    page = browser.new_page()
-    page.set_content(response.text)
-    pages = page.pdf(prefer_css_page_size=True).count(b"/Type /Page\n")
-    page.close()
-    assert 1 < pages <= 10
+    row = {f"f{j}": "3.5" if j == 2 else "0" for j in range(12)}
+    page = ours.post(f"/console/models/{done['output']['id']}/score", **row)
+    answer = text_of(page).partition("Reasons")[2]
+    assert "part2 = 3.5" in answer
+    assert "No reasons" not in answer
 
 
 def test_the_leaderboard_of_auto(world: World, ours: Browser) -> None:
@@ -1257,7 +878,7 @@ def test_dates_and_numbers_are_taken_as_they_are_shown(world: World, ours: Brows
     assert "2026-01-01 to 2026-12-28" in page
     assert "2026-02-02 08:00" in page
     pages = [page]
-    for algorithm in ({"name": "rankboost"}, {"name": "treerank", "max_depth": 2}):
+    for algorithm in ({"name": "treerank", "max_depth": 2},):
         at_random = {"method": "holdout", "time_column": None}  # with dates as features
         job = world.service.train(
             world.api, dataset_id, name="late", algorithm=algorithm, validation=at_random
@@ -1330,36 +951,6 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     history = history.partition("</table>")[0]
     assert re.findall(r"version (\d)", history) == ["2", "1"]
     assert "churn@champion" in text_of(ours.get(second))
-    fixed = {"model_id": world.second, "guarantee": {"threshold": 0.5}}
-    world.api.put("/v1/models/churn/aliases/fixed", json=fixed)
-    first_share, second_share = (
-        world.ask("operating-point", each, threshold=0.5)["flagged"]["value"]
-        for each in (world.first, world.second)
-    )
-    assert 0 < first_share != second_share < 1
-    before = ours.get(f"{page}/aliases").text
-    told = f"It flags {percent(first_share)} of the rows here, instead of {percent(second_share)}"
-    assert told in before
-    asked = text_of(ours.get(f"{page}/aliases/fixed/change"))
-    assert percent(first_share, 1) in asked
-    assert percent(second_share, 1) in asked
-    assert f'href="{page}?cutoff=0.5#curve"' in before
-    assert ours.post(f"{page}/aliases", alias="fixed", revision="1").status_code == 303
-    after = re.sub(r"\s+", " ", text_of(ours.get(f"{page}/aliases")))
-    assert f": {percent(second_share)} flagged" in after
-    # Back, here again with the share in place of the threshold, and back with the threshold.
-    kept = []
-    for at, (where, keep) in enumerate(
-        ((second, ""), (page, "flagged"), (second, "threshold")), start=2
-    ):
-        sent = ours.post(f"{where}/aliases", alias="fixed", revision=str(at), keep=keep)
-        assert sent.status_code == 303
-        kept.append(world.api.get("/v1/models/churn/aliases/fixed").json())
-    assert kept[1]["guarantee"]["flagged"] == pytest.approx(second_share)
-    assert kept[2]["guarantee"]["threshold"] == kept[1]["cutoff"]["threshold"] != 0.5
-    dropped = world.api.delete("/v1/models/churn/aliases/fixed", headers={"If-Match": '"5"'})
-    assert dropped.status_code == 204
-    assert ours.post(f"{page}/aliases", alias="fixed", keep="flagged").status_code == 404
     careful = "/v1/models/churn/aliases/careful"
     world.api.put(careful, json={"model_id": world.second, "guarantee": {"fpr": 0.2}})
     assert "(guarantees FPR ≤ 0.2)" in text_of(ours.get(f"{second}/aliases"))
@@ -1382,30 +973,6 @@ def test_aliases_by_plain_forms(world: World, ours: Browser, sentences: Sentence
     gone_to = ours.post(f"/console/models/{gone}/delete").headers["location"]
     assert gone_to == f"/console/models?deleted={gone}"
     assert ours.get(f"/console/models/{gone}").status_code == 404
-
-
-def test_a_key_sees_and_does_what_its_scopes_allow(world: World) -> None:
-    reader = Browser(world.service, scopes=["read"])
-    page = reader.get(world.page).text + reader.get(f"{world.page}/history").text
-    aliases = reader.get(f"{world.page}/aliases").text
-    for words in ("Delete", f"{world.page}/score", "Create alias", "Point "):
-        assert words not in page + aliases
-    for part, fields in (("aliases", {"alias": "x"}), ("delete", {}), ("score", {"f0": "1"})):
-        assert reader.post(f"{world.page}/{part}", **fields).status_code == 403, part
-    scorer = Browser(world.service, scopes=["score"])
-    assert scorer.get(world.page).status_code == 403
-
-
-def test_another_owner_sees_nothing(world: World) -> None:
-    stranger = Browser(world.service, STRANGER)
-    assert "churn" not in stranger.get("/console/models").text
-    tabs = ("/score", "/explain", "/validation", "/history", "/versions", "/retrain")
-    for part in ("", *(f"/{part}" for part in PARTS), *tabs, "/cutoffs", "/download/artifact"):
-        for ref in (world.first, "churn", "churn:1"):
-            assert stranger.get(f"/console/models/{ref}{part}").status_code == 404, part
-    for part in ("aliases", "delete", "score"):
-        assert stranger.post(f"{world.page}/{part}", alias="mine").status_code == 404
-    assert stranger.get("/console/models/{{7*7}}").status_code == 404
 
 
 def test_models_without_one_curve_have_pages_too(world: World, ours: Browser) -> None:
@@ -1561,35 +1128,3 @@ def test_an_evaluation_reads_costs_as_its_model_does(loans: tuple[Service, str])
     made = api.get(sent.headers["location"].replace("/console", "/v1")).json()
     assert made["costs"]["false_negative"]["rate"] == 0.6
     assert made["costs"]["false_positive"]["fixed"] == 1234.5
-
-
-def test_costs_by_amount_in_a_browser(
-    loans: tuple[Service, str], visit: Callable[..., Any]
-) -> None:
-    service, model = loans
-    window = visit(service)
-    window.sign_in(service.key())
-    page = window.open(f"/console/models/{model}")
-    total = page.locator('[data-total-of="saved_to_rule"]')
-    expect(total).to_be_hidden()
-    page.get_by_label("Cost of a false positive").fill("1.234,5")
-    page.get_by_label("Cost of a false negative").fill("0,6")
-    page.get_by_label("False negative: times the column").select_option("kredit")
-    expect(page.locator("[data-costs-note]")).to_contain_text("0.600 times its kredit")
-    page.get_by_label("Today’s rule").select_option("heute")
-    expect(page.locator("#e-rule_flags")).to_contain_text("rule_flags must be the value of")
-    page.get_by_label("It flags the value").fill("ablehnen")
-    page.get_by_label("It flags the value").press("Enter")
-    expect(page.locator("[data-costs-note]")).to_contain_text("The rule heute flags")
-    expect(total).to_be_visible()
-    asked: dict[str, Any] = {"cost_false_positive": 1234.5, "cost_false_negative": 0.6}
-    asked |= {name: LOAN_COSTS[name] for name in ("amount", "rule", "rule_flags")}
-    api = service.client(service.key())
-    found = api.get(f"/v1/models/{model}/operating-point", params=asked).json()
-    saved = found["cost"]["totals"]["saved_to_rule"]
-    expect(total.locator("span").nth(0)).to_have_text(spelled(saved["value"]))
-    page.get_by_role("link", name="Lowest cost").wait_for()
-    expect(page).to_have_url(re.compile("rule_flags=ablehnen"))
-    page.reload()
-    expect(total.locator("span").nth(0)).to_have_text(spelled(saved["value"]))
-    window.check("#curve")

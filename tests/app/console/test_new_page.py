@@ -13,7 +13,7 @@ from app.console import pages, session
 from app.console.rendering import environment
 from app.console.session import ConsoleRoute, Group, NavLink, PageDep
 from tests.app.console.plain_browser import PlainBrowser
-from tests.app.live_service import STRANGER, Service
+from tests.app.live_service import Service
 
 PATH = "/console/names"
 TEMPLATE = """{% extends "base.html" %}
@@ -78,7 +78,3 @@ def test_it_is_behind_its_session_scope_and_token(service: Service) -> None:
     assert browser.post(PATH).headers["Location"] == PATH
     browser.csrf = "0" * 128
     assert browser.post(PATH).status_code == 403
-
-
-def test_another_owner_sees_nothing_of_ours(service: Service) -> None:
-    assert "ours" not in PlainBrowser(service, STRANGER).read(PATH)

@@ -21,6 +21,7 @@ from app.platform.tables import AuditEntry, BrowserSession, Principal
 from tests.app.live_service import Service
 from tests.app.live_service import running as serving
 from tests.identity_provider import CLIENT, IdentityProvider, free_port, log_in, running, sign
+from tests.waiting import eventually
 
 SESSION = "rankwright_session"
 
@@ -192,20 +193,17 @@ def test_two_tabs_sign_in_and_a_code_is_used_once(service: Service, idp: Identit
     assert len(started) <= 8
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"state": None},
-        {"state": "x"},
-        {"state": "é" * 50},
-        {"code": None},
-        {"code": "x"},
-        {"code": "x" * 5000},
-        {"iss": "https://evil.example"},
-        {"error": "access_denied", "error_description": "<script>"},
-    ],
-    ids=str,
+CHANGED: tuple[dict[str, str | None], ...] = (
+    {"state": None},
+    {"state": "é" * 50},
+    {"code": None},
+    {"code": "x" * 5000},
+    {"iss": "https://evil.example"},
+    {"error": "access_denied", "error_description": "<script>"},
 )
+
+
+@pytest.mark.parametrize("changed", CHANGED, ids=str)
 def test_a_bad_answer_is_refused(
     service: Service, idp: IdentityProvider, changed: dict[str, str | None]
 ) -> None:
@@ -220,36 +218,28 @@ def test_a_bad_answer_is_refused(
     assert row_of(service) is None
 
 
-@pytest.mark.parametrize("cookie", ["", "x", "gAAAAAB" + "x" * 200, "é"])
-def test_a_bad_cookie_is_refused(service: Service, idp: IdentityProvider, cookie: str) -> None:
-    browser = service.client()
-    back = log_in(browser, begin(browser, idp), "ann")
-    name = next(each.name for each in browser.cookies.jar if "oidc_" in each.name)
-    other = service.client()
-    header = {"Cookie": f"{name}={cookie}".encode()}
-    assert other.get(back, headers=header).status_code == 400  # type: ignore[arg-type]
-
-
-def test_a_started_sign_in_expires(
+def test_a_bad_or_late_cookie_is_refused(
     service: Service, idp: IdentityProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     browser = service.client()
     back = log_in(browser, begin(browser, idp), "ann")
+    name = next(each.name for each in browser.cookies.jar if "oidc_" in each.name)
+    for cookie in ("", "x", "gAAAAAB" + "x" * 200, "é"):
+        headers = {b"Cookie": f"{name}={cookie}".encode()}
+        assert service.client().get(back, headers=headers).status_code == 400
     decrypt = Cipher.decrypt
     monkeypatch.setattr(Cipher, "decrypt", lambda self, text, most=None: decrypt(self, text, -1))
     assert browser.get(back).status_code == 400
 
 
-@pytest.mark.parametrize("issuer", ["", "https://evil.example", "http://127.0.0.1:1", "é"])
+@pytest.mark.parametrize("issuer", ["", "https://evil.example", "é"])
 def test_an_unknown_provider_is_not_found(service: Service, issuer: str) -> None:
     answer = service.client().get("/console/oidc/start", params={"issuer": issuer})
     assert answer.status_code == 404
     assert "location" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    "elsewhere", ["https://evil.example", "//evil.example", "/docs", "/console/x\\"]
-)
+@pytest.mark.parametrize("elsewhere", ["https://evil.example", "/console/x\\"])
 def test_it_leads_nowhere_else(service: Service, idp: IdentityProvider, elsewhere: str) -> None:
     browser = service.client()
     answer = browser.get(log_in(browser, begin(browser, idp, elsewhere), "ann"))
@@ -290,14 +280,6 @@ def test_a_person_with_two_owners_chooses(service: Service, idp: IdentityProvide
     stolen = service.client()
     stolen.cookies.set(SESSION, old, path="/console")
     assert stolen.get("/console").status_code == 303
-
-
-def test_the_session_of_a_key_has_no_choice(service: Service) -> None:
-    browser = service.client()
-    browser.post("/console/sign-in", data={"key": service.key()})
-    assert browser.get("/console/owner").status_code == 200
-    form = {"csrf": csrf_of(browser), "owner": "shop"}
-    assert browser.post("/console/owner", data=form).status_code == 422
 
 
 def test_signing_out_names_the_providers_page(service: Service, idp: IdentityProvider) -> None:
@@ -362,9 +344,7 @@ def test_a_refused_refresh_ends_the_session(service: Service, idp: IdentityProvi
     make_due(service)
     refresh(service)
     assert row_of(service) is None
-    until = time.monotonic() + 30
-    while browser.get("/console").status_code != 303:
-        assert time.monotonic() < until
+    eventually(lambda: browser.get("/console").status_code == 303)
 
 
 def test_a_provider_that_is_down_is_tolerated_for_a_while(
@@ -381,9 +361,7 @@ def test_a_provider_that_is_down_is_tolerated_for_a_while(
         assert refresh(service) == 0  # the lease is the pause
         with service.context.db.write() as session:  # the stale time is over
             session.execute(update(BrowserSession).values(expires_at=1.0))
-        until = time.monotonic() + 30
-        while browser.get("/console").status_code != 303:
-            assert time.monotonic() < until
+        eventually(lambda: browser.get("/console").status_code == 303)
         page = browser.get("/console/sign-in")
         assert page.status_code == 200
         answer = browser.get(f"/console/oidc/start?issuer={quote(idp.issuer, '')}")
@@ -402,11 +380,8 @@ def test_the_provider_ends_a_session(service: Service, idp: IdentityProvider) ->
         f"{idp.issuer}/session/end/confirm", data={"xsrf": found[1], "logout": "yes"}
     )
     assert sent.status_code in (302, 303), sent.text
-    until = time.monotonic() + 30
-    while row_of(service) is not None:
-        assert time.monotonic() < until
-    while browser.get("/console").status_code != 303:
-        assert time.monotonic() < until
+    eventually(lambda: row_of(service) is None)
+    eventually(lambda: browser.get("/console").status_code == 303)
 
 
 def logout_token(idp: IdentityProvider, key: Any = None, **changed: Any) -> str:
@@ -420,15 +395,12 @@ def test_forged_logout_tokens_end_nothing(service: Service, idp: IdentityProvide
     path, now = "/console/oidc/backchannel-logout", int(time.time())
     tokens = {
         "none": "",
-        "words": "x",
         "an access token": idp.token(),
         "wrong audience": logout_token(idp, aud="other"),
         "a nonce": logout_token(idp, nonce="x"),
         "no event": logout_token(idp, events=None),
         "another event": logout_token(idp, events={"x": {}}),
-        "an event of a text": logout_token(idp, events={LOGOUT_EVENT: "x"}),
         "nobody": logout_token(idp, sub=None),
-        "sub of a list": logout_token(idp, sub=["ann"]),
         "expired": logout_token(idp, exp=now - 100),
         "no iat": logout_token(idp, iat=None),
         "another issuer": logout_token(idp, iss="https://evil.example"),

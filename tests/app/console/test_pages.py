@@ -13,16 +13,14 @@ from playwright.sync_api import expect
 from sqlalchemy import insert, update
 
 from app.access import service as keys
-from app.console.api import Api
 from app.console.rendering import number as spelled
 from app.jobs import execution, queue
 from app.platform.ids import new_id
-from app.platform.tables import ApiKey, BrowserSession, Dataset, Job, Model
+from app.platform.tables import ApiKey, BrowserSession, Dataset, Model
 from core.errors import CoreError
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.live_service import OWNER, Service, table
 from tests.app.queue_steps import add_model, change, submit
-from tests.long_form import long_form
 
 HOSTILE = "<script>alert(1)</script>'\"{{7*7}}"
 
@@ -137,25 +135,6 @@ def test_the_first_page_says_what_is_in_use_and_what_to_do_next(world: World) ->
     assert world.client.get("/v1/overview").json()["live"] == []
 
 
-def test_a_scorecard_has_a_page(world: World) -> None:
-    job = world.service.train(
-        world.client, world.dataset_id, name="card", algorithm={"name": "logistic"}, baselines=None
-    )
-    model = job["output"]["id"]
-    browser = world.browser()
-    assert "/scorecard" in browser.read(f"/console/models/{model}/explain")
-    card = world.client.get(f"/v1/models/{model}/scorecard?pdo=40").json()
-    page = browser.read(f"/console/models/{model}/scorecard?pdo=40")
-    assert f"starting from {card['base_points']:.1f}." in page
-    for each in card["characteristics"]:
-        for one in each["attributes"]:
-            assert f"{spelled(one['odds_ratio'])}" in page
-    bad = browser.read(f"/console/models/{model}/scorecard?pdo=-1", 422)
-    assert "pdo must be greater than 0" in bad
-    assert 'value="-1"' in bad
-    browser.read(f"/console/models/{world.models[0]}/scorecard", 404)
-
-
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -178,71 +157,33 @@ def test_a_bad_comparison_is_refused_once_in_the_words_of_the_form(
         assert 'value="0,5"' in answer.text
 
 
-def test_each_error_of_an_evaluation_stands_at_its_field(
-    world: World, visit: Callable[..., Any]
-) -> None:
+def test_each_error_of_an_evaluation_stands_at_its_field(world: World) -> None:
     unread = world.client.post(
         "/v1/datasets", content=table(), headers={"Content-Type": "text/csv"}
     ).json()["id"]
-    window = visit(world.service)
-    page = window.sign_in(world.service.key())
-    window.open(f"/console/evaluations?model={world.models[0]}&dataset_id={unread}")
-    page.get_by_label("Cost of a false positive").fill("5,5")
-    page.get_by_label("Partial AUC up to FPR").fill("half")
-    window.expect("status of 422|status of 409")
-    page.get_by_role("button", name="Evaluate").click()
-    page.get_by_role("alert").wait_for()
-    for label, words in (
-        (
-            "Cost of a false positive",
-            "got '5,5'. Write 5.5, with a decimal point instead of a comma",
-        ),
-        ("Partial AUC up to FPR", "got 'half'"),
-    ):
-        field = page.get_by_label(label)
-        expect(field).to_have_attribute("aria-invalid", "true")
-        expect(field).to_have_accessible_description(f"“{label}” must be a number, {words}")
-        expect(page.get_by_text(words)).to_have_count(1)
-        expect(page.get_by_role("alert").get_by_role("link", name=label)).to_be_visible()
-    window.check()
-    page.get_by_label("Cost of a false positive").fill("")
-    page.get_by_label("Partial AUC up to FPR").fill("")
-    page.get_by_role("button", name="Evaluate").click()
-    dataset = page.get_by_role("combobox", name="Dataset", exact=True)
-    expect(dataset).to_have_accessible_description(re.compile("must be ready"))
-
-    # The list says so beforehand, wherever a dataset is chosen.
-    for where in ("evaluations", "train"):
-        window.open(f"/console/{where}")
-        page.get_by_role("combobox", name="Dataset").first.click()
-        option = page.get_by_role("option").filter(has_text="it is still being read")
-        expect(option).to_have_attribute("aria-disabled", "true")
-        page.keyboard.press("Escape")
-    window.open(f"/console/models/{world.models[0]}/validation")
-    page.locator("#calibrate-on-find").click()  # the part comes later, and then the script's field
-    seen = page.get_by_role("option").filter(has_text="the model was not trained on")
-    expect(seen).to_have_attribute("aria-disabled", "true")
-    world.service.work()
-
-
-def test_an_evaluation_and_its_place_over_time(world: World) -> None:
     browser = world.browser()
-    other = world.service.upload(world.client, name="later")
-    sent = browser.post("/console/evaluations", model=world.models[0], dataset_id=other)
-    place = sent.headers["location"]
+    sent = {"model": world.models[0], "dataset_id": unread}
+    bad = browser.post("/console/evaluations", **sent, false_positive="5,5", fpr_max="half")
+    assert bad.status_code == 422
+    for field, words in (
+        ("false_positive", "got '5,5'. Write 5.5, with a decimal point instead of a comma"),
+        ("fpr_max", "got 'half'"),
+    ):
+        assert unescape(bad.text).count(words) == 1
+        (entered,) = re.findall(rf'<input[^>]* name="{field}"[^>]*>', bad.text)
+        assert 'aria-invalid="true"' in entered
+        assert f'href="#e-{field}"' in bad.text
+    early = browser.post("/console/evaluations", **sent)
+    assert (early.status_code, "must be ready" in early.text) == (409, True)
+    # The lists say so beforehand, wherever a dataset is chosen.
+    for page in ("evaluations", "train", f"models/{world.models[0]}/calibration"):
+        options = re.findall("<option[^>]* disabled[^>]*>[^<]*", browser.read(f"/console/{page}"))
+        assert any("it is still being read" in each for each in options), page
+    assert any("the model was not trained on" in each for each in options)
     world.service.work()
-    page = browser.read(place)
-    made = world.client.get(place.replace("/console", "/v1")).json()
-    assert f"{spelled(made['metrics']['auc']['value'])}" in page
-    assert page.count("<h2>By ") == page.count("<h2>By age</h2>") == 1  # its name says: protected
-    assert "random: 0.025" in page  # the partial AUC up to FPR 0.05
-    over_time = browser.read(f"/console/evaluations?model_id={world.models[0]}")
-    assert "AUC over time" in over_time
-    bad = browser.post("/console/evaluations", model="nothing", dataset_id=other)
-    assert (bad.status_code, "nothing" in bad.text) == (404, True)
 
 
-def test_curves_of_a_comparison_outlive_its_models(world: World, visit: Callable[..., Any]) -> None:
+def test_curves_of_a_comparison_outlive_its_models(world: World) -> None:
     """They are drawn from the compared rows, and not from what each model was validated on."""
     service, client = world.service, world.client
     models = [
@@ -255,20 +196,19 @@ def test_curves_of_a_comparison_outlive_its_models(world: World, visit: Callable
     service.work()
     for model_id in models:
         assert client.delete(f"/v1/models/{model_id}").status_code == 204
-    window = visit(service)
-    window.sign_in(service.key())
-    page = window.open(f"/console/comparisons/{made}")
-    picture = page.get_by_role("img", name="ROC curves of the models on later rows")
-    expect(picture).to_be_visible()
+    page = world.browser().read(f"/console/comparisons/{made}")
+    picture = page.partition("ROC curves of the models on later rows")[2].partition("</svg>")[0]
     points = client.get(f"/v1/comparisons/{made}").json()["result"]["curves"]
     for number, curve in enumerate(points):
-        drawn = picture.locator(f".series-{number} path, path.series-{number}").first
+        drawn = re.findall(
+            rf'series-{number}\b[^>]*>(?:\s*<[^>]*>)*?\s*<path[^>]* d="([^"]+)"', picture
+        )
+        drawn += re.findall(rf'<path[^>]*series-{number}\b[^>]* d="([^"]+)"', picture)
         # Each point but the first is the end of a line, straight or by a step.
-        assert len(re.findall("[A-Za-z]", drawn.get_attribute("d"))) >= len(curve["points"])
-    window.check()
+        assert len(re.findall("[A-Za-z]", drawn[0])) >= len(curve["points"])
 
 
-def test_areas_over_time_are_of_new_rows(world: World, visit: Callable[..., Any]) -> None:
+def test_areas_over_time_are_of_new_rows(world: World) -> None:
     service, client = world.service, world.client
     model_id = service.train(client, world.dataset_id, name="aged")["output"]["id"]
     months = [service.upload(client, table(150, seed), name=f"month {seed}") for seed in (11, 12)]
@@ -278,18 +218,14 @@ def test_areas_over_time_are_of_new_rows(world: World, visit: Callable[..., Any]
         made = client.post("/v1/evaluations", json=body).json()["id"]
         service.work()
         found[dataset_id] = client.get(f"/v1/evaluations/{made}").json()["metrics"]["auc"]["value"]
-    window = visit(service)
-    window.sign_in(service.key())
-    page = window.open(f"/console/evaluations?model_id={model_id}")
-    picture = page.get_by_role("img", name="AUC by day of the evaluation")
-    hints = picture.locator("circle title").all_text_contents()
+    page = world.browser().read(f"/console/evaluations?model_id={model_id}")
+    picture = page.partition("AUC by day of the evaluation")[2].partition("</svg>")[0]
+    hints = re.findall("<circle[^>]*><title>([^<]*)", picture)
     assert len(hints) == 2
     for hint, dataset_id in zip(hints, months, strict=True):
         assert f": {found[dataset_id]:.4g}, " in hint
-    expect(page.get_by_text("Excluded: 1 evaluation on rows")).to_be_visible()
-    rows = page.get_by_role("row").filter(has_text="aged:1")
-    assert rows.filter(has_text="used to train").count() == 1
-    window.check()
+    assert "Excluded: 1 evaluation on rows" in page
+    assert page.count("used to train") == 1
 
 
 def test_an_evaluation_by_groups(world: World) -> None:
@@ -320,19 +256,6 @@ def test_an_evaluation_by_groups(world: World) -> None:
     form = {"model": world.models[0], "dataset_id": other, "group_by": "region", "at_fpr": "0.2"}
     for group in groups["groups"]:
         assert f"{spelled(group['calibration']['predicted'])}" in page
-    cutoff_of = {"fpr": "0.3", "confidence": "0.8", "by_group": "together"}
-    cutoff = world.client.get(
-        f"/v1/evaluations/{made['id']}/operating-point", params=cutoff_of
-    ).json()
-    query = "rate=fpr&limit=0.3&confidence=0.8"
-    guaranteed = browser.read(f"/console/evaluations/{made['id']}?{query}")
-    assert f"{cutoff['threshold']:.6g}" in guaranteed
-    for group in cutoff["groups"]["groups"]:
-        assert ("too few rows" if group["threshold"] is None else f"{group['threshold']:.6g}") in (
-            guaranteed
-        )
-    assert "Check whether a cutoff " in guaranteed
-    assert "Slope (ideal: 1)" in guaranteed
     place = browser.post("/console/evaluations", **form).headers["location"]
     asked_for = world.client.get(place.replace("/console", "/v1")).json()
     assert (asked_for["group_by"], asked_for["at"]["fpr"]) == ("region", 0.2)
@@ -360,9 +283,6 @@ def test_an_evaluation_by_amounts(world: World) -> None:
     assert "<h2>Value by balance</h2>" in page
     assert "Caught in top 10 %" in page
     assert f"{spelled(amounts['values'][0]['area']['value'])}" in page
-    assert "lowest-cost cutoff (held-out)" in page
-    assert "by probability" in page
-    assert f"{spelled(amounts['costs']['least']['held_out']['cost']['value'])}" in page
     fixed = {"model": world.models[0], "dataset_id": other, "false_negative": "5", "review": "1"}
     place = browser.post("/console/evaluations", **fixed).headers["location"]
     world.service.work()
@@ -372,12 +292,6 @@ def test_an_evaluation_by_amounts(world: World) -> None:
     for wrong, words in (({"amount": "planet"}, "planet"), ({"review": "much"}, "much")):
         bad = browser.post("/console/evaluations", **(form | prices | wrong))
         assert (bad.status_code, words in bad.text) == (422, True)
-    costs = {"review": 1.0, "benefit": {"fixed": 4.0}}
-    body = {"models": world.models[:2], "dataset_id": other, "costs": costs}
-    made = world.client.post("/v1/comparisons", json=body).json()
-    world.service.work()
-    page = browser.read(f"/console/comparisons/{made['id']}")
-    assert "Cost (held-out)" in page
 
 
 def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> None:
@@ -391,9 +305,6 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
     problem, _ = execution.problem_of(CoreError("the rows have\nfled"))
     claim = service.context.db.writing(queue.claim, service.settings, "worker")
     service.context.db.writing(queue.fail, claim, problem)
-    compared = browser.post(
-        "/console/comparisons", models=[model_id, world.models[0]], dataset_id=other
-    )
     service.work()
     for path in (f"/v1/models/{model_id}", f"/v1/datasets/{other}"):
         assert world.client.delete(path).status_code == 204
@@ -414,16 +325,11 @@ def test_evaluations_of_what_was_deleted_and_those_that_failed(world: World) -> 
         assert f'href="/console/models/{model_id}"' not in text
     assert "<h2>ROC curve " in page
 
-    between = browser.read(compared.headers["location"])
-    assert "gone:1 (deleted)" in between
-    assert "later (deleted)" in between
     job = browser.read(f"/console/jobs/{trained['id']}")
     assert "The model was deleted." in job
     assert 'id="metrics"' not in job
     assert 'id="metrics"' in browser.read(f"/console/jobs/{world.job_id}")
-    for text in (between, job):
-        assert f"/console/models/{model_id}" not in text
-    assert f'href="/console/models/{world.models[0]}"' in between
+    assert f"/console/models/{model_id}" not in job
     assert "It was deleted, " in browser.read(f"/console/models/{model_id}", 404)
 
 
@@ -450,17 +356,6 @@ def test_what_a_page_cannot_use_of_its_address_is_said(world: World, path: str, 
     ids = {"model": world.models[0], "dataset": world.dataset_id, "job": world.job_id}
     page = unescape(world.browser().read(f"/console/{path.format_map(ids)}"))
     assert f"data-notice>{words}" in page or words in page.split("data-notice>")[1]
-
-
-def test_evaluations_are_found_by_any_name_of_their_model(world: World) -> None:
-    alias = "/v1/models/churn/aliases/evaluated"
-    made = world.client.put(alias, json={"model_id": world.models[0]})
-    page = world.browser().read("/console/evaluations?model_id=churn@evaluated")
-    assert f'<a href="/console/models/{world.models[0]}">' in page
-    assert '<option value="churn@evaluated" selected>' in page
-    assert "data-notice" not in page
-    gone = world.client.delete(alias, headers={"If-Match": made.headers["ETag"]})
-    assert gone.status_code == 204
 
 
 def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]) -> None:
@@ -507,10 +402,6 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
         assert f'value="{model_id}"' in text
         assert 'value="oldest@live"' in text
         assert f'value="{dataset_id}"' in text
-    # What was chosen is there though it is not among the newest.
-    for chosen in (model_id, "oldest@live", "oldest:1"):
-        assert f'value="{chosen}" selected' in plain.read(f"/console/comparisons?models={chosen}")
-    assert f'value="{dataset_id}" selected' in plain.read(f"/console/train?dataset_id={dataset_id}")
     for sought, words in (
         ("later:7", "later:7 "),
         ("later:210", "later:210 "),
@@ -520,13 +411,6 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
         ("", "Type to see more"),
     ):
         assert words in plain.read(f"/console/pick/models?find_models={sought}")
-    everything = plain.read("/console/pick/models")
-    assert everything.index("oldest@live") < everything.index("later:")  # aliases come first
-    assert plain.client.get("/console/pick/jobs").status_code == 404
-    assert f'value="{model_id}" selected' in plain.read(
-        f"/console/batch-scores?model_id={model_id}"
-    )
-
     window = visit(service, width=390)
     page = window.sign_in(secret)
     window.open("/console/evaluations")
@@ -557,35 +441,10 @@ def test_whatever_there_is_can_be_chosen(world: World, visit: Callable[..., Any]
     page.get_by_role("heading", name="oldest:1 on first table").wait_for()
     service.work()
 
-    # Several are chosen as chips, by keyboard alone; what one comes from is chosen already.
-    window.expect("status of 422")
-    window.open(f"/console/comparisons?model_id={model_id}&dataset_id={dataset_id}")
-    several = page.get_by_role("combobox", name="Models", exact=True)
-    chips = page.locator(".chips li")
-    expect(chips).to_have_text(["oldest:1 (rankboost)×"])
-    several.focus()
-    for text, words in (("later:7", "later:7 ("), ("later:9", "later:9 (")):
-        page.keyboard.type(text)
-        options.filter(has_text=words).wait_for()
-        page.keyboard.press("Enter")
-        expect(several).to_have_value("")
-    expect(chips).to_have_count(3)
-    window.check()
-    page.keyboard.press("Backspace")
-    expect(chips).to_have_count(2)
-    page.get_by_role("button", name="Remove later:7").click()
-    page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_role("alert")).to_contain_text("Models")
-    expect(chips).to_have_text(["oldest:1 (rankboost)×"])  # nothing typed is lost
-    expect(page.get_by_role("combobox", name="Dataset", exact=True)).to_have_value(
-        re.compile("first table:1, ")
-    )
-
 
 def test_what_does_not_fit_is_grey_and_says_why(world: World, visit: Callable[..., Any]) -> None:
     service = world.service
-    unlike = service.upload(world.client, "age,left\n" + "1,yes\n2,no\n" * 40, name="unlike")
-    stranger = service.train(world.client, unlike, name="narrow")["output"]["id"]
+    service.upload(world.client, "age,left\n" + "1,yes\n2,no\n" * 40, name="unlike")
     window = visit(service)
     page = window.sign_in(service.key())
     window.open(f"/console/evaluations?model={world.models[0]}")
@@ -598,33 +457,8 @@ def test_what_does_not_fit_is_grey_and_says_why(world: World, visit: Callable[..
     page.keyboard.press("Escape")
     expect(page.get_by_role("combobox", name="Dataset", exact=True)).to_have_value("")
 
-    # Several models are seen with the dataset, and the dataset with them.
-    window.open(f"/console/comparisons?models={world.models[0]}&dataset_id={world.dataset_id}")
-    page.get_by_role("combobox", name="Models").press_sequentially("narrow")
-    expect(page.get_by_role("option").filter(has_text="narrow")).not_to_have_attribute(
-        "aria-disabled", "true"
-    )
-    window.open(f"/console/comparisons?models={world.models[0]}&models={stranger}")
-    page.get_by_role("combobox", name="Dataset").press_sequentially("unlike")
-    expect(option).to_have_attribute("aria-disabled", "true")
 
-
-def test_without_a_script_a_select_and_a_field_choose(
-    world: World, visit: Callable[..., Any]
-) -> None:
-    window = visit(world.service, width=390, script=False)
-    page = window.sign_in(world.service.key())
-    window.open("/console/evaluations")
-    page.get_by_label("Model", exact=True).select_option(world.models[0])
-    page.get_by_label("Dataset", exact=True).select_option(world.dataset_id)
-    page.get_by_role("button", name="Evaluate").click()
-    page.get_by_role("heading", name="on").wait_for()
-    world.service.work()
-
-
-def test_a_dataset_is_found_whatever_its_name_and_at_little_cost(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dataset_is_found_whatever_its_name(world: World) -> None:
     service, secret = world.service, world.service.key("namer")
     api = service.client(secret)
     names = ("sales: 2024", "sales:2024", "me@work.csv", "plain")
@@ -645,23 +479,6 @@ def test_a_dataset_is_found_whatever_its_name_and_at_little_cost(
         ("sales:2024:1", {"sales:2024"}),
     ):
         assert found(sought) == expected, sought
-
-    with service.context.db.write() as session:
-        first = session.get_one(Dataset, ids["plain"])
-        row = {each.key: getattr(first, each.key) for each in type(first).__mapper__.column_attrs}
-        row |= {"name": "slow", "status": "failed", "job_id": None}
-        failed = [{**row, "id": new_id("ds"), "version": 1 + n} for n in range(900)]
-        session.execute(insert(Dataset), failed)
-    asked: list[str] = []
-    do = Api.do
-
-    async def counted(self: Api, step: Any) -> Any:
-        asked.append(step.path)
-        return await do(self, step)
-
-    monkeypatch.setattr(Api, "do", counted)
-    assert found("slow") == set()
-    assert 1 < len(asked) <= 4
 
 
 def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., Any]) -> None:
@@ -708,18 +525,6 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     assert page.get_by_label("Name").input_value() == "of the night"
     assert page.locator("input[value=score]").is_checked()
     assert "of the night" not in str(world.client.get("/v1/keys").json())
-    # Another sign-in in this browser: the page has the token of the session before.
-    token = PlainBrowser(service, secret=secret).client.cookies["rankwright_session"]
-    page.context.add_cookies(
-        [{"name": "rankwright_session", "value": token, "domain": "127.0.0.1", "path": "/console"}]
-    )
-    page.get_by_label("Name").fill("of the day")
-    page.get_by_role("button", name=re.compile("Create")).click()
-    page.get_by_role("link", name="Back to the form").click()
-    page.get_by_text("your entries are kept").wait_for()
-    assert page.get_by_label("Name").input_value() == "of the day"
-    page.reload()
-    assert page.get_by_label("Name").input_value() == ""
     # A file cannot be kept, and that is said. Nothing of a key or a token is.
     window.open("/console/datasets/new")
     page.get_by_label("Name", exact=True).fill("with a file")
@@ -732,7 +537,7 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     page.get_by_label("API key").wait_for()
     kept = page.evaluate("JSON.stringify(sessionStorage)")
     assert "with a file" in kept
-    for hidden in ("csrf", secret, token):
+    for hidden in ("csrf", secret):
         assert hidden not in kept
     sign_in_again()
     page.get_by_text("Choose the file again").wait_for()
@@ -750,26 +555,6 @@ def test_what_was_typed_outlives_a_session(world: World, visit: Callable[..., An
     page.get_by_role("heading", name="Upload a table").wait_for()
     assert page.get_by_label("Name", exact=True).input_value() == ""
     assert "rankwright" not in page.evaluate("JSON.stringify(sessionStorage)")
-
-
-def test_batch_scores_from_the_form_to_the_download(world: World) -> None:
-    browser = world.browser()
-    sent = browser.post(
-        "/console/batch-scores", model=world.models[0], dataset_id=world.dataset_id, keep="age"
-    )
-    place = sent.headers["location"]
-    early = browser.client.get(f"{place}/result.csv")
-    assert early.status_code == 409
-    assert 'role="alert"' in early.text  # a page, not a file
-    world.service.work()
-    assert "Download CSV" in browser.read(place)
-    csv = browser.client.get(f"{place}/result.csv")
-    assert csv.text.splitlines()[0].replace('"', "") == "age,row_number,score,fpr,tpr,probability"
-    assert browser.client.get(f"{place}/result.parquet").content[:4] == b"PAR1"
-    bad = browser.post(
-        "/console/batch-scores", model=world.models[0], dataset_id=world.dataset_id, keep="nope"
-    )
-    assert (bad.status_code, "nope" in bad.text) == (422, True)
 
 
 def test_a_key_is_made_shown_once_rotated_and_revoked(world: World) -> None:
@@ -810,19 +595,9 @@ def test_a_key_is_made_shown_once_rotated_and_revoked(world: World) -> None:
         assert browser.post("/console/keys", **fields).status_code == 422
 
 
-def test_the_longest_name_leaves_a_new_keys_secret_whole(world: World) -> None:
-    browser = world.browser()
-    for name in ("\U0001f600" * 255, '"' * 255, "\u3042" * 255):
-        sent = browser.post("/console/keys", name=name, scopes=["read"])
-        assert sent.status_code == 303
-        assert len(sent.headers["set-cookie"]) < 4096  # browsers drop what is larger
-        page = browser.read("/console/keys/made")
-        assert re.search(r'value="rw_[^"]+"', page)
-
-
 def test_a_key_that_has_expired_is_called_so(world: World) -> None:
     browser = world.browser()
-    for days in ("1e400", "1e305", "-1e308", "0", "nan", "a", "37038"):
+    for days in ("1e400", "0", "nan", "37038"):
         bad = browser.post("/console/keys", name="short", scopes=["read"], days=days)
         said = (
             f"“Lifetime in days” must be more than 0 and at most 37,037 days, got &#39;{days}&#39;"
@@ -839,15 +614,7 @@ def test_a_key_that_has_expired_is_called_so(world: World) -> None:
     assert 'aria-label="Revoke short"' not in page
 
 
-def test_the_audit_log_names_what_the_console_did(world: World) -> None:
-    browser = world.browser()
-    browser.post("/console/keys", name="audited", scopes=["read"])
-    assert "Created a key" in browser.read("/console/audit")
-
-
-def test_the_audit_log_is_read_in_sentences_and_searched(
-    world: World, visit: Callable[..., Any]
-) -> None:
+def test_the_audit_log_is_read_in_sentences_and_searched(world: World) -> None:
     owner = "auditor"
     service = world.service
     api = service.client(secret := service.key(owner))
@@ -855,31 +622,26 @@ def test_the_audit_log_is_read_in_sentences_and_searched(
     service.upload(api, name="second")
     made = api.post("/v1/keys", json={"name": "n", "scopes": ["read"]}).json()["id"]
     assert api.delete(f"/v1/keys/{made}").status_code == 204
-    window = visit(service, width=390, dark=True)
-    page = window.sign_in(secret)
-    window.open("/console/audit")
-    rows = page.locator("tbody tr")
-    expect(rows).to_have_count(5)
-    expect(rows.nth(1)).to_contain_text(f"Revoked the key {made}")
-    window.check()
-    page.get_by_role("button", name="About DELETE").click()
-    expect(page.get_by_text(f"DELETE /v1/keys/{{key_id}}, /v1/keys/{made}")).to_be_visible()
-    page.keyboard.press("Escape")
-    page.get_by_label("About", exact=True).select_option("Datasets")
-    page.get_by_role("button", name="Search", exact=True).click()
-    expect(rows).to_have_count(2)
-    page.get_by_label("ID or model name").fill(dataset_id)
-    page.get_by_role("button", name="Search", exact=True).click()
-    expect(rows).to_have_count(1)
-    page.get_by_role("link", name=dataset_id).click()
-    page.get_by_role("link", name="Train on this").wait_for()
-
     plain = PlainBrowser(service, secret=secret)
+
+    def rows(query: str = "") -> list[str]:
+        page = plain.read(f"/console/audit{query}").partition("<tbody>")[2]
+        return re.findall("(?s)<tr>.*?</tr>", page.partition("</tbody>")[0])
+
+    found = rows()
+    assert len(found) == 5
+    assert "Revoked the key" in found[1]
+    assert f"/v1/keys/{made}" in found[1]
+    assert len(rows("?about=datasets")) == 2
+    (found,) = (rows(f"?about=datasets&resource={dataset_id}"),)
+    assert len(found) == 1
+    assert f'href="/console/datasets/{dataset_id}"' in found[0]
     assert '<p class="empty">' in plain.read("/console/audit?key_id=-")
+    assert api.get(f"/v1/datasets/{dataset_id}/preview").is_success
     assert "Read rows of the dataset" in plain.read("/console/audit?outcome=read&principal=test")
     assert plain.read("/console/audit/export") == ""  # nothing is sealed here
     assert '<p class="empty">' in plain.read("/console/audit?until=2020-01-31")
-    assert plain.read("/console/audit?since=2020-01-31&outcome=done").count("<tr>") == 7
+    assert plain.read("/console/audit?since=2020-01-31&outcome=done").count("<tr>") == 6
     for query, words in (
         ("since=soon", "“From (UTC)” must be a day such as 2026-01-31"),
         ("until=9999-12-31", "“To (UTC)” must be a day"),
@@ -903,104 +665,28 @@ def test_health_shows_the_queue_to_who_may_see_it(world: World) -> None:
 PAGES = ("/console", "/console/comparisons", "/console/evaluations", "/console/batch-scores")
 
 
-def test_a_key_sees_only_what_it_may_do(world: World) -> None:
-    reader = world.browser("read")
-    for path in PAGES[:3]:
-        assert 'method="post" action="/console/comparisons"' not in reader.read(path)
-        assert 'method="post" action="/console/evaluations"' not in reader.read(path)
-    home = reader.read("/console")
-    for hidden in ("/console/keys", "/console/audit", "/console/train", "/console/batch-scores"):
-        assert f'href="{hidden}"' not in home
-    for path, fields in {
-        "/console/comparisons": {"models": world.models, "dataset_id": world.dataset_id},
-        "/console/evaluations": {"model": world.models[0], "dataset_id": world.dataset_id},
-        "/console/keys": {"name": "x", "scopes": ["admin"]},
-    }.items():
-        answer = reader.post(path, **fields)
-        assert answer.status_code == 403, path
-        assert "scope" in answer.text
-    scorer = world.browser("score")
-    assert "lacks the scope" in scorer.read("/console")
-    assert scorer.client.get("/console/comparisons").status_code == 403
-
-
-def test_anothers_things_are_not_there(world: World) -> None:
-    made = world.client.post(
-        "/v1/comparisons", json={"models": world.models, "dataset_id": world.dataset_id}
-    ).json()
-    world.service.work()
-    stranger = world.browser("read", "train", "score", "admin", owner="theirs")
-    stranger.read(f"/console/comparisons/{made['id']}", 404)
-    assert stranger.post(f"/console/comparisons/{made['id']}/delete").status_code == 404
-    assert made["id"] not in stranger.read("/console/comparisons")
-    assert world.dataset_id not in stranger.read("/console")
-
-
-def test_names_are_text_and_nothing_else(start: Callable[..., Service]) -> None:
-    service = start()
-    world = World.__new__(World)
-    world.service, world.client = service, service.client(service.key("named"))
-    world.dataset_id = service.upload(world.client, name=HOSTILE)
-    first = service.train(world.client, world.dataset_id, name="plain")["output"]["id"]
-    second = service.train(world.client, world.dataset_id, name="plain", seed=3)["output"]["id"]
-    browser = PlainBrowser(service, "named")
-    sent = browser.post("/console/comparisons", models=[first, second], dataset_id=world.dataset_id)
-    service.work()
-    for path in (*PAGES, sent.headers["location"]):
-        page = browser.read(path)
-        assert "<script>alert" not in page
-        assert "alert(1)" not in page or "&lt;script&gt;alert(1)" in page
-
-
-def test_the_first_page_of_an_empty_service_and_of_a_used_one(world: World) -> None:
-    empty = PlainBrowser(world.service, "newcomer")
-    assert "Upload a table" in empty.read("/console")
-    used = world.browser().read("/console")
-    assert world.models[0] in used
-    world.client.put(
-        "/v1/models/churn/aliases/live",
-        json={"model_id": world.models[0]},
-        headers={"If-None-Match": "*"},
-    )
-    assert "churn@live" in world.browser().read("/console")  # there is a newer version
-
-
-def test_models_are_found_by_a_part_of_their_name_and_by_tag(
-    world: World, visit: Callable[..., Any]
-) -> None:
-    service, owner = world.service, "collector"
+def test_models_are_found_by_a_part_of_their_name_and_by_tag(world: World) -> None:
+    owner = "collector"
     tags: tuple[dict[str, str], ...] = ({"team": "risk"}, {"team": "risk: old", "<b>": ""}, {})
     for number in range(60):
-        add_model(
-            service.context.db,
-            owner=owner,
-            name=f"{('churn', 'fraud', 'other')[number % 3]}{number}",
-            tags=tags[number % 3],
-        )
-    window = visit(service, width=390)
-    window.sign_in(service.key(owner))
-    page = window.open("/console/models")
-    rows = page.locator("tbody tr")
-    page.get_by_label("Search by name").fill("RAUD")
-    page.get_by_role("button", name="Search", exact=True).click()
-    expect(rows).to_have_count(20)
-    expect(page.get_by_label("Search by name")).to_have_value("RAUD")
-    expect(rows.filter(has_text="fraud")).to_have_count(20)
-    window.check()
-    rows.first.get_by_role("link", name="team: risk: old", exact=True).click()
-    page.wait_for_url(re.compile("tag="))
-    expect(page.get_by_label("Tag", exact=True)).to_have_value("team:risk: old")
-    expect(rows).to_have_count(20)
-    page.get_by_label("Tag", exact=True).fill("team")
-    page.get_by_role("button", name="Search", exact=True).click()
-    expect(rows).to_have_count(40)
-    page.get_by_label("Search by name").fill("churn3")
-    page.get_by_role("button", name="Search", exact=True).click()
-    expect(rows).to_have_count(5)  # 3, 30, 33, 36 and 39
-    page.get_by_role("link", name="Show all").click()
-    expect(rows).to_have_count(50)
-    page.get_by_role("link", name="Older").click()
-    expect(rows).to_have_count(10)
+        name = f"{('churn', 'fraud', 'other')[number % 3]}{number}"
+        add_model(world.service.context.db, owner=owner, name=name, tags=tags[number % 3])
+    browser = PlainBrowser(world.service, owner)
+
+    def found(**query: str) -> tuple[list[str], str]:
+        page = browser.client.get("/console/models", params=query).text
+        return re.findall(r">([a-z]+\d+):1<", page), page
+
+    names, page = found(search="RAUD")
+    assert len(names) == 20
+    assert all(name.startswith("fraud") for name in names)
+    assert 'value="RAUD"' in page
+    (tagged,) = {*re.findall(r'href="([^"]*tag=[^"]*)">team: risk: old<', page)}
+    names = re.findall(r">([a-z]+\d+):1<", browser.read(unescape(tagged)))
+    assert len(names) == 20
+    assert len(found(tag="team")[0]) == 40
+    assert len(found(tag="team", search="churn3")[0]) == 5  # 3, 30, 33, 36 and 39
+    assert "Show all" in found(tag="team", search="churn3")[1]
 
 
 class TestNeedsAttention:
@@ -1158,17 +844,6 @@ class TestNeedsAttention:
         assert "served@live" in self.items(troubled)
         compare(later)
         assert "served@live" not in self.items(troubled)
-        with service.context.db.write() as session:  # as an earlier version has left it
-            job_id = client.get("/v1/comparisons").json()["data"][0]["job_id"]
-            row = session.get_one(Job, job_id)
-            spec = row.spec
-            row.spec = {name: value for name, value in spec.items() if name != "seen"}
-        assert "served@live" in self.items(
-            troubled
-        )  # nobody knows what its rows were to the models
-        with service.context.db.write() as session:
-            session.get_one(Job, job_id).spec = spec
-        assert "served@live" not in self.items(troubled)
         # A third version has not been compared.
         third = service.train(client, dataset_id, name="served", seed=3)["output"]["id"]
         assert "served@live" in self.items(troubled)
@@ -1185,51 +860,15 @@ class TestNeedsAttention:
         assert (drifted["evaluation_id"], drifted["model_id"]) == (evaluated["id"], first)
         assert drifted["summary"] in self.items(troubled)
         assert not overview["has_more_drifted"]
-        # Of two that changed, the one that was deleted needs no attention.
-        client.post("/v1/evaluations", json={"model": second, "dataset_id": dataset_id})
-        service.work()
-        overview = client.get("/v1/overview?limit=1").json()
-        assert [each["model_id"] for each in overview["drifted"]] == [second]
-        assert overview["has_more_drifted"]
-        assert client.delete(f"/v1/models/{second}").status_code == 204
-        assert client.get("/v1/overview?limit=1").json()["drifted"] == [drifted]
-        overview = client.get("/v1/overview?limit=1").json()
-        assert [len(overview[name]) for name in ("ended", "models", "datasets")] == [1] * 3
 
 
-@long_form
-def test_pages_hold_no_fault_in_a_browser(world: World, visit: Callable[..., Any]) -> None:
-    """In the short form test_every_page.py alone looks at each of them."""
-    made = compared(world)
-    for width, dark in ((1280, False), (390, True)):
-        window = visit(world.service, width=width, dark=dark)
-        window.sign_in(world.service.key())
-        others = (f"/console/comparisons/{made}", "/console/keys", "/console/audit")
-        for path in (*PAGES, *others, "/console/health"):
-            window.open(path)
-            window.check()
-
-
-def compared(world: World) -> str:
-    """Compare two models; returns the comparison's id."""
-    body = {"models": world.models, "dataset_id": world.dataset_id}
-    made: str = world.client.post("/v1/comparisons", json=body).json()["id"]
-    world.service.work()
-    return made
-
-
-def test_the_description_and_a_page_without_scripts(
-    world: World, visit: Callable[..., Any]
-) -> None:
+def test_the_description_is_a_page(world: World, visit: Callable[..., Any]) -> None:
     window = visit(world.service, width=390, dark=True)
     docs = window.open("/docs")
     docs.locator("details.op summary").first.click()  # drawn by its script
     # The others are like it. Only to look whether they are seen takes half a minute.
     docs.evaluate("document.querySelectorAll('details.op:not([open])').forEach(op => op.remove())")
     window.check("nav", "h1", "details.op[open]")
-    plain = visit(world.service, script=False)
-    plain.sign_in(world.service.key())
-    assert "churn:1" in plain.open(f"/console/comparisons/{compared(world)}").inner_text("main")
 
 
 def test_a_table_of_ones_own_is_scored_from_the_plain_form(world: World) -> None:
@@ -1280,23 +919,10 @@ def test_rows_are_scored_with_the_scope_for_it_alone(world: World) -> None:
         given = fields if status == 202 else {**fields, "csrf": scorer.csrf}
         answer = scorer.client.post(path, data=given, files=rows, headers=token)
         assert answer.status_code == status, answer.text
-    for browser, status in (
-        (world.browser("read"), 403),
-        (world.browser("read", "score", owner="theirs"), 404),
-    ):
-        answer = browser.client.post(
-            "/console/batch-scores/rows",
-            data={"csrf": browser.csrf, "model": world.models[0]},
-            files=rows,
-        )
-        assert answer.status_code == status
 
 
-@pytest.mark.parametrize("script", [True, False])
-def test_the_head_is_one_line_and_leads_everywhere(
-    world: World, visit: Callable[..., Any], script: bool
-) -> None:
-    window = visit(world.service, width=390, script=script)
+def test_the_head_is_one_line_and_leads_everywhere(world: World, visit: Callable[..., Any]) -> None:
+    window = visit(world.service, width=390)
     window.sign_in(world.service.key())
     page = window.open("/console")
     groups = page.get_by_role("navigation", name="Main").get_by_role("link")
@@ -1397,17 +1023,12 @@ class TestLists:
         last, text = page(link(text, r'<th scope="col" aria-sort="ascending"><a class="sort"'))
         assert last == sorted(names, reverse=True)[:50]
         assert 'aria-sort="descending"' in text
-        for place in ("jobs", "datasets", "evaluations", "comparisons", "batch-scores"):
-            assert browser.get(f"/console/{place}?sort=name").status_code == 200
-            answer = browser.get(f"/console/{place}?sort=colour")
-            assert answer.status_code == 422
-            assert "sort must be" in answer.text
 
     def test_the_chosen_are_sorted_compared_and_deleted(
         self, world: World, visit: Callable[..., Any]
     ) -> None:
         owner = "tidier"
-        ids = self.rows_of(world, owner, ["b", "a", "c", "d"])
+        self.rows_of(world, owner, ["b", "a", "c", "d"])
         world.service.upload(world.service.client(secret := world.service.key(owner)))
         window = visit(world.service, width=390)
         window.sign_in(secret)
@@ -1450,17 +1071,7 @@ class TestLists:
         expect(chips.filter(has_text="a:1")).to_have_count(1)
         expect(chips).to_have_count(2)
 
-        window.open("/console/models")
-        page.get_by_label("Select a:1").check()
-        page.get_by_role("button", name="Delete selected").click()
-        expect(names).to_have_count(3)
-        assert sorted(names.all_inner_texts()) == ["b:1", "c:1", "d:1"]
-        page.get_by_role("button", name="Restore").click()
-        page.wait_for_url(f"**/console/models/{ids['a']}*")
-        window.open("/console/models")
-        expect(names).to_have_count(4)
-
-    def test_what_cannot_be_deleted_is_said(self, world: World, visit: Callable[..., Any]) -> None:
+    def test_what_cannot_be_deleted_is_said(self, world: World) -> None:
         owner = "careful"
         ids = self.rows_of(world, owner, ["kept", "gone"])
         browser = PlainBrowser(world.service, owner)
@@ -1483,8 +1094,6 @@ class TestLists:
         assert browser.post("/console/delete/models", models=["x"] * 2).status_code == 409
         many = [f"mdl_{number}" for number in range(201)]
         assert browser.post("/console/delete/models", models=many).status_code == 422
-        reader = PlainBrowser(world.service, owner, scopes=("read",))
-        assert reader.post("/console/delete/models", models=[ids["kept"]]).status_code == 403
 
     def test_lists_of_results_are_searched(self, world: World) -> None:
         browser = world.browser()

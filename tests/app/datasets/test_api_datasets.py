@@ -76,51 +76,41 @@ def test_every_way_in_gives_the_same_table(
     assert [row[-1] in {"yes", "no"} for row in preview["data"]] == [True] * 3
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "media_type"),
-    [
+def test_a_form(service: Service, client: httpx.Client) -> None:
+    for name, content, media_type in (
         ("people.csv", table().encode(), "text/csv"),
         ("people.csv.gz", gzip.compress(table().encode()), "application/octet-stream"),
         ("people.parquet", as_parquet(), "application/octet-stream"),
-    ],
-)
-def test_a_form(
-    service: Service, client: httpx.Client, name: str, content: bytes, media_type: str
-) -> None:
-    answer = client.post(
-        "/v1/datasets?label=left",
-        files={"file": (name, content, media_type)},
-        data={"positive": "yes", "name": "Menschen über 18"},
-    )
-    assert answer.status_code == 202, answer.text
-    service.work()
-    dataset = client.get(answer.headers["Location"]).json()
-    assert (dataset["status"], dataset["name"]) == ("ready", "Menschen über 18")
-    assert dataset["bytes"] == len(content)
+    ):
+        answer = client.post(
+            "/v1/datasets?label=left",
+            files={"file": (name, content, media_type)},
+            data={"positive": "yes", "name": "Menschen über 18"},
+        )
+        assert answer.status_code == 202, answer.text
+        service.work()
+        dataset = client.get(answer.headers["Location"]).json()
+        assert (dataset["status"], dataset["name"]) == ("ready", "Menschen über 18")
+        assert dataset["bytes"] == len(content)
 
 
-@pytest.mark.parametrize(
-    ("text", "fields", "words"),
-    [
+def test_a_bad_table_is_invalid_and_says_why(service: Service, client: httpx.Client) -> None:
+    for text, fields, words in (
         ("age,left\n1,yes\n2,no\n", {"label": "gone"}, ["label column", "gone", "age"]),
         ("age,left\n1,yes\n2\n", {}, ["header has 2", "3"]),
-    ],
-)
-def test_a_bad_table_is_invalid_and_says_why(
-    service: Service, client: httpx.Client, text: str, fields: dict[str, str], words: list[str]
-) -> None:
-    dataset_id = service.upload(client, text, **fields)
-    dataset = client.get(f"/v1/datasets/{dataset_id}").json()
-    assert dataset["status"] == "invalid"
-    said = " ".join(str(error) for error in dataset["errors"])
-    for word in words:
-        assert word in said
-    job = client.get(f"/v1/jobs/{dataset['job_id']}").json()
-    assert (job["kind"], job["state"]) == ("ingest", "failed")
-    body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
-    answer = client.post("/v1/jobs", json=body)
-    assert (answer.status_code, answer.json()["code"]) == (409, "dataset_not_ready")
-    assert client.get(f"/v1/datasets/{dataset_id}/preview").status_code == 409
+    ):
+        dataset_id = service.upload(client, text, **fields)
+        dataset = client.get(f"/v1/datasets/{dataset_id}").json()
+        assert dataset["status"] == "invalid"
+        said = " ".join(str(error) for error in dataset["errors"])
+        for word in words:
+            assert word in said
+        job = client.get(f"/v1/jobs/{dataset['job_id']}").json()
+        assert (job["kind"], job["state"]) == ("ingest", "failed")
+        body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
+        answer = client.post("/v1/jobs", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (409, "dataset_not_ready")
+        assert client.get(f"/v1/datasets/{dataset_id}/preview").status_code == 409
 
 
 def test_what_is_taken_for_missing_is_told(service: Service, client: httpx.Client) -> None:

@@ -98,9 +98,8 @@ def test_what_the_bytes_leave_open_is_as_it_is_said(client: httpx.Client) -> Non
     ):
         answer = client.post("/v1/datasets", files={"file": (name, body)})
         refused(answer, 415, "unsupported_media_type")
-    foreign = client.post(
-        "/v1/datasets?delimiter=comma", content=json.dumps(ROWS), headers={"Content-Type": CSV}
-    )
+    path, headers = "/v1/datasets?delimiter=comma", {"Content-Type": CSV}
+    foreign = client.post(path, content=json.dumps(ROWS), headers=headers)
     assert refused(foreign, 422, "invalid")["errors"][0]["parameter"] == "delimiter"
 
 
@@ -113,12 +112,8 @@ def test_some_formats_are_for_workers_alone(
     path = f"/v1/models/{model_id['output']['id']}/score"
     answer = client.post(path, content=workbook, headers=headers)
     assert "batch-scores" in refused(answer, 415, "unsupported_media_type")["detail"]
-    answer = client.post(
-        "/v1/batch-scores",
-        params={"model": model_id["output"]["id"]},
-        content=workbook,
-        headers=headers,
-    )
+    asked = {"model": model_id["output"]["id"]}
+    answer = client.post("/v1/batch-scores", params=asked, content=workbook, headers=headers)
     assert answer.status_code == 202, answer.text
     service.work()
     found = client.get(answer.headers["Location"]).json()
@@ -145,10 +140,6 @@ def test_a_sheet_may_have_numbers_as_text(
     of = {column["name"]: column for column in found["columns"]}
     assert (of["text"]["min"], of["text"]["max"]) == (1234.5, 12234.5)
     assert (of["number"]["min"], of["number"]["max"]) == (1.125, 12.125)
-    foreign = client.post(
-        "/v1/datasets?delimiter=comma", content=path.read_bytes(), headers={"Content-Type": XLSX}
-    )
-    assert refused(foreign, 422, "invalid")["errors"][0]["parameter"] == "delimiter"
 
 
 def test_archives_within_gzip(service: Service, client: httpx.Client, workbook: bytes) -> None:
@@ -213,12 +204,7 @@ def test_a_workbook_is_checked_without_being_stored(
         assert problem["errors"][0]["parameter"] == "sheet"
     text = check("loans", headers={"Content-Type": CSV}, content=TEXT)
     assert refused(text, 422, "invalid")["errors"][0]["parameter"] == "sheet"
-    assert (
-        check(
-            "loans", params={"label": "left", "sheet": "loans"}, content=two_sheets[:-50]
-        ).status_code
-        == 422
-    )
+    assert check("loans", content=two_sheets[:-50]).status_code == 422
     plain = client.post("/v1/datasets/validate", headers={"Content-Type": CSV}, content=TEXT).json()
     assert (plain["sheet"], plain["sheets"]) == (None, None)
     assert plain["preview"]["data"][0] == [0.0, "no"]
@@ -233,15 +219,12 @@ def test_a_workbook_to_check_is_refused_at_its_size(service: Service, client: ht
         for row in range(2000):
             sheet.write_row(row, 0, [row, "x" * 30])
     with service.setting(max_score_bytes=100_000):
-        problem = refused(
-            client.post(path, headers=headers, content=made.getvalue()), 422, "too_large"
-        )
-    assert "'loans'" in problem["detail"]
+        answer = client.post(path, headers=headers, content=made.getvalue())
+        assert "'loans'" in refused(answer, 422, "too_large")["detail"]
     with service.setting(max_body_bytes=1000):
         refused(client.post(path, headers=headers, content=made.getvalue()), 413, "too_large")
-    assert (
-        client.post(path, headers=headers, content=made.getvalue()).status_code == 422
-    )  # one value
+    answer = client.post(path, headers=headers, content=made.getvalue())
+    assert answer.status_code == 422  # one value
 
 
 def test_a_dataset_says_which_sheet_it_is(

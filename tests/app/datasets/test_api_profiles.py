@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import httpx
-import pytest
 
 from tests.app.live_service import STRANGER, Service
 from tests.app.refusals import CSV, refused
@@ -27,26 +26,21 @@ def send(client: httpx.Client, media: str = "text/csv", **fields: str) -> httpx.
     )
 
 
-@pytest.mark.parametrize(
-    ("media", "fields"),
-    [
+def test_a_table_as_a_spreadsheet_saves_it(service: Service, client: httpx.Client) -> None:
+    for media, fields in (
         ("text/csv", {"encoding": "latin-1"}),
         ("text/csv; charset=ISO-8859-1", {}),
         ("text/csv; charset=utf-8", {"encoding": "latin-1"}),  # what is said of the table holds
-    ],
-)
-def test_a_table_as_a_spreadsheet_saves_it(
-    service: Service, client: httpx.Client, media: str, fields: dict[str, str]
-) -> None:
-    answer = send(client, media, **fields)
-    assert answer.status_code == 202, answer.text
-    service.work()
-    dataset = client.get(answer.headers["Location"]).json()
-    assert (dataset["status"], dataset["errors"]) == ("ready", [])
-    assert dataset["dialect"] == {"encoding": "latin-1", "decimal": "comma"}
-    types = {column["name"]: column["type"] for column in dataset["columns"]}
-    assert types["größe"] == "numeric"
-    assert types["seit"] == "datetime"
+    ):
+        answer = send(client, media, **fields)
+        assert answer.status_code == 202, answer.text
+        service.work()
+        dataset = client.get(answer.headers["Location"]).json()
+        assert (dataset["status"], dataset["errors"]) == ("ready", [])
+        assert dataset["dialect"] == {"encoding": "latin-1", "decimal": "comma"}
+        types = {column["name"]: column["type"] for column in dataset["columns"]}
+        assert types["größe"] == "numeric"
+        assert types["seit"] == "datetime"
 
 
 def test_the_profile(service: Service, client: httpx.Client) -> None:
@@ -150,9 +144,8 @@ def test_a_model_reads_numbers_and_dates_as_its_table_has_them(
     refused(wrong, 422, "invalid", "thousands=comma requires decimal=point")
 
 
-@pytest.mark.parametrize(
-    ("fields", "media", "status"),
-    [
+def test_dialects_that_are_not_known(client: httpx.Client, sentences: Sentences) -> None:
+    for fields, media, status in (
         ({"encoding": "klingon"}, "text/csv", 422),
         ({"delimiter": ";"}, "text/csv", 422),
         ({"decimal": ""}, "text/csv", 422),
@@ -166,15 +159,11 @@ def test_a_model_reads_numbers_and_dates_as_its_table_has_them(
             422,
         ),
         ({"dates": "dmy"}, "text/csv", 422),
-    ],
-)
-def test_dialects_that_are_not_known(
-    client: httpx.Client, fields: dict[str, str], media: str, status: int, sentences: Sentences
-) -> None:
-    answer = send(client, media, **fields)
-    code = "invalid" if status == 422 else "unsupported_media_type"
-    sentences(refused(answer, status, code)["detail"])
-    assert client.get("/v1/datasets").json()["data"] == []
+    ):
+        answer = send(client, media, **fields)
+        code = "invalid" if status == 422 else "unsupported_media_type"
+        sentences(refused(answer, status, code)["detail"])
+        assert client.get("/v1/datasets").json()["data"] == []
 
 
 def test_the_profile_as_a_page(service: Service, client: httpx.Client) -> None:

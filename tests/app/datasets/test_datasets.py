@@ -34,15 +34,6 @@ def test_an_accepted_upload_is_row_and_job_at_once(bench: Workbench) -> None:
     assert bench.blobs.path(dataset.upload_key).read_text() == SMALL
 
 
-@on_both
-def test_a_refused_upload_is_nothing(bench: Workbench) -> None:
-    with pytest.raises(Invalid):
-        bench.upload(SMALL, kind="table")
-    with bench.db.read() as session:
-        for table in (Dataset, Job):
-            assert session.scalars(select(table)).all() == []
-
-
 def test_descriptions(sentences: Sentences) -> None:
     assert describe({}) == TableFields()
     given: dict[str, Any] = {
@@ -57,16 +48,15 @@ def test_descriptions(sentences: Sentences) -> None:
     with pytest.raises(Invalid) as caught:
         describe({"x": "1", "name": "", "kind": "ordinal"})
     assert [error["parameter"] for error in caught.value.errors] == ["x", "name", "kind"]
-    sentences(caught.value.errors[2]["detail"])
+    sentences(caught.value.errors[2])
 
 
 LABELS = {"kind": "multilabel"}
 ITEMS = {"kind": "preferences"}
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
+def test_fields_that_make_no_sense(sentences: Sentences) -> None:
+    for given in (
         {"categorical": "a,,b"},
         {"categorical": "a\0"},
         {"drop": ","},
@@ -94,14 +84,12 @@ ITEMS = {"kind": "preferences"}
         ITEMS | {"positive": "1"},
         ITEMS | {"weight": "w"},
         ITEMS | {"item": "id", "group": "id"},
-    ],
-)
-def test_fields_that_make_no_sense(given: dict[str, str], sentences: Sentences) -> None:
-    with pytest.raises(Invalid) as caught:
-        describe(given)
-    for error in caught.value.errors:
-        sentences(error["detail"])
-    assert all(error["parameter"] for error in caught.value.errors)
+    ):
+        with pytest.raises(Invalid) as caught:
+            describe(given)
+        for error in caught.value.errors:
+            sentences(error)
+        assert all(error["parameter"] for error in caught.value.errors)
 
 
 def test_formats() -> None:
@@ -141,23 +129,6 @@ def test_a_dataset_goes_when_nothing_needs_it(bench: Workbench) -> None:
     bench.db.writing(datasets.delete, OWNER, dataset.id)
     with pytest.raises(NotFound):
         bench.db.reading(datasets.find, OWNER, dataset.id)
-
-
-def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
-    upload = tmp_path / "upload"
-    upload.write_text(SMALL)
-    description = describe({"label": "left"})
-    found = datasets.check_table(
-        bench.blobs, bench.settings, description, upload, Format("text/csv", None)
-    )
-    assert (found["rows"], found["positives"], found["valid"]) == (15, 5, True)
-    upload.write_text("age,left\n1,yes\n")
-    with pytest.raises(Invalid):
-        datasets.check_table(
-            bench.blobs, bench.settings, description, upload, Format("text/csv", None)
-        )
-    assert not any(path.is_file() for path in bench.blobs.root.rglob("*"))
-    assert list((bench.blobs.root / "staging").iterdir()) == []
 
 
 def test_checking_takes_no_more_memory_than_a_small_table_may(

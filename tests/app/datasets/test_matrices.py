@@ -155,7 +155,7 @@ def test_too_few_rows_are_counted(sentences: Sentences) -> None:
     y = np.array([0, 0, 0, 0, 1, 1], dtype=np.int8)
     with pytest.raises(Invalid) as caught:
         split(numeric(X, y), 0.25, SEED)
-    sentences(caught.value.detail)
+    sentences(caught.value)
     for fraction in (0.0, 1.0, -1.0, 2.0):
         with sentences.raises(Invalid):
             split(numeric(X, y), fraction, SEED)

@@ -1,5 +1,5 @@
-"""A field of an upload, of a dialect or of a training job, an objective, and a kind of job: each is declared once, and
-is in every interface of the service.
+"""A field of an upload, of a dialect, of a training job or of a model, an objective, and a kind of job: each is
+declared once, and is in every interface of the service.
 """
 
 from __future__ import annotations
@@ -85,6 +85,15 @@ def test_a_job_has_its_own(told: dict[str, Any]) -> None:
     assert (told["job"]["patience"], told["check"]["patience"]) == (5, 7)
     assert "<dt>patience</dt><dd>5</dd>" in told["job page"]
     assert 'name="patience"' in told["job form"]
+
+
+def test_a_model_has_its_own(told: dict[str, Any]) -> None:
+    assert told["model"]["trained_by"] == told["report"]["model"]["trained_by"] == "a test"
+    schema = told["openapi"]["components"]["schemas"]["Model"]
+    assert schema["properties"]["trained_by"]["description"] == "Who trained the model."
+    assert "trained_by" in schema["required"]
+    (model,) = re.findall(r"^class Model\(Record\):\n(.*?)^class ", told["types"], re.S | re.M)
+    assert '    trained_by: str | None\n    """Who trained the model."""\n' in model
 
 
 def test_the_api_has_a_new_objective(told: dict[str, Any]) -> None:

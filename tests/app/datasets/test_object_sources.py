@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from wsgiref.types import StartResponse, WSGIEnvironment
 
 import httpx
@@ -21,6 +21,8 @@ from app.access.repository import stored_bytes
 from app.datasets import object_download
 from app.platform import json_files
 from tests.app.live_service import OWNER, STRANGER, Service, table
+from tests.app.refusals import refused
+from tests.waiting import patience
 
 if TYPE_CHECKING:
     from tests.buckets import BucketServer
@@ -48,50 +50,56 @@ def write(file: Path, server: BucketServer, **more: Any) -> None:
     file.write_text(json.dumps({"exports": store, "theirs": theirs, **more}))
 
 
+class Exports(NamedTuple):
+    """A service with a connection to a bucket, and what a test does with both."""
+
+    service: Service
+    api: httpx.Client
+    server: BucketServer
+
+    def put(self, key: str, body: bytes) -> None:
+        import obstore
+
+        from app.platform.object_store import open_bucket
+
+        obstore.put(open_bucket(self.server.bucket(prefix="")), key, body)
+
+    def ask(self, url: str, **more: Any) -> httpx.Response:
+        return ask(self.api, url, **more)
+
+    def made(self, answer: httpx.Response) -> dict[str, Any]:
+        """The dataset after its job has ended."""
+        assert answer.status_code == 202, answer.text
+        self.service.work()
+        found: dict[str, Any] = self.api.get(f"/v1/datasets/{answer.json()['id']}").json()
+        return found
+
+    def failure(self, answer: httpx.Response) -> dict[str, Any]:
+        """The error of the job of an invalid dataset."""
+        dataset = self.made(answer)
+        assert dataset["status"] == "invalid"
+        error: dict[str, Any] = self.api.get(f"/v1/jobs/{dataset['job_id']}").json()["error"]
+        return error
+
+
 @pytest.fixture(scope="module")
 def sourced(start: Callable[..., Service], connections: Path) -> Service:
     return start(connections_file=connections)
 
 
 @pytest.fixture
-def api(
+def exports(
     sourced: Service, bucket_server: BucketServer, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[httpx.Client]:
+) -> Iterator[Exports]:
     monkeypatch.setattr(object_download, "PATIENCE_SECONDS", 0.3)
     bucket_server.clear()
-    yield sourced.client(sourced.key())
+    yield Exports(sourced, sourced.client(sourced.key()), bucket_server)
     bucket_server.fault = None
-
-
-@pytest.fixture
-def put(bucket_server: BucketServer) -> Callable[[str, bytes], object]:
-    import obstore
-
-    from app.platform.object_store import open_bucket
-
-    store = open_bucket(bucket_server.bucket(prefix=""))
-    return lambda key, body: obstore.put(store, key, body)
 
 
 def ask(api: httpx.Client, url: str, **more: Any) -> httpx.Response:
     body = {"name": "people", "source": {"url": url}, **LABEL, **more}
     return api.post("/v1/datasets", json=body)
-
-
-def made(sourced: Service, api: httpx.Client, answer: httpx.Response) -> dict[str, Any]:
-    """The dataset after its job has ended."""
-    assert answer.status_code == 202, answer.text
-    sourced.work()
-    found: dict[str, Any] = api.get(f"/v1/datasets/{answer.json()['id']}").json()
-    return found
-
-
-def failure(sourced: Service, api: httpx.Client, answer: httpx.Response) -> dict[str, Any]:
-    """The error of the job of an invalid dataset."""
-    dataset = made(sourced, api, answer)
-    assert dataset["status"] == "invalid"
-    error: dict[str, Any] = api.get(f"/v1/jobs/{dataset['job_id']}").json()["error"]
-    return error
 
 
 def parquet(text: str) -> bytes:
@@ -111,15 +119,11 @@ def parquet(text: str) -> bytes:
     ],
 )
 def test_an_object_becomes_the_dataset_of_its_bytes(
-    sourced: Service,
-    api: httpx.Client,
-    put: Callable[[str, bytes], object],
-    name: str,
-    encode: Callable[[str], bytes],
+    exports: Exports, name: str, encode: Callable[[str], bytes]
 ) -> None:
     body = encode(table())
-    put(f"exports/{name}", body)
-    dataset = made(sourced, api, ask(api, PREFIX + name))
+    exports.put(f"exports/{name}", body)
+    dataset = exports.made(exports.ask(PREFIX + name))
     assert dataset["status"] == "ready", dataset["errors"]
     assert (dataset["rows"], dataset["label"], dataset["bytes"]) == (120, "left", len(body))
     sha256 = hashlib.sha256(body).hexdigest()
@@ -134,44 +138,45 @@ def test_an_object_becomes_the_dataset_of_its_bytes(
     [read] = source["objects"]
     assert (read["url"], read["bytes"], read["sha256"]) == (PREFIX + name, len(body), sha256)
     assert read["etag"]
-    again = api.post(f"/v1/datasets/{dataset['id']}/read", json={"drop": "age"})
-    reread = made(sourced, api, again)
+    again = exports.api.post(f"/v1/datasets/{dataset['id']}/read", json={"drop": "age"})
+    reread = exports.made(again)
     assert (reread["status"], reread["source"]) == ("ready", source)
 
 
 def test_all_objects_below_a_prefix_are_one_table_in_the_order_of_their_keys(
-    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object]
+    exports: Exports,
 ) -> None:
     whole = table(300)
     header, *rows = whole.splitlines(keepends=True)
     for number in range(3):
         part = header + "".join(rows[100 * number : 100 * number + 100])
-        put(f"exports/day/{number}/part.csv", part.encode())
-    put("exports/day/_SUCCESS", b"")
-    put("exports/day/_log/1.json", b"[]")
-    put("exports/daytime/other.csv", b"no,table\n1,2\n")
-    dataset = made(sourced, api, ask(api, f"{PREFIX}day/"))
+        exports.put(f"exports/day/{number}/part.csv", part.encode())
+    exports.put("exports/day/_SUCCESS", b"")
+    exports.put("exports/day/_log/1.json", b"[]")
+    exports.put("exports/daytime/other.csv", b"no,table\n1,2\n")
+    dataset = exports.made(exports.ask(f"{PREFIX}day/"))
     assert dataset["status"] == "ready", dataset["errors"]
     assert dataset["rows"] == 300
     assert dataset["source"]["files"] == 3
     assert [each["url"] for each in dataset["source"]["objects"]] == [
         f"{PREFIX}day/{number}/part.csv" for number in range(3)
     ]
-    put("exports/whole.csv", whole.encode())
-    one = made(sourced, api, ask(api, f"{PREFIX}whole.csv"))
+    exports.put("exports/whole.csv", whole.encode())
+    one = exports.made(exports.ask(f"{PREFIX}whole.csv"))
     shown = [
-        api.get(f"/v1/datasets/{each['id']}/preview", params={"limit": 200}).json()
+        exports.api.get(f"/v1/datasets/{each['id']}/preview", params={"limit": 200}).json()
         for each in (dataset, one)
     ]
     assert shown[0] == shown[1]
     assert dataset["columns"] == one["columns"]
-    again = made(sourced, api, api.post(f"/v1/datasets/{dataset['id']}/read", json={"drop": "age"}))
+    again = exports.made(
+        exports.api.post(f"/v1/datasets/{dataset['id']}/read", json={"drop": "age"})
+    )
     assert again["status"] == "ready"
 
 
-@pytest.mark.parametrize(
-    ("url", "code"),
-    [
+def test_a_url_outside_of_the_prefixes_is_refused(exports: Exports) -> None:
+    for url, code in (
         ("s3://blobs/theirs/people.csv", "source_not_allowed"),
         ("s3://blobs/exportsmore/people.csv", "source_not_allowed"),
         ("s3://other/exports/people.csv", "source_not_allowed"),
@@ -191,79 +196,74 @@ def test_all_objects_below_a_prefix_are_one_table_in_the_order_of_their_keys(
         ("s3://blobs/exports/people.exe", "invalid"),
         ("s3://blobs/exports/" + "a" * 2000, "invalid"),
         ("", "invalid"),
-    ],
-)
-@pytest.mark.parametrize("path", ["/v1/datasets", "/v1/datasets/validate"])
-def test_a_url_outside_of_the_prefixes_is_refused(
-    api: httpx.Client, bucket_server: BucketServer, path: str, url: str, code: str
-) -> None:
-    answer = api.post(path, json={"name": "people", "source": {"url": url}})
-    assert answer.status_code == 422, answer.text
-    assert (answer.json()["code"], answer.json()["errors"][0]["pointer"]) == (code, "/source/url")
-    assert bucket_server.requests == []
+    ):
+        for path in ("/v1/datasets", "/v1/datasets/validate"):
+            answer = exports.api.post(path, json={"name": "people", "source": {"url": url}})
+            problem = refused(answer, 422, code)
+            assert problem["errors"][0]["pointer"] == "/source/url"
+    assert exports.server.requests == []
 
 
-@pytest.mark.parametrize(
-    ("body", "pointer"),
-    [
-        ({"source": {}}, "/source"),
-        ({"source": {"url": f"{PREFIX}a.csv", "decisions": "a@b"}}, "/source"),
-        ({"source": {"url": f"{PREFIX}a.csv", "query": "a"}}, "/source"),
-        ({"source": {"url": f"{PREFIX}a.csv", "since": None}}, "/source"),
-        ({"source": {"connection": "exports"}}, "/source"),
-        ({"source": {"url": 1}}, "/source/url"),
-        ({"source": {"url": f"{PREFIX}a.csv", "sql": "select 1"}}, "/source/sql"),
-        ({"source": {"url": f"{PREFIX}a.csv"}, "kind": "none"}, "/kind"),
-        ({"source": {"url": f"{PREFIX}a.csv"}, "lable": "left"}, "/lable"),
-        ({"source": {"decisions": "a@b"}, "label": "left"}, "/label"),
-    ],
-)
-def test_a_request_that_breaks_a_rule_is_refused_with_its_place(
-    api: httpx.Client, body: dict[str, Any], pointer: str
-) -> None:
-    answer = api.post("/v1/datasets", json={"name": "people", **body})
-    assert answer.status_code == 422, answer.text
-    assert answer.json()["errors"][0]["pointer"] == pointer
+def test_a_request_that_breaks_a_rule_is_refused_with_its_place(exports: Exports) -> None:
+    one: dict[str, Any] = {"url": f"{PREFIX}a.csv"}
+    for source, more, status, pointer in (
+        ({}, {}, 422, "/source"),
+        (one | {"decisions": "a@b"}, {}, 422, "/source"),
+        (one | {"query": "a"}, {}, 422, "/source"),
+        (one | {"since": None}, {}, 422, "/source"),
+        ({"connection": "exports"}, {}, 422, "/source"),
+        ({"url": 1}, {}, 422, "/source/url"),
+        (one | {"sql": "select 1"}, {}, 422, "/source/sql"),
+        (one, {"kind": "none"}, 422, "/kind"),
+        (one, {"lable": "left"}, 422, "/lable"),
+        ({"decisions": "a@b"}, {"label": "left"}, 422, "/label"),
+        ({"connection": "none", "query": "a"}, {}, 404, "/source/connection"),
+        ({"connection": "exports", "query": "a"}, {}, 404, "/source/connection"),
+    ):
+        body = {"name": "people", "source": source, **more}
+        answer = exports.api.post("/v1/datasets", json=body)
+        assert answer.status_code == status, answer.text
+        assert answer.json()["errors"][0]["pointer"] == pointer
 
 
-@pytest.mark.parametrize(
-    "source", [{"connection": "none", "query": "a"}, {"connection": "exports", "query": "a"}]
-)
-def test_an_unknown_connection_is_not_found(api: httpx.Client, source: dict[str, str]) -> None:
-    answer = api.post("/v1/datasets", json={"name": "people", "source": source})
-    assert answer.status_code == 404
-    assert answer.json()["errors"][0]["pointer"] == "/source/connection"
-
-
-def test_each_owner_sees_the_own_connections(sourced: Service, api: httpx.Client) -> None:
-    assert api.get("/v1/sources").json() == {
+def test_each_owner_sees_the_own_connections(exports: Exports) -> None:
+    assert exports.api.get("/v1/sources").json() == {
         "data": [{"name": "exports", "driver": "s3", "prefix": PREFIX, "queries": None}]
     }
-    stranger = sourced.client(sourced.key(STRANGER))
+    stranger = exports.service.client(exports.service.key(STRANGER))
     assert [each["name"] for each in stranger.get("/v1/sources").json()["data"]] == ["theirs"]
     assert ask(stranger, f"{PREFIX}a.csv").status_code == 422
 
 
-def test_a_valid_request_can_be_checked_without_asking_the_store(
-    api: httpx.Client, bucket_server: BucketServer
-) -> None:
-    answer = api.post(
+def test_a_valid_request_can_be_checked_without_asking_the_store(exports: Exports) -> None:
+    answer = exports.api.post(
         "/v1/datasets/validate", json={"name": "a", "source": {"url": f"{PREFIX}a.csv"}}
     )
     assert (answer.status_code, answer.json()) == (200, {"valid": True})
-    assert bucket_server.requests == []
+    assert exports.server.requests == []
+
+
+def always(status: str, *headers: tuple[str, str], body: bytes = b"") -> Fault:
+    """A store that gives one answer to everything."""
+
+    def answer(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        start(status, [("Content-Length", str(len(body))), *headers])
+        return [body]
+
+    return answer
+
+
+Fault = Callable[[WSGIEnvironment, StartResponse], Iterable[bytes]]
 
 
 # --- what a store can do ---------------------------------------------------------------------------
 
 
-def test_what_is_not_there_or_has_nothing_is_named(
-    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object]
-) -> None:
-    put("exports/empty.csv", b"")
-    put("exports/folder/_SUCCESS", b"")
-    put("exports/mixed/a.csv", b"a,left\n1,yes\n")
-    put("exports/mixed/b.exe", b"MZ")
+def test_what_is_not_there_or_has_nothing_is_named(exports: Exports) -> None:
+    exports.put("exports/empty.csv", b"")
+    exports.put("exports/folder/_SUCCESS", b"")
+    exports.put("exports/mixed/a.csv", b"a,left\n1,yes\n")
+    exports.put("exports/mixed/b.exe", b"MZ")
     for name, code in (
         ("none.csv", "source_not_found"),
         ("empty.csv", "source_empty"),
@@ -271,73 +271,42 @@ def test_what_is_not_there_or_has_nothing_is_named(
         ("none/", "source_empty"),
         ("mixed/", "source_not_a_table"),
     ):
-        error = failure(sourced, api, ask(api, PREFIX + name))
+        error = exports.failure(exports.ask(PREFIX + name))
         assert error["code"] == code
         assert "exports" in error["detail"]
 
 
-def test_a_store_that_is_away_or_refuses_is_named_without_its_address(
-    sourced: Service,
-    api: httpx.Client,
-    put: Callable[[str, bytes], object],
-    bucket_server: BucketServer,
-) -> None:
-    put("exports/people.csv", table().encode())
-    with bucket_server.away():
-        error = failure(sourced, api, ask(api, f"{PREFIX}people.csv"))
+def test_a_store_that_is_away_or_refuses_is_named_without_its_address(exports: Exports) -> None:
+    exports.put("exports/people.csv", table().encode())
+    with exports.server.away():
+        error = exports.failure(exports.ask(f"{PREFIX}people.csv"))
     assert error["code"] == "source_unreachable"
-    assert str(bucket_server.port) not in json.dumps(error)
-
-    def forbid(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        start("403 Forbidden", [("Content-Length", "0")])
-        return [b""]
-
-    bucket_server.fault = forbid
-    error = failure(sourced, api, ask(api, f"{PREFIX}people.csv"))
-    assert error["code"] == "source_forbidden"
-    assert str(bucket_server.port) not in json.dumps(error)
+    assert str(exports.server.port) not in json.dumps(error)
 
 
-@pytest.mark.parametrize(
-    ("status", "headers", "of_object", "of_prefix"),
-    [
-        ("301 Moved", {"x-amz-bucket-region": "eu-west-1"}, *["source_misconfigured"] * 2),
-        ("400 Bad Request", {}, *["source_misconfigured"] * 2),
-        ("405 Method Not Allowed", {}, *["source_misconfigured"] * 2),
-        ("501 Not Implemented", {}, *["source_misconfigured"] * 2),
-        ("401 Unauthorized", {}, *["source_forbidden"] * 2),
-        ("403 Forbidden", {}, *["source_forbidden"] * 2),
-        ("404 Not Found", {}, *["source_not_found"] * 2),
-    ],
-)
 def test_an_answer_that_no_repetition_changes_ends_the_read_at_once(
-    sourced: Service,
-    api: httpx.Client,
-    bucket_server: BucketServer,
-    monkeypatch: pytest.MonkeyPatch,
-    status: str,
-    headers: dict[str, str],
-    of_object: str,
-    of_prefix: str,
+    exports: Exports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(object_download, "PATIENCE_SECONDS", 600.0)
-
-    def answer(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        start(status, [("Content-Length", "0"), *headers.items()])
-        return [b""]
-
-    bucket_server.fault = answer
-    for name, code in (("people.csv", of_object), ("people/", of_prefix)):
-        error = failure(sourced, api, ask(api, PREFIX + name))
-        assert error["code"] == code
-        assert str(bucket_server.port) not in json.dumps(error)
+    for status, code in (
+        ("301 Moved", "source_misconfigured"),
+        ("400 Bad Request", "source_misconfigured"),
+        ("405 Method Not Allowed", "source_misconfigured"),
+        ("501 Not Implemented", "source_misconfigured"),
+        ("401 Unauthorized", "source_forbidden"),
+        ("403 Forbidden", "source_forbidden"),
+        ("404 Not Found", "source_not_found"),
+    ):
+        moved = [("x-amz-bucket-region", "eu-west-1")] if status.startswith("301") else []
+        exports.server.fault = always(status, *moved)
+        for name in ("people.csv", "people/"):
+            error = exports.failure(exports.ask(PREFIX + name))
+            assert error["code"] == code
+            assert str(exports.server.port) not in json.dumps(error)
 
 
 def test_a_store_cannot_redirect_to_another_host(
-    sourced: Service,
-    api: httpx.Client,
-    bucket_server: BucketServer,
-    monkeypatch: pytest.MonkeyPatch,
+    exports: Exports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
@@ -349,62 +318,37 @@ def test_a_store_cannot_redirect_to_another_host(
             start("307 Temporary Redirect", [("Content-Length", "0"), ("Location", there)])
             return [b""]
 
-        bucket_server.fault = redirect
+        exports.server.fault = redirect
         for name in ("people.csv", "people/"):
-            error = failure(sourced, api, ask(api, PREFIX + name))
+            error = exports.failure(exports.ask(PREFIX + name))
             assert error["code"] == "source_unreachable"
         internal.settimeout(0)
         with pytest.raises(BlockingIOError):
             internal.accept()
 
 
-def test_a_store_without_ranges_is_named(
-    sourced: Service,
-    api: httpx.Client,
-    put: Callable[[str, bytes], object],
-    bucket_server: BucketServer,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_store_without_ranges_is_named(exports: Exports, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_download, "PATIENCE_SECONDS", 600.0)
-    put("exports/people.csv", table().encode())
-    bucket_server.fault = lambda environ, _: environ.pop("HTTP_RANGE", None) and None
-    error = failure(sourced, api, ask(api, f"{PREFIX}people.csv"))
+    exports.put("exports/people.csv", table().encode())
+    exports.server.fault = lambda environ, _: environ.pop("HTTP_RANGE", None) and None
+    error = exports.failure(exports.ask(f"{PREFIX}people.csv"))
     assert error["code"] == "source_misconfigured"
 
 
-@pytest.mark.parametrize(
-    "key", ["../a.csv", "x//a.csv", "a&#10;.csv", "a" * 3000 + ".csv"], ids=lambda key: key[:10]
-)
-def test_keys_that_are_no_names_of_files(
-    sourced: Service,
-    api: httpx.Client,
-    bucket_server: BucketServer,
-    monkeypatch: pytest.MonkeyPatch,
-    key: str,
-) -> None:
+def test_keys_that_are_no_names_of_files(exports: Exports, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_download, "PATIENCE_SECONDS", 600.0)
-    listing = (
-        "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>exports/day/"
-        f"{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>a</ETag><Size>5</Size></Contents>"
-        "</ListBucketResult>"
-    ).encode()
-
-    def answer(_: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
-        start("200 OK", [("Content-Length", str(len(listing)))])
-        return [listing]
-
-    bucket_server.fault = answer
-    assert failure(sourced, api, ask(api, f"{PREFIX}day/"))["code"] == "source_not_a_table"
+    for key in ("../a.csv", "x//a.csv", "a&#10;.csv", "a" * 3000 + ".csv"):
+        found = f"<Key>exports/day/{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>"
+        found = f"<Contents>{found}<ETag>a</ETag><Size>5</Size></Contents>"
+        listing = f"<ListBucketResult><IsTruncated>false</IsTruncated>{found}</ListBucketResult>"
+        exports.server.fault = always("200 OK", body=listing.encode())
+        error = exports.failure(exports.ask(f"{PREFIX}day/"))
+        assert error["code"] == "source_not_a_table"
 
 
-def test_an_endless_answer_is_not_kept(
-    sourced: Service,
-    api: httpx.Client,
-    put: Callable[[str, bytes], object],
-    bucket_server: BucketServer,
-) -> None:
+def test_an_endless_answer_is_not_kept(exports: Exports) -> None:
     body = table().encode()
-    put("exports/people.csv", body)
+    exports.put("exports/people.csv", body)
     sent = [0]
 
     def answer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes] | None:
@@ -423,23 +367,19 @@ def test_an_endless_answer_is_not_kept(
 
         return endless()
 
-    api_of_s3 = bucket_server.client()
-    bucket_server.fault = answer
-    assert failure(sourced, api, ask(api, f"{PREFIX}people.csv"))["code"] == "source_unreachable"
+    api_of_s3 = exports.server.client()
+    exports.server.fault = answer
+    assert exports.failure(exports.ask(f"{PREFIX}people.csv"))["code"] == "source_unreachable"
     assert sent[0] < 1 << 30
 
 
 def test_a_store_that_fails_for_a_while_is_asked_again(
-    sourced: Service,
-    api: httpx.Client,
-    put: Callable[[str, bytes], object],
-    bucket_server: BucketServer,
-    monkeypatch: pytest.MonkeyPatch,
+    exports: Exports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tests.buckets import Dropped
 
-    monkeypatch.setattr(object_download, "PATIENCE_SECONDS", 60.0)
-    put("exports/people.csv", table().encode())
+    monkeypatch.setattr(object_download, "PATIENCE_SECONDS", patience())
+    exports.put("exports/people.csv", table().encode())
     left = [7]
 
     def fail(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes] | None:
@@ -451,240 +391,211 @@ def test_a_store_that_fails_for_a_while_is_asked_again(
         start("503 Slow Down", [("Content-Length", "0")])
         return [b""]
 
-    bucket_server.fault = fail
-    dataset = made(sourced, api, ask(api, f"{PREFIX}people.csv"))
+    exports.server.fault = fail
+    dataset = exports.made(exports.ask(f"{PREFIX}people.csv"))
     assert dataset["status"] == "ready"
     assert left[0] < 0
 
 
 @pytest.mark.parametrize("change", [b"other bytes", None], ids=["shorter", "as long"])
 def test_an_object_that_changes_while_it_is_read_is_no_mixture(
-    sourced: Service,
-    api: httpx.Client,
-    put: Callable[[str, bytes], object],
-    bucket_server: BucketServer,
-    monkeypatch: pytest.MonkeyPatch,
-    change: bytes | None,
+    exports: Exports, monkeypatch: pytest.MonkeyPatch, change: bytes | None
 ) -> None:
     monkeypatch.setattr(object_download, "RANGE_BYTES", 1000)
     monkeypatch.setattr(object_download, "RANGES_AT_ONCE", 1)
     body = table().encode()
-    put("exports/people.csv", body)
+    exports.put("exports/people.csv", body)
     changed: list[bool] = []
 
     def replace(environ: WSGIEnvironment, start: StartResponse) -> None:
         if environ.get("HTTP_RANGE", "").startswith("bytes=2000-") and not changed:
             changed.append(True)
-            put("exports/people.csv", body[::-1] if change is None else change)
+            exports.put("exports/people.csv", body[::-1] if change is None else change)
 
-    bucket_server.fault = replace
-    error = failure(sourced, api, ask(api, f"{PREFIX}people.csv"))
+    exports.server.fault = replace
+    error = exports.failure(exports.ask(f"{PREFIX}people.csv"))
     assert changed
     assert error["code"] == "source_changed"
 
 
-def test_limits_of_a_source(
-    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object]
-) -> None:
+def test_limits_of_a_source(exports: Exports) -> None:
     body = table().encode()
-    put("exports/people.csv", body)
-    put("exports/two/1.csv", body)
-    put("exports/two/2.csv", body)
-    with sourced.setting(source_bytes=len(body)):
-        assert made(sourced, api, ask(api, f"{PREFIX}people.csv"))["status"] == "ready"
-        assert failure(sourced, api, ask(api, f"{PREFIX}two/"))["code"] == "source_too_large"
-    used = sourced.context.db.reading(stored_bytes, OWNER)
-    with sourced.setting(quota_bytes=used + len(body) // 2):
-        assert failure(sourced, api, ask(api, f"{PREFIX}people.csv"))["code"] == "quota_exceeded"
-    with sourced.setting(source_seconds=1e-6):
-        assert failure(sourced, api, ask(api, f"{PREFIX}two/"))["code"] == "source_timed_out"
+    exports.put("exports/people.csv", body)
+    exports.put("exports/two/1.csv", body)
+    exports.put("exports/two/2.csv", body)
+    with exports.service.setting(source_bytes=len(body)):
+        assert exports.made(exports.ask(f"{PREFIX}people.csv"))["status"] == "ready"
+        assert exports.failure(exports.ask(f"{PREFIX}two/"))["code"] == "source_too_large"
+    used = exports.service.context.db.reading(stored_bytes, OWNER)
+    with exports.service.setting(quota_bytes=used + len(body) // 2):
+        assert exports.failure(exports.ask(f"{PREFIX}people.csv"))["code"] == "quota_exceeded"
+    with exports.service.setting(source_seconds=1e-6):
+        assert exports.failure(exports.ask(f"{PREFIX}two/"))["code"] == "source_timed_out"
 
 
 @pytest.mark.parametrize("url", ["people.csv", "two/"])
 def test_a_dataset_of_a_source_is_read_again_under_the_limit_of_sources(
-    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object], url: str
+    exports: Exports, url: str
 ) -> None:
     body = table().encode()
     for name in ("people.csv", "two/1.csv", "two/2.csv"):
-        put(f"exports/{name}", body)
-    with sourced.setting(max_upload_bytes=len(body) // 2):
-        first = made(sourced, api, ask(api, PREFIX + url))
+        exports.put(f"exports/{name}", body)
+    with exports.service.setting(max_upload_bytes=len(body) // 2):
+        first = exports.made(exports.ask(PREFIX + url))
         assert first["status"] == "ready", first["errors"]
         path = f"/v1/datasets/{first['id']}/read"
-        again = made(sourced, api, api.post(path, json={"drop": "age"}))
+        again = exports.made(exports.api.post(path, json={"drop": "age"}))
         assert again["status"] == "ready", again["errors"]
         assert again["source"] == first["source"]
-    with sourced.setting(source_bytes=len(body) // 2):
-        again = made(sourced, api, api.post(path, json={"drop": "age"}))
+    with exports.service.setting(source_bytes=len(body) // 2):
+        again = exports.made(exports.api.post(path, json={"drop": "age"}))
         assert again["status"] == "invalid"
         assert "RANKWRIGHT_SOURCE_BYTES" in json.dumps(again["errors"])
 
 
-def test_bytes_that_are_no_table_are_errors_of_the_table(
-    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object]
-) -> None:
-    put("exports/people.parquet", b"PAR1 and nothing more")
-    put("exports/parts/1.csv", table().encode())
-    put("exports/parts/2.parquet", parquet(table()))
-    assert made(sourced, api, ask(api, f"{PREFIX}people.parquet"))["status"] == "invalid"
-    assert failure(sourced, api, ask(api, f"{PREFIX}parts/"))["code"] == "parts_differ"
+def test_bytes_that_are_no_table_are_errors_of_the_table(exports: Exports) -> None:
+    exports.put("exports/people.parquet", b"PAR1 and nothing more")
+    exports.put("exports/parts/1.csv", table().encode())
+    exports.put("exports/parts/2.parquet", parquet(table()))
+    assert exports.made(exports.ask(f"{PREFIX}people.parquet"))["status"] == "invalid"
+    assert exports.failure(exports.ask(f"{PREFIX}parts/"))["code"] == "parts_differ"
 
 
 def test_a_connection_that_was_taken_away_is_not_used(
-    sourced: Service,
-    api: httpx.Client,
-    put: Callable[[str, bytes], object],
-    bucket_server: BucketServer,
-    connections: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    exports: Exports, connections: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(json_files, "CHECKED_EVERY", 0.0)
-    put("exports/people.csv", table().encode())
-    ready = made(sourced, api, ask(api, f"{PREFIX}people.csv"))
-    answer = ask(api, f"{PREFIX}people.csv")
-    before = len(bucket_server.requests)
+    exports.put("exports/people.csv", table().encode())
+    ready = exports.made(exports.ask(f"{PREFIX}people.csv"))
+    answer = exports.ask(f"{PREFIX}people.csv")
+    before = len(exports.server.requests)
     try:
         connections.write_text("{}")
-        assert failure(sourced, api, answer)["code"] == "source_not_allowed"
-        assert ask(api, f"{PREFIX}people.csv").status_code == 422
-        assert api.post(f"/v1/datasets/{ready['id']}/refresh").status_code == 422
-        assert api.get("/v1/sources").json() == {"data": []}
+        assert exports.failure(answer)["code"] == "source_not_allowed"
+        assert exports.ask(f"{PREFIX}people.csv").status_code == 422
+        assert exports.api.post(f"/v1/datasets/{ready['id']}/refresh").status_code == 422
+        assert exports.api.get("/v1/sources").json() == {"data": []}
         connections.write_text("{")
-        assert api.get("/v1/sources").json() == {"data": []}
+        assert exports.api.get("/v1/sources").json() == {"data": []}
     finally:
-        write(connections, bucket_server)
-    assert api.get("/v1/sources").json()["data"]
-    assert len(bucket_server.requests) == before
+        write(connections, exports.server)
+    assert exports.api.get("/v1/sources").json()["data"]
+    assert len(exports.server.requests) == before
 
 
 # --- refresh ---------------------------------------------------------------------------------------
 
 
-def test_a_refresh_reads_the_same_source_into_the_next_version(
-    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object]
-) -> None:
-    put("exports/people.csv", table().encode())
-    first = made(sourced, api, ask(api, f"{PREFIX}people.csv", drop="age"))
-    put("exports/people.csv", table(200, seed=1).encode())
-    answer = api.post(f"/v1/datasets/{first['id']}/refresh")
+def test_a_refresh_reads_the_same_source_into_the_next_version(exports: Exports) -> None:
+    exports.put("exports/people.csv", table().encode())
+    first = exports.made(exports.ask(f"{PREFIX}people.csv", drop="age"))
+    exports.put("exports/people.csv", table(200, seed=1).encode())
+    answer = exports.api.post(f"/v1/datasets/{first['id']}/refresh")
     assert answer.headers["Location"] == f"/v1/datasets/{answer.json()['id']}"
-    second = made(sourced, api, answer)
+    second = exports.made(answer)
     assert (second["status"], second["rows"], second["drop"]) == ("ready", 200, ["age"])
     assert (second["refresh_of"], second["parent_id"]) == (first["id"], first["id"])
     assert (second["name"], second["version"]) == (first["name"], first["version"] + 1)
     assert second["source"]["objects"] != first["source"]["objects"]
     assert second["sha256"] != first["sha256"]
-    assert api.get(f"/v1/datasets/{first['id']}").json() == first
-    third = made(sourced, api, api.post(f"/v1/datasets/{second['id']}/refresh"))
+    assert exports.api.get(f"/v1/datasets/{first['id']}").json() == first
+    third = exports.made(exports.api.post(f"/v1/datasets/{second['id']}/refresh"))
     assert (third["status"], third["sha256"]) == ("ready", second["sha256"])
 
 
-def test_a_refresh_with_other_columns_fails_and_lists_them(
-    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object]
-) -> None:
-    put("exports/people.csv", table().encode())
-    first = made(sourced, api, ask(api, f"{PREFIX}people.csv"))
+def test_a_refresh_with_other_columns_fails_and_lists_them(exports: Exports) -> None:
+    exports.put("exports/people.csv", table().encode())
+    first = exports.made(exports.ask(f"{PREFIX}people.csv"))
     lines = table().splitlines()
     words = "\n".join([lines[0], *("w" + line for line in lines[1:])])
     renamed = table().replace("income", "wages", 1)
     for body, n_columns in ((words, 1), (renamed, 2)):
-        put("exports/people.csv", body.encode())
-        error = failure(sourced, api, api.post(f"/v1/datasets/{first['id']}/refresh"))
+        exports.put("exports/people.csv", body.encode())
+        error = exports.failure(exports.api.post(f"/v1/datasets/{first['id']}/refresh"))
         assert (error["code"], len(error["errors"])) == ("source_columns_changed", n_columns)
 
 
-def test_a_dataset_whose_source_was_not_read_has_no_bytes(
-    sourced: Service,
-    api: httpx.Client,
-    put: Callable[[str, bytes], object],
-    bucket_server: BucketServer,
-) -> None:
+def test_a_dataset_whose_source_was_not_read_has_no_bytes(exports: Exports) -> None:
     """Neither those of the version that it refreshes: these are gone when that version is deleted."""
-    put("exports/people.csv", table().encode())
-    first = made(sourced, api, ask(api, f"{PREFIX}people.csv"))
+    exports.put("exports/people.csv", table().encode())
+    first = exports.made(exports.ask(f"{PREFIX}people.csv"))
     pending = [
-        ask(api, f"{PREFIX}none.csv"),
-        api.post(f"/v1/datasets/{first['id']}/refresh"),
+        exports.ask(f"{PREFIX}none.csv"),
+        exports.api.post(f"/v1/datasets/{first['id']}/refresh"),
     ]
-    bucket_server.clear()
+    exports.server.clear()
     nothing = hashlib.sha256(b"").hexdigest()
     for answer in pending:
-        dataset = made(sourced, api, answer)
+        dataset = exports.made(answer)
         assert (dataset["status"], dataset["bytes"], dataset["rows"]) == ("invalid", 0, None)
         assert dataset["sha256"] == dataset["upload_sha256"] == nothing
         assert dataset["source"]["objects"] is None
-    put("exports/people.csv", table(200).encode())
-    job = api.get(f"/v1/datasets/{dataset['id']}").json()["job_id"]
-    assert api.post(f"/v1/jobs/{job}/retry").status_code == 202
-    sourced.work()
-    retried = api.get(f"/v1/datasets/{dataset['id']}").json()
+    exports.put("exports/people.csv", table(200).encode())
+    job = exports.api.get(f"/v1/datasets/{dataset['id']}").json()["job_id"]
+    assert exports.api.post(f"/v1/jobs/{job}/retry").status_code == 202
+    exports.service.work()
+    retried = exports.api.get(f"/v1/datasets/{dataset['id']}").json()
     assert (retried["status"], retried["rows"]) == ("ready", 200)
 
 
-def test_only_a_ready_dataset_from_a_connection_can_be_refreshed(
-    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object]
-) -> None:
-    uploaded = sourced.upload(api)
+def test_only_a_ready_dataset_from_a_connection_can_be_refreshed(exports: Exports) -> None:
+    uploaded = exports.service.upload(exports.api)
     for path in (f"/v1/datasets/{uploaded}/refresh", f"/v1/datasets/{uploaded}/refresh/validate"):
-        refused = api.post(path)
+        refused = exports.api.post(path)
         assert (refused.status_code, refused.json()["code"]) == (409, "not_refreshable")
-    put("exports/people.csv", table().encode())
-    pending = ask(api, f"{PREFIX}people.csv").json()["id"]
-    refused = api.post(f"/v1/datasets/{pending}/refresh")
+    exports.put("exports/people.csv", table().encode())
+    pending = exports.ask(f"{PREFIX}people.csv").json()["id"]
+    refused = exports.api.post(f"/v1/datasets/{pending}/refresh")
     assert (refused.status_code, refused.json()["code"]) == (409, "dataset_not_ready")
-    sourced.work()
-    checked = api.post(f"/v1/datasets/{pending}/refresh/validate")
+    exports.service.work()
+    checked = exports.api.post(f"/v1/datasets/{pending}/refresh/validate")
     assert (checked.status_code, checked.json()) == (200, {"valid": True})
-    stranger = sourced.client(sourced.key(STRANGER))
+    stranger = exports.service.client(exports.service.key(STRANGER))
     assert stranger.post(f"/v1/datasets/{pending}/refresh").status_code == 404
-    reader = sourced.client(sourced.key(scopes=["read"]))
+    reader = exports.service.client(exports.service.key(scopes=["read"]))
     assert reader.post(f"/v1/datasets/{pending}/refresh").status_code == 403
     key = {"Idempotency-Key": "once"}
-    once = [api.post(f"/v1/datasets/{pending}/refresh", headers=key).json()["id"] for _ in range(2)]
+    once = [
+        exports.api.post(f"/v1/datasets/{pending}/refresh", headers=key).json()["id"]
+        for _ in range(2)
+    ]
     assert once[0] == once[1]
 
 
-def test_a_model_of_the_first_version_is_not_affected(
-    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object]
-) -> None:
-    put("exports/people.csv", table().encode())
-    first = made(sourced, api, ask(api, f"{PREFIX}people.csv"))
-    model = sourced.train(api, first["id"])["output"]["id"]
-    before = api.get(f"/v1/models/{model}").json()
-    made(sourced, api, api.post(f"/v1/datasets/{first['id']}/refresh"))
-    assert api.get(f"/v1/models/{model}").json() == before
+def test_a_model_of_the_first_version_is_not_affected(exports: Exports) -> None:
+    exports.put("exports/people.csv", table().encode())
+    first = exports.made(exports.ask(f"{PREFIX}people.csv"))
+    model = exports.service.train(exports.api, first["id"])["output"]["id"]
+    before = exports.api.get(f"/v1/models/{model}").json()
+    exports.made(exports.api.post(f"/v1/datasets/{first['id']}/refresh"))
+    assert exports.api.get(f"/v1/models/{model}").json() == before
 
 
-def test_the_bytes_stay_in_the_store_of_the_service(
-    sourced: Service,
-    api: httpx.Client,
-    put: Callable[[str, bytes], object],
-    bucket_server: BucketServer,
-) -> None:
+def test_the_bytes_stay_in_the_store_of_the_service(exports: Exports) -> None:
     """The next reading asks no other system."""
-    put("exports/people.csv", table().encode())
-    first = made(sourced, api, ask(api, f"{PREFIX}people.csv"))
-    with bucket_server.away():
-        again = api.post(f"/v1/datasets/{first['id']}/read", json={"drop": "age"})
-        assert made(sourced, api, again)["status"] == "ready"
+    exports.put("exports/people.csv", table().encode())
+    first = exports.made(exports.ask(f"{PREFIX}people.csv"))
+    with exports.server.away():
+        again = exports.api.post(f"/v1/datasets/{first['id']}/read", json={"drop": "age"})
+        assert exports.made(again)["status"] == "ready"
 
 
 def test_an_erased_person_is_removed_from_the_stored_objects_and_the_proof_names_the_source(
-    sourced: Service, api: httpx.Client, put: Callable[[str, bytes], object]
+    exports: Exports,
 ) -> None:
     for number in range(2):
         rows = [f"{number}{n},{n % 7},{'yes' if n % 3 else 'no'}" for n in range(40)]
-        put(f"exports/persons/{number}.csv", "\n".join(["who,x,left", *rows, ""]).encode())
-    dataset = made(sourced, api, ask(api, f"{PREFIX}persons/", group="who"))
+        exports.put(f"exports/persons/{number}.csv", "\n".join(["who,x,left", *rows, ""]).encode())
+    dataset = exports.made(exports.ask(f"{PREFIX}persons/", group="who"))
     assert (dataset["status"], dataset["rows"]) == ("ready", 80)
-    asked = api.post("/v1/erasures", json={"id": "139", "key_columns": ["who"]})
+    asked = exports.api.post("/v1/erasures", json={"id": "139", "key_columns": ["who"]})
     assert asked.status_code == 202, asked.text
-    sourced.work()
-    proof = api.get(f"/v1/erasures/{asked.json()['id']}").json()
+    exports.service.work()
+    proof = exports.api.get(f"/v1/erasures/{asked.json()['id']}").json()
     remains = {each["what"]: each["resource"] for each in proof["report"]["remains"]}
     assert remains["source"] == "exports"
-    left = api.get("/v1/datasets", params={"name": "people", "latest": True}).json()["data"]
-    newest = api.get(f"/v1/datasets/{left[0]['id']}").json()
+    left = exports.api.get("/v1/datasets", params={"name": "people", "latest": True}).json()["data"]
+    newest = exports.api.get(f"/v1/datasets/{left[0]['id']}").json()
     assert (newest["rows"], newest["source"]["url"]) == (79, f"{PREFIX}persons/")
-    refreshed = made(sourced, api, api.post(f"/v1/datasets/{newest['id']}/refresh"))
+    refreshed = exports.made(exports.api.post(f"/v1/datasets/{newest['id']}/refresh"))
     assert (refreshed["status"], refreshed["rows"]) == ("ready", 80)

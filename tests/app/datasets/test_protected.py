@@ -128,9 +128,10 @@ def test_a_feature_by_decision(shared: Service, client: httpx.Client, dataset: A
     assert age["decided_at"] == job["created_at"]
 
 
-@pytest.mark.parametrize(
-    ("named", "pointer"),
-    [
+def test_what_cannot_be_a_protected_feature(
+    client: httpx.Client, dataset: Any, sentences: Sentences
+) -> None:
+    for named, pointer in (
         (["income"], "/protected_features/0"),
         (["age", "nowhere"], "/protected_features/1"),
         (["age", "age"], "/protected_features/1"),
@@ -139,18 +140,14 @@ def test_a_feature_by_decision(shared: Service, client: httpx.Client, dataset: A
         ([1], "/protected_features/0"),
         (["x" * 300], "/protected_features/0"),
         (["age"] * 101, "/protected_features"),
-    ],
-)
-def test_what_cannot_be_a_protected_feature(
-    client: httpx.Client, dataset: Any, named: Any, pointer: str, sentences: Sentences
-) -> None:
-    body = {"dataset_id": dataset["id"], "algorithm": {"name": "logistic"}}
-    for path in ("/v1/jobs", "/v1/jobs/validate"):
-        answer = client.post(path, json=body | {"protected_features": named})
-        assert answer.status_code == 422, answer.text
-        assert answer.json()["errors"][0]["pointer"] == pointer
-        if named in (["age", "nowhere"], ["age", "age"], ["income"]):
-            sentences(answer.json()["detail"].replace(dataset["id"], "ds_…"))
+    ):
+        body = {"dataset_id": dataset["id"], "algorithm": {"name": "logistic"}}
+        for path in ("/v1/jobs", "/v1/jobs/validate"):
+            answer = client.post(path, json=body | {"protected_features": named})
+            assert answer.status_code == 422, answer.text
+            assert answer.json()["errors"][0]["pointer"] == pointer
+            if named in (["age", "nowhere"], ["age", "age"], ["income"]):
+                sentences(answer.json()["detail"].replace(dataset["id"], "ds_…"))
 
 
 def test_the_decision_needs_the_scope_and_the_dataset(shared: Service, dataset: Any) -> None:
@@ -165,9 +162,8 @@ def test_the_decision_needs_the_scope_and_the_dataset(shared: Service, dataset: 
     refused(stranger.post("/v1/jobs", json=body), 404, "not_found")
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_what_cannot_be_protected(client: httpx.Client, sentences: Sentences) -> None:
+    for fields in (
         {"protected": "nowhere"},
         {"protected": "sex,sex"},
         {"protected": ","},
@@ -176,15 +172,11 @@ def test_the_decision_needs_the_scope_and_the_dataset(shared: Service, dataset: 
         {"protected": "sex", "group": "sex"},
         {"protected": "age", "weight": "age"},
         {"protected": "income,term,sex,age"},
-    ],
-)
-def test_what_cannot_be_protected(
-    client: httpx.Client, fields: dict[str, str], sentences: Sentences
-) -> None:
-    asked = {"label": "defaulted", "positive": "yes"} | fields
-    answer = client.post("/v1/datasets/validate", params=asked, content=loans(), headers=CSV)
-    assert answer.status_code == 422, answer.text
-    sentences(answer.json()["errors"][0]["detail"])
+    ):
+        asked = {"label": "defaulted", "positive": "yes"} | fields
+        answer = client.post("/v1/datasets/validate", params=asked, content=loans(), headers=CSV)
+        assert answer.status_code == 422, answer.text
+        sentences(answer.json()["errors"][0])
 
 
 def test_a_type_may_be_declared_too(shared: Service, client: httpx.Client) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from app.datasets import service as datasets
-from app.datasets.description import check_format, describe_version
 from app.evaluation import evaluations
 from app.evaluation.requests import EvaluationRequest
 from app.jobs import service as jobs
@@ -118,30 +116,6 @@ def test_lists_of_a_name_and_of_the_newest(bench: Workbench) -> None:
     assert len(listed(name="a")) == 3
     with pytest.raises(Invalid, match="NUL"):
         listed(name="a\0")
-
-
-def test_checking_leaves_nothing(bench: Workbench, tmp_path: Path) -> None:
-    first = bench.ready(FIRST, **GIVEN)
-    upload = tmp_path / "upload"
-    upload.write_text(MORE)
-    csv = check_format("text/csv", None)
-
-    def check(**given: str) -> dict[str, Any]:
-        said = describe_version(given)
-        parent = bench.db.reading(datasets.find_parent, OWNER, first.id, said.mode)
-        return datasets.check_version(
-            bench.blobs, bench.fetch, bench.settings, parent, said, upload, csv
-        )
-
-    before = sorted(bench.blobs.root.rglob("*"))
-    assert check()["rows"] == 5
-    upload.write_text(f"{HEAD}\n1,2,,,,,yes,a\n")
-    with pytest.raises(Invalid, match="neither true nor false"):
-        check()
-    upload.write_text(FIRST)
-    assert check(mode="replace")["rows"] == 3
-    assert sorted(bench.blobs.root.rglob("*")) == before
-    assert len(bench.db.reading(datasets.list_page, OWNER, limit=10, after=None).data) == 1
 
 
 def table(rows: int, seed: int) -> str:

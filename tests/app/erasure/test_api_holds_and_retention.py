@@ -136,8 +136,6 @@ def test_bad_holds_are_refused(service: Service, client: httpx.Client) -> None:
         released = client.post(f"/v1/holds/{unknown}/release", json={"reason": "x"})
         assert released.status_code == 404
     assert client.get("/v1/holds").json()["data"] == []
-    trainer = service.client(service.key(scopes=["read", "train"]))
-    assert trainer.post("/v1/holds", json={"kind": "owner", "reason": "x"}).status_code == 403
 
 
 def test_retention_deletes_what_is_older_and_nothing_else(
@@ -157,14 +155,7 @@ def test_retention_deletes_what_is_older_and_nothing_else(
     fresh = service.upload(client)
     days = {"datasets": 300, "models": 300, "evaluations": 300, "batch_scores": 300}
     shown = client.post(f"/v1/retention/{OWNER}/preview", json=days).json()
-    assert shown == {
-        "datasets": 1,
-        "models": 1,
-        "evaluations": 1,
-        "batch_scores": 1,
-        "decisions": None,
-        "jobs": None,
-    }
+    assert shown == dict.fromkeys(days, 1) | {"decisions": None, "jobs": None}
     keeper(service).round()
     assert client.get(f"/v1/datasets/{old}").status_code == 200  # a preview changes nothing
     answer = client.put(f"/v1/retention/{OWNER}", json=days)
@@ -205,21 +196,9 @@ def test_days_of_the_owner_replace_the_setting(service: Service, client: httpx.C
 
 
 def test_bad_days_are_refused(service: Service, client: httpx.Client) -> None:
-    for body in (
-        {"datasets": 0},
-        {"datasets": -1},
-        {"models": "soon"},
-        {"jobs": 1e9},
-        {"decisions": [1]},
-        {"uploads": 3},
-        [],
-    ):
+    wrong: list[Any] = [[], {"uploads": 3}, {"decisions": [1]}, {"jobs": 1e9}, {"models": "soon"}]
+    for body in (*wrong, {"datasets": 0}, {"datasets": -1}):
         for path in (f"/v1/retention/{OWNER}/preview", f"/v1/retention/{OWNER}"):
             method = "POST" if path.endswith("preview") else "PUT"
             answer = client.request(method, path, json=body)
             assert answer.status_code == 422, (body, answer.text)
-    only = service.client(service.key(scopes=["operator"]))
-    assert only.put(f"/v1/retention/{OWNER}", json={"jobs": 1}).status_code == 403
-    assert only.get(f"/v1/retention/{OWNER}").status_code == 200
-    reader = service.client(service.key(scopes=["read"]))
-    assert reader.get(f"/v1/retention/{OWNER}").status_code == 403

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -54,9 +53,7 @@ def of_regions(rows: int, seed: int, *, differ: bool) -> str:
     return "\n".join(told) + "\n"
 
 
-def test_what_each_check_tells(start: Callable[..., Service]) -> None:
-    service = start()
-    client = service.client(service.key())
+def test_what_each_check_tells(service: Service, client: httpx.Client) -> None:
     old = service.upload(client, table(2_000))
     job = service.train(client, old, algorithm={"name": "logistic"}, baselines=True)
     model = job["output"]["id"]
@@ -100,10 +97,10 @@ def test_what_each_check_tells(start: Callable[..., Service]) -> None:
     assert results(client, model) == [True, None, True, True, None]
 
 
-def test_few_new_rows_do_not_show_that_a_model_is_stable(start: Callable[..., Service]) -> None:
+def test_few_new_rows_do_not_show_that_a_model_is_stable(
+    service: Service, client: httpx.Client
+) -> None:
     """Twenty-four rows of which half have labels that the features do not tell, and as many without a change."""
-    service = start()
-    client = service.client(service.key())
     model = service.train(client, service.upload(client, table(2_000)))["output"]["id"]
     for differ in (True, False):
         evaluated(service, client, model, of_regions(24, 7, differ=differ))
@@ -127,10 +124,8 @@ def by_time(rows: int, seed: int, *, drift: float) -> str:
 
 
 def test_a_level_that_moves_from_one_window_to_the_next_is_found(
-    start: Callable[..., Service],
+    service: Service, client: httpx.Client
 ) -> None:
-    service = start()
-    client = service.client(service.key())
     validation = {"method": "cross_validation", "folds": 5, "time_column": "day"}
     found = {}
     for name, drift in (("moving", 0.3), ("still", 0.0)):
@@ -157,10 +152,8 @@ def test_a_level_that_moves_from_one_window_to_the_next_is_found(
 
 
 def test_a_baseline_is_not_easier_to_explain_than_a_scorecard(
-    start: Callable[..., Service],
+    service: Service, client: httpx.Client
 ) -> None:
-    service = start()
-    client = service.client(service.key())
     dataset = service.upload(client, table(600))
     words = {}
     for name, algorithm in {
@@ -177,10 +170,8 @@ def test_a_baseline_is_not_easier_to_explain_than_a_scorecard(
 
 
 def test_a_recalibration_makes_earlier_evaluations_tell_nothing_of_probabilities(
-    start: Callable[..., Service],
+    service: Service, client: httpx.Client
 ) -> None:
-    service = start()
-    client = service.client(service.key())
     model = service.train(client, service.upload(client, table(400)))["output"]["id"]
     first = evaluated(service, client, model, of_regions(600, 2, differ=True))
     told = checks(client, model)["probabilities"]
@@ -196,10 +187,8 @@ def test_a_recalibration_makes_earlier_evaluations_tell_nothing_of_probabilities
     assert (told["passed"], told["evaluation_id"]) == (True, again)
 
 
-def test_chance_is_not_ranking(start: Callable[..., Service]) -> None:
+def test_chance_is_not_ranking(service: Service, client: httpx.Client) -> None:
     """Labels that no feature tells, and a model without validation."""
-    service = start()
-    client = service.client(service.key())
     rng = np.random.default_rng(5)
     lines = [",".join([*NAMES, "left"])]
     for row in rng.normal(size=(300, len(NAMES))).tolist():
@@ -213,9 +202,7 @@ def test_chance_is_not_ranking(start: Callable[..., Service]) -> None:
     assert "without validation" in told["probabilities"]["words"]
 
 
-def test_rows_of_the_training_tell_nothing(start: Callable[..., Service]) -> None:
-    service = start()
-    client = service.client(service.key())
+def test_rows_of_the_training_tell_nothing(service: Service, client: httpx.Client) -> None:
     dataset_id = service.upload(client, of_regions(300, 6, differ=False))
     model = service.train(client, dataset_id)["output"]["id"]
     body = {"model": model, "dataset_id": dataset_id, "group_by": "region"}
@@ -224,9 +211,7 @@ def test_rows_of_the_training_tell_nothing(start: Callable[..., Service]) -> Non
     assert results(client, model)[3:] == [None, None]
 
 
-def test_who_may_ask(start: Callable[..., Service]) -> None:
-    service = start()
-    client = service.client(service.key())
+def test_who_may_ask(service: Service, client: httpx.Client) -> None:
     model = service.train(client, service.upload(client))["output"]["id"]
     address = f"/v1/models/{model}/checks"
     refused(client.get("/v1/models/none/checks"), 404, "not_found", "none")
@@ -242,10 +227,8 @@ def with_fewer_negatives(rows: int, seed: int) -> str:
 
 
 def test_a_recalibration_handles_the_findings_on_probabilities(
-    start: Callable[..., Service],
+    service: Service, client: httpx.Client
 ) -> None:
-    service = start()
-    client = service.client(service.key())
     model = service.train(client, service.upload(client, table(3_000)))["output"]["id"]
     client.put("/v1/models/churn/aliases/live", json={"model_id": model})
     tested = evaluated(service, client, model, with_fewer_negatives(6_000, 5))

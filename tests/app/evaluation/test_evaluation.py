@@ -52,7 +52,7 @@ def test_weights_that_leave_a_class_next_to_nothing(bench: Workbench, sentences:
     ask(bench, "even", uneven.id)
     job = bench.work()
     assert job.error["code"] == "invalid_data"
-    sentences(job.error["detail"])
+    sentences(job.error)
 
 
 def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
@@ -93,9 +93,8 @@ def test_the_figures_of_an_evaluation(bench: Workbench) -> None:
 def test_drift_where_nothing_and_where_much_has_changed(
     bench: Workbench, sentences: Sentences
 ) -> None:
-    model = train(
-        bench, People(600, 0).upload(bench), "churn", objective={"metric": "tpr", "fpr": 0.1}
-    )
+    objective = {"metric": "tpr", "fpr": 0.1}
+    model = train(bench, People(600, 0).upload(bench), "churn", objective=objective)
     same = evaluate(bench, model.id, People(300, 1).upload(bench))
     assert same.drift is not None
     assert not same.drift["changed"]
@@ -171,16 +170,10 @@ def test_another_share_of_positives_is_told_where_the_order_holds(bench: Workben
     assert found.metrics is not None
     evaluated = found.metrics["calibration"]
     assert interval(large) == interval(evaluated["in_the_large"])
-    assert (large["predicted"], large["observed"]) == (
-        evaluated["predicted"],
-        evaluated["observed"],
-    )
+    for name in ("predicted", "observed"):
+        assert large[name] == evaluated[name]
     assert drift["prevalence"]["change"]["low"] > 0.1
-    for said in (
-        "Probabilities are too low",
-        "More rows are positive",
-        "has not changed significantly",
-    ):
+    for said in ("Probabilities are too low", "More rows are positive", "has not changed signif"):
         assert said in drift["summary"]
 
 
@@ -215,11 +208,7 @@ def test_what_has_no_drift_says_why(bench: Workbench, sentences: Sentences) -> N
         ("evaluated", old, "evaluated:1 was trained on rows of this dataset"),
         ("evaluated", copy, "evaluated:1 was trained on rows of this dataset"),
         ("evaluated", new, "evaluated:1 was validated on rows of this dataset"),
-        (
-            "unjudged",
-            new,
-            "drift was not tested: the model was trained with validation.method 'none'",
-        ),
+        ("unjudged", new, "drift was not tested: the model was trained with validation.method"),
     ):
         found = evaluate(bench, ref, dataset_id)
         assert found.drift is None
@@ -453,13 +442,8 @@ def test_several_labels(bench: Workbench, sentences: Sentences) -> None:
     metrics = found.metrics
     assert metrics is not None
     assert [label["label"] for label in metrics["labels"]] == ["hot", "big", "rare"]
-    assert metrics["labels"][2] == {
-        "label": "rare",
-        "auc": None,
-        "pauc": [],
-        "positives": 1,
-        "negatives": 199,
-    }
+    rare = {"label": "rare", "auc": None, "pauc": [], "positives": 1, "negatives": 199}
+    assert metrics["labels"][2] == rare
     assert metrics["evaluated"] == 2
     values = [label["auc"]["value"] for label in metrics["labels"][:2]]
     assert metrics["mean_auc"] == pytest.approx(np.mean(values))

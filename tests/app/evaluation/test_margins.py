@@ -111,36 +111,29 @@ HALF_CHANGE = AREA | {"change": {"value": 0.0, "low": None, "high": 0.01}}
 NO_BEFORE = AREA | {"before": {"value": None, "low": None, "high": None}}
 
 
-@pytest.mark.parametrize(
-    "areas", [[], [NO_CHANGE], [HALF_CHANGE], [NO_BEFORE], [AREA, HALF_CHANGE]]
-)
-def test_a_metric_without_an_interval_is_not_known_to_be_stable(
-    areas: list[dict[str, Any]],
-) -> None:
-    drift = {"level": 0.95, "changed": False, "summary": "S.", "features": [], "scores": []}
-    evaluated = evaluation(drift=drift | {"areas": areas}, metrics={"positives": 9, "negatives": 9})
-    found = check_stable(evaluated)
-    assert (found.passed, found.more_rows) == (None, None)
-    assert found.words.startswith("On new:1: S. ")
-    evaluated.drift["changed"] = True
-    assert check_stable(evaluated).passed is False
+def test_a_metric_without_an_interval_is_not_known_to_be_stable() -> None:
+    for areas in ([], [NO_CHANGE], [HALF_CHANGE], [NO_BEFORE], [AREA, HALF_CHANGE]):
+        drift = {"level": 0.95, "changed": False, "summary": "S.", "features": [], "scores": []}
+        evaluated = evaluation(
+            drift=drift | {"areas": areas}, metrics={"positives": 9, "negatives": 9}
+        )
+        found = check_stable(evaluated)
+        assert (found.passed, found.more_rows) == (None, None)
+        assert found.words.startswith("On new:1: S. ")
+        evaluated.drift["changed"] = True
+        assert check_stable(evaluated).passed is False
 
 
-@pytest.mark.parametrize(
-    ("large", "shape"),
-    [
+def test_probabilities_with_a_degenerate_interval_are_not_known_to_be_right() -> None:
+    for large, shape in (
         ({"value": 0.0, "low": 0.0, "high": 0.0}, None),
         ({"value": 0.0, "low": None, "high": None}, None),
         ({"value": 0.0, "low": -0.01, "high": 0.01}, {"value": 0.0, "low": None, "high": None}),
-    ],
-)
-def test_probabilities_with_a_degenerate_interval_are_not_known_to_be_right(
-    large: dict[str, Any], shape: dict[str, Any] | None
-) -> None:
-    slope = {"value": 1.0, "low": 0.99, "high": 1.01}
-    stored = {"n": 50, "level": 0.95, "in_the_large": large, "slope": slope, "shape": shape}
-    found = check_reliability(stored, [], "Here", "evaluation")
-    assert (found.passed, found.more_rows) == (None, None)
+    ):
+        slope = {"value": 1.0, "low": 0.99, "high": 1.01}
+        stored = {"n": 50, "level": 0.95, "in_the_large": large, "slope": slope, "shape": shape}
+        found = check_reliability(stored, [], "Here", "evaluation")
+        assert (found.passed, found.more_rows) == (None, None)
 
 
 def probabilities(n: int, seed: int, *, off: float = 0.0, wave: float = 0.0) -> ModelCheck:
@@ -152,12 +145,12 @@ def probabilities(n: int, seed: int, *, off: float = 0.0, wave: float = 0.0) -> 
 
 
 def test_probabilities() -> None:
-    assert [probabilities(20_000, seed).passed for seed in range(5)].count(True) >= 4
-    few = [probabilities(100, seed) for seed in range(20)]
+    assert [probabilities(20_000, seed).passed for seed in range(3)].count(True) >= 2
+    few = [probabilities(100, seed) for seed in range(8)]
     assert True not in [each.passed for each in few]
     needed = [each.more_rows for each in few if each.passed is None]
     assert all(each is not None and each > 500 for each in needed)
-    for seed in range(5):
+    for seed in range(2):
         assert probabilities(20_000, seed, off=0.5).passed is False
         assert probabilities(100, seed, off=0.5).passed is not True
         waved = probabilities(20_000, seed, wave=0.8)

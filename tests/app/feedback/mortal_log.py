@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import msgspec
 import numpy as np
 
 from app.feedback.log import DecisionLog
+from app.platform import failpoints
 from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.ids import new_id
@@ -53,6 +56,25 @@ def piece(
         words=[[f"town {number}"] * rows],
     )
     return Piece(rows, msgspec.msgpack.encode(block))
+
+
+KEEPER = """
+import sys, threading
+from app.operations.housekeeping import Housekeeper
+from app.platform.blobs import FolderStore
+from app.platform.database import Database
+from app.platform.settings import Settings
+settings = Settings()
+Housekeeper(Database(sys.argv[1]), FolderStore(settings.blob_dir), settings, threading.Event()).round()
+"""
+
+
+def keep_house(state: Path, url: str, failure: str) -> int:
+    """Do the housekeeping in a process of its own until it dies; return its exit code."""
+    environment = {"RANKWRIGHT_STATE_DIR": str(state), failpoints.VARIABLE: failure}
+    command = [sys.executable, "-c", KEEPER, url]
+    root = Path(__file__).parents[3]
+    return subprocess.run(command, cwd=root, env=os.environ | environment, check=False).returncode
 
 
 def main(url: str, folder: str, count: int) -> None:

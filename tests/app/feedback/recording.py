@@ -10,6 +10,10 @@ import pyarrow.parquet as pq
 from sqlalchemy import select
 
 from app.feedback.monitor_repository import MonitoredAlias, add_alarm
+from app.feedback.segments import hash_ids, schema_of, write_segment
+from app.platform import catalogue
+from app.platform.ids import new_id
+from app.platform.sql import db_now
 from app.platform.tables import DecisionSegment
 from tests.app.live_service import OWNER, Service
 
@@ -61,3 +65,53 @@ def raise_alarm(service: Service, alias: str) -> str:
     of = MonitoredAlias(OWNER, "churn", alias)
     with service.context.db.write() as session:
         return add_alarm(session, of, "ranking", 0.0, found).id
+
+
+COMMON = {"revision": 1, "alias_revision": 1, "model_id": "mdl_1", "score": 0.5, "explored": False}
+COMMON |= {"propensity": 1.0, "keep": 1.0, "origin": "score"}
+
+
+def add_decisions(
+    service: Service,
+    rows: list[dict[str, Any]],
+    lost: int = 0,
+    alias: str = "live",
+    owner: str = OWNER,
+) -> list[str]:
+    """Store a segment of decisions about entities, as the log does; return the ids of the decisions."""
+    schema = schema_of()
+    made = [new_id("dec") for _ in rows]
+    whole = [
+        {**COMMON, "decision_id": id_, "id_hash": int(hash_ids(owner, [row["id"]])[0]), **row}
+        for id_, row in zip(made, rows, strict=True)
+    ]
+    arrays = []
+    for field in schema:
+        is_dictionary = pa.types.is_dictionary(field.type)
+        plain = field.type.value_type if is_dictionary else field.type
+        values = pa.array([row.get(field.name) for row in whole], plain)
+        arrays.append(values.cast(field.type) if is_dictionary else values)
+    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    blob = write_segment(service.blobs, [batch], schema)
+    times = [row["at"] for row in rows]
+    segment = DecisionSegment(
+        id=new_id("seg"),
+        owner=owner,
+        name="churn",
+        alias=alias,
+        log_id=new_id("log"),
+        first_sequence=0,
+        last_sequence=len(rows) + lost - 1,
+        origin="score",
+        first_at=min(times),
+        last_at=max(times),
+        rows=len(rows),
+        lost=lost,
+        segment_key=blob.key,
+        segment_bytes=blob.bytes,
+        sealed_at=db_now(),
+    )
+    with service.context.db.write() as session:
+        catalogue.add(session, [blob])
+        session.add(segment)
+    return made

@@ -59,7 +59,7 @@ def batches_of(decisions: list[Decision], size: int) -> Callable[[], Iterator[pa
 
 
 def table_of(outcomes: list[Outcome]) -> pa.Table:
-    nothing = [None] * len(outcomes)
+    nothing: list[Any] = [None] * len(outcomes)
     columns: dict[str, Any] = {
         name: [getattr(each, name) for each in outcomes] for name in Outcome._fields
     }
@@ -69,7 +69,7 @@ def table_of(outcomes: list[Outcome]) -> pa.Table:
 def joined(
     decisions: list[Decision],
     outcomes: pa.Table,
-    rule: str,
+    rule: Any,
     horizon: float,
     as_of: float,
     size: int,
@@ -86,7 +86,7 @@ def joined(
 
 
 def plainly(
-    decisions: list[Decision], outcomes: list[Outcome], rule: str, horizon: float, as_of: float
+    decisions: list[Decision], outcomes: list[Outcome], rule: Any, horizon: float, as_of: float
 ) -> list[tuple[Any, ...]]:
     """The rule, sentence by sentence."""
     seen = [(i, each) for i, each in enumerate(outcomes) if each.known_at <= as_of]
@@ -115,7 +115,7 @@ def plainly(
         for at, i in chosen:
             if outcome.event_at - at <= horizon:
                 belong[i].append(outcome)
-    found = []
+    found: list[tuple[Any, ...]] = []
     for i, decision in enumerate(decisions):
         mine = explicit[i] or belong[i]
         if not mine:
@@ -178,7 +178,7 @@ OUTCOMES = st.lists(
 def test_the_join_follows_the_rule(
     decisions: list[Decision],
     outcomes: list[Outcome],
-    rule: str,
+    rule: Any,
     horizon: float,
     as_of: float,
     size: int,
@@ -189,7 +189,7 @@ def test_the_join_follows_the_rule(
 
 @given(DECISIONS, OUTCOMES, st.sampled_from(RULES))
 def test_equal_hashes_never_join_different_entities(
-    decisions: list[Decision], outcomes: list[Outcome], rule: str
+    decisions: list[Decision], outcomes: list[Outcome], rule: Any
 ) -> None:
     """With a hash of one bit, nearly everything collides."""
 
@@ -228,7 +228,7 @@ def test_a_decision_of_another_system_is_found_by_its_id() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_many_rows_are_joined_as_few_are(rule: str) -> None:
+def test_many_rows_are_joined_as_few_are(rule: Any) -> None:
     rng = np.random.default_rng(5)
     decisions = [
         Decision(decision_id(i), f"e{rng.integers(60)}", float(rng.integers(40)), "mdl_a")

@@ -8,19 +8,17 @@ from typing import Any
 
 import httpx
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from app.feedback import cohorts
 from app.feedback.cohorts import end_of, start_of, tabulate
 from app.feedback.joining import DAY_SECONDS, find_decisions, join
 from app.feedback.outcomes import Outcomes
-from app.feedback.segments import hash_ids, schema_of, write_segment
-from app.platform import catalogue
 from app.platform.documents import OutcomeRule
 from app.platform.ids import new_id
 from app.platform.sql import db_now
-from app.platform.tables import DecisionSegment, OutcomeSegment
+from app.platform.tables import OutcomeSegment
+from tests.app.feedback.recording import add_decisions as record
 from tests.app.live_service import OWNER, STRANGER, Service
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
@@ -33,66 +31,6 @@ RULE: OutcomeRule = {
 
 def day(number: float) -> float:
     return MONDAY + number * DAY_SECONDS
-
-
-def record(
-    service: Service,
-    rows: list[dict[str, Any]],
-    lost: int = 0,
-    alias: str = "live",
-    owner: str = OWNER,
-) -> None:
-    """Store a segment of decisions, with defaults."""
-    usual = {
-        "revision": 1,
-        "alias_revision": 1,
-        "model_id": "mdl_1",
-        "score": 0.5,
-        "explored": False,
-        "propensity": 1.0,
-        "keep": 1.0,
-        "origin": "score",
-    }
-    schema = schema_of()
-    whole = [
-        usual
-        | {"decision_id": new_id("dec"), "id_hash": int(hash_ids(owner, [row["id"]])[0])}
-        | row
-        for row in rows
-    ]
-    arrays = []
-    for each in schema:
-        values = [row.get(each.name) for row in whole]
-        coded = pa.types.is_dictionary(each.type)
-        arrays.append(
-            pa.array(values, each.type.value_type).cast(each.type)
-            if coded
-            else pa.array(values, each.type)
-        )
-    batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
-    blob = write_segment(service.blobs, [batch], schema)
-    times = [row["at"] for row in rows]
-    with service.context.db.write() as session:
-        catalogue.add(session, [blob])
-        session.add(
-            DecisionSegment(
-                id=new_id("seg"),
-                owner=owner,
-                name="churn",
-                alias=alias,
-                log_id=new_id("log"),
-                first_sequence=0,
-                last_sequence=len(rows) + lost - 1,
-                origin="score",
-                first_at=min(times),
-                last_at=max(times),
-                rows=len(rows),
-                lost=lost,
-                segment_key=blob.key,
-                segment_bytes=blob.bytes,
-                sealed_at=db_now(),
-            )
-        )
 
 
 def outcome(service: Service, owner: str = OWNER, **values: Any) -> None:
@@ -231,8 +169,7 @@ def test_no_decisions(service: Service) -> None:
     assert (found.cohorts, found.arrival, found.total.decisions) == ([], [], 0)
 
 
-@pytest.mark.parametrize("period", ["day", "week", "month"])
-def test_every_decision_is_in_one_state(service: Service, period: cohorts.Period) -> None:
+def test_every_decision_is_in_one_state(service: Service) -> None:
     rng = np.random.default_rng(3)
     times = np.sort(rng.uniform(0, 70, 300))
     rows = [{"id": f"e{rng.integers(80)}", "at": day(float(at))} for at in times]
@@ -242,39 +179,31 @@ def test_every_decision_is_in_one_state(service: Service, period: cohorts.Period
         event = float(rng.uniform(0, 80))
         label = [None, "0", "1", "x"][rng.integers(4)]
         known = day(event + float(rng.uniform(0, 20)))
-        outcome(
-            service, id=f"e{rng.integers(90)}", event_at=day(event), known_at=known, label=label
-        )
-    found = table(service, as_of=day(75), period=period, silence="negative")
-    assert found.total.decisions == 300
-    starts = Counter(
-        float(start_of(np.array([row["at"]]), period)[0] * DAY_SECONDS) for row in rows
-    )
-    assert {each.start: each.counts.decisions for each in found.cohorts} == starts
-    for each in (found.total, *(cohort.counts for cohort in found.cohorts)):
-        states = (
-            each.with_outcome
-            + each.silent
-            + each.withdrawn
-            + each.unrecognised
-            + each.pending
-            + each.missing
-        )
-        assert states == each.decisions
-        assert each.positives + each.negatives == each.with_outcome + each.silent
-    assert found.total.positives > 0
+        id_ = f"e{rng.integers(90)}"
+        outcome(service, id=id_, event_at=day(event), known_at=known, label=label)
+    periods: tuple[cohorts.Period, ...] = ("day", "week", "month")
+    for period in periods:
+        found = table(service, as_of=day(75), period=period, silence="negative")
+        starts = (start_of(np.array([row["at"]]), period)[0] * DAY_SECONDS for row in rows)
+        assert {each.start: each.counts.decisions for each in found.cohorts} == Counter(starts)
+        for each in (found.total, *(cohort.counts for cohort in found.cohorts)):
+            known_states = (each.with_outcome, each.silent, each.withdrawn, each.unrecognised)
+            assert sum(known_states) + each.pending + each.missing == each.decisions
+            assert each.positives + each.negatives == each.with_outcome + each.silent
+        assert found.total.decisions == 300
+        assert found.total.positives > 0
 
 
-@pytest.mark.parametrize("period", ["day", "week", "month"])
-def test_periods_follow_each_other(period: cohorts.Period) -> None:
-    start = int(start_of(np.array([MONDAY]), period)[0])
-    for _ in range(500):
-        end = end_of(start, period)
-        inside = np.array([start, end - 1e-3, end]) * DAY_SECONDS
-        assert start_of(inside, period).tolist() == [start, start, end]
-        start = end
-    before = np.array([-1.0, -40 * DAY_SECONDS])
-    assert (start_of(before, period) < 0).all()
+def test_periods_follow_each_other() -> None:
+    for period in ("day", "week", "month"):
+        start = int(start_of(np.array([MONDAY]), period)[0])
+        for _ in range(500):
+            end = end_of(start, period)
+            inside = np.array([start, end - 1e-3, end]) * DAY_SECONDS
+            assert start_of(inside, period).tolist() == [start, start, end]
+            start = end
+        before = np.array([-1.0, -40 * DAY_SECONDS])
+        assert (start_of(before, period) < 0).all()
 
 
 @pytest.mark.parametrize(
@@ -342,11 +271,9 @@ def test_the_table_over_http(
     assert (answer.status_code, answer.json()["code"]) == (422, "too_many_rows")
 
 
-@pytest.mark.parametrize(
-    "query", ["period=year", "periods=0", "periods=401", "as_of=1", "as_of=2026-01-01", "x=1"]
-)
-def test_bad_questions_for_cohorts(watched: httpx.Client, query: str) -> None:
-    assert watched.get(f"{ROUTE}?{query}").status_code == 422
+def test_bad_questions_for_cohorts(watched: httpx.Client) -> None:
+    for query in ("period=year", "periods=0", "periods=401", "as_of=1", "as_of=2026-01-01", "x=1"):
+        assert watched.get(f"{ROUTE}?{query}").status_code == 422
 
 
 def test_who_may_read_cohorts(service: Service, watched: httpx.Client) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -26,9 +23,10 @@ from app.platform.database import Database
 from app.platform.failpoints import FailpointError
 from app.platform.settings import Settings
 from app.platform.tables import BlobEntry, DecisionSegment, Erasure
-from tests.app.feedback.mortal_log import ROWS, STREAM, piece
+from tests.app.feedback.mortal_log import ROWS, STREAM, keep_house, piece
 from tests.app.feedback.test_log import Bench
 from tests.app.workbench import on_both
+from tests.long_form import rest
 
 OWNER = STREAM.owner
 DAY = 86_400.0
@@ -132,7 +130,7 @@ def test_a_warehouse_copies_each_decision_once(bench: Kept) -> None:
     fast: list[float] = []
     slow_at = fast_at = None
     wanted: list[float] = []
-    for day in range(4):
+    for day in range(3):
         wanted += bench.sealed(log, *range(100 * day, 100 * day + 30, ROWS))
         wanted += bench.sealed(other, 100 * day + 50)
         for work in (bench.compact, bench.age, bench.compact):
@@ -287,31 +285,12 @@ def test_a_process_that_ends_at_a_step_loses_nothing(
     assert len(bench.segments()) == 2
 
 
-KILLED = """
-import sys, threading
-from app.operations.housekeeping import Housekeeper
-from app.platform.blobs import FolderStore
-from app.platform.database import Database
-from app.platform.settings import Settings
-settings = Settings()
-db = Database(sys.argv[1])
-Housekeeper(db, FolderStore(settings.blob_dir), settings, threading.Event()).round()
-"""
-
-
-@pytest.mark.parametrize("point", ["adopt", "adopted", "rewrite", "rewritten"])
+@pytest.mark.parametrize("point", ["adopted", *rest("adopt", "rewrite", "rewritten")])
 def test_a_killed_process_is_continued(bench: Kept, point: str) -> None:
     wanted = bench.sealed(bench.log(), 0, 3, 6) + bench.sealed(bench.log(), 50, 53)
     bench.age()
-    environment = {
-        "RANKWRIGHT_STATE_DIR": str(bench.folder),
-        failpoints.VARIABLE: f"{point}=kill@2",
-    }
     url = bench.db.url.render_as_string(hide_password=False)
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, url], env=os.environ | environment, check=False
-    )
-    assert done.returncode == -signal.SIGKILL
+    assert keep_house(bench.folder, url, f"{point}=kill@2") == -signal.SIGKILL
     assert bench.scores() == wanted
     bench.keeper().round()
     assert bench.scores() == wanted

@@ -16,18 +16,15 @@ from tests.app.feedback.test_decision_datasets import backfill, labels, live, ou
 from tests.app.live_service import Service
 from tests.app.mortal_worker import work
 from tests.app.queue_steps import hear_nothing
+from tests.long_form import LONG_FORM
 
 __all__ = ["live"]
 
-STEPS = ["claimed=kill", "fit=kill", "finish=kill", "finished=kill"]
-WITH_FILES = [
-    "claimed=kill",
-    "fit=kill",
-    "adopt=kill",
-    "adopted=kill",
-    "finish=kill",
-    "finished=kill",
-]
+STEPS = ["finish=kill", "finished=kill"]
+WITH_FILES = ["adopted=kill", *STEPS]
+if LONG_FORM:
+    STEPS = ["claimed=kill", "fit=kill", *STEPS]
+    WITH_FILES = ["claimed=kill", "fit=kill", "adopt=kill", *WITH_FILES]
 
 
 def survive(service: Service, steps: list[str], job_id: str) -> None:

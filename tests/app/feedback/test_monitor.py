@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,22 +37,58 @@ from tests.app.feedback.simulator import (
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
 
 LIVE = MonitoredAlias(OWNER, "m", "live")
+World = Callable[..., Simulator]
 
 
-def world(bench: Workbench, rows: int = 6000, rounds: int = 5, **given: Any) -> Simulator:
-    """Return an alias of a model whose validation has half of the rows."""
+def train(bench: Workbench, rows: int, rounds: int) -> None:
+    """Make an alias of a model whose validation has half of the rows."""
     text = table(draw(np.random.default_rng(1), rows))
-    dataset = bench.ready(text, label="y", positive="1", name="m")
     job = bench.work_on(
-        dataset,
+        bench.ready(text, label="y", positive="1", name="m"),
         name="m",
         algorithm={"name": "rankboost", "n_rounds": rounds},
         validation={"method": "holdout", "fraction": 0.5},
     )
     assert job.state == "succeeded", job.error
-    model_id = job.model_id
-    bench.db.writing(aliases.set_alias, OWNER, "m", "live", model_id, if_revision=None)
-    return Simulator(bench.db, bench.blobs, OWNER, "m", **given)
+    bench.db.writing(aliases.set_alias, OWNER, "m", "live", job.model_id, if_revision=None)
+
+
+@pytest.fixture(scope="module")
+def trained(
+    tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path
+) -> Callable[[int, int], Path]:
+    """Return the folder of a worker that has trained; it is trained once for the tests of this module."""
+
+    @functools.cache
+    def once(rows: int, rounds: int) -> Path:
+        folder = tmp_path_factory.mktemp("trained")
+        shutil.copy(_sqlite_template, folder / "rankwright.db")
+        db = Database(f"sqlite:///{folder / 'rankwright.db'}")
+        train(Workbench(db, folder), rows, rounds)
+        db.close()
+        return folder
+
+    return once
+
+
+@pytest.fixture
+def world(bench: Workbench, trained: Callable[[int, int], Path]) -> World:
+    """Return an alias of a trained model; on SQLite with a copy of what was trained once."""
+
+    def make(rows: int = 6000, rounds: int = 5, **given: Any) -> Simulator:
+        if bench.db.url.get_backend_name() != "sqlite":
+            train(bench, rows, rounds)
+            return Simulator(bench.db, bench.blobs, OWNER, "m", **given)
+        folder = trained(rows, rounds)
+        with (
+            closing(sqlite3.connect(folder / "rankwright.db")) as kept,
+            closing(sqlite3.connect(bench.db.url.database or "")) as own,
+        ):
+            kept.backup(own)
+        shutil.copytree(folder / "blobs", bench.blobs.root, dirs_exist_ok=True)
+        return Simulator(bench.db, bench.blobs, OWNER, "m", **given)
+
+    return make
 
 
 def schedule(bench: Workbench) -> Job | None:
@@ -74,8 +116,8 @@ def alarms(db: Database) -> list[Alarm]:
 
 
 @on_both
-def test_looks_are_made_once_for_each_period_and_family(bench: Workbench) -> None:
-    simulator = world(bench, rows=1200)
+def test_looks_are_made_once_for_each_period_and_family(bench: Workbench, world: World) -> None:
+    simulator = world(rows=2000)
     assert schedule(bench) is None  # no settings
     simulator.put_settings(feedback())
     assert schedule(bench) is None  # no decisions
@@ -104,8 +146,10 @@ def monitor_now(bench: Workbench) -> float:
     return bench.db.reading(monitor_repository.now)
 
 
-def test_a_fall_of_the_auc_raises_an_alarm_and_no_fall_raises_none(bench: Workbench) -> None:
-    simulator = world(bench)
+def test_a_fall_of_the_auc_raises_an_alarm_and_no_fall_raises_none(
+    bench: Workbench, world: World
+) -> None:
+    simulator = world()
     simulator.put_settings(feedback())
     for number in range(1, 7):
         simulator.week(number, slope=2.0 if number < 4 else 0.7)
@@ -119,8 +163,8 @@ def test_a_fall_of_the_auc_raises_an_alarm_and_no_fall_raises_none(bench: Workbe
     assert ranking[2].found["alpha_spent"] == pytest.approx(0.02 * 3 / 52)
 
 
-def test_corrections_do_not_change_a_closed_test(bench: Workbench) -> None:
-    simulator = world(bench, rows=2000)
+def test_corrections_do_not_change_a_closed_test(bench: Workbench, world: World) -> None:
+    simulator = world(rows=2000)
     simulator.put_settings(feedback())
     rows = draw(simulator.rng, 800)
     ids = simulator.decide(MONDAY, rows)
@@ -133,8 +177,10 @@ def test_corrections_do_not_change_a_closed_test(bench: Workbench) -> None:
     assert after[: len(before)] == before
 
 
-def test_the_shift_of_a_column_is_named_until_it_is_accepted(bench: Workbench) -> None:
-    simulator = world(bench, rows=2000)
+def test_the_shift_of_a_column_is_named_until_it_is_accepted(
+    bench: Workbench, world: World
+) -> None:
+    simulator = world(rows=2000)
     simulator.put_settings(feedback())
     for number in range(1, 4):
         simulator.week(number, shift=0.0 if number < 2 else 1.5)
@@ -166,8 +212,10 @@ def forget(bench: Workbench, since: float) -> None:
         session.execute(delete(MonitorLook).where(MonitorLook.period_start >= since))
 
 
-def test_another_prevalence_breaks_the_calibration_and_not_the_ranking(bench: Workbench) -> None:
-    simulator = world(bench)
+def test_another_prevalence_breaks_the_calibration_and_not_the_ranking(
+    bench: Workbench, world: World
+) -> None:
+    simulator = world()
     assert simulator.served().calibration is not None
     simulator.put_settings(feedback())
     for number in range(1, 5):
@@ -185,8 +233,8 @@ def test_another_prevalence_breaks_the_calibration_and_not_the_ranking(bench: Wo
     assert {each.family for each in alarms(bench.db)} >= {"calibration"}
 
 
-def test_a_broken_guarantee_is_found(bench: Workbench) -> None:
-    simulator = world(bench)
+def test_a_broken_guarantee_is_found(bench: Workbench, world: World) -> None:
+    simulator = world()
     guarantee: Any = {"fpr": 0.1, "tpr": None, "confidence": 0.95}
     alias = bench.db.reading(aliases.get_alias, OWNER, "m", "live").alias
     bench.db.writing(
@@ -211,8 +259,10 @@ def test_a_broken_guarantee_is_found(bench: Workbench) -> None:
     assert len([each for each in alarms(bench.db) if each.family == "guarantee"]) == 1
 
 
-def test_outcomes_of_flagged_rows_only_are_not_compared_with_all_rows(bench: Workbench) -> None:
-    simulator = world(bench, rows=2000, flag_share=0.1)
+def test_outcomes_of_flagged_rows_only_are_not_compared_with_all_rows(
+    bench: Workbench, world: World
+) -> None:
+    simulator = world(rows=2000, flag_share=0.1)
     simulator.put_settings(feedback())
     for number in (1, 2):
         rows = draw(simulator.rng, 2000)
@@ -230,8 +280,8 @@ def test_outcomes_of_flagged_rows_only_are_not_compared_with_all_rows(bench: Wor
     assert [each for each in alarms(bench.db) if each.family == "ranking"] == []
 
 
-def test_with_exploration_the_auc_is_that_of_all_rows(bench: Workbench) -> None:
-    simulator = world(bench, rows=2000, flag_share=0.1, explore=0.2)
+def test_with_exploration_the_auc_is_that_of_all_rows(bench: Workbench, world: World) -> None:
+    simulator = world(rows=2000, flag_share=0.1, explore=0.2)
     explore: Any = {"of": "unflagged", "rate": 0.2}
     simulator.put_settings(feedback(explore=explore))
     for number in (1, 2):
@@ -249,9 +299,11 @@ def test_with_exploration_the_auc_is_that_of_all_rows(bench: Workbench) -> None:
     assert first["details"]["metrics"]["recall"]["low"] is not None
 
 
-def test_a_period_that_cannot_be_tested_is_not_part_of_the_next_test(bench: Workbench) -> None:
+def test_a_period_that_cannot_be_tested_is_not_part_of_the_next_test(
+    bench: Workbench, world: World
+) -> None:
     """Outcomes are known of flagged rows only, then of explored ones, too."""
-    simulator = world(bench, rows=2000, flag_share=0.1)
+    simulator = world(rows=2000, flag_share=0.1)
     simulator.put_settings(feedback())
     for number, explore in ((1, 0.0), (2, 0.3)):
         simulator.explore = explore
@@ -267,8 +319,8 @@ def test_a_period_that_cannot_be_tested_is_not_part_of_the_next_test(bench: Work
     assert second["state"]["measurement"]["first"] == 2
 
 
-def test_periods_with_few_positives_are_tested_together(bench: Workbench) -> None:
-    simulator = world(bench, rows=2000)
+def test_periods_with_few_positives_are_tested_together(bench: Workbench, world: World) -> None:
+    simulator = world(rows=2000)
     simulator.put_settings(feedback())
     for number in range(1, 5):
         simulator.week(number, 120)
@@ -282,8 +334,10 @@ def test_periods_with_few_positives_are_tested_together(bench: Workbench) -> Non
     assert tested[0]["state"]["measurement"]["positives"] >= 50
 
 
-def test_another_model_begins_another_term_and_versions_are_apart(bench: Workbench) -> None:
-    simulator = world(bench, rows=2000)
+def test_another_model_begins_another_term_and_versions_are_apart(
+    bench: Workbench, world: World
+) -> None:
+    simulator = world(rows=2000)
     first_model = simulator.served()
     simulator.put_settings(feedback())
     simulator.week(1, 600)
@@ -312,8 +366,8 @@ def test_another_model_begins_another_term_and_versions_are_apart(bench: Workben
     assert made[1]["expected"] != made[0]["expected"]
 
 
-def test_outcomes_of_entities_silence_and_duplicates(bench: Workbench) -> None:
-    simulator = world(bench, rows=2000)
+def test_outcomes_of_entities_silence_and_duplicates(bench: Workbench, world: World) -> None:
+    simulator = world(rows=2000)
     rule: Any = {"horizon_days": 30.0, "silence": "negative", "attribute": "last_before_event"}
     simulator.put_settings(feedback(outcome=rule))
     rows = draw(simulator.rng, 800)
@@ -332,8 +386,10 @@ def test_outcomes_of_entities_silence_and_duplicates(bench: Workbench) -> None:
     assert (found["rows"], found["known"], found["positives"]) == (800, 800, len(positive))
 
 
-def test_outcomes_that_are_known_after_the_horizon_are_not_used(bench: Workbench) -> None:
-    simulator = world(bench, rows=1200)
+def test_outcomes_that_are_known_after_the_horizon_are_not_used(
+    bench: Workbench, world: World
+) -> None:
+    simulator = world(rows=2000)
     simulator.put_settings(feedback())
     rows = draw(simulator.rng, 400)
     ids = simulator.decide(MONDAY, rows)
@@ -345,9 +401,9 @@ def test_outcomes_that_are_known_after_the_horizon_are_not_used(bench: Workbench
 
 
 @on_both
-def test_two_jobs_make_a_look_once_with_one_alarm(bench: Workbench) -> None:
+def test_two_jobs_make_a_look_once_with_one_alarm(bench: Workbench, world: World) -> None:
     """The second job has read before the first one wrote: a dispatcher was paused, or a worker was thought dead."""
-    simulator = world(bench, rows=2000)
+    simulator = world(rows=2000)
     simulator.put_settings(feedback())
     for number in (1, 2):
         simulator.week(number, 400, shift=2.0)
@@ -373,8 +429,10 @@ def test_two_jobs_make_a_look_once_with_one_alarm(bench: Workbench) -> None:
 
 
 @on_both
-def test_a_job_that_dies_before_its_end_leaves_nothing_and_is_repeated(bench: Workbench) -> None:
-    simulator = world(bench, rows=2000)
+def test_a_job_that_dies_before_its_end_leaves_nothing_and_is_repeated(
+    bench: Workbench, world: World
+) -> None:
+    simulator = world(rows=2000)
     simulator.put_settings(feedback())
     simulator.week(1, 400, shift=2.0)
     assert schedule(bench) is not None
@@ -388,15 +446,15 @@ def test_a_job_that_dies_before_its_end_leaves_nothing_and_is_repeated(bench: Wo
 
     with pytest.raises(ZeroDivisionError):
         bench.db.writing(die)
-    assert looks(bench.db) == alarms(bench.db) == []
+    assert [*looks(bench.db), *alarms(bench.db)] == []
     bench.complete(claim, result)
     made = len(looks(bench.db))
     assert made > 0
     assert len(alarms(bench.db)) == 1
 
 
-def test_a_failed_job_is_not_repeated_at_once(bench: Workbench) -> None:
-    simulator = world(bench, rows=1200)
+def test_a_failed_job_is_not_repeated_at_once(bench: Workbench, world: World) -> None:
+    simulator = world(rows=2000)
     simulator.put_settings(feedback())
     simulator.week(1, 300)
     assert schedule(bench) is not None
@@ -404,8 +462,8 @@ def test_a_failed_job_is_not_repeated_at_once(bench: Workbench) -> None:
     assert schedule(bench) is None
 
 
-def test_a_challenger_that_ranks_better_wins(bench: Workbench) -> None:
-    simulator = world(bench, rows=2000, rounds=1, flag_share=0.1)
+def test_a_challenger_that_ranks_better_wins(bench: Workbench, world: World) -> None:
+    simulator = world(rows=2000, rounds=1, flag_share=0.1)
     text = table(draw(np.random.default_rng(2), 4000))
     challenger = bench.work_on(
         bench.ready(text, label="y", positive="1", name="other"),
@@ -433,8 +491,8 @@ def test_a_challenger_that_ranks_better_wins(bench: Workbench) -> None:
     assert found.challenger_id == challenger
 
 
-def test_equal_models_have_no_winner(bench: Workbench) -> None:
-    simulator = world(bench, rows=2000)
+def test_equal_models_have_no_winner(bench: Workbench, world: World) -> None:
+    simulator = world(rows=2000)
     simulator.put_settings(feedback(monitor=None, shadow=simulator.served().model_id))
     age_datasets(bench.db)
     simulator.week(1, 600)

@@ -24,6 +24,7 @@ from tests.app.feedback.test_attribution import (
     plainly,
     table_of,
 )
+from tests.long_form import LONG_FORM
 
 LENGTH, N_PERIODS = 5.0, 4
 
@@ -54,9 +55,9 @@ def write(path: Path, decisions: list[Decision]) -> SegmentFile:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_a_period_has_the_outcomes_that_all_decisions_show(tmp_path: Path, rule: str) -> None:
+def test_a_period_has_the_outcomes_that_all_decisions_show(tmp_path: Path, rule: Any) -> None:
     random = Random(7)
-    for number in range(40):
+    for number in range(100 if LONG_FORM else 15):
         decisions = [
             Decision(
                 decision_id(i),

@@ -12,7 +12,7 @@ import pytest
 
 from app.feedback import segments
 from app.feedback.segments import SegmentFeature, hash_id, hash_ids, schema_of
-from app.platform.blobs import BlobMissing, FolderStore
+from app.platform.blobs import FolderStore
 
 FEATURES = [
     SegmentFeature("age", "numeric"),
@@ -55,20 +55,14 @@ def test_the_rows_of_several_segments_are_read_in_order_and_in_small_batches(
     batches = list(segments.read_segments(blobs, [first, second], ["score", "id"]))
     assert max(batch.num_rows for batch in batches) <= segments.MAX_ROWS_AT_ONCE
     assert [batch.schema.names for batch in batches] == [["score", "id"]] * len(batches)
+    (batch,) = segments.read_segments(blobs, [second], schema.names)
+    assert batch.schema.types == schema.types
     scores = np.concatenate([batch.column("score").to_numpy() for batch in batches])
     np.testing.assert_array_equal(scores, np.arange(100_008))
     groups = pq.ParquetFile(blobs.fetch(first)).metadata
     sizes = [groups.row_group(i).num_rows for i in range(groups.num_row_groups)]
     assert max(sizes) <= segments.MAX_ROWS_AT_ONCE
     assert sum(sizes) == 100_005
-
-
-def test_the_columns_have_the_types_of_the_features(tmp_path: Path) -> None:
-    blobs = FolderStore(tmp_path)
-    blob = segments.write_segment(blobs, [rows(2)], schema_of(FEATURES))
-    assert blob.kind == segments.KIND
-    (batch,) = segments.read_segments(blobs, [blob], schema_of(FEATURES).names)
-    assert batch.schema.types == schema_of(FEATURES).types
 
 
 def test_a_feature_that_was_not_recorded_is_null_and_no_prefix_of_another(tmp_path: Path) -> None:
@@ -81,12 +75,6 @@ def test_a_feature_that_was_not_recorded_is_null_and_no_prefix_of_another(tmp_pa
     assert batch.column("decision_id").null_count == 0
 
 
-def test_a_segment_without_rows_has_no_batches(tmp_path: Path) -> None:
-    blobs = FolderStore(tmp_path)
-    blob = segments.write_segment(blobs, [], schema_of())
-    assert list(segments.read_segments(blobs, [blob], ["score"])) == []
-
-
 def test_nothing_of_a_failed_write_remains(tmp_path: Path) -> None:
     def batches() -> Iterator[pa.RecordBatch]:
         yield rows(2)
@@ -97,14 +85,6 @@ def test_nothing_of_a_failed_write_remains(tmp_path: Path) -> None:
         segments.write_segment(blobs, batches(), schema_of(FEATURES))
     assert list(blobs.list()) == []
     assert blobs.clear_staging(-1) == 0
-
-
-def test_a_missing_segment_is_named(tmp_path: Path) -> None:
-    blobs = FolderStore(tmp_path)
-    blob = segments.write_segment(blobs, [rows(2)], schema_of(FEATURES))
-    blobs.delete(blob.key)
-    with pytest.raises(BlobMissing):
-        list(segments.read_segments(blobs, [blob], ["score"]))
 
 
 def test_the_hash_of_an_id_is_keyed_by_the_owner() -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -29,10 +26,11 @@ from app.platform.tables import (
     Erasure,
     OutcomeSegment,
 )
+from tests.app.feedback.mortal_log import keep_house
 from tests.app.feedback.test_api_outcomes import record, send, stored
 from tests.app.live_service import OWNER, STRANGER, Service
+from tests.long_form import one_in, rest
 
-ROOT = Path(__file__).parents[3]
 EVENT = "2026-01-02"
 
 
@@ -177,8 +175,7 @@ def test_an_entity_without_rows_is_soon_erased(service: Service, client: httpx.C
     assert decisions(service) == ["c2"]
 
 
-@pytest.mark.parametrize("nth", [1, 2, 3, 4])
-@pytest.mark.parametrize("point", ["rewrite", "rewritten"])
+@pytest.mark.parametrize(("point", "nth"), one_in(3, ["rewrite", "rewritten"], [1, 2, 3, 4]))
 def test_a_process_that_ends_at_a_step_loses_nothing(
     service: Service,
     client: httpx.Client,
@@ -216,40 +213,21 @@ def blobs_are_named(service: Service) -> None:
     assert there == named
 
 
-KILLED = """
-import sys, threading
-from app.operations.housekeeping import Housekeeper
-from app.platform.blobs import FolderStore
-from app.platform.database import Database
-from app.platform.settings import Settings
-settings = Settings()
-db = Database(settings.sqlalchemy_url)
-Housekeeper(db, FolderStore(settings.blob_dir), settings, threading.Event()).round()
-"""
-
-
-@pytest.mark.parametrize("point", ["rewrite", "rewritten"])
+@pytest.mark.parametrize("point", ["rewrite", *rest("rewritten")])
 def test_a_killed_process_is_continued(service: Service, client: httpx.Client, point: str) -> None:
     record(service, ["c1", "c2"])
     send(client, {"id": "c1", "label": 1, "event_at": EVENT})
     client.post("/v1/erasures", json={"id": "c1"})
-    environment = {
-        "RANKWRIGHT_STATE_DIR": str(service.settings.state_dir),
-        failpoints.VARIABLE: f"{point}=kill@2",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED], cwd=ROOT, env=os.environ | environment, check=False
-    )
-    assert done.returncode == -9
+    url = service.settings.sqlalchemy_url
+    assert keep_house(service.settings.state_dir, url, f"{point}=kill@2") == -9
     keeper(service).round()
     assert decisions(service) == ["c2"]
     assert stored(service) == []
     blobs_are_named(service)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_bad_requests_to_erase(service: Service, client: httpx.Client) -> None:
+    cases: list[Any] = [
         {},
         {"id": ""},
         {"id": " "},
@@ -259,12 +237,11 @@ def test_a_killed_process_is_continued(service: Service, client: httpx.Client, p
         {"id": "a\0"},
         [],
         {"id": "a", "x": 1},
-    ],
-)
-def test_bad_requests_to_erase(service: Service, client: httpx.Client, body: Any) -> None:
-    answer = client.post("/v1/erasures", json=body)
-    assert answer.status_code == 422
-    assert client.get("/v1/erasures").json()["data"] == []
+    ]
+    for body in cases:
+        answer = client.post("/v1/erasures", json=body)
+        assert answer.status_code == 422
+        assert client.get("/v1/erasures").json()["data"] == []
 
 
 def test_who_may_erase(service: Service, client: httpx.Client) -> None:
@@ -352,7 +329,7 @@ def test_an_erasure_in_the_middle_of_a_compaction_wins(
 
 
 def once(work: Callable[[], object]) -> Callable[[], None]:
-    done = []
+    done: list[bool] = []
 
     def act() -> None:
         if not done:

@@ -57,7 +57,7 @@ def test_it_says_so_lets_go_who_waits_and_answers_on(
     ready = client.get("/health/ready")
     assert ready.status_code == 503
     assert ready.json()["parts"]["api"]["ok"] is False
-    sentences(ready.json()["parts"]["api"]["detail"])
+    sentences(ready.json()["parts"]["api"])
     shown = client.get(address, headers={"Prefer": "wait=60"})
     assert (shown.status_code, shown.json()["state"]) == (200, "queued")
     assert shown.headers["Connection"] == "close"

@@ -155,7 +155,7 @@ def test_one_owner_takes_no_more_places_than_are_left_free(sentences: Sentences)
     refusal = semaphore.refusal("three")
     assert isinstance(refusal, TooMany)
     assert refusal.code == "too_many_uploads"
-    sentences(refusal.detail)
+    sentences(refusal)
     semaphore.release("three", permit)
     assert semaphore.refusal("three") is None
     assert semaphore.refusal("four") is None
@@ -421,7 +421,7 @@ def test_uploads_under_way_at_once_are_counted_together(
         body = b"age,left\n" + b"1,yes\n" * 90
         with sending(service):  # 1000 bytes
             problem = refused(upload(client, body), 429, "quota_exceeded")
-            sentences(problem["detail"])
+            sentences(problem)
             assert upload(service.client(service.key(STRANGER)), body).status_code == 202
         assert upload(client, body).status_code == 202
         service.work()

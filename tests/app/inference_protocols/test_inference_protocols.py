@@ -9,7 +9,6 @@ import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
-from urllib.parse import unquote
 
 import httpx
 import numpy as np
@@ -361,17 +360,6 @@ def test_too_many_binary_rows_are_refused_before_a_value_is_converted(form: str)
     assert peak < len(body) / 4  # as float64 the values take four times the body
 
 
-def test_names_of_inputs_without_use_are_whole(client: httpx.Client) -> None:
-    names = [f"é,{i:04}" for i in range(1000)]
-    idle = [tensor(name, "FP64", [3], data=[0, 0, 0]) for name in names]
-    body = {"inputs": FORMS["a tensor a feature"] + idle}
-    header = client.post("/oip/v2/models/churn/infer", json=body).headers["X-Ignored-Inputs"]
-    found = [unquote(name) for name in header.split(",")]
-    assert len(header) <= 4096
-    assert 0 < len(found) < 1000
-    assert found == names[: len(found)]
-
-
 def test_bytes_that_lie(client: httpx.Client, shared: Service) -> None:
     good, headers = binary([(tensor("x", "FP64", [3, 3]), NUMBERS.tobytes())])
     length = "Inference-Header-Content-Length"
@@ -463,18 +451,6 @@ def test_what_is_wrong_with_an_invocation_is_named(
     answer = client.post("/v1/models/churn/invocations", json=body)
     assert answer.status_code == 422
     assert said in answer.json()["message"]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"a\rb\n1,2,3\n", b'"' + b"a" * 200_000 + b'",2,3\n', b"1,2\r3\n"],
-    ids=["a lone return", "a long field", "a return within a row"],
-)
-def test_a_first_line_that_is_no_csv_is_refused(client: httpx.Client, body: bytes) -> None:
-    answer = client.post(
-        "/v1/models/churn/invocations", content=body, headers={"Content-Type": "text/csv"}
-    )
-    assert answer.status_code in (400, 422)
 
 
 @pytest.fixture

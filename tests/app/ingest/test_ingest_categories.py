@@ -131,7 +131,7 @@ def test_text_first_and_numbers_later(
     error = refused(body)
     assert error.total == 200
     assert error.errors[0]["line"] == 2
-    sentences(error.errors[0]["detail"])
+    sentences(error.errors[0])
 
 
 # --- declared columns ----------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_text_that_hardly_repeats_is_an_identifier(
 
 
 def test_identifiers_may_be_long_and_many(ready: Read) -> None:
-    rows = 30_000
+    rows = 5_000
     body = "n,text,y\n" + "".join(f"{i},{'x' * 300}{i}\0,{i % 2}\n" for i in range(rows))
     table = ready(body, categories=100)
     assert table.column("text") == {
@@ -194,7 +194,7 @@ def test_identifiers_may_be_long_and_many(ready: Read) -> None:
 
 
 @given(distinct=st.integers(1, 60_000), repeats=st.integers(1, 3))
-@settings(max_examples=15)
+@settings(max_examples=5)
 def test_distinct_values_are_counted_in_bounded_memory(distinct: int, repeats: int) -> None:
     counter = DistinctCounter()
     texts = [f"text {i}" for i in range(distinct)] * repeats
@@ -241,7 +241,7 @@ def test_the_rarest_categories_are_pooled(
     assert table.column("a")["distinct"] == 10
     (warning,) = table.result["warnings"]
     assert (warning["code"], warning["column"], warning["count"]) == ("words_pooled", "a", 2)
-    sentences(warning["detail"])
+    sentences(warning)
     assert warning["parameter"] == "drop"
     assert ready(body, categories=12, categorical=declared).result["warnings"] == []
 

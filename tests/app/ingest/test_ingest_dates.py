@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.ingest import csv as delimited
 from app.ingest.errors import BadTable
 from app.ingest.value_columns import read_dates
 from app.ingest.values import USUAL, spell_date
@@ -67,8 +68,9 @@ def test_how_dates_are_written() -> None:
     assert {seconds: spell_date(seconds) for seconds in written} == written
 
 
-def test_dates_late_in_a_long_table(ready: Read) -> None:
-    rows = 300_000
+def test_dates_late_in_a_long_table(ready: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 14)
+    rows = 20_000
     body = "when,y\n" + "".join(f"2026-01-{i % 28 + 1:02},{i % 2}\n" for i in range(rows))
     table = ready(body + "2026-01-31T12:00:00,1\n")
     assert table.columns["when"][-1] == NOON

@@ -19,6 +19,7 @@ from app.ingest import profile as survey
 from app.ingest.profile import MAX_DISTINCT, NumberProfile, Survey
 from core.metrics import auc
 from tests.app.uploads import read
+from tests.long_form import long_form
 
 
 def surveyed(
@@ -250,6 +251,7 @@ with system_memory():
 """
 
 
+@long_form
 def test_the_sample_of_a_long_table_takes_no_more_than_itself() -> None:
     """It is 6 MB. If its pieces lay among the batches, the memory of these could not be used again: 230 MB."""
     done = subprocess.run(

@@ -48,7 +48,7 @@ def test_errors_are_told_by_row(tmp_path: Path, content_type: str, sentences: Se
         read(tmp_path, body_of(table, content_type), content_type, strict=True)
     assert [error["column"] for error in caught.value.errors] == ["y", "y", "a"]
     for error in caught.value.errors:
-        sentences(error["detail"])
+        sentences(error)
 
 
 @typed

@@ -30,7 +30,7 @@ def test_a_postcode_stays_text(tmp_path: Path, sentences: Sentences) -> None:
     assert ready.columns["code"] == POSTCODES
     (warning,) = warned(ready)
     assert (warning["column"], warning["count"], warning["parameter"]) == ("code", 100, "numeric")
-    sentences(warning["detail"])
+    sentences(warning)
     assert warning["suggestion"] == {"numeric": "code"}
     as_numbers = read(tmp_path, as_csv(POSTCODES), numeric=["code"])
     assert as_numbers.columns["code"] == list(map(float, POSTCODES))
@@ -62,7 +62,7 @@ def test_of_other_numbers_it_is_said(
         rows,
         "categorical",
     )
-    sentences(warning["detail"])
+    sentences(warning)
     assert warning["suggestion"] == {"categorical": "code"}
     again = read(tmp_path, as_csv(codes), categorical=["code"])
     assert (again.columns["code"], warned(again)) == (codes, [])

@@ -135,16 +135,6 @@ def test_the_label_is_that_of_all_parts(tmp_path: Path) -> None:
     assert found[0]["label"] == "bad"
 
 
-def test_the_first_part_does_not_settle_the_order(tmp_path: Path) -> None:
-    rows = [f"01/{i % 28 + 1}/2026,{i % 5},{i % 2}" for i in range(60)]
-    bodies = [as_csv("when,k,y", part) for part in (["13/01/2026,1,0", *rows[:5]], rows, rows)]
-    one = bodies[0] + b"".join(body.partition(b"\n")[2] for body in bodies[1:])
-    found, _ = in_parts(tmp_path / "parts", bodies)
-    assert found[1:] == whole(tmp_path / "one", one)[1:]
-    assert found[0]["dialect"] == {"dates": "month_first"}
-    assert [warning["line"] for warning in found[0]["warnings"]] == [2]
-
-
 HEAD = "x,k,city,id,day,vip,age,word,left,weight,home"
 
 
@@ -270,16 +260,6 @@ def test_more_words_than_are_counted(
         assert several[1:] == one[1:]
 
 
-def test_a_positive_class_of_several_values(tmp_path: Path) -> None:
-    rows = [f"{n},{n * 7 % 5},{'uvwxyz'[n % 6]}" for n in range(60)]
-    given: dict[str, Any] = {"label": "y", "positive": "v,x"}
-    one = whole(tmp_path / "one", as_csv("a,b,y", rows), **given)
-    bodies = [as_csv("a,b,y", part) for part in (rows[:2], rows[2:40], rows[40:])]
-    several, _ = in_parts(tmp_path / "several", bodies, **given)
-    assert several == one
-    assert several[0]["positives"] == 20
-
-
 @pytest.mark.parametrize(
     ("kind", "head", "given", "rows"),
     [
@@ -335,17 +315,6 @@ def test_what_is_compared_as_text_has_one_type(
     short = pa.table({"g": pa.array([1, 2, 2, 1], pa.int16()), "x": range(4), "left": left})
     long = short.set_column(0, "g", short.column(0).cast(pa.int64()))
     in_parts(tmp_path / "integers", [as_parquet(t) for t in (short, long)], PARQUET, **given)
-
-
-def test_a_label_of_dates_has_one_type(tmp_path: Path, sentences: Sentences) -> None:
-    days = pa.array([datetime(2026, 1, day) for day in (1, 2, 1, 2)])
-    bodies = [
-        as_parquet(pa.table({"x": range(4), "day": days.cast(pa.timestamp(unit))}))
-        for unit in ("ms", "us")
-    ]
-    with sentences.raises(BadTable):
-        in_parts(tmp_path / "two", bodies, PARQUET, label="day")
-    in_parts(tmp_path / "one", [bodies[0], bodies[0]], PARQUET, label="day")
 
 
 def test_parts_of_ndjson_are_not_read_by_the_plan(

@@ -156,7 +156,7 @@ class TestDeadline:
         assert states(db, job) == ("timed_out", ["cancelled"] * 2)
         error = db.reading(jobs.find, OWNER, job.id).error
         assert error is not None
-        sentences(error["detail"])
+        sentences(error)
         assert states(db, patient) == ("waiting", ["queued"])
 
     def test_the_reaper_queues_a_job_with_nothing_to_wait_for(self, db: Database) -> None:

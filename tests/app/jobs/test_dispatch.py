@@ -28,6 +28,7 @@ from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.tables import Worker
 from tests.app.queue_steps import OWNER, claimed, submit
+from tests.long_form import long_form
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
 from tests.waiting import eventually, patience
@@ -255,6 +256,7 @@ class TestDispatcher:
             monkeypatch.undo()
             eventually(lambda: db.reading(jobs.find, OWNER, job.id).state == "queued")
 
+    @long_form
     def test_it_survives_a_database_that_goes_and_comes(
         self,
         caplog: pytest.LogCaptureFixture,

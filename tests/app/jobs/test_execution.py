@@ -98,14 +98,10 @@ def test_finishing_may_be_tried_again(bench: Workbench) -> None:
     claim = bench.claim()
     payload = bench.prepare(claim)
     result = execution.run(payload, quiet)
-    token, lost = (
-        claim.token,
-        Claim(**{f: getattr(claim, f) for f in claim.__slots__} | {"token": -1}),
-    )
+    lost = Claim(**{name: getattr(claim, name) for name in claim.__slots__} | {"token": -1})
     published = execution.publish(bench.blobs, claim, result)
     with pytest.raises(LeaseLost):
         bench.db.writing(execution.complete, lost, result, published)
-    assert claim.token == token
     bench.db.writing(execution.complete, claim, result, published)
     shutil.rmtree(payload["workdir"])
 

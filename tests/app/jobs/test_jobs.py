@@ -328,7 +328,7 @@ def test_failures_that_nothing_has_made_good_are_found_by_indexes(db: Database) 
         row = dict(session.execute(select(*stored).where(Job.id == one.id)).mappings().one())
         copies = [
             {**row, "id": new_id("job"), "name": f"model {n}", "state": state}
-            for n, state in zip(range(4000), itertools.cycle(["failed", "succeeded"]), strict=False)
+            for n, state in zip(range(400), itertools.cycle(["failed", "succeeded"]), strict=False)
         ]
         session.execute(insert(cast(Table, Job.__table__)), copies)
         if db.engine.dialect.name == "postgresql":

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import pytest
 
 from app.jobs.watcher import FASTEST, SLOWEST, Schedule, Snapshot, Watcher
+from tests.waiting import patience
 
 
 def test_a_waiter_that_fails_leaves_the_others_watched() -> None:
@@ -18,8 +19,8 @@ def test_a_waiter_that_fails_leaves_the_others_watched() -> None:
     async def wait() -> None:
         watcher = Watcher(lambda ids: dict.fromkeys(ids, ("succeeded", 1)))
         for _ in range(2):  # the second finds a watcher that still watches
-            first = asyncio.create_task(watcher.wait("a", fails, 30))
-            second = asyncio.create_task(watcher.wait("a", lambda seen: seen.final, 30))
+            first = asyncio.create_task(watcher.wait("a", fails, patience()))
+            second = asyncio.create_task(watcher.wait("a", lambda seen: seen.final, patience()))
             assert await second == Snapshot("succeeded", 1)
             with pytest.raises(ZeroDivisionError):
                 await first
@@ -40,7 +41,7 @@ def test_polls_that_fail_are_made_again() -> None:
 
     async def wait() -> Snapshot | None:
         watcher = Watcher(poll)
-        seen = await watcher.wait("a", lambda seen: seen.final, 30)
+        seen = await watcher.wait("a", lambda seen: seen.final, patience())
         await watcher.close()
         return seen
 
@@ -54,7 +55,7 @@ def test_nobody_waits_for_a_job_that_is_gone() -> None:
         await watcher.close()
         return seen
 
-    assert asyncio.run(asyncio.wait_for(wait(), 30)) == Snapshot(None, 0)
+    assert asyncio.run(asyncio.wait_for(wait(), patience())) == Snapshot(None, 0)
 
 
 class Polls:

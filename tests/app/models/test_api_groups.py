@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
@@ -27,30 +27,37 @@ def people(rows: int, seed: int, **more: Any) -> tuple[str, np.ndarray, np.ndarr
     return "\n".join(lines) + "\n", sex, left
 
 
-@pytest.fixture
-def trained(service: Service) -> tuple[httpx.Client, dict[str, Any]]:
-    client = service.client(service.key())
-    dataset = service.upload(client, people(800, 0)[0], protected="sex")
-    job = service.train(client, dataset, protected_features=["sex"])
+class World(NamedTuple):
+    """A model whose feature `sex` is protected."""
+
+    service: Service
+    client: httpx.Client
+    model: dict[str, Any]
+
+    def read(self, part: str = "groups", **query: Any) -> dict[str, Any]:
+        answer = self.client.get(f"/v1/models/{self.model['id']}/{part}", params=query)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+@pytest.fixture(scope="module")
+def world(shared: Service) -> World:
+    client = shared.client(shared.key())
+    dataset = shared.upload(client, people(800, 0)[0], protected="sex")
+    job = shared.train(client, dataset, protected_features=["sex"])
     assert job["state"] == "succeeded", job
-    return client, client.get(f"/v1/models/{job['output']['id']}").json()
+    return World(shared, client, client.get(f"/v1/models/{job['output']['id']}").json())
 
 
 def of_column(found: dict[str, Any], column: str) -> dict[str, Any]:
     return next(each for each in found["columns"] if each["column"] == column)
 
 
-def test_moving_the_threshold_moves_the_rates(
-    trained: tuple[httpx.Client, dict[str, Any]],
-) -> None:
-    client, model = trained
-    address = f"/v1/models/{model['id']}"
+def test_moving_the_threshold_moves_the_rates(world: World) -> None:
     shares = []
-    for point in client.get(f"{address}/operating-points", params={"points": 10}).json()["points"][
-        1:
-    ]:
-        asked = {"threshold": point["threshold"]}
-        found = client.get(f"{address}/groups", params=asked).json()
+    for point in world.read("operating-points", points=10)["points"][1:]:
+        found = world.read(threshold=point["threshold"])
         assert (found["threshold"], found["chosen_by"]) == (point["threshold"], "request")
         assert [each["column"] for each in found["columns"]] == ["sex", "age"]
         groups = of_column(found, "sex")["groups"]
@@ -58,8 +65,7 @@ def test_moving_the_threshold_moves_the_rates(
         rows = sum(group["rows"] for group in groups)
         share = sum(group["flagged"]["value"] * group["rows"] for group in groups) / rows
         assert share == pytest.approx(point["flagged"]["value"])
-        for name in ("tpr", "fpr"):
-            of = "positives" if name == "tpr" else "negatives"
+        for name, of in (("tpr", "positives"), ("fpr", "negatives")):
             total = sum(group[of] for group in groups)
             mean = sum(group[name]["value"] * group[of] for group in groups) / total
             assert mean == pytest.approx(point[name]["value"])
@@ -71,13 +77,8 @@ def test_moving_the_threshold_moves_the_rates(
     assert len(set(shares)) > 5
 
 
-def test_the_favourable_side_has_the_verdict(trained: tuple[httpx.Client, dict[str, Any]]) -> None:
-    client, model = trained
-    address = f"/v1/models/{model['id']}/groups"
-    risk, offer = (
-        client.get(address, params={"favourable": side}).json()
-        for side in ("not_flagged", "flagged")
-    )
+def test_the_favourable_side_has_the_verdict(world: World) -> None:
+    risk, offer = (world.read(favourable=side) for side in ("not_flagged", "flagged"))
     assert (risk["chosen_by"], risk["rule"], risk["favourable"]) == ("ks", 0.8, "not_flagged")
     by_risk, by_offer = of_column(risk, "sex"), of_column(offer, "sex")
     # Men are flagged much more often: a flag as a disadvantage is theirs, as an advantage women's.
@@ -89,41 +90,28 @@ def test_the_favourable_side_has_the_verdict(trained: tuple[httpx.Client, dict[s
     assert by_risk["groups"][0]["flagged_ratio"] == by_offer["groups"][0]["flagged_ratio"]
 
 
-def test_an_evaluation_compares_its_own_groups(
-    service: Service, trained: tuple[httpx.Client, dict[str, Any]]
-) -> None:
-    client, model = trained
-    dataset = service.upload(client, people(600, 1)[0], name="newer")
-    answer = client.post(
-        "/v1/evaluations", json={"model": model["id"], "dataset_id": dataset, "group_by": "age"}
-    )
+def test_an_evaluation_compares_its_own_groups(world: World) -> None:
+    dataset = world.service.upload(world.client, people(600, 1)[0], name="newer")
+    body = {"model": world.model["id"], "dataset_id": dataset}
+    answer = world.client.post("/v1/evaluations", json=body | {"group_by": "age"})
     assert answer.status_code == 422  # too many values
-    job = client.post(
-        "/v1/evaluations",
-        json={"model": model["id"], "dataset_id": dataset, "at": {"threshold": 0.1}},
-    ).json()
-    service.work()
+    job = world.client.post("/v1/evaluations", json=body | {"at": {"threshold": 0.1}}).json()
+    world.service.work()
     address = f"/v1/evaluations/{job['id']}"
-    found = client.get(f"{address}/groups").json()
+    found = world.client.get(f"{address}/groups").json()
     assert (found["threshold"], found["chosen_by"]) == (0.1, "request")
-    stored = {each["column"]: each for each in client.get(address).json()["protected"]}
+    stored = {each["column"]: each for each in world.client.get(address).json()["protected"]}
     for column in found["columns"]:
         for group, own in zip(column["groups"], stored[column["column"]]["groups"], strict=True):
             for name in ("value", "rows", "positives", "tpr", "fpr", "auc", "calibration"):
                 assert group[name] == own[name], name
-    other = client.get(f"{address}/groups", params={"threshold": -0.5}).json()
+    other = world.client.get(f"{address}/groups", params={"threshold": -0.5}).json()
     assert of_column(other, "sex")["groups"] != of_column(found, "sex")["groups"]
+    assert world.client.delete(address).status_code == 204  # others look at the validation alone
 
 
-@pytest.mark.parametrize(
-    ("method", "rows"),
-    [
-        ({"method": "cross_validation", "folds": 3}, 400),
-        ({"method": "cross_validation", "folds": 3, "repeats": 2}, 400),
-    ],
-)
-def test_out_of_fold_rows_count_once(service: Service, method: dict[str, Any], rows: int) -> None:
-    client = service.client(service.key())
+def test_out_of_fold_rows_count_once(service: Service, client: httpx.Client) -> None:
+    method, rows = {"method": "cross_validation", "folds": 3, "repeats": 2}, 400
     text, sex, left = people(rows, 2)
     dataset = service.upload(client, text, protected="sex,job")
     model_id = service.train(client, dataset, validation=method)["output"]["id"]
@@ -136,15 +124,13 @@ def test_out_of_fold_rows_count_once(service: Service, method: dict[str, Any], r
     jobs = of_column(found, "job")["groups"]
     assert len(jobs) <= 32
     assert sum(group["rows"] for group in jobs) == rows
-    point = client.get(
-        f"/v1/models/{model_id}/operating-point", params={"threshold": found["threshold"]}
-    ).json()
+    asked = {"threshold": found["threshold"]}
+    point = client.get(f"/v1/models/{model_id}/operating-point", params=asked).json()
     share = sum(group["flagged"]["value"] * group["rows"] for group in groups) / rows
     assert share == pytest.approx(point["flagged"]["value"])
 
 
-def test_a_validation_dataset_has_its_own_groups(service: Service) -> None:
-    client = service.client(service.key())
+def test_a_validation_dataset_has_its_own_groups(service: Service, client: httpx.Client) -> None:
     dataset = service.upload(client, people(300, 3)[0], protected="sex")
     text, sex, _ = people(240, 4)
     other = service.upload(client, text, name="other", protected="sex")
@@ -154,34 +140,44 @@ def test_a_validation_dataset_has_its_own_groups(service: Service) -> None:
     assert [group["rows"] for group in groups] == [int((sex == k).sum()) for k in (0, 1)]
 
 
-def test_the_check_of_groups_uses_the_validation(
-    trained: tuple[httpx.Client, dict[str, Any]],
-) -> None:
-    client, model = trained
-    address = f"/v1/models/{model['id']}"
-
+def test_the_check_of_groups_uses_the_validation(world: World) -> None:
     def check(**asked: str) -> dict[str, Any]:
-        checks = client.get(f"{address}/checks", params=asked).json()["checks"]
+        checks = world.read("checks", **asked)["checks"]
         return next(each for each in checks if each["name"] == "groups")
 
     before = check()
     assert before["evidence"] == "validation"
-    found = client.get(f"{address}/groups").json()
-    answer = client.put(
-        f"/v1/models/{model['name']}/aliases/live",
-        json={"model_id": model["id"], "guarantee": {"threshold": found["threshold"]}},
-    )
+    found, name = world.read(), world.model["name"]
+    body = {"model_id": world.model["id"], "guarantee": {"threshold": found["threshold"]}}
+    answer = world.client.put(f"/v1/models/{name}/aliases/live", json=body)
     assert answer.status_code in (200, 201), answer.text
     after = check()
     assert after["passed"] is False
     assert len(after["words"]) > len(before["words"])
     assert check(favourable="flagged")["words"] != after["words"]
-    of_alias = client.get(f"/v1/models/{model['name']}@live/groups").json()
+    of_alias = world.client.get(f"/v1/models/{name}@live/groups").json()
     assert (of_alias["threshold"], of_alias["chosen_by"]) == (found["threshold"], "alias")
 
 
-def test_models_without_groups_say_why(service: Service) -> None:
-    client = service.client(service.key())
+def test_bad_queries_and_callers(world: World) -> None:
+    address, service = f"/v1/models/{world.model['id']}/groups", world.service
+    for query, parameter in (
+        ("threshold=high", "threshold"),
+        ("threshold=nan", "threshold"),
+        ("favourable=approved", "favourable"),
+        ("favourable=", "favourable"),
+        ("treshold=0", "treshold"),
+    ):
+        answer = world.client.get(f"{address}?{query}")
+        assert answer.status_code == 422
+        assert [error["parameter"] for error in answer.json()["errors"]] == [parameter]
+    assert service.client(service.key(STRANGER)).get(address).status_code == 404
+    assert service.client(service.key(scopes=["score"])).get(address).status_code == 403
+    assert service.client(service.key(scopes=["read"])).get(address).status_code == 200
+    assert service.client().get(address).status_code == 401
+
+
+def test_models_without_groups_say_why(service: Service, client: httpx.Client) -> None:
     dataset = service.upload(client)
     dataset = service.upload(client, people(200, 5)[0].replace("sex", "flag").replace("age", "n"))
     model_id = service.train(client, dataset)["output"]["id"]
@@ -197,39 +193,10 @@ def test_models_without_groups_say_why(service: Service) -> None:
     assert check["passed"] is None
 
 
-@pytest.mark.parametrize(
-    ("query", "parameter"),
-    [
-        ({"threshold": "high"}, "threshold"),
-        ({"threshold": "nan"}, "threshold"),
-        ({"favourable": "approved"}, "favourable"),
-        ({"favourable": ""}, "favourable"),
-        ({"treshold": "0"}, "treshold"),
-    ],
-)
-def test_bad_queries(
-    trained: tuple[httpx.Client, dict[str, Any]], query: dict[str, str], parameter: str
-) -> None:
-    client, model = trained
-    answer = client.get(f"/v1/models/{model['id']}/groups", params=query)
-    assert answer.status_code == 422
-    assert [error["parameter"] for error in answer.json()["errors"]] == [parameter]
-
-
-def test_access(service: Service, trained: tuple[httpx.Client, dict[str, Any]]) -> None:
-    _, model = trained
-    address = f"/v1/models/{model['id']}/groups"
-    assert service.client(service.key(STRANGER)).get(address).status_code == 404
-    assert service.client(service.key(scopes=["score"])).get(address).status_code == 403
-    assert service.client(service.key(scopes=["read"])).get(address).status_code == 200
-    assert service.client().get(address).status_code == 401
-
-
-def test_the_report_has_the_groups(trained: tuple[httpx.Client, dict[str, Any]]) -> None:
-    client, model = trained
-    found = client.get(f"/v1/models/{model['id']}/groups").json()
-    report = client.get(f"/v1/models/{model['id']}/report", params={"format": "markdown"}).text
-    for column in found["columns"]:
+def test_the_report_has_the_groups(world: World) -> None:
+    address = f"/v1/models/{world.model['id']}/report?format=markdown"
+    report = world.client.get(address).text
+    for column in world.read()["columns"]:
         for group in column["groups"]:
             ratio = group["not_flagged_ratio"]
             assert f"{ratio['value']:.3f} ({ratio['low']:.3f}–{ratio['high']:.3f})" in report

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -101,9 +102,8 @@ def test_an_evaluation_guarantees_where_the_model_has_not_seen_the_rows(world: W
     refused(answer, 404, "not_found")
 
 
-@pytest.mark.parametrize(
-    ("query", "code", "words"),
-    [
+def test_bad_questions_of_guarantees(world: World) -> None:
+    for query, code, words in (
         ("fpr=0.1&confidence=0", "invalid", "confidence must be greater than 0, got"),
         ("fpr=0.1&confidence=1", "invalid", "confidence must be less than 1"),
         ("fpr=0.1&confidence=nan", "invalid", "confidence must be"),
@@ -112,33 +112,24 @@ def test_an_evaluation_guarantees_where_the_model_has_not_seen_the_rows(world: W
         ("tpr=1&confidence=0.9", "invalid_parameter", "tpr must be from 1e-09"),
         ("confidence=0.9", "invalid_parameter", "exactly one of fpr and tpr"),
         ("fpr=0.1&tpr=0.9&confidence=0.9", "invalid_parameter", "exactly one of fpr and tpr"),
-        (
-            "threshold=1&confidence=0.9",
-            "no_guarantee",
-            "threshold cannot be combined with confidence",
-        ),
+        ("threshold=1&confidence=0.9", "no_guarantee", "threshold cannot be combined with"),
         ("fpr=0.1&confidence=0.9&on=train", "no_guarantee", "on must be validation"),
         ("fpr=0.1&confidence=0.9&prevalence=2", "invalid", "prevalence must be less than 1"),
-    ],
-)
-def test_bad_questions_of_guarantees(world: World, query: str, code: str, words: str) -> None:
-    answer = world.client.get(f"/v1/models/{world.model}/operating-point?{query}")
-    refused(answer, 422, code, words)
+    ):
+        answer = world.client.get(f"/v1/models/{world.model}/operating-point?{query}")
+        refused(answer, 422, code, words)
 
 
-@pytest.mark.parametrize("by_group", ["", "&by_group=each"])
-def test_costs_alone_have_no_guarantee(world: World, by_group: str) -> None:
+def test_costs_alone_have_no_guarantee(world: World) -> None:
     """Of a model and of an evaluation alike."""
-    query = f"cost_false_positive=1&cost_false_negative=1&confidence=0.9{by_group}"
-    paths = [f"evaluations/{world.evaluation}"]
-    paths += [] if by_group else [f"models/{world.model}"]
-    for path in paths:
-        answer = world.client.get(f"/v1/{path}/operating-point?{query}")
-        words = "confidence guarantees fpr or tpr"
-        problem = refused(answer, 422, "invalid_parameter", words, "fpr or tpr")
+    costs = "cost_false_positive=1&cost_false_negative=1&confidence=0.9"
+    for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
+        answer = world.client.get(f"/v1/{path}/operating-point?{costs}")
+        problem = refused(answer, 422, "invalid_parameter", "confidence guarantees fpr or tpr")
         assert [error["parameter"] for error in problem["errors"]] == ["confidence"]
-        with_rate = world.client.get(f"/v1/{path}/operating-point?{query}&fpr=0.3")
-        assert with_rate.status_code == (422 if by_group else 200)  # that evaluation has no groups
+        assert world.client.get(f"/v1/{path}/operating-point?{costs}&fpr=0.3").status_code == 200
+    grouped = f"/v1/evaluations/{world.evaluation}/operating-point?{costs}&fpr=0.3&by_group=each"
+    assert world.client.get(grouped).status_code == 422  # that evaluation has no groups
 
 
 def test_cross_validated_scores_guarantee_nothing(world: World) -> None:
@@ -148,7 +139,8 @@ def test_cross_validated_scores_guarantee_nothing(world: World) -> None:
     )
 
 
-NAMES = ["average_precision", "precision@20", "precision@10%", "ndcg@20", "two_way:0.3,0.4", "auc"]
+NAMES = ["average_precision", "precision@20", "precision@10%", "ndcg@20", "two_way:0.3,0.4"]
+NAMES += ["auc", "gini"]
 
 
 def test_metrics_by_name(world: World) -> None:
@@ -162,6 +154,9 @@ def test_metrics_by_name(world: World) -> None:
     prevalence = metrics["positives"] / (metrics["positives"] + metrics["negatives"])
     assert by_name["average_precision"]["chance"] == pytest.approx(prevalence)
     assert by_name["two_way:0.3,0.4"]["chance"] is by_name["two_way:0.3,0.4"]["p_value"] is None
+    for end in ("value", "low", "high", "chance"):
+        assert by_name["gini"][end] == pytest.approx(2 * by_name["auc"][end] - 1)
+    assert by_name["gini"]["p_value"] == pytest.approx(by_name["auc"]["p_value"])
     assert by_name["auc"]["p_value"] <= by_name["auc"]["adjusted_p_value"] < 0.001
     for each in found["metrics"]:
         assert 0 <= each["low"] <= each["value"] <= each["high"] <= 1
@@ -180,39 +175,22 @@ def test_a_new_metric_needs_no_route(world: World, monkeypatch: pytest.MonkeyPat
         assert new["low"] < new["value"] < new["high"]
 
 
-def test_gini_at_the_door(world: World) -> None:
-    gini, area = world.read(f"models/{world.model}/metric-estimates", metric=["gini", "auc"])[
-        "metrics"
-    ]
-    for end in ("value", "low", "high", "chance"):
-        assert gini[end] == pytest.approx(2 * area[end] - 1)
-    assert gini["p_value"] == pytest.approx(area["p_value"])
-
-
 def test_the_strict_partial_area_by_name_and_by_definition(world: World) -> None:
     """It is the `empirical` of the metrics, with an interval and a test."""
+    strict = ["empirical:0,0.05", "empirical:0,1"]
     for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
-        asked = world.read(
-            f"{path}/metric-estimates", metric=["pauc:0,0.05", "auc"], definition="empirical"
-        )
-        named = world.read(f"{path}/metric-estimates", metric=["empirical:0,0.05", "empirical:0,1"])
-        assert asked["metrics"] == named["metrics"]
-        assert [each["metric"] for each in asked["metrics"]] == [
-            "empirical:0,0.05",
-            "empirical:0,1",
-        ]
-        for each in asked["metrics"]:
+        read = partial(world.read, f"{path}/metric-estimates")
+        asked = read(metric=["pauc:0,0.05", "auc"], definition="empirical")["metrics"]
+        assert asked == read(metric=strict)["metrics"]
+        assert [each["metric"] for each in asked] == strict
+        for each in asked:
             assert each["low"] <= each["value"] <= each["high"]
             assert each["p_value"] <= each["adjusted_p_value"]
-        plain = world.read(
-            f"{path}/metric-estimates", metric="pauc:0,0.05", definition="interpolated"
-        )
-        assert plain["metrics"][0]["metric"] == "pauc:0,0.05"
+        (plain,) = read(metric="pauc:0,0.05", definition="interpolated")["metrics"]
+        assert plain["metric"] == "pauc:0,0.05"
     (window, *_) = world.read(f"models/{world.model}/metrics")["pauc"]
-    strict = world.read(f"models/{world.model}/metric-estimates", metric="empirical:0,0.05")[
-        "metrics"
-    ][0]
-    assert strict["value"] == pytest.approx(window["empirical"])
+    (same,) = world.read(f"models/{world.model}/metric-estimates", metric=strict[0])["metrics"]
+    assert same["value"] == pytest.approx(window["empirical"])
 
 
 def test_a_fixed_prevalence_narrows_the_metrics_that_depend_on_it(world: World) -> None:
@@ -339,9 +317,10 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         assert "NaN" not in answer.text.replace("nan", "NaN")
 
 
-@pytest.mark.parametrize(
-    ("query", "code", "words"),
-    [
+def test_bad_questions_of_lists(world: World) -> None:
+    twice = "metric-estimates?metric=auc&metric=empirical:0,1&definition=empirical"
+    many = [f"ndcg@{k}" for k in range(1, 22)]
+    for query, code, words in (
         ("curves/roc", "invalid", "kind"),
         ("curves/gains?max_points=1", "invalid", "max_points must be greater than or equal to 2"),
         ("curves/gains?max_points=1e9", "invalid", "max_points"),
@@ -357,65 +336,32 @@ def test_pictures_of_the_curves_of_the_list(world: World) -> None:
         ("metric-estimates?metric=", "invalid_parameter", "a metric must be auc, pauc:FPR_MIN"),
         ("metric-estimates?metric=area", "invalid_parameter", "got 'area'"),
         ("metric-estimates?metric=precision@1e9", "invalid_parameter", "got 'precision@1e9'"),
-        (
-            "metric-estimates?metric=precision@100000",
-            "invalid_parameter",
-            "count must be at most the",
-        ),
+        ("metric-estimates?metric=precision@100000", "invalid_parameter", "at most the"),
         ("metric-estimates?metric=two_way:0,0.5", "invalid_parameter", "fpr_max must be greater"),
         ("metric-estimates?metric=auc&metric=auc", "invalid_parameter", "auc occurs twice"),
         ("metric-estimates?metric=auc&definition=strict", "invalid", "definition"),
-        (
-            "metric-estimates?metric=auc&metric=empirical:0,1&definition=empirical",
-            "invalid_parameter",
-            "empirical:0,1 occurs twice",
-        ),
-        (
-            "metric-estimates?metric=empirical:0.2,0.1",
-            "invalid_parameter",
-            "fpr_max must be greater",
-        ),
-        (
-            "metric-estimates?" + "&".join(f"metric=ndcg@{k}" for k in range(1, 22)),
-            "invalid",
-            "metric",
-        ),
+        (twice, "invalid_parameter", "empirical:0,1 occurs twice"),
+        ("metric-estimates?metric=empirical:0.2,0.1", "invalid_parameter", "must be greater"),
+        ("metric-estimates?metric=" + "&metric=".join(many), "invalid", "metric"),
         ("metric-estimates?metric=auc&on=moon", "invalid", "on"),
         ("metric-estimates?metric=auc&fixed_prevalence=0.1", "invalid", "fixed_prevalence"),
         ("gains?share=0", "invalid", "must be greater than or equal to 0.000000001"),
         ("gains?share=1.1", "invalid", "must be less than or equal to 1"),
         ("gains?share=nan", "invalid", "share"),
-        (
-            "gains?count=5&count=0",
-            "invalid",
-            "count[1] must be greater than or equal to 1, got '0'",
-        ),
+        ("gains?count=5&count=0", "invalid", "count[1] must be greater than or equal to 1"),
         ("gains?count=1.5", "invalid", "count[0] must be a whole number"),
         ("gains?count=100000", "invalid_parameter", "count must be at most the"),
         ("gains?count=5&prevalence=0.1", "invalid_parameter", "counts refer to these rows"),
         ("gains?share=5e-324", "invalid", "greater than or equal to 0.000000001"),
         ("gains?prevalence=1e-320", "invalid", "greater than or equal to 0.000000001"),
-        (
-            "gains?prevalence=0,5",
-            "invalid",
-            "prevalence must be a number, got '0,5'. Write 0.5, with a decimal point",
-        ),
+        ("gains?prevalence=0,5", "invalid", "got '0,5'. Write 0.5, with a decimal point"),
         ("gains?prevalence=1e-200&share=0.1", "invalid", "prevalence must be greater"),
         ("gains?prevalence=1", "invalid", "prevalence must be less than or equal to 0.999999999"),
-    ],
-)
-def test_bad_questions_of_lists(world: World, query: str, code: str, words: str) -> None:
-    for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
-        if "on=" in query and path.startswith("evaluations"):
-            continue
-        refused(world.client.get(f"/v1/{path}/{query}"), 422, code, words)
-
-
-@pytest.mark.parametrize("name", ["share", "prevalence"])
-def test_a_refusal_of_gains_names_its_parameter(world: World, name: str) -> None:
-    answer = world.client.get(f"/v1/models/{world.model}/gains?{name}=1e-160")
-    assert answer.status_code == 422
-    assert [each["parameter"] for each in answer.json()["errors"]] == [name]
+    ):
+        for path in (f"models/{world.model}", f"evaluations/{world.evaluation}"):
+            if "on=" in query and path.startswith("evaluations"):
+                continue
+            refused(world.client.get(f"/v1/{path}/{query}"), 422, code, words)
 
 
 def test_models_are_compared_by_metrics(world: World) -> None:

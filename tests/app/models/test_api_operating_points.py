@@ -68,47 +68,44 @@ def test_the_best_ks_cutoff_is_that_of_all_thresholds(reader: httpx.Client, addr
         assert cutoff["tpr"]["value"] - cutoff["fpr"]["value"] == metrics["ks"]
 
 
-@pytest.mark.parametrize("share", [0.0, 0.013, 0.2, 1.0])
 def test_all_thresholds_are_looked_at_for_a_share_of_the_rows(
-    reader: httpx.Client, address: str, share: float
+    reader: httpx.Client, address: str
 ) -> None:
-    costs = {"cost_false_positive": 1.0, "cost_false_negative": 2.0}
-    for terms in ({}, {"prevalence": 0.1}, costs):
-        every = reader.get(f"{address}/operating-points", params=terms | {"points": 1000}).json()
-        assert (every["exact"], every["of_flagged"]) == (True, None)
-        within = [
-            cutoff for cutoff in every["points"] if cutoff["flagged"]["value"] <= share + 1e-12
-        ]
-        best = (
-            min(within, key=lambda cutoff: cutoff["cost"]["value"])
-            if terms is costs
-            else within[-1]
-        )
-        asked = terms | {"flagged": share}
-        few = reader.get(f"{address}/operating-points", params=asked | {"points": 10}).json()
-        assert (few["points"][few["of_flagged"]], few["exact"]) == (best, False)
-        alone = reader.get(f"{address}/operating-point", params=asked).json()
-        assert best == {name: alone[name] for name in best}
+    for share in (0.0, 0.013, 0.2, 1.0):
+        costs = {"cost_false_positive": 1.0, "cost_false_negative": 2.0}
+        for terms in ({}, {"prevalence": 0.1}, costs):
+            every = reader.get(
+                f"{address}/operating-points", params=terms | {"points": 1000}
+            ).json()
+            assert (every["exact"], every["of_flagged"]) == (True, None)
+            within = [
+                cutoff for cutoff in every["points"] if cutoff["flagged"]["value"] <= share + 1e-12
+            ]
+            best = (
+                min(within, key=lambda cutoff: cutoff["cost"]["value"])
+                if terms is costs
+                else within[-1]
+            )
+            asked = terms | {"flagged": share}
+            few = reader.get(f"{address}/operating-points", params=asked | {"points": 10}).json()
+            assert (few["points"][few["of_flagged"]], few["exact"]) == (best, False)
+            alone = reader.get(f"{address}/operating-point", params=asked).json()
+            assert best == {name: alone[name] for name in best}
 
 
-@pytest.mark.parametrize(
-    ("query", "parameter"),
-    [
+def test_shares_of_the_rows_that_cannot_be(reader: httpx.Client, address: str) -> None:
+    for query, parameter in (
         ("operating-point?flagged=1.5", "flagged"),
         ("operating-point?flagged=nan", "flagged"),
         ("operating-points?flagged=-1", "flagged"),
         ("operating-points?flagged=x", "flagged"),
         ("operating-point?flagged=.1&confidence=.9", "flagged"),
         ("operating-point?flagged=.1&fpr=.1", None),
-    ],
-)
-def test_shares_of_the_rows_that_cannot_be(
-    reader: httpx.Client, address: str, query: str, parameter: str | None
-) -> None:
-    answer = reader.get(f"{address}/{query}")
-    assert answer.status_code == 422
-    if parameter is not None:
-        assert [each["parameter"] for each in answer.json()["errors"]] == [parameter]
+    ):
+        answer = reader.get(f"{address}/{query}")
+        assert answer.status_code == 422
+        if parameter is not None:
+            assert [each["parameter"] for each in answer.json()["errors"]] == [parameter]
 
 
 def test_the_best_cutoff_in_a_window_of_false_positive_rates_is_among_them(

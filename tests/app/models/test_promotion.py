@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,9 +16,9 @@ from app.operations.sweeping import sweep
 from tests.app.live_service import OWNER, STRANGER, Service, table
 from tests.app.queue_steps import at_once
 from tests.app.refusals import refused
+from tests.sentences import Sentences
 
 ADDRESS = "/v1/models/churn/aliases/live"
-Sentences = Callable[[str], None]
 
 
 def tag(revision: int) -> dict[str, str]:
@@ -154,7 +153,7 @@ def test_an_alias_is_protected(service_on_both: Service, sentences: Sentences) -
     assert [each["memo"]["reason"] for each in revisions] == [protect["reason"], "First"]
     assert revisions[0]["evidence"] == revisions[1]["evidence"] != []
     problem = refused(put(trainer, second, 2), 409, "approval_required", "churn@live")
-    sentences(problem["detail"])
+    sentences(problem)
     assert client.get(ADDRESS).json()["revision"] == 2
 
 

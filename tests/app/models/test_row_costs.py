@@ -191,9 +191,8 @@ def test_an_amount_of_one_changes_nothing(
         assert next(saved) == pytest.approx(next(saved))
 
 
-@pytest.mark.parametrize(
-    ("query", "parameter"),
-    [
+def test_what_cannot_be_asked(world: World, sentences: Sentences) -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"amount": "amount", "cost_false_negative": None}, "cost_false_negative"),
         ({"amount": "loan"}, "amount"),
         ({"amount": "purpose"}, "amount"),
@@ -209,20 +208,19 @@ def test_an_amount_of_one_changes_nothing(
         ({"amount": "amount", "on": "train"}, "on"),
         ({"amount": "amount", "total_rows": 0}, "total_rows"),
         ({"amount": "amount", "total_rows": "x"}, "total_rows"),
-    ],
-)
-def test_what_cannot_be_asked(
-    world: World, query: dict[str, Any], parameter: str, sentences: Sentences
-) -> None:
-    asked = {"cost_false_positive": 1, "cost_false_negative": 5, "threshold": 0} | query
-    params = {name: value for name, value in asked.items() if value is not None}
-    for path in ("operating-point", "operating-points"):
-        left = {n: v for n, v in params.items() if path == "operating-point" or n != "threshold"}
-        answer = world.client.get(f"/v1/models/credit/{path}", params=left)
-        assert answer.status_code == 422, answer.text
-        (error,) = answer.json()["errors"]
-        assert error["parameter"] == parameter
-    sentences(error["detail"].replace(world.other, "ds_…"))
+    ]
+    for query, parameter in cases:
+        asked = {"cost_false_positive": 1, "cost_false_negative": 5, "threshold": 0} | query
+        params = {name: value for name, value in asked.items() if value is not None}
+        for path in ("operating-point", "operating-points"):
+            left = {
+                n: v for n, v in params.items() if path == "operating-point" or n != "threshold"
+            }
+            answer = world.client.get(f"/v1/models/credit/{path}", params=left)
+            assert answer.status_code == 422, answer.text
+            (error,) = answer.json()["errors"]
+            assert error["parameter"] == parameter
+        sentences(error["detail"].replace(world.other, "ds_…"))
 
 
 def test_without_costs_and_for_others_there_is_nothing(world: World) -> None:

@@ -26,6 +26,7 @@ from app.platform.schema import REVISION, CannotBegin, OtherTables
 from app.platform.settings import Settings
 from app.platform.tables import Role, Worker
 from tests.app.live_service import Service, running
+from tests.long_form import rest
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
 from tests.waiting import eventually, patience
@@ -34,6 +35,7 @@ SERVES = {"database", "schema", "blob_store", "disk"}
 WORKS = {"broker", "worker", "dispatcher"}
 
 
+@pytest.mark.parametrize("database_url", ["sqlite", *rest("postgres")], indirect=True)
 def test_each_part_that_is_away_is_named(
     tmp_path: Path, database_url: str, valkey: ValkeyServer
 ) -> None:
@@ -139,7 +141,7 @@ def test_a_part_that_hangs_is_named_and_looked_at_once(
         assert "has not responded" in answer.json()["parts"]["database"]["detail"]
     assert len(looks) == 1
     goes_on.set()
-    monkeypatch.setattr(health, "ANSWER_SECONDS", 30)
+    monkeypatch.setattr(health, "ANSWER_SECONDS", patience())
     assert client.get("/health/ready").status_code == 200
 
 
@@ -227,20 +229,11 @@ def at_revision(db: Database, revision: str) -> None:
         session.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
 
 
-@pytest.mark.parametrize(
-    ("revision", "way"),
-    [
-        ("0033", "no release of rankwright has created"),
-        ("9999", "is unknown to rankwright"),
-    ],
-)
-def test_an_api_does_not_begin_on_tables_of_another_version(
-    settings: Settings, revision: str, way: str
-) -> None:
+def test_an_api_does_not_begin_on_tables_of_another_version(settings: Settings) -> None:
     db = Database(settings.sqlalchemy_url)
-    at_revision(db, revision)
+    at_revision(db, "9999")
     db.close()
-    with pytest.raises(OtherTables, match=f"revision {revision}, .*{way}"):
+    with pytest.raises(OtherTables, match="revision 9999"):
         create_app(settings)
 
 

@@ -4,10 +4,7 @@ transaction or second service leaves an entry out.
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,13 +16,15 @@ from sqlalchemy import insert, select, text, update
 from app.operations import audit_seals, seal_repository
 from app.operations.audit_seals import BadHead, Sealer, Verified, read_head, verify
 from app.operations.seal_repository import Flaw, Head
-from app.platform import audit, failpoints
+from app.platform import audit
 from app.platform.audit_keys import FILE, AuditKey, AuditKeys, BadAuditKeys, make_key, read_keys
 from app.platform.blobs import FolderStore
 from app.platform.database import Database
 from app.platform.ids import new_id
 from app.platform.sql import db_now
 from app.platform.tables import AuditEntry, AuditSeal, AuditStart
+from tests.app.operations import mortal
+from tests.long_form import rest
 
 OLD, NEW = AuditKey(b"o" * 32), AuditKey(b"n" * 32)
 KEYS = AuditKeys([OLD])
@@ -353,7 +352,15 @@ def test_two_services_seal_while_others_write(
     assert found.entries == 180
 
 
-@pytest.mark.parametrize("point", ["audit_seal", "audit_sealed", "audit_head", "audit_prune"])
+mostly_on_sqlite = pytest.mark.parametrize(
+    "database_url", ["sqlite", *rest("postgres")], indirect=True
+)
+
+
+@mostly_on_sqlite
+@pytest.mark.parametrize(
+    "point", ["audit_sealed", *rest("audit_seal", "audit_head", "audit_prune")]
+)
 def test_a_sealer_dies_anywhere(
     db: Database, database_url: str, tmp_path: Path, blobs: FolderStore, point: str
 ) -> None:
@@ -362,14 +369,7 @@ def test_a_sealer_dies_anywhere(
     add(db, 2_500)
 
     def run(seconds: float, fault: str = "") -> int:
-        command = [sys.executable, "-m", "tests.app.operations.mortal_sealer", database_url]
-        done = subprocess.run(
-            [*command, str(tmp_path), str(seconds)],
-            env=os.environ | {failpoints.VARIABLE: fault},
-            stderr=subprocess.PIPE,
-            check=False,
-        )
-        return done.returncode
+        return mortal.work(fault, mortal.seal, database_url, tmp_path, seconds)
 
     seconds = -1.0 if point == "audit_prune" else 1e6
     assert run(seconds, f"{point}=kill") == -signal.SIGKILL

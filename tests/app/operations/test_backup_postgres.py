@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import tarfile
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,9 @@ from app.platform.database import Database
 from app.platform.settings import Settings
 from app.platform.sql import Base
 from app.platform.stores import open_store
-from tests.app.live_service import NAMES, Service, running
+from tests.app.live_service import NAMES, running
+from tests.app.operations.test_api_backup import at_work
+from tests.long_form import rest
 from tests.servers import PostgresServer
 
 ROWS = {"rows": [dict.fromkeys(NAMES, 0.5), dict.fromkeys(NAMES, -1.0)]}
@@ -45,7 +46,7 @@ def create(postgres: PostgresServer) -> Iterator[Callable[[str], SecretStr]]:
         postgres.drop(name)
 
 
-@pytest.fixture(params=["folder", "bucket"])
+@pytest.fixture(params=["bucket", *rest("folder")])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Settings of a blob store of a name."""
     if request.param == "folder":
@@ -53,32 +54,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     server = request.getfixturevalue("bucket_server")
     server.clear()
     return lambda name: server.settings | {"blob_url": f"s3://blobs/{name}"}
-
-
-@contextmanager
-def at_work(service: Service) -> Iterator[None]:
-    """Uploads, trainings and deletions go on during a block."""
-    stop, faults = threading.Event(), list[BaseException]()
-
-    def work() -> None:
-        client = service.client(service.key())
-        while not stop.is_set():
-            try:
-                other = service.upload(client, name="other")
-                service.train(client, other, name="other")
-                client.delete(f"/v1/datasets/{other}").raise_for_status()
-            except BaseException as error:
-                faults.append(error)
-                return
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-    assert not faults
 
 
 def rows(url: SecretStr) -> dict[str, list[tuple[Any, ...]]]:
@@ -112,9 +87,10 @@ def test_a_backup_under_load_is_restored(
     with running(settings) as service:
         secret = service.key()
         client = service.client(secret)
-        model = service.train(client, service.upload(client))["output"]["id"]
+        dataset = service.upload(client)
+        model = service.train(client, dataset)["output"]["id"]
         scores = client.post(f"/v1/models/{model}/score", json=ROWS).json()
-        with at_work(service):
+        with at_work(service, dataset):
             made = back_up(settings, target)
         assert made.missing == []
         quiet = back_up(settings, tmp_path / "quiet")

@@ -56,7 +56,7 @@ def test_a_bucket_that_is_away_refuses_new_data_and_serves_what_is_here(
     model = in_bucket.train(api, in_bucket.upload(api))["output"]["id"]
     rows = {"rows": [ROW]}
     score = api.post(f"/v1/models/{model}/score", json=rows)
-    upload = {
+    upload: dict[str, Any] = {
         "params": {"label": "left", "positive": "yes"},
         "content": table().encode(),
         "headers": {"Content-Type": "text/csv"},

@@ -30,11 +30,18 @@ from app.platform.tables import DecisionSegment, Role, Webhook
 from tests.app.queue_steps import OWNER, add_dataset, claimed, hear_nothing, submit
 from tests.app.uploads import put
 from tests.identity_provider import ec_key, free_port, odd_provider
+from tests.long_form import rest
 from tests.otlp import receiver
 from tests.sentences import Sentences
 from tests.servers import PostgresServer, ValkeyServer
 
 LONG_AGO = 1.5
+
+
+@pytest.fixture(params=["sqlite", *rest("postgres")])
+def database_url(request: pytest.FixtureRequest) -> str:
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
 
 
 @pytest.fixture
@@ -247,7 +254,6 @@ def test_a_queue_that_stands_still(
 @pytest.mark.parametrize(
     ("revision", "words"),
     [
-        ("0033", "which no release of rankwright has created"),
         ("9999", f"which is unknown to rankwright {__version__}"),
         (None, "has no tables"),
     ],
@@ -270,6 +276,7 @@ def test_tables_of_another_version(
             session.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": REVISION})
 
 
+@pytest.mark.parametrize("database_url", ["sqlite", "postgres"], indirect=True)
 def test_a_database_that_takes_no_changes(
     state: Settings, database_url: str, doctor: Doctor
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from app.operations.doctor import Level, check_store
 from app.platform.errors import Unavailable
 from tests.app.live_service import Service, table
+from tests.long_form import long_form
 
 Harm = Callable[[Path], Any]
 
@@ -22,7 +23,10 @@ def truncate(path: Path) -> None:
 
 
 @pytest.fixture(
-    params=[(Path.unlink, "blob_missing"), (truncate, "blob_damaged")], ids=["missing", "truncated"]
+    params=[
+        pytest.param((truncate, "blob_damaged"), id="truncated"),
+        pytest.param((Path.unlink, "blob_missing"), id="missing", marks=long_form),
+    ]
 )
 def harmed(request: pytest.FixtureRequest, service: Service) -> Callable[[str], str]:
     """Harm every blob of a kind; returns the code that its readers respond with, and that the doctor agrees."""

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -35,9 +32,14 @@ from app.platform.tables import (
     Schedule,
 )
 from app.schedules import due_repository, repository
+from tests.app.operations import mortal
 from tests.app.queue_steps import OWNER, add_dataset
+from tests.long_form import rest
 from tests.waiting import eventually
 
+mostly_on_sqlite = pytest.mark.parametrize(
+    "database_url", ["sqlite", *rest("postgres")], indirect=True
+)
 ISSUER = "https://login.example"
 SOURCE = {"kind": "object", "connection": "exports", "url": "s3://exports/people.csv"}
 
@@ -246,21 +248,14 @@ def test_any_number_of_dispatchers_run_each_due_time_once(
     assert len({found(db, id_).last_dataset_id for id_ in ids}) == len(ids)
 
 
+@mostly_on_sqlite
 def test_a_dispatcher_that_is_killed_before_the_commit_leaves_one_run(
     db: Database, database_url: str, scheduler: Scheduler, connections: Path
 ) -> None:
     id_ = schedule(db)
     due_at = found(db, id_).due_at
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "tests.app.operations.mortal_scheduler"),
-            *(database_url, str(connections), str(connections.parent / "blobs")),
-        ],
-        env=os.environ | {failpoints.VARIABLE: "schedule=kill"},
-        stderr=subprocess.PIPE,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    given = database_url, connections, connections.parent / "blobs"
+    assert mortal.work("schedule=kill", mortal.run_schedules, *given) == -signal.SIGKILL
     assert (refreshes(db), found(db, id_).due_at) == ([], due_at)
     # PostgreSQL takes a moment to notice the death, and holds the row's lock until then
     eventually(scheduler.run_due)

@@ -23,7 +23,7 @@ from app.platform.settings import MIB
 from tests import buckets
 from tests.app.queue_steps import at_once
 from tests.buckets import BucketServer
-from tests.waiting import eventually
+from tests.waiting import eventually, patience
 
 FAULTS = {
     "500": lambda: buckets.status(500, 2),
@@ -97,17 +97,22 @@ def test_a_listing_that_fails_midway_goes_on(server: BucketServer, tmp_path: Pat
         assert [found.key for found in store.list()] == keys
 
 
-def test_an_outage_is_waited_for(server: BucketServer, tmp_path: Path) -> None:
-    store = server.store(tmp_path, patience=60.0)
+def test_an_outage_is_waited_for(
+    server: BucketServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It ends once both have met it."""
+    store = server.store(tmp_path, patience=patience())
     blob = put(store, b"before")
-    other = elsewhere(server, tmp_path, patience=60.0)
+    other = elsewhere(server, tmp_path, patience=patience())
+    is_away = threading.Event()
 
     def outage() -> None:
         with server.away():
-            time.sleep(2.0)
+            is_away.set()
+            eventually(lambda: outages_in(caplog) == 2)
 
     def later(work: Callable[[], Any]) -> Any:
-        time.sleep(0.5)
+        assert is_away.wait(patience())
         return work()
 
     made = at_once(
@@ -283,6 +288,11 @@ def test_a_health_check_does_not_wait_for_a_bucket_that_hangs(
         eventually(lambda: is_well(store))
 
 
+def outages_in(caplog: pytest.LogCaptureFixture) -> int:
+    """The number of lines that the stores have logged."""
+    return len([each for each in caplog.records if each.name == object_store.__name__])
+
+
 def is_well(store: ObjectStore) -> bool:
     try:
         return store.probe() == "responds"
@@ -300,7 +310,7 @@ def test_an_outage_is_logged_once(
                 store.check(Blob("uploads/ab/abcd", "", 1))
     put(store, b"x")
     put(store, b"x")
-    assert len([each for each in caplog.records if each.name == object_store.__name__]) == 2
+    assert outages_in(caplog) == 2
 
 
 def test_a_changed_file_of_credentials_is_used_without_a_restart(

@@ -67,7 +67,7 @@ def test_nobody_waits_long_for_a_database_that_stands_still(
     with ThreadPoolExecutor(12) as callers:
         try:
             asked = [callers.submit(memory.ask, "a", stand_still) for _ in range(12)]
-            assert [each.result(30.0) for each in asked] == [1] * 12
+            assert [each.result(patience()) for each in asked] == [1] * 12
             assert memory.away_seconds is not None
             assert memory.ask("a", lambda: pytest.fail("asked")) == 1
         finally:

@@ -27,6 +27,7 @@ from app.platform.errors import Deadlock, OutOfSpace, Refused, Unavailable
 from app.platform.login_errors import describe_refusal
 from app.platform.tables import Idempotency, Worker
 from tests.app.queue_steps import at_once
+from tests.long_form import long_form
 from tests.sentences import Sentences
 from tests.servers import PostgresServer
 from tests.waiting import patience
@@ -159,7 +160,7 @@ def test_a_login_that_is_refused(postgres: PostgresServer, sentences: Sentences)
         assert str(postgres.folder) in str(caught.value)
         assert "wr0ng" not in str(caught.value)
         # Callers learn neither host nor user.
-        sentences(caught.value.detail)
+        sentences(caught.value)
         assert (caught.value.status, caught.value.code) == (503, "database_unavailable")
 
 
@@ -323,29 +324,17 @@ def test_deadlocks_without_end_and_other_errors_come_through(db: Database) -> No
         assert len(tried) == times
 
 
+SERVER = "connection to server at"
+
+
 @pytest.mark.parametrize(
     ("said", "useless"),
     [
-        (
-            'connection to server at "certificate-db" (10.0.0.1), port 5432 failed: Connection refused',
-            False,
-        ),
-        (
-            "failed to resolve host 'certificate-db': [Errno -3] Temporary failure in name resolution",
-            False,
-        ),
-        (
-            'connection to server at "db", port 5432 failed: FATAL:  too many connections for role "certificate"',
-            False,
-        ),
-        (
-            'connection to server at "db", port 5432 failed: SSL error: certificate verify failed',
-            True,
-        ),
-        (
-            'connection to server at "db", port 5432 failed: FATAL:  database "x" does not exist',
-            True,
-        ),
+        (f'{SERVER} "certificate-db" (10.0.0.1), port 5432 failed: Connection refused', False),
+        ("failed to resolve host 'certificate-db': [Errno -3] Temporary failure in name", False),
+        (f'{SERVER} "db" failed: FATAL:  too many connections for role "certificate"', False),
+        (f'{SERVER} "db", port 5432 failed: SSL error: certificate verify failed', True),
+        (f'{SERVER} "db", port 5432 failed: FATAL:  database "x" does not exist', True),
     ],
 )
 def test_the_names_in_a_refusal_are_no_reason(said: str, useless: bool) -> None:
@@ -359,6 +348,7 @@ def outages_in(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.levelname for record in caplog.records if record.name == name]
 
 
+@long_form
 def test_a_standby_is_an_outage_for_who_writes_until_it_is_promoted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

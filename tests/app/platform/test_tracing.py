@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from app.platform import trace, tracing
 from app.platform.tracing_files import MAX_FILE_BYTES, MAX_SPANS, read_spans
 from tests.harness import run_here
-from tests.otlp import receiver
+from tests.otlp import Receiver, receiver
 from tests.waiting import eventually
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -84,38 +85,33 @@ def test_without_the_packages_a_warning_says_what_is_missing(
     assert not tracing.is_recording()
 
 
-def test_each_attempt_has_a_link_to_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    """A collector of the spans that a worker records in this process."""
     with receiver() as found:
         monkeypatch.setenv(BASE, found.url)
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
         tracing.start("worker")
-        try:
-            for token in (1, 2, 3):
-                with trace.resumed(SAMPLED), tracing.attempt("job_1", token) as span:
-                    assert trace.current_traceparent() == str(span.context)
-                assert trace.current.get() is None
-        finally:
-            tracing.stop()
-        first, second, third = eventually(lambda: len(found.spans) == 3 and found.spans)
+        yield found
+        tracing.stop()
+
+
+def test_each_attempt_has_a_link_to_the_one_before(collector: Receiver) -> None:
+    for token in (1, 2, 3):
+        with trace.resumed(SAMPLED), tracing.attempt("job_1", token) as span:
+            assert trace.current_traceparent() == str(span.context)
+        assert trace.current.get() is None
+    first, second, third = eventually(lambda: len(collector.spans) == 3 and collector.spans)
     assert [each.parent_id for each in (first, second, third)] == [CALLER] * 3
     assert first.links == []
     assert second.links == [(TRACE, first.span_id)]
     assert third.links == [(TRACE, second.span_id)]
 
 
-def test_an_error_in_a_span_is_named_without_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    with receiver() as found:
-        monkeypatch.setenv(BASE, found.url)
-        tracing.start("worker")
-        try:
-            with (
-                pytest.raises(ValueError, match="4711"),
-                trace.resumed(SAMPLED),
-                tracing.span("step"),
-            ):
-                raise ValueError("4711")
-        finally:
-            tracing.stop()
-        (span,) = eventually(lambda: found.spans)
+def test_an_error_in_a_span_is_named_without_its_message(collector: Receiver) -> None:
+    with pytest.raises(ValueError, match="4711"), trace.resumed(SAMPLED), tracing.span("step"):
+        raise ValueError("4711")
+    (span,) = eventually(lambda: collector.spans)
     assert (span.error, span.attributes["error.type"]) == ("ValueError", "ValueError")
 
 

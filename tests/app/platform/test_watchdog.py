@@ -19,6 +19,7 @@ import pytest
 from app.platform import processes
 from app.platform.logging import JsonFormatter, TextFormatter
 from tests.harness import is_running
+from tests.long_form import rest
 from tests.waiting import eventually, patience
 
 # A parent that starts a child by the words below, tells its pid and waits to be killed.
@@ -95,6 +96,8 @@ from app.platform import processes
 processes.PULSE_SECONDS, processes.MISSED_PULSES = 0.02, 25
 sys.exit(processes.watch([sys.executable, "-c", *sys.argv[1:]]))
 """
+PATIENT_WATCH = WATCH.replace("25", "1_000_000")
+"""Kills no process that a busy machine holds up."""
 BEATING = """
 import os, sys, time
 from app.platform import processes
@@ -105,24 +108,25 @@ print(os.getpid(), flush=True)
 
 
 @contextmanager
-def watched(script: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def watched(
+    script: str, watch: str = PATIENT_WATCH, **variables: str
+) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A watch over a Python script; yields it and the pid of the script's process."""
-    command = [sys.executable, "-c", WATCH, script]
     with subprocess.Popen(
-        command,
+        [sys.executable, "-c", watch, script],
         env=os.environ | variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    ) as watch:
+    ) as process:
         try:
-            yield watch, int(watch.stdout.readline())
+            yield process, int(process.stdout.readline())
         finally:
-            watch.kill()
+            process.kill()
 
 
 def test_a_process_that_stops_responding_is_killed_and_its_watch_ends() -> None:
-    with watched(BEATING + "time.sleep(600)") as (watch, pid):
+    with watched(BEATING + "time.sleep(600)", WATCH) as (watch, pid):
         os.kill(pid, signal.SIGSTOP)
         assert watch.wait(patience()) == 1
         assert not is_running(pid)
@@ -130,13 +134,13 @@ def test_a_process_that_stops_responding_is_killed_and_its_watch_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    ("log_format", "formatter"), [("json", JsonFormatter()), ("text", TextFormatter())]
+    ("log_format", "formatter"), [("json", JsonFormatter()), *rest(("text", TextFormatter()))]
 )
 def test_a_line_of_the_watch_looks_like_each_line_of_the_log(
     log_format: str, formatter: logging.Formatter
 ) -> None:
     script = BEATING + "time.sleep(600)"
-    with watched(script, RANKWRIGHT_LOG_FORMAT=log_format) as (watch, pid):
+    with watched(script, WATCH, RANKWRIGHT_LOG_FORMAT=log_format) as (watch, pid):
         os.kill(pid, signal.SIGSTOP)
         line = watch.stderr.read().removesuffix("\n")
     if log_format == "json":
@@ -150,10 +154,10 @@ def test_a_line_of_the_watch_looks_like_each_line_of_the_log(
 
 
 @pytest.mark.parametrize(
-    "words", [("worker",), ("worker", "--join", "tls://127.0.0.1:9"), ("dispatcher",)]
+    "words", [["dispatcher"], *rest(["worker"], ["worker", "--join", "tls://127.0.0.1:9"])]
 )
 def test_each_process_that_is_watched_has_a_pulse(
-    sqlite_url: str, tmp_path: Path, words: tuple[str, ...]
+    sqlite_url: str, tmp_path: Path, words: list[str]
 ) -> None:
     given = {"RANKWRIGHT_DATABASE_URL": sqlite_url, "RANKWRIGHT_STATE_DIR": str(tmp_path / "state")}
     reader, writer = os.pipe()

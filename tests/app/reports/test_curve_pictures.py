@@ -99,8 +99,8 @@ def rankings() -> Iterator[tuple[Any, Any]]:
     yield y, rng.integers(0, 3, 60)
     yield y, np.zeros(60)
     yield [0, 1], [1.0, 2.0]
-    many = rng.random(20_000) < 0.3
-    yield many, rng.normal(size=20_000) + many
+    many = rng.random(5_000) < 0.3
+    yield many, rng.normal(size=5_000) + many
 
 
 @pytest.mark.parametrize("window", WINDOWS)

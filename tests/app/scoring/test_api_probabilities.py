@@ -71,30 +71,30 @@ def test_probabilities_rise_with_scores_and_lie_in_their_pair(
     assert np.all((low <= high) & (low >= 0) & (high <= 1))
 
 
-@pytest.mark.parametrize("kind", ["rows", "columns", "csv"])
 def test_every_format_has_the_same_probability(
-    client: httpx.Client, model_id: str, expected: dict[str, list[float]], kind: str
+    client: httpx.Client, model_id: str, expected: dict[str, list[float]]
 ) -> None:
-    query = "?interval=true"
-    names = {
-        "probability": expected["probabilities"],
-        "probability_low": expected["probabilities_low"],
-        "probability_high": expected["probabilities_high"],
-    }
-    answer = post(client, model_id, query, "application/json", kind).json()
-    assert answer["probabilities"] == expected["probabilities"]
-    with pa.ipc.open_stream(post(client, model_id, query, ARROW, kind).content) as stream:
-        arrow = stream.read_all()
-    assert arrow.column_names == ["score", "fpr", "tpr", *names]
-    assert {name: arrow[name].to_pylist() for name in names} == names
-    lines = post(client, model_id, query, CSV, kind).text.splitlines()
-    assert lines[0] == "score,fpr,tpr,probability,probability_low,probability_high"
-    cells = np.array([line.split(",") for line in lines[1:]], dtype=float)
-    assert cells[:, 3].tolist() == expected["probabilities"]
-    first = post(client, model_id, query, NDJSON, kind).text.splitlines()[0]
-    assert f'"probability":{expected["probabilities"][0]!r}' in first
-    without = post(client, model_id, "?probability=false", CSV, kind).text
-    assert without.splitlines()[0] == "score,fpr,tpr"
+    for kind in ("rows", "columns", "csv"):
+        query = "?interval=true"
+        names = {
+            "probability": expected["probabilities"],
+            "probability_low": expected["probabilities_low"],
+            "probability_high": expected["probabilities_high"],
+        }
+        answer = post(client, model_id, query, "application/json", kind).json()
+        assert answer["probabilities"] == expected["probabilities"]
+        with pa.ipc.open_stream(post(client, model_id, query, ARROW, kind).content) as stream:
+            arrow = stream.read_all()
+        assert arrow.column_names == ["score", "fpr", "tpr", *names]
+        assert {name: arrow[name].to_pylist() for name in names} == names
+        lines = post(client, model_id, query, CSV, kind).text.splitlines()
+        assert lines[0] == "score,fpr,tpr,probability,probability_low,probability_high"
+        cells = np.array([line.split(",") for line in lines[1:]], dtype=float)
+        assert cells[:, 3].tolist() == expected["probabilities"]
+        first = post(client, model_id, query, NDJSON, kind).text.splitlines()[0]
+        assert f'"probability":{expected["probabilities"][0]!r}' in first
+        without = post(client, model_id, "?probability=false", CSV, kind).text
+        assert without.splitlines()[0] == "score,fpr,tpr"
 
 
 def test_one_row_has_the_same_probability_as_many(
@@ -174,9 +174,10 @@ def test_the_etag_says_what_was_asked(client: httpx.Client, model_id: str) -> No
     assert client.get(path, params=values, headers={"If-None-Match": tags[1]}).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+def test_bad_options_are_refused(client: httpx.Client, model_id: str, sentences: Sentences) -> None:
+    row = "&".join(f"{name.replace(' ', '+')}=0.5" for name in NAMES)
+    path, batch = f"/v1/models/{model_id}", f"/v1/batch-scores?model={model_id}"
+    for query in (
         "prevalence=0",
         "prevalence=0,06",
         "prevalence=1.5",
@@ -186,30 +187,17 @@ def test_the_etag_says_what_was_asked(client: httpx.Client, model_id: str) -> No
         "probability=maybe",
         "interval=2",
         "probability=false&interval=true",
-    ],
-)
-def test_bad_options_are_refused(
-    shared: Service, client: httpx.Client, model_id: str, query: str, sentences: Sentences
-) -> None:
-    row = "&".join(f"{name.replace(' ', '+')}=0.5" for name in NAMES)
-    path = f"/v1/models/{model_id}/score"
-    problem = refused(client.get(f"{path}?{row}&{query}"), 422, "invalid")
-    sentences(problem["detail"])
-    same = problem["detail"]
-    problem = refused(client.post(f"{path}?{query}", json=BODY), 422, "invalid")
-    assert problem["detail"] == same
-    for door in ("rank", "explain"):
-        answer = client.post(f"/v1/models/{model_id}/{door}?{query}", json=BODY)
-        assert refused(answer, 422, "invalid")["detail"] == same
-    batch = client.post(
-        f"/v1/batch-scores?model={model_id}&{query}", content=IN_CSV, headers={"Content-Type": CSV}
-    )
-    assert refused(batch, 422, "invalid")["detail"] == same
-
-
-def test_an_option_is_given_once(client: httpx.Client, model_id: str) -> None:
-    row = "&".join(f"{name.replace(' ', '+')}=0.5" for name in NAMES)
-    twice = client.get(f"/v1/models/{model_id}/score?{row}&interval=1&interval=0")
+    ):
+        answers = [client.get(f"{path}/score?{row}&{query}")]
+        answers += [
+            client.post(f"{path}/{action}?{query}", json=BODY)
+            for action in ("score", "rank", "explain")
+        ]
+        in_csv = {"Content-Type": CSV}
+        answers.append(client.post(f"{batch}&{query}", content=IN_CSV, headers=in_csv))
+        (detail,) = {refused(answer, 422, "invalid")["detail"] for answer in answers}
+        sentences(detail)
+    twice = client.get(f"{path}/score?{row}&interval=1&interval=0")
     refused(twice, 422, "invalid", "interval must be given once")
 
 
@@ -230,16 +218,6 @@ def test_a_calibration_is_fitted_on_the_validation_rows(
     for point in evaluated["points"]:
         assert point["low"] <= point["observed"] <= point["high"]
     assert [each["version"] for each in found["history"]] == [1]
-
-
-def test_the_report_shows_the_reliability_diagram(client: httpx.Client, model_id: str) -> None:
-    page = client.get(f"/v1/models/{model_id}/report?format=html").text
-    evaluated = client.get(f"/v1/models/{model_id}/calibration").json()["reliability"]
-    assert "Reliability of churn" in page
-    assert f"{evaluated['brier']['score']:.4f}" in page
-    assert "perfect calibration" in page
-    written = client.get(f"/v1/models/{model_id}/report?format=json").json()["calibration"]
-    assert written == client.get(f"/v1/models/{model_id}/calibration").json()
 
 
 def test_a_cross_validated_model_learns_it_from_out_of_fold_scores(
@@ -271,38 +249,25 @@ def test_without_a_calibration_the_probability_is_null_and_the_reason_is_told(
     shared: Service, client: httpx.Client
 ) -> None:
     dataset = shared.upload(client, table(60))
-    model_id = shared.train(client, dataset, validation={"method": "none"}, name="bare")["output"][
-        "id"
-    ]
-    path = f"/v1/models/{model_id}/score"
+    job = shared.train(client, dataset, validation={"method": "none"}, name="bare")
+    model_id = job["output"]["id"]
+    path, why = f"/v1/models/{model_id}", "without validation"
     values = dict.fromkeys(NAMES, "0.5")
-    assert client.get(path, params=values).json()["probability"] is None
-    asked = client.get(path, params=values | {"prevalence": "0.1"}).json()
+    assert client.get(f"{path}/score", params=values).json()["probability"] is None
+    asked = client.get(f"{path}/score", params=values | {"prevalence": "0.1"}).json()
     assert asked["probability"] is None
-    assert "without validation" in asked["no_probability"]
-    many = client.post(path, json=BODY).json()
-    assert many["probabilities"] is None
-    assert "no_probability" not in many
-    asked = client.post(f"{path}?probability=true", json=BODY).json()
-    assert "without validation" in asked["no_probability"]
+    assert why in asked["no_probability"]
+    for action, name in (("score", "probabilities"), ("rank", "probabilities"), ("explain", "")):
+        bare = client.post(f"{path}/{action}", json=BODY).json()
+        assert "no_probability" not in bare
+        assert (bare[name] if name else bare["explanations"][0]["probability"]) is None
+        asked = client.post(f"{path}/{action}?interval=true", json=BODY).json()
+        assert why in asked["no_probability"]
     in_csv = post(client, model_id, "", CSV, "csv").text.splitlines()
     assert in_csv[0] == "score,fpr,tpr,probability"
     assert in_csv[1].endswith(",,,")
-    for door in ("rank", "explain"):
-        bare = client.post(f"/v1/models/{model_id}/{door}", json=BODY).json()
-        assert "no_probability" not in bare
-        found = bare["probabilities"] if door == "rank" else bare["explanations"][0]["probability"]
-        assert found is None
-        asked = client.post(f"/v1/models/{model_id}/{door}?interval=true", json=BODY).json()
-        assert "without validation" in asked["no_probability"]
-    report = client.get(f"/v1/models/{model_id}/report?format=json").json()
-    assert report["calibration"] is None
-    refused(
-        client.get(f"/v1/models/{model_id}/calibration"),
-        404,
-        "no_calibration",
-        "without validation",
-    )
+    assert client.get(f"{path}/report?format=json").json()["calibration"] is None
+    refused(client.get(f"{path}/calibration"), 404, "no_calibration", why)
 
 
 def test_a_model_of_an_earlier_version_has_none(
@@ -318,20 +283,6 @@ def test_a_model_of_an_earlier_version_has_none(
     answer = client.post(f"/v1/models/{model_id}/score?interval=true", json=BODY).json()
     assert answer["probabilities"] is None
     sentences(answer["no_probability"])
-
-
-def test_a_class_of_next_to_no_weight_costs_the_probability_alone(
-    shared: Service, client: httpx.Client
-) -> None:
-    header, *lines = table(80).splitlines()
-    weighted = [f"{line},{1e-20 if line.endswith('no') else 1.0}" for line in lines]
-    text = "\n".join([f"{header},w", *weighted, ""])
-    assert any(line.endswith("no,1e-20") for line in weighted)
-    job = shared.train(client, shared.upload(client, text, weight="w"), name="light")
-    assert job["state"] == "succeeded", job["error"]
-    answer = client.post(f"/v1/models/{job['output']['id']}/score?interval=true", json=BODY).json()
-    assert answer["probabilities"] is None
-    assert "almost no weight" in answer["no_probability"]
 
 
 def test_a_feature_of_an_options_name_goes_first(shared: Service, client: httpx.Client) -> None:

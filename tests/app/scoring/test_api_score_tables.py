@@ -73,18 +73,18 @@ def expected(scorer: httpx.Client, address: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", BODIES)
 def test_every_format_gives_the_figures_of_json(
-    scorer: httpx.Client, address: str, expected: dict[str, Any], name: str
+    scorer: httpx.Client, address: str, expected: dict[str, Any]
 ) -> None:
-    content_type, encoding, body = BODIES[name]
-    said = headers(content_type, encoding)
-    answer = scorer.post(f"{address}/score", content=body, headers=said)
-    assert answer.json() == expected
-    assert answer.headers["X-Model-ID"] == expected["model_id"]
-    ranking = scorer.post(f"{address}/rank?top=5", content=body, headers=said).json()
-    order = sorted(range(len(ROWS)), key=lambda i: (-expected["scores"][i], i))
-    assert ranking["indices"] == order[:5]
+    for name in BODIES:
+        content_type, encoding, body = BODIES[name]
+        said = headers(content_type, encoding)
+        answer = scorer.post(f"{address}/score", content=body, headers=said)
+        assert answer.json() == expected
+        assert answer.headers["X-Model-ID"] == expected["model_id"]
+        ranking = scorer.post(f"{address}/rank?top=5", content=body, headers=said).json()
+        order = sorted(range(len(ROWS)), key=lambda i: (-expected["scores"][i], i))
+        assert ranking["indices"] == order[:5]
 
 
 def test_json_may_be_compressed(
@@ -109,32 +109,32 @@ def test_json_may_be_compressed(
     refused(scorer.post(f"{address}/score", content=bomb, headers=said), 422, "too_large")
 
 
-@pytest.mark.parametrize("media_type", [CSV, NDJSON, ARROW, PARQUET])
 def test_every_answer_holds_the_same(
-    scorer: httpx.Client, address: str, expected: dict[str, Any], media_type: str
+    scorer: httpx.Client, address: str, expected: dict[str, Any]
 ) -> None:
-    said = headers(CSV, Accept=f"{media_type}, */*;q=0.1")
-    answer = scorer.post(f"{address}/score", content=as_csv(ROWS), headers=said)
-    assert answer.headers["Content-Type"].partition(";")[0] == media_type
-    assert answer.headers["Vary"] == "Accept"
-    source = pa.BufferReader(answer.content)
-    match media_type:
-        case "text/csv":
-            table = pyarrow.csv.read_csv(source)
-        case "application/vnd.apache.parquet":
-            table = pq.read_table(source)
-        case "application/x-ndjson":
-            table = pa.Table.from_pylist([json.loads(line) for line in answer.iter_lines()])
-        case _:
-            table = pa.ipc.open_stream(source).read_all()
-    assert table.column_names == ["score", "fpr", "tpr", "probability"]
-    for name in table.column_names:
-        plural = "probabilities" if name == "probability" else f"{name}s"
-        assert table.column(name).to_pylist() == expected[plural]
-    ranked = scorer.post(f"{address}/rank?top=3", content=as_csv(ROWS), headers=said)
-    assert ranked.content.count(b"\n") == 4 or media_type != CSV
-    none = scorer.post(f"{address}/score", content=as_csv([]), headers=said)
-    assert none.status_code == 200
+    for media_type in (CSV, NDJSON, ARROW, PARQUET):
+        said = headers(CSV, Accept=f"{media_type}, */*;q=0.1")
+        answer = scorer.post(f"{address}/score", content=as_csv(ROWS), headers=said)
+        assert answer.headers["Content-Type"].partition(";")[0] == media_type
+        assert answer.headers["Vary"] == "Accept"
+        source = pa.BufferReader(answer.content)
+        match media_type:
+            case "text/csv":
+                table = pyarrow.csv.read_csv(source)
+            case "application/vnd.apache.parquet":
+                table = pq.read_table(source)
+            case "application/x-ndjson":
+                table = pa.Table.from_pylist([json.loads(line) for line in answer.iter_lines()])
+            case _:
+                table = pa.ipc.open_stream(source).read_all()
+        assert table.column_names == ["score", "fpr", "tpr", "probability"]
+        for name in table.column_names:
+            plural = "probabilities" if name == "probability" else f"{name}s"
+            assert table.column(name).to_pylist() == expected[plural]
+        ranked = scorer.post(f"{address}/rank?top=3", content=as_csv(ROWS), headers=said)
+        assert ranked.content.count(b"\n") == 4 or media_type != CSV
+        none = scorer.post(f"{address}/score", content=as_csv([]), headers=said)
+        assert none.status_code == 200
 
 
 def test_an_answer_that_cannot_be_made(scorer: httpx.Client, address: str) -> None:
@@ -151,17 +151,17 @@ def test_an_answer_that_cannot_be_made(scorer: httpx.Client, address: str) -> No
     ]
 
 
-@pytest.mark.parametrize("rows", [0, 1, 300])
-def test_lines_are_what_json_says_of_each_row(rows: int) -> None:
-    values = np.random.default_rng(0).normal(size=rows) * 10.0 ** np.linspace(-300, 300, rows)
-    values[:3] = [np.nan, -0.0, 1e22][:rows]
-    named = {'100%s "é"': values, "fpr": None, "index": np.arange(rows)}
-    lines = [
-        {name: None if column is None else column[i].item() for name, column in named.items()}
-        for i in range(rows)
-    ]
-    expected = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
-    assert ScoresResponse({}, named).write(NDJSON) == expected
+def test_lines_are_what_json_says_of_each_row() -> None:
+    for rows in (0, 1, 300):
+        values = np.random.default_rng(0).normal(size=rows) * 10.0 ** np.linspace(-300, 300, rows)
+        values[:3] = [np.nan, -0.0, 1e22][:rows]
+        named = {'100%s "é"': values, "fpr": None, "index": np.arange(rows)}
+        lines = [
+            {name: None if column is None else column[i].item() for name, column in named.items()}
+            for i in range(rows)
+        ]
+        expected = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
+        assert ScoresResponse({}, named).write(NDJSON) == expected
 
 
 def test_names_that_are_formulas_are_text_in_a_csv() -> None:
@@ -169,9 +169,10 @@ def test_names_that_are_formulas_are_text_in_a_csv() -> None:
     assert answer.write(CSV) == b'\'=1+1,"a,b"\n1.5,\n'
 
 
-@pytest.mark.parametrize(
-    ("query", "more", "status"),
-    [
+def test_columns_that_are_no_feature(
+    scorer: httpx.Client, address: str, expected: dict[str, Any]
+) -> None:
+    for query, more, status in (
         ("", {}, 422),
         ("?ignore=left", {}, 422),
         (f"?ignore=left,{'%22who%2C%20where%22'}", {}, 200),
@@ -185,25 +186,18 @@ def test_names_that_are_formulas_are_text_in_a_csv() -> None:
         ("?thousands=dot", {}, 422),
         ("?thousands=point", {}, 422),  # of what is no CSV
         ("?dates=first", {}, 422),
-    ],
-)
-def test_columns_that_are_no_feature(
-    scorer: httpx.Client,
-    address: str,
-    expected: dict[str, Any],
-    query: str,
-    more: dict[str, str],
-    status: int,
-) -> None:
-    rows = [{**row, "who, where": f"p{k}"} for k, row in enumerate(ROWS)]
-    body = as_ndjson(rows, ("who, where", *FEATURES, LABEL))
-    answer = scorer.post(f"{address}/score{query}", content=body, headers=headers(NDJSON, **more))
-    if status == 200:
-        assert answer.json() == expected
-    else:
-        assert refused(answer, 422, answer.json()["code"])["errors"]
-    if not query and not more:
-        assert [error["column"] for error in answer.json()["errors"]] == ["who, where", LABEL]
+    ):
+        rows = [{**row, "who, where": f"p{k}"} for k, row in enumerate(ROWS)]
+        body = as_ndjson(rows, ("who, where", *FEATURES, LABEL))
+        answer = scorer.post(
+            f"{address}/score{query}", content=body, headers=headers(NDJSON, **more)
+        )
+        if status == 200:
+            assert answer.json() == expected
+        else:
+            assert refused(answer, 422, answer.json()["code"])["errors"]
+        if not query and not more:
+            assert [error["column"] for error in answer.json()["errors"]] == ["who, where", LABEL]
 
 
 def test_absent_features(scorer: httpx.Client, address: str) -> None:
@@ -268,9 +262,8 @@ def test_errors_are_told_with_line_or_row_column_and_value(
     assert refused(answer, 422, "invalid_table")["errors"][0]["line"] == len(ROWS) + 2
 
 
-@pytest.mark.parametrize(
-    ("content_type", "encoding", "body", "status", "code"),
-    [
+def test_what_is_no_table_or_too_large(scorer: httpx.Client, address: str) -> None:
+    for content_type, encoding, body, status, code in (
         (CSV, "gzip", gzip.compress(b"age\n" + b"1\n" * MOST), 422, "too_large"),
         (CSV, None, b"age\n" + b"1\n" * (MOST // 8), 422, "too_many_rows"),
         (CSV, "gzip", b"age\n1\n", 422, "invalid_table"),
@@ -300,19 +293,9 @@ def test_errors_are_told_with_line_or_row_column_and_value(
         (PARQUET, None, as_parquet(as_table(ROWS)), 415, "unsupported_media_type"),
         ("text/plain", None, b"age\n1\n", 415, "unsupported_media_type"),
         (f"{CSV}; charset=ebcdic", None, b"age\n1\n", 415, "unsupported_media_type"),
-    ],
-)
-def test_what_is_no_table_or_too_large(
-    scorer: httpx.Client,
-    address: str,
-    content_type: str,
-    encoding: str | None,
-    body: bytes,
-    status: int,
-    code: str,
-) -> None:
-    said = headers(content_type, encoding)
-    refused(scorer.post(f"{address}/score", content=body, headers=said), status, code)
+    ):
+        said = headers(content_type, encoding)
+        refused(scorer.post(f"{address}/score", content=body, headers=said), status, code)
 
 
 def test_what_arrow_claims_is_looked_up_before_it_is_read(

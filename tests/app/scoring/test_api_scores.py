@@ -390,16 +390,3 @@ def test_an_average_that_would_take_too_long_is_refused(
     for kind in ("partial", "variable"):
         answer = reader.get(f"{model}/{kind}-dependence?feature=age&feature=income")
         assert "request fewer" in refused(answer, 422, "invalid_parameter")
-
-
-def test_only_so_many_are_averaged_at_once(
-    shared: Service, reader: httpx.Client, model: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.http.dependencies.COMPUTATION_WAIT_SECONDS", 0.01)
-    with shared.computing():
-        answer = reader.get(f"{model}/partial-dependence?feature=age")
-        assert int(answer.headers["Retry-After"]) > 0
-        refused(answer, 429, "too_many_computations")
-    assert reader.get(f"{model}/partial-dependence?feature=age").status_code == 200
-    refused(reader.get(f"{model}/partial-dependence?feature=wage"), 422, "unknown_feature")
-    assert reader.get(f"{model}/partial-dependence?feature=age").status_code == 200

@@ -63,11 +63,11 @@ def test_edges_are_round_and_a_score_on_one_is_in_the_bin_above() -> None:
     assert filled == {0.0: 1, 0.1: 1, 0.2: 1, 0.3: 2, 0.6: 1, 0.7: 1}
 
 
-@pytest.mark.parametrize("score", [0.0, -0.0, 0.25, 1e300, -1e-300, 5e-324])
-def test_one_score_has_one_bin(score: float) -> None:
-    edges, counts = described([score, score], [score])
-    assert counts == [3]
-    assert edges[0] <= score < edges[1]
+def test_one_score_has_one_bin() -> None:
+    for score in (0.0, -0.0, 0.25, 1e300, -1e-300, 5e-324):
+        edges, counts = described([score, score], [score])
+        assert counts == [3]
+        assert edges[0] <= score < edges[1]
 
 
 def test_no_score_has_no_bin() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any
 
 import httpx
 import numpy as np
@@ -167,25 +166,25 @@ def test_weights_and_dates(small: Service, client: httpx.Client) -> None:
         assert row["points"] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", ["scorecard", "additive", "logistic"])
 def test_the_points_of_rows_are_their_scores(
-    client: httpx.Client, model: str, others: dict[str, str], name: str, scale: dict[str, float]
+    client: httpx.Client, model: str, others: dict[str, str]
 ) -> None:
-    path = others.get(name, model)
-    answer = client.post(f"{path}/points", params=scale, json={"rows": ROWS}).json()
-    scores = client.post(f"{path}/score", json={"rows": ROWS}).json()["scores"]
-    used = {"pdo": 20.0, "base_score": 600.0, "base_odds": 50.0} | scale
-    factor = used["pdo"] / math.log(2)
-    for row, score in zip(answer["rows"], scores, strict=True):
-        assert row["score"] == score
-        parts = [each["points"] for each in row["features"]]
-        assert row["points"] == pytest.approx(answer["base_points"] + sum(parts), abs=1e-9)
-        # back to the score, to twelve digits
-        back = (used["base_score"] - row["points"]) / factor - math.log(used["base_odds"])
-        assert back == pytest.approx(score, rel=1e-12, abs=1e-12)
-        whole = sum(each["rounded"] for each in row["features"])
-        assert row["rounded"] == round(answer["base_points"]) + whole
+    for name in ("scorecard", "additive", "logistic"):
+        for scale in SCALES:
+            path = others.get(name, model)
+            answer = client.post(f"{path}/points", params=scale, json={"rows": ROWS}).json()
+            scores = client.post(f"{path}/score", json={"rows": ROWS}).json()["scores"]
+            used = {"pdo": 20.0, "base_score": 600.0, "base_odds": 50.0} | scale
+            factor = used["pdo"] / math.log(2)
+            for row, score in zip(answer["rows"], scores, strict=True):
+                assert row["score"] == score
+                parts = [each["points"] for each in row["features"]]
+                assert row["points"] == pytest.approx(answer["base_points"] + sum(parts), abs=1e-9)
+                # back to the score, to twelve digits
+                back = (used["base_score"] - row["points"]) / factor - math.log(used["base_odds"])
+                assert back == pytest.approx(score, rel=1e-12, abs=1e-12)
+                whole = sum(each["rounded"] for each in row["features"])
+                assert row["rounded"] == round(answer["base_points"]) + whole
 
 
 def test_ids_come_back(client: httpx.Client, model: str) -> None:
@@ -201,26 +200,26 @@ def test_ids_come_back(client: httpx.Client, model: str) -> None:
             assert (type(found["id"]), found["id"]) == (type(value), value)
 
 
-@pytest.mark.parametrize("scale", SCALES)
-def test_a_cutoff_in_points_flags_the_same_rows(
-    client: httpx.Client, model: str, scale: dict[str, float]
-) -> None:
-    rows = client.post(f"{model}/points", params=scale, json={"rows": ROWS}).json()["rows"]
-    for cutoff in (rows[0]["points"], 500.0, 555.5, -1e6, 1e6):
-        found = client.get(f"{model}/scorecard/cutoff", params={**scale, "points": cutoff}).json()
-        used = {name: found[name] for name in ("pdo", "base_score", "base_odds")}
-        factor = used["pdo"] / math.log(2)
-        for row in rows:
-            total = used["base_score"] - factor * (math.log(used["base_odds"]) + row["score"])
-            assert (row["score"] >= found["threshold"]) == (total <= cutoff)
-        back = client.get(
-            f"{model}/scorecard/cutoff", params={**scale, "threshold": found["threshold"]}
-        ).json()
-        assert back["points"] == pytest.approx(cutoff)
-        assert back["probability"] == found["probability"]
-    half = client.get(f"{model}/scorecard/cutoff", params={**scale, "probability": 0.5}).json()
-    assert (half["threshold"], half["odds"]) == (0.0, 1.0)
-    assert 0 <= half["fpr"] <= half["tpr"] <= 1
+def test_a_cutoff_in_points_flags_the_same_rows(client: httpx.Client, model: str) -> None:
+    for scale in SCALES:
+        rows = client.post(f"{model}/points", params=scale, json={"rows": ROWS}).json()["rows"]
+        for cutoff in (rows[0]["points"], 500.0, 555.5, -1e6, 1e6):
+            found = client.get(
+                f"{model}/scorecard/cutoff", params={**scale, "points": cutoff}
+            ).json()
+            used = {name: found[name] for name in ("pdo", "base_score", "base_odds")}
+            factor = used["pdo"] / math.log(2)
+            for row in rows:
+                total = used["base_score"] - factor * (math.log(used["base_odds"]) + row["score"])
+                assert (row["score"] >= found["threshold"]) == (total <= cutoff)
+            back = client.get(
+                f"{model}/scorecard/cutoff", params={**scale, "threshold": found["threshold"]}
+            ).json()
+            assert back["points"] == pytest.approx(cutoff)
+            assert back["probability"] == found["probability"]
+        half = client.get(f"{model}/scorecard/cutoff", params={**scale, "probability": 0.5}).json()
+        assert (half["threshold"], half["odds"]) == (0.0, 1.0)
+        assert 0 <= half["fpr"] <= half["tpr"] <= 1
 
 
 def test_rounding_costs_more_the_coarser_the_points(client: httpx.Client, model: str) -> None:
@@ -248,9 +247,8 @@ def test_what_has_no_bins_or_points(client: httpx.Client, others: dict[str, str]
     refused(client.get(f"{pairs}/scorecard/rounding"), 422, "incomplete_scorecard")
 
 
-@pytest.mark.parametrize(
-    ("path", "named"),
-    [
+def test_bad_queries_are_refused(client: httpx.Client, model: str) -> None:
+    for path, named in (
         ("bins?level=1", "level"),
         ("bins?level=x", "level"),
         ("bins?pdo=0", "pdo"),
@@ -262,12 +260,10 @@ def test_what_has_no_bins_or_points(client: httpx.Client, others: dict[str, str]
         ("scorecard/cutoff?threshold=1e10", "threshold"),
         ("scorecard/rounding?pdo=-1", "pdo"),
         ("scorecard/rounding?on=test", "on"),
-    ],
-)
-def test_bad_queries_are_refused(client: httpx.Client, model: str, path: str, named: str) -> None:
-    answer = client.get(f"{model}/{path}")
-    assert answer.status_code == 422
-    assert named in answer.text
+    ):
+        answer = client.get(f"{model}/{path}")
+        assert answer.status_code == 422
+        assert named in answer.text
 
 
 def test_bad_rows_are_refused(client: httpx.Client, model: str) -> None:
@@ -290,9 +286,8 @@ def test_others_and_keys_without_the_scope(small: Service, model: str) -> None:
     refused(stranger.post(f"{model}/points", json={"rows": ROWS}), 404, "not_found")
 
 
-@pytest.mark.parametrize(
-    ("wrong", "pointer"),
-    [
+def test_bad_bins_of_a_job_are_refused(client: httpx.Client, dataset: str) -> None:
+    for wrong, pointer in (
         ({"bins": {"nothing": [1]}}, "/algorithm/bins"),
         ({"bins": {"amount": [["car"]]}}, "/algorithm/bins"),
         ({"bins": {"purpose": [1]}}, "/algorithm/bins"),
@@ -300,12 +295,8 @@ def test_others_and_keys_without_the_scope(small: Service, model: str) -> None:
         ({"bins": 3}, "/algorithm/bins"),
         ({"special_values": {"purpose": [1]}}, "/algorithm/special_values"),
         ({"max_bins": 1}, "/algorithm/max_bins"),
-    ],
-)
-def test_bad_bins_of_a_job_are_refused(
-    client: httpx.Client, dataset: str, wrong: dict[str, Any], pointer: str
-) -> None:
-    body = {"dataset_id": dataset, "algorithm": {"name": "scorecard", **wrong}}
-    answer = client.post("/v1/jobs", json=body)
-    assert answer.status_code == 422
-    assert pointer in {each["pointer"] for each in answer.json()["errors"]}
+    ):
+        body = {"dataset_id": dataset, "algorithm": {"name": "scorecard", **wrong}}
+        answer = client.post("/v1/jobs", json=body)
+        assert answer.status_code == 422
+        assert pointer in {each["pointer"] for each in answer.json()["errors"]}

@@ -89,61 +89,60 @@ BODIES: dict[str, tuple[str, bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", BODIES)
-def test_ids_come_back_with_scores(
-    scorer: httpx.Client, path: str, plain: dict[str, Any], name: str
-) -> None:
-    kind, body = BODIES[name]
-    headers = {"Content-Type": kind}
-    found = scorer.post(f"{path}/score{QUERY}", content=body, headers=headers).json()
-    assert found == plain | {"ids": KEYS}
-    ranked = scorer.post(f"{path}/rank{QUERY}&top=2", content=body, headers=headers).json()
-    assert ranked["ids"] == [KEYS[i] for i in ranked["indices"]]
+def test_ids_come_back_with_scores(scorer: httpx.Client, path: str, plain: dict[str, Any]) -> None:
+    for kind, body in BODIES.values():
+        headers = {"Content-Type": kind}
+        found = scorer.post(f"{path}/score{QUERY}", content=body, headers=headers).json()
+        assert found == plain | {"ids": KEYS}
+        ranked = scorer.post(f"{path}/rank{QUERY}&top=2", content=body, headers=headers).json()
+        assert ranked["ids"] == [KEYS[i] for i in ranked["indices"]]
 
 
-@pytest.mark.parametrize("form", [{"rows": OBJECTS}, LISTS])
-def test_the_body_may_name_them(
-    scorer: httpx.Client, path: str, plain: dict[str, Any], form: dict[str, Any]
-) -> None:
-    for ignore in (["left"], ["*"], ["left", "another"]):
-        body = {**form, "id": "customer", "ignore": ignore}
-        assert scorer.post(f"{path}/score", json=body).json() == plain | {"ids": KEYS}
-    ignored = scorer.post(f"{path}/score", json={**form, "ignore": ["*"]})
-    assert ignored.json() == plain
-    parts = scorer.post(f"{path}/explain", json={**form, "id": "customer", "ignore": ["*"]}).json()
-    assert [each["id"] for each in parts["explanations"]] == KEYS
-    assert [each["score"] for each in parts["explanations"]] == plain["scores"]
+def test_the_body_may_name_them(scorer: httpx.Client, path: str, plain: dict[str, Any]) -> None:
+    for form in ({"rows": OBJECTS}, LISTS):
+        for ignore in (["left"], ["*"], ["left", "another"]):
+            body = {**form, "id": "customer", "ignore": ignore}
+            assert scorer.post(f"{path}/score", json=body).json() == plain | {"ids": KEYS}
+        ignored = scorer.post(f"{path}/score", json={**form, "ignore": ["*"]})
+        assert ignored.json() == plain
+        parts = scorer.post(
+            f"{path}/explain", json={**form, "id": "customer", "ignore": ["*"]}
+        ).json()
+        assert [each["id"] for each in parts["explanations"]] == KEYS
+        assert [each["score"] for each in parts["explanations"]] == plain["scores"]
 
 
-@pytest.mark.parametrize("media_type", ["text/csv", NDJSON, ARROW, PARQUET])
-@pytest.mark.parametrize("name", ["objects", "CSV"])
 def test_tables_have_them_as_a_column(
-    scorer: httpx.Client, path: str, plain: dict[str, Any], media_type: str, name: str
+    scorer: httpx.Client, path: str, plain: dict[str, Any]
 ) -> None:
-    kind, body = BODIES[name]
-    headers = {"Content-Type": kind, "Accept": media_type}
-    answer = scorer.post(f"{path}/score{QUERY}", content=body, headers=headers)
-    if media_type == "text/csv":
-        rows = list(csv.DictReader(io.StringIO(answer.text)))
-        assert [row["id"] for row in rows] == ["c1", "'=c2", "é 3"]
-        return
-    if media_type == NDJSON:
-        rows = [json.loads(line) for line in answer.text.splitlines()]
-    elif media_type == ARROW:
-        rows = pa.ipc.open_stream(answer.content).read_all().to_pylist()
-    else:
-        rows = pq.read_table(io.BytesIO(answer.content)).to_pylist()
-    assert [row["id"] for row in rows] == KEYS
-    assert [row["score"] for row in rows] == plain["scores"]
+    for name in ("objects", "CSV"):
+        for media_type in ("text/csv", NDJSON, ARROW, PARQUET):
+            kind, body = BODIES[name]
+            headers = {"Content-Type": kind, "Accept": media_type}
+            answer = scorer.post(f"{path}/score{QUERY}", content=body, headers=headers)
+            if media_type == "text/csv":
+                rows = list(csv.DictReader(io.StringIO(answer.text)))
+                assert [row["id"] for row in rows] == ["c1", "'=c2", "é 3"]
+                continue
+            if media_type == NDJSON:
+                rows = [json.loads(line) for line in answer.text.splitlines()]
+            elif media_type == ARROW:
+                rows = pa.ipc.open_stream(answer.content).read_all().to_pylist()
+            else:
+                rows = pq.read_table(io.BytesIO(answer.content)).to_pylist()
+            assert [row["id"] for row in rows] == KEYS
+            assert [row["score"] for row in rows] == plain["scores"]
 
 
-@pytest.mark.parametrize("keys", [[7, 2**53 + 1, -1], [1.5, 2.5, None], [True, False, None]])
-def test_ids_keep_their_values(scorer: httpx.Client, path: str, keys: list[Any]) -> None:
-    rows = [row | {"customer": key} for row, key in zip(OBJECTS, keys, strict=True)]
-    assert scorer.post(f"{path}/score{QUERY}", json={"rows": rows}).json()["ids"] == keys
-    sent = as_arrow(keys)
-    headers = {"Content-Type": ARROW}
-    assert scorer.post(f"{path}/score{QUERY}", content=sent, headers=headers).json()["ids"] == keys
+def test_ids_keep_their_values(scorer: httpx.Client, path: str) -> None:
+    for keys in ([7, 2**53 + 1, -1], [1.5, 2.5, None], [True, False, None]):
+        rows = [row | {"customer": key} for row, key in zip(OBJECTS, keys, strict=True)]
+        assert scorer.post(f"{path}/score{QUERY}", json={"rows": rows}).json()["ids"] == keys
+        sent = as_arrow(keys)
+        headers = {"Content-Type": ARROW}
+        assert (
+            scorer.post(f"{path}/score{QUERY}", content=sent, headers=headers).json()["ids"] == keys
+        )
 
 
 def test_a_feature_may_be_the_id(scorer: httpx.Client, path: str, plain: dict[str, Any]) -> None:
@@ -169,23 +168,22 @@ def test_one_row_by_query(scorer: httpx.Client, path: str) -> None:
         assert scorer.get(f"{path}/score", params=features | wrong).status_code == 422
 
 
-@pytest.mark.parametrize("name", ["CSV", "NDJSON", "Arrow"])
-@pytest.mark.parametrize("top", [None, 2])
 def test_batches_have_them_as_the_first_column(
-    shared: Service, model_id: str, plain: dict[str, Any], name: str, top: int | None
+    shared: Service, model_id: str, plain: dict[str, Any]
 ) -> None:
     client = shared.client(shared.key())
-    kind, body = BODIES[name]
-    asked = {"model": model_id, "id": "customer", "keep": "left"} | ({"top": top} if top else {})
-    sent = client.post(
-        "/v1/batch-scores", params=asked, content=body, headers={"Content-Type": kind}
-    )
-    shared.work()
-    found = client.get(f"{sent.headers['Location']}/result")
-    rows = pq.read_table(io.BytesIO(found.content)).to_pylist()
-    assert [*rows[0]][:3] == ["id", "left", "row_number"]
-    expected = sorted(zip(plain["scores"], KEYS, strict=True), reverse=True)[:top]
-    assert sorted(((row["score"], row["id"]) for row in rows), reverse=True) == expected
+    for name, top in (("CSV", None), ("CSV", 2), ("NDJSON", 2), ("Arrow", None)):
+        kind, body = BODIES[name]
+        asked: dict[str, Any] = {"model": model_id, "id": "customer", "keep": "left"}
+        asked |= {} if top is None else {"top": top}
+        headers = {"Content-Type": kind}
+        sent = client.post("/v1/batch-scores", params=asked, content=body, headers=headers)
+        shared.work()
+        found = client.get(f"{sent.headers['Location']}/result")
+        rows = pq.read_table(io.BytesIO(found.content)).to_pylist()
+        assert [*rows[0]][:3] == ["id", "left", "row_number"]
+        expected = sorted(zip(plain["scores"], KEYS, strict=True), reverse=True)[:top]
+        assert sorted(((row["score"], row["id"]) for row in rows), reverse=True) == expected
 
 
 def test_batches_of_datasets_have_them(
@@ -207,23 +205,17 @@ def test_batches_of_datasets_have_them(
         assert client.post("/v1/batch-scores", json=asked | wrong).status_code == 422
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [{"id": ""}, {"id": "left", "keep": "left"}, {"id": "customer", "keep": "id"}],
-    ids=["an empty name", "kept as well", "two columns of the name"],
-)
-def test_ids_that_a_batch_cannot_have(
-    scorer: httpx.Client, model_id: str, wrong: dict[str, str]
-) -> None:
-    body, headers = as_csv(), {"Content-Type": "text/csv"}
-    for door in ("", "/validate"):
-        answer = scorer.post(
-            f"/v1/batch-scores{door}",
-            params={"model": model_id, "ignore": "*", **wrong},
-            content=body,
-            headers=headers,
-        )
-        assert answer.status_code == 422
+def test_ids_that_a_batch_cannot_have(scorer: httpx.Client, model_id: str) -> None:
+    for wrong in ({"id": ""}, {"id": "left", "keep": "left"}, {"id": "customer", "keep": "id"}):
+        body, headers = as_csv(), {"Content-Type": "text/csv"}
+        for door in ("", "/validate"):
+            answer = scorer.post(
+                f"/v1/batch-scores{door}",
+                params={"model": model_id, "ignore": "*", **wrong},
+                content=body,
+                headers=headers,
+            )
+            assert answer.status_code == 422
 
 
 @pytest.mark.parametrize("rows", [0, 50])
@@ -254,21 +246,20 @@ INVOCATIONS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("form", INVOCATIONS)
 def test_containers_paths_carry_them(
-    scorer: httpx.Client, path: str, plain: dict[str, Any], form: str
+    scorer: httpx.Client, path: str, plain: dict[str, Any]
 ) -> None:
-    body = INVOCATIONS[form]
-    expected = {"predictions": plain["scores"], "ids": KEYS}
-    assert scorer.post(f"{path}/invocations?id=customer", json=body).json() == expected
-    named = scorer.post(f"{path}/invocations", json={**body, "id": "customer"})
-    assert named.json() == expected
-    headers = {"Accept": "text/csv"}
-    lines = scorer.post(f"{path}/invocations?id=customer", json=body, headers=headers).text
-    assert [row[0] for row in csv.reader(io.StringIO(lines))] == ["c1", "'=c2", "é 3"]
-    twice = scorer.post(f"{path}/invocations?id=customer", json={**body, "id": "customer"})
-    assert twice.status_code == 422
-    assert scorer.post(f"{path}/invocations?id=nobody", json=body).status_code == 422
+    for body in INVOCATIONS.values():
+        expected = {"predictions": plain["scores"], "ids": KEYS}
+        assert scorer.post(f"{path}/invocations?id=customer", json=body).json() == expected
+        named = scorer.post(f"{path}/invocations", json={**body, "id": "customer"})
+        assert named.json() == expected
+        headers = {"Accept": "text/csv"}
+        lines = scorer.post(f"{path}/invocations?id=customer", json=body, headers=headers).text
+        assert [row[0] for row in csv.reader(io.StringIO(lines))] == ["c1", "'=c2", "é 3"]
+        twice = scorer.post(f"{path}/invocations?id=customer", json={**body, "id": "customer"})
+        assert twice.status_code == 422
+        assert scorer.post(f"{path}/invocations?id=nobody", json=body).status_code == 422
 
 
 def test_a_csv_at_invocations_carries_them(
@@ -317,24 +308,20 @@ def test_tensors_carry_them(scorer: httpx.Client, model_id: str, plain: dict[str
     assert answer.json()["outputs"][-1]["data"] == [3, 2, 1]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_bad_ids_of_tensors(scorer: httpx.Client, model_id: str) -> None:
+    for body in (
         tensors(KEYS) | {"parameters": {"id": 7}},
         tensors(KEYS) | {"parameters": {"id": "nobody"}},
         tensors(KEYS) | {"parameters": {"id": "x"}},
         tensors([["a"], ["b"], ["c"]]) | {"parameters": {"id": "customer"}},
         tensors([{}, {}, {}]) | {"parameters": {"id": "customer"}},
         {"inputs": tensors(KEYS)["inputs"][:1], "parameters": {"id": "customer"}},
-    ],
-    ids=["a number", "nobody", "all features", "lists", "objects", "nothing else"],
-)
-def test_bad_ids_of_tensors(scorer: httpx.Client, model_id: str, body: dict[str, Any]) -> None:
-    answer = scorer.post(f"/oip/v2/models/{model_id}/infer", json=body)
-    if body["inputs"][0]["data"] == [["a"], ["b"], ["c"]]:  # one value a row is a value
-        assert answer.json()["outputs"][-1]["data"] == ["a", "b", "c"]
-        return
-    assert answer.status_code == 422
+    ):
+        answer = scorer.post(f"/oip/v2/models/{model_id}/infer", json=body)
+        if body["inputs"][0]["data"] == [["a"], ["b"], ["c"]]:  # one value a row is a value
+            assert answer.json()["outputs"][-1]["data"] == ["a", "b", "c"]
+            continue
+        assert answer.status_code == 422
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -360,11 +347,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_ids_are_refused(scorer: httpx.Client, path: str, name: str) -> None:
-    body, query = BAD[name]
-    for door in ("score", "explain"):
-        assert scorer.post(f"{path}/{door}{query}", json=body).status_code == 422
+def test_bad_ids_are_refused(scorer: httpx.Client, path: str) -> None:
+    for body, query in BAD.values():
+        for door in ("score", "explain"):
+            assert scorer.post(f"{path}/{door}{query}", json=body).status_code == 422
 
 
 def test_a_table_without_the_column(scorer: httpx.Client, path: str) -> None:

@@ -28,7 +28,7 @@ from app.training import fitting, interpretation
 from app.trash import service as trash
 from core.base.ranker import Floats
 from tests.app.preference_data import draw_pairs, pairs_csv, upload_items
-from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
+from tests.app.workbench import OWNER, Workbench, on_both, quiet
 from tests.sentences import Sentences
 
 
@@ -117,7 +117,6 @@ def test_rows_to_judge_by_are_of_both_classes_alike() -> None:
     assert (int(drawn.y.sum()), len(drawn.y)) == (500, 1_000)
 
 
-@on_both
 @pytest.mark.parametrize("weighted", [False, True])
 def test_what_is_kept_are_rows_of_the_parts(bench: Workbench, weighted: bool) -> None:
     given = {"weight": "w"} if weighted else {}
@@ -307,27 +306,6 @@ def test_a_retry_of_the_job_of_importance_is_the_job_of_the_model(
         bench.db.writing(jobs.retry, bench.settings, OWNER, first)
 
 
-def test_the_job_of_importance_has_priority_and_tags_of_the_training(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    given = {"priority": -100, "tags": {"team": "a"}}
-    dataset = bench.ready(numbers(), label="y")
-    model = train_without_importance(bench, monkeypatch, dataset, **given)
-    job = bench.db.reading(jobs.find, OWNER, model.importance_job_id)
-    assert (job.priority, job.tags) == (-100, {"team": "a"})
-
-
-@pytest.mark.parametrize("seconds", [3.0, 8e4])
-def test_the_job_of_importance_has_the_time_of_a_job(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch, seconds: float
-) -> None:
-    """A limit that ended the training early does not end this job too, nor its retries."""
-    dataset = bench.ready(numbers(), label="y")
-    model = train_without_importance(bench, monkeypatch, dataset, timeout_seconds=seconds)
-    job = bench.db.reading(jobs.find, OWNER, model.importance_job_id)
-    assert job.timeout_seconds == max(seconds, bench.settings.job_timeout_seconds)
-
-
 def test_importance_that_is_not_there_names_the_state_that_the_job_shows(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -434,8 +412,28 @@ def test_the_rows_go_with_their_dataset(bench: Workbench, sentences: Sentences) 
         assert repository.find_importance(session, model.id) is None
 
 
-def test_models_from_before_say_so(bench: Workbench) -> None:
-    model = bench.model(bench.work_on(bench.ready(numbers(), label="y")))
+def test_the_job_of_importance_has_priority_tags_and_time_of_the_training(
+    bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit that ended the training early does not end this job too, nor its retries."""
+    given = {"priority": -100, "tags": {"team": "a"}}
+    dataset = bench.ready(numbers(), label="y")
+    for seconds in (3.0, 8e4):
+        more = given | {"timeout_seconds": seconds}
+        model = train_without_importance(bench, monkeypatch, dataset, **more)
+        job = bench.db.reading(jobs.find, OWNER, model.importance_job_id)
+        assert (job.priority, job.tags) == (-100, {"team": "a"})
+        assert job.timeout_seconds == max(seconds, bench.settings.job_timeout_seconds)
+        bench.db.writing(jobs.cancel, OWNER, job.id)
+
+
+def test_models_from_before_and_without_validation_say_so(bench: Workbench) -> None:
+    dataset = bench.ready(numbers(), label="y")
+    model = bench.model(bench.work_on(dataset, validation={"method": "none"}))
+    with pytest.raises(NotFound, match="no validation part") as missing:
+        depend(bench, model.id, "age", part="validation")
+    assert missing.value.code == "no_part"
+    assert depend(bench, model.id, "age").averaged == 300
     with bench.db.write() as session:
         session.delete(repository.find_importance(session, model.id))
         session.delete(repository.find_sample(session, model.id, "train"))
@@ -444,12 +442,3 @@ def test_models_from_before_say_so(bench: Workbench) -> None:
     assert refusal.value.code == "no_sample"
     with pytest.raises(NotFound, match="has no feature importances"):
         bench.db.reading(interpretation.read_importance, OWNER, model.id, None)
-
-
-def test_without_validation_there_is_no_such_part(bench: Workbench) -> None:
-    dataset = bench.ready(breast_cancer(), positive="malignant")
-    model = bench.model(bench.work_on(dataset, validation={"method": "none"}))
-    with pytest.raises(NotFound, match="no validation part") as refusal:
-        depend(bench, model.id, "mean_radius", part="validation")
-    assert refusal.value.code == "no_part"
-    assert depend(bench, model.id, "mean_radius").averaged == 569

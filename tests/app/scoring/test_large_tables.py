@@ -19,16 +19,15 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-import rankwright
 from starlette.requests import ClientDisconnect
 
 from app.datasets.description import Format
 from app.http import server
 from app.http.protocol import ABORT
 from app.ingest.errors import BadTable
-from app.ingest.value_columns import MissingTokens, encode
 from app.platform import resources
 from app.platform.documents import ModelFeature
 from app.scoring import large_tables
@@ -57,7 +56,7 @@ from tests.app.score_formats import (
     headers,
 )
 from tests.long_form import LONG_FORM
-from tests.waiting import patience
+from tests.waiting import eventually, patience
 
 SMALL, HELD, MOST = 3_000, 1 << 18, 1 << 20
 ROWS = draw(400, seed=1)
@@ -123,25 +122,23 @@ def expected(scorer: httpx.Client, address: str) -> dict[str, Any]:
     return by_parts(scorer, address)
 
 
-@pytest.mark.parametrize("name", BODIES)
 def test_every_format_has_the_scores_of_small_bodies(
-    scorer: httpx.Client, address: str, expected: dict[str, Any], name: str
+    scorer: httpx.Client, address: str, expected: dict[str, Any]
 ) -> None:
-    content_type, encoding, body = BODIES[name]
-    assert len(body) > SMALL
-    said = headers(content_type, encoding)
-    for sent in (body, itertools.chain([body[:10]], [body[10:]])):  # announced, and in chunks
-        answer = scorer.post(address, content=sent, headers=said)
-        assert answer.json() == expected
-        assert answer.headers["X-Model-ID"] == expected["model_id"]
-        assert answer.headers["Content-Length"] == str(len(answer.content))
+    for name in BODIES:
+        content_type, encoding, body = BODIES[name]
+        assert len(body) > SMALL
+        said = headers(content_type, encoding)
+        for sent in (body, itertools.chain([body[:10]], [body[10:]])):  # announced, and in chunks
+            answer = scorer.post(address, content=sent, headers=said)
+            assert answer.json() == expected
+            assert answer.headers["X-Model-ID"] == expected["model_id"]
+            assert answer.headers["Content-Length"] == str(len(answer.content))
 
 
-@pytest.mark.parametrize("query", ["", "?interval=true&prevalence=0.1", "?probability=false"])
 @pytest.mark.parametrize("media_type", OFFERS)
-def test_every_answer_has_the_same(
-    scorer: httpx.Client, address: str, media_type: str, query: str
-) -> None:
+def test_every_answer_has_the_same(scorer: httpx.Client, address: str, media_type: str) -> None:
+    query = "?probability=false" if media_type == CSV else "?interval=true&prevalence=0.1"
     expected = by_parts(scorer, address, query)
     said = headers(CSV, Accept=media_type, Prefer="handling=lenient")
     answer = scorer.post(address + query, content=as_csv(ROWS), headers=said)
@@ -160,17 +157,13 @@ def test_every_answer_has_the_same(
 
 def rows_of(content: bytes, media_type: str) -> pa.Table:
     source = pa.BufferReader(content)
-    match media_type:
-        case "text/csv":
-            from pyarrow.csv import read_csv
-
-            return read_csv(source)
-        case "application/vnd.apache.parquet":
-            return pq.read_table(source)
-        case "application/x-ndjson":
-            return pa.Table.from_pylist([json.loads(line) for line in content.splitlines()])
-        case _:
-            return pa.ipc.open_stream(source).read_all()
+    if media_type == CSV:
+        return pa_csv.read_csv(source)
+    if media_type == PARQUET:
+        return pq.read_table(source)
+    if media_type == NDJSON:
+        return pa.Table.from_pylist([json.loads(line) for line in content.splitlines()])
+    return pa.ipc.open_stream(source).read_all()
 
 
 @pytest.mark.parametrize("media_type", OFFERS)
@@ -230,39 +223,26 @@ def test_an_alias_that_keeps_a_promise_has_flags(
         client.delete("/v1/models/churn/aliases/strict")
 
 
-def test_a_file_of_the_client_library(
-    shared: Service, scorer: httpx.Client, model_id: str, expected: dict[str, Any], tmp_path: Path
-) -> None:
-    path = tmp_path / "people.csv"
-    path.write_bytes(as_csv(ROWS))
-    key = scorer.headers["Authorization"].removeprefix("Bearer ")
-    with rankwright.Client(shared.url, key) as client:
-        model = client.models[model_id]
-        assert [row["score"] for row in model.score(path)] == expected["scores"]
-        found = rows_of(model.score_to_bytes(path, "arrow"), ARROW)
-        assert found["probability"].to_pylist() == expected["probabilities"]
-
-
-@pytest.mark.parametrize("content_type", [CSV, NDJSON, ARROW])
 def test_a_bad_row_at_the_end_is_a_refusal_with_its_line(
-    scorer: httpx.Client, address: str, content_type: str
+    scorer: httpx.Client, address: str
 ) -> None:
-    rows = [*ROWS, {**ROWS[0], "age": "old"}]
-    line = len(rows) + (content_type == CSV)
-    if content_type == ARROW:
-        text = {name: pa.array(as_table(ROWS)[name].to_pylist()) for name in FEATURES[1:]}
-        ages = pa.array([*(str(row["age"]) for row in ROWS[:-1]), "old"])
-        body = as_arrow(pa.table({"age": ages, **text}))
-    else:
-        body = (as_csv if content_type == CSV else as_ndjson)(rows)
-    answer = scorer.post(address, content=body, headers=headers(content_type))
-    (error,) = refused(answer, 422, "invalid_table")["errors"]
-    assert error["column"] == "age"
-    assert "'old'" in error["detail"]
-    if content_type == ARROW:
-        assert error["detail"].startswith(f"row {len(ROWS)}:")
-    else:
-        assert error["line"] == line
+    for content_type in (CSV, NDJSON, ARROW):
+        rows = [*ROWS, {**ROWS[0], "age": "old"}]
+        line = len(rows) + (content_type == CSV)
+        if content_type == ARROW:
+            text = {name: pa.array(as_table(ROWS)[name].to_pylist()) for name in FEATURES[1:]}
+            ages = pa.array([*(str(row["age"]) for row in ROWS[:-1]), "old"])
+            body = as_arrow(pa.table({"age": ages, **text}))
+        else:
+            body = (as_csv if content_type == CSV else as_ndjson)(rows)
+        answer = scorer.post(address, content=body, headers=headers(content_type))
+        (error,) = refused(answer, 422, "invalid_table")["errors"]
+        assert error["column"] == "age"
+        assert "'old'" in error["detail"]
+        if content_type == ARROW:
+            assert error["detail"].startswith(f"row {len(ROWS)}:")
+        else:
+            assert error["line"] == line
 
 
 class _Sums:
@@ -374,72 +354,34 @@ def test_a_stream_of_too_many_batches_is_refused(
                 score_here(path, index, ARROW, tmp_path, [], options)
 
 
-def test_slices_of_a_batch_read_only_their_own_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A dictionary of more words than a slice has rows is not read whole for each of them."""
-    monkeypatch.setattr("app.ingest.arrow.BATCH_ROWS", 100)
-    read: list[int] = []
-
-    def count(column: pa.Array, missing: MissingTokens) -> pa.DictionaryArray:
-        read.append(len(column.dictionary))
-        return encode(column, missing)
-
-    monkeypatch.setattr("app.ingest.value_columns.encode", count)
-    features = [ModelFeature(name="plan", type="categorical", missing=True)]
-    index = FeatureIndex(features, [["a", "b"]])
-    codes = np.arange(2000) % 3
-    for kind in (pa.string(), pa.string_view()):
-        words = pa.array(["b", "a", "c", *(f"w{k}" for k in range(500))]).cast(kind)
-        plan = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int16()), words)
-        path = tmp_path / str(kind)
-        path.write_bytes(as_arrow(pa.table({"plan": plan})))
-        seen: list[np.ndarray[Any, Any]] = []
-        score_here(path, index, ARROW, tmp_path, seen)
-        want = np.array([1.0, 0.0, np.nan])[codes]
-        np.testing.assert_array_equal(np.concatenate(seen)[:, 0], want)
-    assert read == [3] * 40
+REFUSED = [
+    (CSV, None, b"age\n" + b"1\n" * (MOST // 2), 413, "too_large"),
+    (CSV, "gzip", gzip.compress(b"age\n" + b"1\n" * MOST), 422, "too_large"),
+    (ARROW, "gzip", gzip.compress(b"\0" * (4 * MOST)), 422, "too_large"),
+    (NDJSON, "gzip", gzip.compress(b"{}\n" * (4 * MOST)), 422, "too_large"),
+    (NDJSON, None, b'{"age":1}\n' + b"{}\n" * (MOST // 4), 422, "too_many_rows"),
+    (NDJSON, None, b"\n" * 5000, 422, "invalid_table"),
+    (CSV, None, b"\n" * 5000, 422, "invalid_table"),
+    (CSV, None, b"PAR1" * 1000, 422, "invalid_table"),
+    (CSV, None, b'age\n"' + b"1\n" * 5000, 422, "invalid_table"),
+    (CSV, "gzip", b"age\n" + b"1\n" * 5000, 422, "invalid_table"),
+    (ARROW, None, b"x" * 5000, 422, "invalid_table"),
+    (ARROW, None, as_arrow(as_table(ROWS))[:-900], 422, "invalid_table"),
+    (FILE, None, as_arrow(as_table(ROWS)), 422, "invalid_table"),
+    (PARQUET, None, as_parquet(as_table(ROWS)), 415, "unsupported_media_type"),
+    ("application/json", None, b" " * 5000, 413, "too_large"),
+    ("text/plain", None, as_csv(ROWS), 415, "unsupported_media_type"),
+]
 
 
-@pytest.mark.parametrize(
-    ("content_type", "encoding", "body", "status", "code"),
-    [
-        (CSV, None, b"age\n" + b"1\n" * (MOST // 2), 413, "too_large"),
-        (CSV, "gzip", gzip.compress(b"age\n" + b"1\n" * MOST), 422, "too_large"),
-        (ARROW, "gzip", gzip.compress(b"\0" * (4 * MOST)), 422, "too_large"),
-        (NDJSON, "gzip", gzip.compress(b"{}\n" * (4 * MOST)), 422, "too_large"),
-        (NDJSON, None, b'{"age":1}\n' + b"{}\n" * (MOST // 4), 422, "too_many_rows"),
-        (NDJSON, None, b"\n" * 5000, 422, "invalid_table"),
-        (CSV, None, b"\n" * 5000, 422, "invalid_table"),
-        (CSV, None, b"PAR1" * 1000, 422, "invalid_table"),
-        (CSV, None, b'age\n"' + b"1\n" * 5000, 422, "invalid_table"),
-        (CSV, "gzip", b"age\n" + b"1\n" * 5000, 422, "invalid_table"),
-        (ARROW, None, b"x" * 5000, 422, "invalid_table"),
-        (ARROW, None, as_arrow(as_table(ROWS))[:-900], 422, "invalid_table"),
-        (FILE, None, as_arrow(as_table(ROWS)), 422, "invalid_table"),
-        (PARQUET, None, as_parquet(as_table(ROWS)), 415, "unsupported_media_type"),
-        ("application/json", None, b" " * 5000, 413, "too_large"),
-        ("text/plain", None, as_csv(ROWS), 415, "unsupported_media_type"),
-    ],
-)
-def test_what_is_no_table_or_too_large(
-    scorer: httpx.Client,
-    address: str,
-    content_type: str,
-    encoding: str | None,
-    body: bytes,
-    status: int,
-    code: str,
-) -> None:
-    said = headers(content_type, encoding)
-    for sent in (body, iter([body])):
-        answer = scorer.post(address, content=sent, headers=said)
-        refused(answer, status, code)
-
-
-def test_only_scores_of_tables_may_be_so_large(scorer: httpx.Client, model_id: str) -> None:
-    address = f"/v1/models/{model_id}/rank"
-    refused(scorer.post(address, content=as_csv(ROWS), headers=headers(CSV)), 413, "too_large")
+def test_what_is_no_table_or_too_large(scorer: httpx.Client, address: str, model_id: str) -> None:
+    for content_type, encoding, body, status, code in REFUSED:
+        for sent in (body, iter([body])):
+            said = headers(content_type, encoding)
+            refused(scorer.post(address, content=sent, headers=said), status, code)
+    # Only scores of tables may be so large.
+    path = f"/v1/models/{model_id}/rank"
+    refused(scorer.post(path, content=as_csv(ROWS), headers=headers(CSV)), 413, "too_large")
 
 
 class Begun:
@@ -500,7 +442,7 @@ def test_owners_take_turns(
     third = tables.acquire("third")
     try:
         refused(scorer.post(address, **sent), 429, "too_many_tables")
-        monkeypatch.setattr(large_tables, "TURN_SECONDS", 60.0)
+        monkeypatch.setattr(large_tables, "TURN_SECONDS", patience())
         threading.Timer(0.05, tables.release, ("other", other)).start()
         assert scorer.post(address, **sent).status_code == 200
     finally:
@@ -515,12 +457,6 @@ def test_the_disk_fills_up_while_rows_are_scored(
     monkeypatch.setattr(resources, "free_bytes", lambda f: free(f) if next(calls) < 6 else 0)
     answer = scorer.post(address, content=as_csv(ROWS), headers=headers(CSV))
     refused(answer, 507, "out_of_space")
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    """Wait until it holds; the test's own limit of time ends a wait that is for nothing."""
-    while not condition():
-        threading.Event().wait(0.01)
 
 
 def test_a_caller_who_hangs_up_ends_the_work(
@@ -559,13 +495,22 @@ def test_who_does_not_read_the_answer_is_cut_off(
     shared: Service, scorer: httpx.Client, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(shared.app.entry, "body_seconds", 1.0)
+    scored, score, paced = threading.Event(), large_tables.score_file, server.paced_send
+
+    def watched(*given: Any) -> None:
+        score(*given)
+        scored.set()
+
+    def hurried(send: Any, scope: Any, seconds: float, *more: Any) -> Any:
+        return paced(send, scope, 0.2, *more)
+
+    monkeypatch.setattr(large_tables, "score_file", watched)
+    monkeypatch.setattr(server, "paced_send", hurried)
     body = b"age\n" + b"1\n" * 150_000  # of which the answer has many megabytes
     request = Begun(scorer, address, len(body))
     request.socket.sendall(body)
-    eventually(lambda: shared.context.requests.taken == 1)
-    eventually(lambda: shared.context.uploads.taken == 0)
-    eventually(lambda: shared.context.requests.taken == 0)
+    assert scored.wait(patience())
+    eventually(lambda: shared.context.uploads.taken == shared.context.requests.taken == 0)
     with suppress(ConnectionError), request.socket as connection:
         received = sum(map(len, iter(partial(connection.recv, 1 << 20), b"")))
         assert received < 150_000 * 60
@@ -618,19 +563,19 @@ def test_a_reader_has_the_time_that_a_body_has() -> None:
     aborted: list[bool] = []
     sent: list[int] = []
 
-    async def run(pause: float) -> None:
+    async def run(pause: float, seconds: float) -> None:
         async def send(message: Any) -> None:
             await asyncio.sleep(pause)
             sent.append(len(message["body"]))
 
         scope = {ABORT: lambda: aborted.append(True), "client": None}
-        paced = server.paced_send(send, scope, 0.05)
+        paced = server.paced_send(send, scope, seconds)
         for _ in range(2):
             await paced({"type": "http.response.body", "body": b"x" * 100, "more_body": True})
 
-    asyncio.run(run(0.0))
+    asyncio.run(run(0.0, patience()))
     assert (aborted, sent) == ([], [100, 100])
     with pytest.raises(ClientDisconnect):
-        asyncio.run(run(3600.0))
+        asyncio.run(run(3600.0, 0.05))
     assert aborted == [True]
     assert sent == [100, 100]

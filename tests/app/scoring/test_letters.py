@@ -79,11 +79,7 @@ def test_points_lost_are_differences_of_points(client: httpx.Client, model: str)
     assert reference - points["points"] <= lost + 1e-9  # the other features gave points
     assert letter["revision"] is None
     assert not any(each["has_template"] for each in letter["letters"][0]["reasons"])
-
-
-def test_entries_without_a_letter_are_those_of_the_release_before(
-    client: httpx.Client, model: str
-) -> None:
+    # Entries without a letter are those of the release before.
     assert put(client, entry("R1", "amount")).status_code == 201
     shown = client.get(CODES).json()["entries"][0]
     assert shown["letter"] is None
@@ -92,9 +88,10 @@ def test_entries_without_a_letter_are_those_of_the_release_before(
     assert put(client, entry("R1", "amount", "New")).json()["revision"] == 2
 
 
-@pytest.mark.parametrize(
-    ("letter", "position"),
-    [
+def test_what_is_refused(
+    service: Service, client: httpx.Client, model: str, sentences: Sentences
+) -> None:
+    for letter, position in (
         ("You {who}", 5),
         ("{feature", 1),
         ("a } b", 3),
@@ -102,29 +99,27 @@ def test_entries_without_a_letter_are_those_of_the_release_before(
         ("{feature!r}", 1),
         ("{{{value}}", 10),
         ("{value.__class__}", 1),
-    ],
-)
-def test_bad_placeholders_are_refused_with_their_position(
-    client: httpx.Client, model: str, sentences: Sentences, letter: str, position: int
-) -> None:
-    problem = refused(put(client, entry("R1", "amount", letter)), 422, "invalid")
-    (error,) = problem["errors"]
-    assert error["pointer"] == "/entries/0/letter"
-    assert str(position) in error["detail"]
-    sentences(error["detail"])
-
-
-@pytest.mark.parametrize("letter", ["", "x" * 2001, "a\0b", 3])
-def test_letters_of_a_wrong_kind_are_refused(client: httpx.Client, model: str, letter: Any) -> None:
-    answer = put(client, entry("R1", "amount") | {"letter": letter})
-    assert answer.status_code == 422
-    assert any("letter" in each["pointer"] for each in answer.json()["errors"])
-
-
-def test_a_code_has_one_letter(client: httpx.Client, model: str) -> None:
-    two = entry("R1", "amount", "One"), entry("R1", "purpose", "Two")
+    ):
+        problem = refused(put(client, entry("R1", "amount", letter)), 422, "invalid")
+        (error,) = problem["errors"]
+        assert error["pointer"] == "/entries/0/letter"
+        assert str(position) in error["detail"]
+        sentences(error)
+    for wrong in ("", "x" * 2001, "a\0b", 3):
+        answer = put(client, entry("R1", "amount") | {"letter": wrong})
+        assert answer.status_code == 422
+        assert any("letter" in each["pointer"] for each in answer.json()["errors"])
+    two = entry("R1", "amount", "One"), entry("R1", "purpose", "Two")  # a code has one letter
     problem = refused(put(client, *two), 422, "invalid")
     assert problem["errors"][0]["pointer"] == "/entries/1/letter"
+    for query in ("reasons=0", "reasons=21", "reference=cutoff", "pdo=0"):
+        assert client.post(f"{model}/letters?{query}", json={"rows": ROWS}).status_code == 422
+    assert client.post(f"{model}/letters", json={"rows": 3}).status_code == 422
+    assert client.post(f"{model}/letters", json={"rows": []}).json()["letters"] == []
+    stranger = service.client(service.key("stranger"))
+    refused(stranger.post(f"{model}/letters", json={"rows": ROWS}), 404, "not_found")
+    reader = service.client(service.key(scopes=("read",)))
+    refused(reader.post(f"{model}/letters", json={"rows": ROWS}), 403, "forbidden")
 
 
 def test_points_need_log_odds(service: Service, client: httpx.Client, model: str) -> None:
@@ -135,17 +130,6 @@ def test_points_need_log_odds(service: Service, client: httpx.Client, model: str
     put(client, *(entry("R1", name, "{value}") for name in ("amount", "purpose")))
     found = client.post(f"{other}/letters", json={"rows": ROWS}).json()
     assert all(each["points_lost"] is None for each in found["letters"][0]["reasons"])
-
-
-def test_bad_requests_and_strangers(service: Service, client: httpx.Client, model: str) -> None:
-    for query in ("reasons=0", "reasons=21", "reference=cutoff", "pdo=0"):
-        assert client.post(f"{model}/letters?{query}", json={"rows": ROWS}).status_code == 422
-    assert client.post(f"{model}/letters", json={"rows": 3}).status_code == 422
-    assert client.post(f"{model}/letters", json={"rows": []}).json()["letters"] == []
-    stranger = service.client(service.key("stranger"))
-    refused(stranger.post(f"{model}/letters", json={"rows": ROWS}), 404, "not_found")
-    reader = service.client(service.key(scopes=("read",)))
-    refused(reader.post(f"{model}/letters", json={"rows": ROWS}), 403, "forbidden")
 
 
 def test_a_preview_is_what_the_stored_codes_would_write(
@@ -190,7 +174,7 @@ def test_wrong_previews_are_refused(
         assert answer.status_code == 422, wrong
         errors = answer.json().get("errors", [])
         assert any(each["pointer"].startswith(pointer) for each in errors), answer.text
-        sentences(answer.json()["detail"])
+        sentences(answer.json())
     for query in ("reasons=0", "reference=cutoff", "pdo=0"):
         assert client.post(f"{address}?{query}", json=good).status_code == 422
     assert client.post(address, content=b"{").status_code in (400, 415, 422)

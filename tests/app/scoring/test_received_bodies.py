@@ -22,6 +22,7 @@ from tests.app.live_service import Service
 from tests.app.refusals import refused
 from tests.app.score_formats import ARROW, FEATURES, answering, as_arrow, as_table, bodies, draw
 from tests.app.score_formats import headers as headers_of
+from tests.long_form import one_in
 from tests.waiting import eventually, patience
 
 MIB = 1 << 20
@@ -107,8 +108,7 @@ def chunks(pieces: Iterable[bytes]) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (*pieces, b""))
 
 
-@pytest.mark.parametrize("name", BODIES)
-@pytest.mark.parametrize("piece", [1, 7, 1000, MIB])
+@pytest.mark.parametrize(("name", "piece"), one_in(3, BODIES, [1, 7, 1000, MIB]))
 def test_pieces_of_any_size_give_the_same_scores(
     service: Service, address: str, secret: str, expected: Any, name: str, piece: int
 ) -> None:

@@ -18,10 +18,8 @@ from app.platform.sql import Reading
 from app.scoring import service as scoring
 from app.scoring.features import FeatureIndex
 from app.scoring.service import ModelCache
-from core.boosting import stumps
-from core.kernels import KERNELS, kernel
-from core.metrics import curve
-from tests.app.workbench import OWNER, Workbench, breast_cancer
+from tests.app.live_service import table
+from tests.app.workbench import OWNER, Workbench
 
 
 class Bench:
@@ -29,7 +27,7 @@ class Bench:
 
     def __init__(self, db: Database, folder: Path, size: int = 10) -> None:
         self.bench = Workbench(db, folder)
-        dataset = self.bench.upload(breast_cancer(), label="diagnosis", positive="malignant")
+        dataset = self.bench.upload(table(200), label="left", positive="yes")
         self.bench.work()
         self.dataset = dataset
         self.tasks: list[Callable[[], object]] = []
@@ -137,30 +135,10 @@ def test_words_count_as_what_they_take() -> None:
     assert 0.5 * took < scoring.count_bytes(0, [None, words]) < 2 * took
 
 
-def test_the_first_row_finds_kernels_that_are_loaded(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model_id = bench.train()
-    monkeypatch.setattr(
-        "core.kernels.compiled.KERNELS", KERNELS.copy()
-    )  # the new ones are of this test
-    used = [(stumps, "_score"), (curve, "_find")]
-    for module, name in used:
-        for one in KERNELS:
-            if one.name == f"{module.__name__}.{name}":
-                one.load()  # then it knows its types
-        known = getattr(module, name)
-        new = kernel(*known.nopython_signatures)(known.py_func)
-        monkeypatch.setattr(module, name, new)
-        assert new.signatures == []
-    bench.cache.find(OWNER, model_id)
-    assert all(getattr(module, name).signatures for module, name in used)
-
-
 def test_tags_tell_models_and_inputs_apart(bench: Bench) -> None:
     one, other = (bench.cache.find(OWNER, bench.train()) for _ in range(2))
     assert one.artifact_sha256 == other.artifact_sha256  # same data, same seed, same bits
-    row = np.zeros((1, 30))
+    row = np.zeros((1, 3))
     assert one.entity_tag(row) == one.entity_tag(row.copy())
     assert one.entity_tag(row) != other.entity_tag(row)
     assert one.entity_tag(row) != one.entity_tag(row + 1)

@@ -24,7 +24,8 @@ from core import artifact
 from core.base.parameters import list_parameters
 from core.metrics import auc
 from core.registry import ALGORITHMS
-from tests.app.workbench import OWNER, Workbench, breast_cancer
+from tests.app.training_jobs import few_columns
+from tests.app.workbench import OWNER, Workbench
 from tests.long_form import rest
 from tests.raw_table import raw_table
 
@@ -81,7 +82,7 @@ def trained_on(
     shutil.copy(_sqlite_template, folder / "rankwright.db")
     db = Database(f"sqlite:///{folder / 'rankwright.db'}")
     bench = Workbench(db, folder)
-    raw, numbers = raw_table(), breast_cancer()
+    raw, numbers = raw_table(), few_columns(300)
     yield bench, {raw: bench.ready(raw), numbers: bench.ready(numbers, positive="malignant")}
     db.close()
 
@@ -105,7 +106,7 @@ def test_from_job_to_score(trained_on: tuple[Workbench, dict[str, Dataset]], var
     if "n_rounds" in ranker.get_params():
         algorithm = {"n_rounds": 15} | algorithm
     takes_categories = ranker.takes_categories()
-    text = raw_table() if takes_categories else breast_cancer()
+    text = raw_table() if takes_categories else few_columns(300)
     bench, datasets = trained_on
     job = bench.work_on(datasets[text], name="m", algorithm=algorithm, seed=5)
     assert job.state == JobState.SUCCEEDED, job.error

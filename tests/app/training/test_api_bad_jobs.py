@@ -323,15 +323,15 @@ def test_every_error_of_a_job_is_listed(client: httpx.Client, dataset_id: str) -
     assert pointers == ["/algorithm/n_rounds", "/algorithm/rounds", "/algorithm/max_bins"]
 
 
-@pytest.mark.parametrize("bad", ["ds_" + "0" * 32, "ds_x", "x" * 255, "model"])
-def test_a_dataset_that_is_not_there(client: httpx.Client, dataset_id: str, bad: str) -> None:
-    problem = refused(
-        client.post("/v1/jobs", json=job(bad)), 404, "not_found", "there is no dataset"
-    )
-    assert problem["errors"][0]["pointer"] == "/dataset_id"
-    body = job(dataset_id, **validation("dataset", dataset_id=bad))
-    problem = refused(client.post("/v1/jobs", json=body), 404, "not_found")
-    assert problem["errors"][0]["pointer"] == "/validation/dataset_id"
+def test_a_dataset_that_is_not_there(client: httpx.Client, dataset_id: str) -> None:
+    for bad in ("ds_" + "0" * 32, "ds_x", "x" * 255, "model"):
+        problem = refused(
+            client.post("/v1/jobs", json=job(bad)), 404, "not_found", "there is no dataset"
+        )
+        assert problem["errors"][0]["pointer"] == "/dataset_id"
+        body = job(dataset_id, **validation("dataset", dataset_id=bad))
+        problem = refused(client.post("/v1/jobs", json=body), 404, "not_found")
+        assert problem["errors"][0]["pointer"] == "/validation/dataset_id"
 
 
 def test_a_body_that_is_no_job(client: httpx.Client) -> None:

@@ -70,32 +70,6 @@ def test_a_raw_table_from_upload_to_score(client: httpx.Client, model_id: str) -
     assert "education in {" in client.get("/v1/models/churn/structure").text
 
 
-def test_words_in_a_query(client: httpx.Client, model_id: str) -> None:
-    path = f"/v1/models/{model_id}/score?age=41&hours-per-week=40&native-country=Country-3"
-    spelled = [
-        f"{path}&workclass=Private&education={word}"
-        for word in (
-            "Masters%20%26%20more",
-            "Masters+%26+more",
-            "+Masters+%26+more+",
-            "%4dasters%20%26%20more",
-        )
-    ]
-    answers = [client.get(address) for address in spelled]
-    assert {answer.status_code for answer in answers} == {200}
-    assert len({answer.text for answer in answers}) == 1
-    (tag,) = {answer.headers["etag"] for answer in answers}
-    assert client.get(spelled[0], headers={"If-None-Match": tag}).status_code == 304
-
-    unseen = [
-        client.get(f"{path}&workclass=Private&education={word}")
-        for word in ("Kindergarten", "%3F", "", "masters+%26+more", "7", "x" * 3000)
-    ]
-    assert {answer.status_code for answer in unseen} == {200}
-    assert len({answer.headers["etag"] for answer in unseen}) == 1
-    assert unseen[0].headers["etag"] != tag
-
-
 def test_codes_columns_and_tokens_by_query_and_by_form(
     shared: Service, client: httpx.Client
 ) -> None:

@@ -97,16 +97,16 @@ def linear(per_row: float) -> Callable[[str, int], float]:
     return lambda name, rows: per_row * rows
 
 
-@pytest.mark.parametrize("validation", [HOLDOUT, FOLDS])
-def test_controls_come_after_every_fit(validation: Json) -> None:
-    finished, _ = act(spec_of(validation), 1000, 1.0, linear(1e-5))
-    whats = [each["spec"]["what"] for each in finished]
-    n_fits = 1 if validation is HOLDOUT else 4
-    assert whats[:n_fits] == [FIT] * n_fits
-    evaluated = [None] if validation is HOLDOUT else [[0, 0], [0, 1], [0, 2]]
-    assert of_baselines(finished) == [
-        (name, scope, None) for name in BASELINES["algorithms"] for scope in evaluated
-    ]
+def test_controls_come_after_every_fit() -> None:
+    for validation in (HOLDOUT, FOLDS):
+        finished, _ = act(spec_of(validation), 1000, 1.0, linear(1e-5))
+        whats = [each["spec"]["what"] for each in finished]
+        n_fits = 1 if validation is HOLDOUT else 4
+        assert whats[:n_fits] == [FIT] * n_fits
+        evaluated = [None] if validation is HOLDOUT else [[0, 0], [0, 1], [0, 2]]
+        assert of_baselines(finished) == [
+            (name, scope, None) for name in BASELINES["algorithms"] for scope in evaluated
+        ]
 
 
 def test_a_large_table_is_tried_on_few_rows_then_on_all() -> None:
@@ -189,26 +189,21 @@ def test_a_small_table_is_not_sampled_on_a_busy_machine() -> None:
         assert compared["spec"]["rows"] is None  # all
 
 
-@pytest.mark.parametrize(
-    ("spent", "share", "seconds"),
-    [
+def test_seconds_of_a_plain_job() -> None:
+    for spent, share, seconds in (
         (0.0, TIME_FRACTION, MIN_SECONDS),
         (200.0, TIME_FRACTION, 20.0),
         (7.0, None, math.inf),
-    ],
-)
-def test_seconds_of_a_plain_job(spent: float, share: float | None, seconds: float) -> None:
-    assert baselines.seconds_for(spec_of(share=share), spent) == pytest.approx(seconds)
+    ):
+        assert baselines.seconds_for(spec_of(share=share), spent) == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("share", [TIME_FRACTION, None])
-@pytest.mark.parametrize(("spent", "seconds"), [(1.0, 3.0), (29.0, 1.0), (29.9, 0.1), (31.0, -1.0)])
-def test_auto_leaves_controls_what_is_left_a_tenth_at_most(
-    share: float | None, spent: float, seconds: float
-) -> None:
-    found = baselines.seconds_for(spec_of(share=share, **auto(30.0)), spent)
-    least = MIN_SECONDS if share and spent == 1.0 else seconds
-    assert found == pytest.approx(least)
+def test_auto_leaves_controls_what_is_left_a_tenth_at_most() -> None:
+    for spent, seconds in ((1.0, 3.0), (29.0, 1.0), (29.9, 0.1), (31.0, -1.0)):
+        for share in (TIME_FRACTION, None):
+            found = baselines.seconds_for(spec_of(share=share, **auto(30.0)), spent)
+            least = MIN_SECONDS if share and spent == 1.0 else seconds
+            assert found == pytest.approx(least)
 
 
 @pytest.mark.parametrize(("taken", "n_next"), [(0.5, 2), (1.0, 0), (3.0, 0)])
@@ -237,16 +232,16 @@ def test_auto_starts_no_control_when_its_time_is_over(
     sentences(reason)
 
 
-@pytest.mark.parametrize(("budget", "seconds"), [(4.0, 0.12), (30.0, 0.9), (600.0, 18.0)])
-def test_auto_reserves_time_for_its_controls(budget: float, seconds: float) -> None:
-    spec = spec_of(**auto(budget), objective={"metric": "auc"})
-    plan = Plan(spec, Rows(2_000))
-    spent = budget - plan.finishing(budget)  # the last fit has taken all that it was given
-    without = Plan(spec | {"baselines": None}, Rows(2_000))
-    assert plan.finishing(budget) - without.finishing(budget) == pytest.approx(seconds)
-    finished: Json = [{"spec": {"what": FIT, "scope": None}, "result": {"elapsed": spent}}]
-    assert [each["what"] for each in plan.next(finished)] == [BASELINE]
-    assert baselines.seconds_for(spec, spent) >= seconds
+def test_auto_reserves_time_for_its_controls() -> None:
+    for budget, seconds in ((4.0, 0.12), (30.0, 0.9), (600.0, 18.0)):
+        spec = spec_of(**auto(budget), objective={"metric": "auc"})
+        plan = Plan(spec, Rows(2_000))
+        spent = budget - plan.finishing(budget)  # the last fit has taken all that it was given
+        without = Plan(spec | {"baselines": None}, Rows(2_000))
+        assert plan.finishing(budget) - without.finishing(budget) == pytest.approx(seconds)
+        finished: Json = [{"spec": {"what": FIT, "scope": None}, "result": {"elapsed": spent}}]
+        assert [each["what"] for each in plan.next(finished)] == [BASELINE]
+        assert baselines.seconds_for(spec, spent) >= seconds
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0.0, 100.0), st.floats(-5.0, 50.0))

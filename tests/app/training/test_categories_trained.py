@@ -89,33 +89,19 @@ def test_another_dataset_judges(bench: Workbench) -> None:
 _MORE = "30, Private, Bachelors, 40, Moon, person 120, >50K\n" * 2
 
 
-@pytest.mark.parametrize(
-    ("body", "given"),
-    [
-        (
-            raw_table(60),
-            {"categorical": "age"},
-        ),
-        (
-            raw_table(60).replace("Private", "1").replace("Self-emp-not-inc", "2").replace("State-gov", "3"),
-            {},
-        ),
+def test_a_dataset_that_cannot_judge(bench: Workbench, sentences: Sentences) -> None:
+    codes = raw_table(60).replace("Private", "1").replace("Self-emp-not-inc", "2")
+    dataset = bench.ready(raw_table())
+    for body, given in (
+        (raw_table(60), {"categorical": "age"}),
+        (codes.replace("State-gov", "3"), {}),
         (raw_table(60), {"drop": "education"}),
         (raw_table(60), {"positive": "<=50K"}),
-    ],
-)  # fmt: skip
-def test_a_dataset_that_cannot_judge(
-    bench: Workbench, body: str, given: dict[str, str], sentences: Sentences
-) -> None:
-    dataset, other = bench.ready(raw_table()), bench.ready(body, **given)
-    with pytest.raises(Invalid) as caught:
-        bench.submit(
-            dataset,
-            algorithm=BOOSTED,
-            validation={"method": "dataset", "dataset_id": other.id},
-        )
-    sentences(caught.value.detail)
-    assert caught.value.errors[0]["pointer"] == "/validation/dataset_id"
+    ):
+        validation = {"method": "dataset", "dataset_id": bench.ready(body, **given).id}
+        with sentences.raises(Invalid) as caught:
+            bench.submit(dataset, algorithm=BOOSTED, validation=validation)
+        assert caught.value.errors[0]["pointer"] == "/validation/dataset_id"
 
 
 def test_an_algorithm_of_numbers_alone(bench: Workbench) -> None:
@@ -133,6 +119,10 @@ def test_an_algorithm_of_numbers_alone(bench: Workbench) -> None:
 
 
 def test_the_preview_shows_words(bench: Workbench) -> None:
+    rows = "".join(f"{i},{'x' * 1000}{i},{i % 2}\n" for i in range(30))
+    dataset = bench.ready("n,note,y\n" + rows)
+    shown = datasets.preview(bench.fetch, bench.db.reading(datasets.find, OWNER, dataset.id), 1)
+    assert shown["data"] == [[0.0, "x" * 255 + "…", "0"]]  # long words are cut
     text = raw_table(40)
     dataset = bench.ready(text, drop="age")
     shown = datasets.preview(bench.fetch, bench.db.reading(datasets.find, OWNER, dataset.id), 2)
@@ -147,13 +137,6 @@ def test_the_preview_shows_words(bench: Workbench) -> None:
             name,
             income,
         ]
-
-
-def test_long_words_are_cut_in_the_preview(bench: Workbench) -> None:
-    rows = "".join(f"{i},{'x' * 1000}{i},{i % 2}\n" for i in range(30))
-    dataset = bench.ready("n,note,y\n" + rows)
-    shown = datasets.preview(bench.fetch, bench.db.reading(datasets.find, OWNER, dataset.id), 1)
-    assert shown["data"] == [[0.0, "x" * 255 + "…", "0"]]
 
 
 def test_names_and_tokens_with_commas_stand_in_quotes() -> None:
@@ -195,18 +178,17 @@ def test_items_that_teach_teach_categories(bench: Workbench) -> None:
     assert split_data.held_out.categories == learnt.categories
 
 
-@pytest.mark.parametrize("name", OF_PAIRS)
-def test_preferences_between_coloured_items(bench: Workbench, name: str) -> None:
+def test_preferences_between_coloured_items(bench: Workbench) -> None:
     table, pairs = items()
     dataset = bench.ready(table, kind="preferences")
     bench.compare(dataset, pairs)
-    job = bench.work_on(dataset, algorithm=algorithm(name))
-    assert job.state == JobState.SUCCEEDED, job.error
-    served = bench.serve(bench.model(job))
-    colours = ["red", "green", "blue", "unseen"]
-    X = served.features.matrix_of_rows([{"x": 0, "colour": colour} for colour in colours])
-    scores = served.score(X)[0]
-    assert scores[0] > scores[1] > scores[2]
+    for name in OF_PAIRS:
+        job = bench.work_on(dataset, algorithm=algorithm(name))
+        assert job.state == JobState.SUCCEEDED, job.error
+        served = bench.serve(bench.model(job))
+        rows = [{"x": 0, "colour": colour} for colour in ("red", "green", "blue", "unseen")]
+        scores = served.score(served.features.matrix_of_rows(rows))[0]
+        assert scores[0] > scores[1] > scores[2]
 
 
 def coloured(rows: int = 300) -> str:
@@ -230,13 +212,13 @@ def test_rows_with_several_labels_teach_categories(bench: Workbench) -> None:
     assert set(inner.train.table.categories[1] or ()) <= set(train.categories[1])
 
 
-@pytest.mark.parametrize("name", OF_LABELS)
-def test_several_labels_of_coloured_rows(bench: Workbench, name: str) -> None:
+def test_several_labels_of_coloured_rows(bench: Workbench) -> None:
     dataset = bench.ready(coloured(), kind="multilabel", labels="warm,bright")
-    job = bench.work_on(dataset, algorithm=algorithm(name))
-    assert job.state == JobState.SUCCEEDED, job.error
-    served = bench.serve(bench.model(job))
-    X = served.features.matrix_of_rows([{"x": 0, "colour": c} for c in ("red", "green", "blue")])
-    scores = served.score(X)[0]
-    assert scores[0, 0] > scores[1, 0]
-    assert min(scores[0, 1], scores[1, 1]) > scores[2, 1]
+    for name in OF_LABELS:
+        job = bench.work_on(dataset, algorithm=algorithm(name))
+        assert job.state == JobState.SUCCEEDED, job.error
+        served = bench.serve(bench.model(job))
+        rows = [{"x": 0, "colour": colour} for colour in ("red", "green", "blue")]
+        scores = served.score(served.features.matrix_of_rows(rows))[0]
+        assert scores[0, 0] > scores[1, 0]
+        assert min(scores[0, 1], scores[1, 1]) > scores[2, 1]

@@ -183,25 +183,20 @@ def test_windows_expand_and_judge_what_comes_later(
         assert np.array_equal(np.sort(order[other.test]), row_split.test)
 
 
-@pytest.mark.parametrize(
-    ("times", "validation", "said"),
-    [
+def test_parts_that_lack_a_class_are_refused() -> None:
+    for times, validation, said in (
         (None, FOLDS, "validation part of fold 1 of 4 must have at least 2 rows of each class"),
         (1, FOLDS, "the training part of window 1 of 4"),
         (1, LATEST, "the validation part must have"),
         (2, LATEST | {"fraction": 1.5}, "fraction must be between 0 and 1, got 1.5"),
-    ],
-)
-def test_parts_that_lack_a_class_are_refused(
-    times: int | None, validation: Validation, said: str
-) -> None:
-    table = make(200, 1, times=times)
-    few = replace(table, y=(np.arange(200) < 4).astype(np.int8))
-    with pytest.raises(Invalid, match=said) as caught:
-        split_rows(few, validation, 0)
-    is_refused = "fraction" not in said
-    by_time = "time_column to null" in caught.value.detail
-    assert by_time is (is_refused and times is not None)
+    ):
+        table = make(200, 1, times=times)
+        few = replace(table, y=(np.arange(200) < 4).astype(np.int8))
+        with pytest.raises(Invalid, match=said) as caught:
+            split_rows(few, validation, 0)
+        is_refused = "fraction" not in said
+        by_time = "time_column to null" in caught.value.detail
+        assert by_time is (is_refused and times is not None)
 
 
 def test_a_search_is_judged_by_later_rows_too() -> None:
@@ -228,18 +223,13 @@ def test_numbers_and_dates_are_times(tmp_path: Path) -> None:
         assert first == third == last == 1769817600.0
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
+def test_what_cannot_order_rows_is_refused(tmp_path: Path, sentences: Sentences) -> None:
+    for values in (
         pa.array([1.0, np.nan, np.nan]),
         pa.array(["2026-01-31", None]),
         pa.array(["2026-01-31", "31. Januar 2026"]),
-    ],
-)
-def test_what_cannot_order_rows_is_refused(
-    tmp_path: Path, values: pa.Array, sentences: Sentences
-) -> None:
-    with sentences.raises(Invalid) as caught:
-        times_of(tmp_path, values)
-    assert caught.value.code == "bad_time_column"
-    assert caught.value.errors[0]["pointer"] == "/validation/time_column"
+    ):
+        with sentences.raises(Invalid) as caught:
+            times_of(tmp_path, values)
+        assert caught.value.code == "bad_time_column"
+        assert caught.value.errors[0]["pointer"] == "/validation/time_column"

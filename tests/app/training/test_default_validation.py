@@ -9,7 +9,6 @@ import httpx
 import numpy as np
 import pytest
 
-from app.platform.documents import Validation
 from app.platform.tables import Dataset
 from app.training.records import AlgorithmSpec
 from app.training.service import default_validation
@@ -35,9 +34,8 @@ WIDE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("dataset", "algorithm", "search", "expected"),
-    [
+def test_small_tables_are_cross_validated_where_it_is_affordable() -> None:
+    cases: list[tuple[dict[str, Any], Any, Any, Any]] = [
         ({"rows": 2_999, "positives": 1_000}, RANKBOOST, None, folded()),
         ({"rows": 3_000, "positives": 1_000}, RANKBOOST, None, HOLDOUT),
         ({"rows": 3_000, "positives": 99}, RANKBOOST, None, folded(repeats=3)),
@@ -54,20 +52,12 @@ WIDE = {
         ({"rows": 500, "positives": 200, "query": "q"}, RANKBOOST, None, HOLDOUT),
         ({"rows": 500, "positives": 200, "group": "g"}, RANKBOOST, None, folded()),
         ({"rows": 500, "positives": None, "kind": "graded"}, RANKBOOST, None, HOLDOUT),
-    ],
-)
-def test_small_tables_are_cross_validated_where_it_is_affordable(
-    dataset: dict[str, Any], algorithm: AlgorithmSpec, search: Any, expected: Validation
-) -> None:
-    rows, positives = dataset["rows"], dataset["positives"]
-    negatives = None if positives is None else rows - positives
-    row = Dataset(**({"kind": "bipartite", "columns": [], "negatives": negatives} | dataset))
-    assert default_validation(row, algorithm, search) == expected
-
-
-@pytest.fixture
-def client(service: Service) -> httpx.Client:
-    return service.client(service.key())
+    ]
+    for dataset, algorithm, search, expected in cases:
+        rows, positives = dataset["rows"], dataset["positives"]
+        negatives = None if positives is None else rows - positives
+        row = Dataset(**({"kind": "bipartite", "columns": [], "negatives": negatives} | dataset))
+        assert default_validation(row, algorithm, search) == expected
 
 
 def submit(service: Service, client: httpx.Client, dataset_id: str, **more: Any) -> Any:
@@ -136,18 +126,6 @@ def test_rows_of_a_group_are_in_one_fold_by_default(service: Service, client: ht
     assert all(len(folds) == 1 for folds in of_group.values())
 
 
-def test_dated_rows_are_held_out_by_time_by_default(service: Service, client: httpx.Client) -> None:
-    rng = np.random.default_rng(1)
-    lines = ["a,day,y"]
-    for k in range(120):
-        a = rng.normal()
-        lines.append(f"{a:.4f},2026-{1 + k // 30:02}-{1 + k % 28:02},{int(a + rng.normal() > 0)}")
-    dataset_id = service.upload(client, "\n".join(lines) + "\n", label="y", positive="1")
-    body = {"dataset_id": dataset_id, "algorithm": {"name": "rankboost"}}
-    checked = client.post("/v1/jobs/validate", json=body).json()
-    assert checked["validation"] == HOLDOUT | {"time_column": "day"}
-
-
 def test_a_quarter_is_held_out_where_rows_are_too_alike_for_folds(
     service: Service, client: httpx.Client
 ) -> None:
@@ -164,19 +142,7 @@ def test_a_quarter_is_held_out_where_rows_are_too_alike_for_folds(
     assert any("cross-validation is not possible" in each for each in model["warnings"])
     metrics = client.get(f"/v1/models/{model['id']}/metrics").json()
     assert not metrics["approximate"]
-
-
-def test_requested_folds_that_are_not_possible_are_an_error(
-    service: Service, client: httpx.Client
-) -> None:
-    lines = [
-        "a,who,y",
-        *(f"{k},{f'c{k % 3}' if k < 30 else f'n{k}'},{int(k < 30)}" for k in range(120)),
-    ]
-    dataset_id = service.upload(
-        client, "\n".join(lines) + "\n", name="loans", label="y", positive="1", group="who"
-    )
-    job = service.train(client, dataset_id, validation=folded())
+    job = service.train(client, dataset_id, validation=folded())  # requested folds are an error
     assert (job["state"], job["error"]["code"]) == ("failed", "too_few_rows")
 
 

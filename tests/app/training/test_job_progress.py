@@ -20,7 +20,7 @@ from app.jobs.progress import MAX_IMPROVEMENTS, Report, as_event, clocked, concl
 from app.platform.errors import Conflict
 from app.platform.tables import Job, JobState
 from app.training.progress import MAX_CHARACTERS, MAX_PARAMETERS, MAX_ROWS, Leaderboard, Reporter
-from tests.app.training_jobs import HOLDOUT, noisy, of_the_fit, payload, run, sharing, table
+from tests.app.training_jobs import AUTO, HOLDOUT, noisy, of_the_fit, payload, run, sharing, table
 from tests.app.workbench import OWNER, Workbench, on_both, quiet
 from tests.sentences import Sentences
 
@@ -37,8 +37,6 @@ SPEC: Any = {
     "validation": HOLDOUT,
     "search": {"method": "grid", "space": {"max_bins": [4, 8], "n_rounds": [5, 10]}},
 }
-# More than any test takes: the number of trials ends a search, not the load of the machine.
-AUTO = {"name": "auto", "parameters": {"budget_seconds": 600.0}}
 ENDED = "the search was stopped early on request"
 
 
@@ -284,8 +282,8 @@ def test_a_search_tells_its_trials_and_the_best(tmp_path: Path) -> None:
 
 
 def test_auto_tells_the_best_and_is_kept(tmp_path: Path) -> None:
-    owner = Owner(trials=90)
-    job = payload(tmp_path, noisy(300), algorithm=AUTO, validation=HOLDOUT)
+    owner = Owner(trials=30)
+    job = payload(tmp_path, noisy(200), algorithm=AUTO, validation=HOLDOUT)
     found = run(job, owner)
     assert owner.asked
     last = owner.told[-1].job
@@ -310,7 +308,7 @@ def test_auto_tells_the_best_and_is_kept(tmp_path: Path) -> None:
     told = re.search(r" (\d+) trials", found["warnings"][0])
     assert told is not None
     n_trials = int(told[1])  # parts that ran beside the last one came to their end, too
-    assert n_trials >= 90
+    assert n_trials >= 30
     numbers = {row["trial"] for row in board if row["algorithm"] != "rank_average"}
     assert numbers <= set(range(1, n_trials + 1))
     assert {row["splits"] for row in board} == {5}

@@ -45,24 +45,11 @@ def upload(bench: Workbench, body: str | None = None, **given: str) -> Dataset:
 @on_both
 def test_a_table_with_several_labels(bench: Workbench) -> None:
     dataset = upload(bench)
-    assert dataset.labels == [
-        {
-            "name": "hot",
-            "negative": "no",
-            "positive": "yes",
-            "negatives": 240 - dataset.labels[0]["positives"],
-            "positives": dataset.labels[0]["positives"],
-        },
-        dataset.labels[1],
-        {
-            "name": "rare",
-            "negative": "false",
-            "positive": "true",
-            "negatives": 220,
-            "positives": 20,
-        },
-    ]
-    assert (dataset.labels[1]["negative"], dataset.labels[1]["positive"]) == ("0", "1")
+    assert [label["name"] for label in dataset.labels] == LABELS.split(",")
+    values = [(label["negative"], label["positive"]) for label in dataset.labels]
+    assert values == [("no", "yes"), ("0", "1"), ("false", "true")]
+    assert {label["negatives"] + label["positives"] for label in dataset.labels} == {240}
+    assert dataset.labels[2]["positives"] == 20
     assert (dataset.label, dataset.positive, dataset.positives) == (None, None, None)
     roles = {column["name"]: column["role"] for column in dataset.columns}
     assert [name for name, role in roles.items() if role == "label"] == LABELS.split(",")
@@ -162,30 +149,17 @@ def test_algorithms_and_kinds_that_do_not_go_together(bench: Workbench) -> None:
     several = upload(bench)
     one = bench.ready("a,b,c,y\n" + "1,2,3,0\n2,3,4,1\n" * 4)
     other = upload(bench, labels="big,hot,rare")
+    boost: dict[str, Any] = {"algorithm": {"name": "adaboost_mh"}}
+
+    def by(dataset: Dataset) -> dict[str, Any]:
+        return {"validation": {"method": "dataset", "dataset_id": dataset.id}}
+
     for dataset, request, words in (
         (several, {}, "rankboost cannot train on datasets of kind multilabel"),
         (one, {"algorithm": {"name": "adaboost_mh"}}, "cannot train on datasets of kind bip"),
-        (
-            several,
-            {"algorithm": {"name": "adaboost_mh"}, "objective": {"metric": "tpr", "fpr": 0.1}},
-            "tpr needs one score per row",
-        ),
-        (
-            several,
-            {
-                "algorithm": {"name": "adaboost_mh"},
-                "validation": {"method": "dataset", "dataset_id": one.id},
-            },
-            "must be of kind multilabel, but is of kind bipartite",
-        ),
-        (
-            several,
-            {
-                "algorithm": {"name": "adaboost_mh"},
-                "validation": {"method": "dataset", "dataset_id": other.id},
-            },
-            "must have the label values",
-        ),
+        (several, boost | {"objective": {"metric": "tpr", "fpr": 0.1}}, "one score per row"),
+        (several, boost | by(one), "must be of kind multilabel, but is of kind bipartite"),
+        (several, boost | by(other), "must have the label values"),
     ):
         with pytest.raises(Invalid, match=words):
             bench.submit(dataset, **request)

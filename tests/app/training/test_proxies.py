@@ -13,7 +13,7 @@ from app.training import proxies
 from app.training.proxies import ProxyRows, predict, targets_of
 from tests.long_form import LONG_FORM, rest
 
-SAMPLES = 200 if LONG_FORM else 40
+SAMPLES, LEAST = (200, 0.85) if LONG_FORM else (12, 0.7)
 
 
 def rows_of(X: Any, **more: Any) -> ProxyRows:
@@ -141,8 +141,8 @@ def test_intervals_cover(n_rows: int, share: float, shift: float, more: dict[str
         first = next(each for each in found["features"] if each["feature"] == "x0")
         alone += first["low"] <= truth <= first["high"]
         together += found["together"]["low"] <= truth <= found["together"]["high"]
-    # Of 40 samples, 34 or more are covered in 98 % of cases with .95; boosted trees on few rows are worse than
+    # Of 12 samples, fewer than 9 are covered in 0.02 % of cases with .95; boosted trees on few rows are worse than
     # the feature itself, so their AUC is not that of the population's best scores.
-    assert alone >= 0.85 * SAMPLES
+    assert alone >= LEAST * SAMPLES
     if not shift:
-        assert together >= 0.85 * SAMPLES
+        assert together >= LEAST * SAMPLES

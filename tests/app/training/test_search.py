@@ -94,9 +94,9 @@ def precision_of_first(size: float, y: np.ndarray, scores: np.ndarray) -> float:
     "objective",
     [
         WINDOW,
-        RATE,
         {"metric": "precision", "count": 10},
         *rest(
+            RATE,
             {"metric": "auc"},
             {"metric": "average_precision"},
             {"metric": "precision", "share": 0.2},
@@ -281,7 +281,7 @@ def test_too_few_rows_to_choose_by(bench: Workbench, sentences: Sentences) -> No
     )
     assert job.state == JobState.FAILED
     assert job.error["code"] == "too_few_rows"
-    sentences(job.error["detail"])
+    sentences(job.error)
 
 
 def test_progress_adds_up_over_both_fits(bench: Workbench) -> None:

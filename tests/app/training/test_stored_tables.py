@@ -262,27 +262,6 @@ def test_figures_and_baselines_of_rows_in_a_file_are_those_of_memory(
             assert difference == pytest.approx(window["chosen"]["value"] - area, abs=1e-12)
 
 
-def test_rows_are_read_once_to_be_scored_and_once_to_be_sampled(
-    bench: Workbench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.training.interpretation.MAX_ROWS", 80)
-    monkeypatch.setattr("app.training.interpretation.MAX_REFERENCE_ROWS", 40)
-    monkeypatch.setattr("app.models.margins.MAX_PROGRAMME_CELLS", 10)  # it reads the rows, too
-    n_read: list[bool] = []
-    read_groups = ParquetColumns.read_groups
-
-    def count(source: ParquetColumns, rows: Any = None) -> Any:
-        n_read.append(rows is None)
-        return read_groups(source, rows)
-
-    monkeypatch.setattr(ParquetColumns, "read_groups", count)
-    dataset = bench.ready(make_csv(), label="y", positive="yes")
-    algorithm = {"name": "rankboost", "n_rounds": 3}
-    bench.submit(dataset, algorithm=algorithm, validation=HALF, baselines=False)
-    run(bench, 100 * 6 * 8 * 8)
-    assert n_read == [True, False]  # the scores of both parts; samples and average rows
-
-
 @pytest.fixture
 def both(bench: Workbench, tmp_path: Path) -> tuple[Table, StoredTable]:
     dataset = bench.ready(make_csv(), label="y", positive="yes", weight="w", group="g")

@@ -47,20 +47,15 @@ def check(
         return service.check(session, settings or Settings(), OWNER, TrainRequest(**request))
 
 
-@pytest.mark.parametrize(
-    ("pointer", "changes"),
-    [
+def test_the_operator_says_how_long_a_job_may_be(bench: Workbench, dataset: Dataset) -> None:
+    for pointer, changes in (
         ("/timeout_seconds", {"timeout_seconds": 86_401.0}),
         ("/algorithm/budget_seconds", {"algorithm": {"name": "auto", "budget_seconds": 86_401.0}}),
-    ],
-)
-def test_the_operator_says_how_long_a_job_may_be(
-    bench: Workbench, dataset: Dataset, pointer: str, changes: dict[str, Any]
-) -> None:
-    with pytest.raises(Invalid) as caught:
-        check(bench, dataset.id, **changes)
-    assert caught.value.errors[0]["pointer"] == pointer
-    check(bench, dataset.id, **changes, settings=Settings(max_job_seconds=86_401.0))
+    ):
+        with pytest.raises(Invalid) as caught:
+            check(bench, dataset.id, **changes)
+        assert caught.value.errors[0]["pointer"] == pointer
+        check(bench, dataset.id, **changes, settings=Settings(max_job_seconds=86_401.0))
 
 
 def test_every_parameter_is_resolved(bench: Workbench, dataset: Dataset) -> None:

@@ -14,7 +14,7 @@ from core import metrics
 from tests.long_form import LONG_FORM, rest
 
 Draw = Callable[[np.random.Generator], Table]
-REPEATS = 4000 if LONG_FORM else 60
+REPEATS = 4000 if LONG_FORM else 25
 
 
 def table_of(
@@ -83,7 +83,7 @@ def test_without_an_effect_of_time_one_in_twenty_is_found_at_most(case: dict[str
 
 
 def test_a_strong_effect_is_found() -> None:
-    found = share_significant(lambda rng: table_of(rng, 600, 0.3, signal=1.5, drift=1.0), 20)
+    found = share_significant(lambda rng: table_of(rng, 600, 0.3, signal=1.5, drift=1.0), 10)
     assert found >= 0.8
 
 

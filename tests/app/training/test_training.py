@@ -20,6 +20,7 @@ from app.platform.tables import Job, JobState, Model, ModelCurve, ModelMetrics, 
 from app.training.splits import split
 from core import artifact
 from core.metrics import RocCurve, auc, partial_auc, roc_curve
+from tests.app.training_jobs import few_columns
 from tests.app.workbench import OWNER, Workbench, breast_cancer, on_both, quiet
 from tests.sentences import Sentences
 
@@ -187,7 +188,7 @@ def test_rows_on_both_sides_of_a_split_are_counted(
 
 
 def test_same_seed_same_artifact(bench: Workbench) -> None:
-    dataset = bench.ready(breast_cancer())
+    dataset = bench.ready(few_columns())
     first, second = (bench.model(bench.work_on(dataset, seed=5)) for _ in range(2))
     other = bench.model(bench.work_on(dataset, seed=6))
     assert first.artifact_sha256 == second.artifact_sha256 != other.artifact_sha256
@@ -195,7 +196,7 @@ def test_same_seed_same_artifact(bench: Workbench) -> None:
 
 
 def test_without_validation_there_is_no_curve(bench: Workbench) -> None:
-    job = bench.work_on(bench.ready(breast_cancer()), validation={"method": "none"})
+    job = bench.work_on(bench.ready(few_columns()), validation={"method": "none"})
     model = bench.model(job)
     with bench.db.read() as session:
         assert session.get_one(ModelMetrics, (model.id, "train")).positives == 212
@@ -204,7 +205,7 @@ def test_without_validation_there_is_no_curve(bench: Workbench) -> None:
 
 
 def test_validation_on_another_dataset(bench: Workbench) -> None:
-    head, *rows = breast_cancer().splitlines()
+    head, *rows = few_columns().splitlines()
     train = bench.ready("\n".join([head, *rows[:400]]))
     # Its columns stand in another order, with one more.
     turned = [",".join([*line.split(",")[::-1], "1"]) for line in rows[400:]]
@@ -248,7 +249,7 @@ def test_too_few_rows_of_a_class(bench: Workbench, sentences: Sentences) -> None
     assert job.error == {"code": "too_few_rows", "title": "Invalid request", "errors": []}
     one = bench.ready("a,y\n1,0\n2,0\n3,0\n4,1\n")
     job = bench.work_on(one, validation={"method": "none"})
-    sentences(job.error["detail"])
+    sentences(job.error)
     assert count(bench, Model) == 0
     assert bench.left_over() == []
 
@@ -258,11 +259,11 @@ def test_weights_that_leave_one_class(bench: Workbench, sentences: Sentences) ->
     job = bench.work_on(bench.ready(body, weight="w"))
     assert job.state == JobState.FAILED
     assert job.error["code"] == "invalid_data"
-    sentences(job.error["detail"])
+    sentences(job.error)
 
 
 def test_progress_is_told_and_stops_the_fit(bench: Workbench) -> None:
-    bench.submit(bench.ready(breast_cancer()))
+    bench.submit(bench.ready(few_columns()))
     claim = bench.claim()
     payload = bench.prepare(claim)
     steps: list[tuple[int, int]] = []
@@ -284,7 +285,7 @@ def test_progress_is_told_and_stops_the_fit(bench: Workbench) -> None:
 @on_both
 def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
     """A worker stopped past its lease and resumed: the newer token wins, and there is one model."""
-    bench.submit(bench.ready(breast_cancer()))
+    bench.submit(bench.ready(few_columns()))
     stale = bench.claim()
     payload = bench.prepare(stale)
     result = execution.run(payload, quiet)
@@ -304,7 +305,7 @@ def test_stale_attempt_writes_nothing(bench: Workbench) -> None:
 
 @on_both
 def test_cancelled_job_makes_no_model(bench: Workbench) -> None:
-    job = bench.submit(bench.ready(breast_cancer()))
+    job = bench.submit(bench.ready(few_columns()))
     claim = bench.claim()
     payload = bench.prepare(claim)
     result = execution.run(payload, quiet)
@@ -318,7 +319,7 @@ def test_cancelled_job_makes_no_model(bench: Workbench) -> None:
 @on_both
 def test_finishing_may_be_tried_again(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     """The database goes away after the artifact was published; the same result is written again later."""
-    job = bench.submit(bench.ready(breast_cancer()))
+    job = bench.submit(bench.ready(few_columns()))
     claim = bench.claim()
     payload = bench.prepare(claim)
     result = execution.run(payload, quiet)

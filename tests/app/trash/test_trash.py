@@ -19,9 +19,8 @@ KINDS = ("dataset", "model", "evaluation", "comparison")
 
 
 @pytest.fixture
-def made(service_on_both: Service) -> tuple[Service, httpx.Client, dict[str, str]]:
+def made(service: Service) -> tuple[Service, httpx.Client, dict[str, str]]:
     """One of each kind, by the path where it is read."""
-    service = service_on_both
     client = service.client(service.key())
     dataset_id = service.upload(client)
     first, second = (

@@ -64,12 +64,10 @@ def test_views_belong_to_their_owner(service: Service, client: httpx.Client) -> 
         ("models", "x" * 101, {"query": ""}),
         ("models", "a\nb", {"query": ""}),
         ("models", " ", {"query": ""}),
-        ("models", "\u200b\u00a0", {"query": ""}),
         ("models", "...", {"query": ""}),
         ("models", "x", {}),
         ("models", "x", {"query": 5}),
         ("models", "x", {"query": "a=ü"}),
-        ("models", "x", {"query": "sort=-auc x"}),
         ("models", "x", {"query": "no-parameter"}),
         ("models", "x", {"query": "a=" + "b" * 2000}),
         ("models", "x", {"query": "&".join(f"a{i}=1" for i in range(MAX_FIELDS + 1))}),
@@ -87,7 +85,7 @@ def test_what_is_refused(
     before = everything(service)
     answer = client.put(f"/v1/views/{of}/{quote(name, safe='')}", json=body)
     assert answer.status_code == 422
-    sentences(answer.json()["detail"])
+    sentences(answer.json())
     assert everything(service) == before
     assert client.get("/v1/views", params={"list": "keys"}).status_code == 422
     # Clients remove such a part of an address, so nobody could delete the view.

@@ -18,7 +18,7 @@ from app.platform.tables import AuditEntry, Delivery, DeliveryAttempt, OutboxEve
 from app.webhooks import delivery_repository, repository
 from app.webhooks.secrets import signing_secrets
 from app.webhooks.service import MAX_ATTEMPTS, MAX_PINGS, MAX_WEBHOOKS
-from tests.app.live_service import OWNER, STRANGER, Service
+from tests.app.live_service import OWNER, Service
 from tests.app.refusals import everything, refused
 from tests.sentences import Sentences
 
@@ -76,20 +76,13 @@ def test_a_webhook_is_created_listed_changed_and_deleted(
     refused(client.get(where), 404, "not_found")
 
 
-def test_the_secret_is_stored_encrypted_and_shown_once(
-    service: Service, client: httpx.Client
-) -> None:
+def test_the_secret_is_shown_once(client: httpx.Client) -> None:
     key = {"Idempotency-Key": "once"}
     first = client.post("/v1/webhooks", json={"url": URL}, headers=key)
     again = client.post("/v1/webhooks", json={"url": URL}, headers=key)
-    secret = first.json()["secret"]
     assert again.json() == first.json() | {"secret": None}
     assert again.headers["Idempotent-Replayed"] == "true"
     assert len(client.get("/v1/webhooks").json()["data"]) == 1
-    with service.context.db.read() as session:
-        for table in Base.metadata.sorted_tables:
-            for row in session.execute(select(table)).all():
-                assert secret not in repr(row), table.name
 
 
 def test_after_a_rotation_both_secrets_sign(service: Service, client: httpx.Client) -> None:
@@ -144,66 +137,36 @@ def test_without_keys_for_secrets_there_are_no_webhooks(service: Service) -> Non
     file.write_bytes(keys)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"url": None},
-        {"url": 5},
-        {"url": ""},
-        {"url": "https://example.com/" + "x" * 2000},
-        {"url": "http://example.com/"},
-        {"url": "ftp://example.com/"},
-        {"url": "https://ann:secret@example.com/"},
-        {"url": "https://example.com/#part"},
-        {"url": "https://127.0.0.1/"},
-        {"url": "https://[::1]/"},
-        {"url": "https://2130706433/"},
-        {"url": "https://exa mple.com/"},
-        {"url": "https://example.com:0/"},
-        {"url": URL, "events": []},
-        {"url": URL, "events": ["job.started"]},
-        {"url": URL, "events": [events.PING]},
-        {"url": URL, "events": "job.failed"},
-        {"url": URL, "events": ["job.failed"] * 100},
-        {"url": URL, "description": "x" * 256},
-        {"url": URL, "description": "\x1b[2J"},
-        {"url": URL, "secret": "whsec_mine"},
-    ],
-)
-def test_a_wrong_webhook_is_refused(
-    service: Service, client: httpx.Client, body: dict[str, Any], sentences: Sentences
+NEW: list[tuple[str, dict[str, Any]]] = [
+    *(("/url", {"url": url}) for url in (None, 5, "", "https://example.com/" + "x" * 2000)),
+    *(("/url", {"url": url}) for url in ("http://example.com/", "https://ann:secret@example.com/")),
+    *(("/events", {"events": types}) for types in ([], "job.failed", ["job.failed"] * 100)),
+    *(("/events/0", {"events": [type_]}) for type_ in ("job.started", events.PING)),
+    *(("/description", {"description": text}) for text in ("x" * 256, "\x1b[2J")),
+    ("/secret", {"secret": "whsec_mine"}),
+]
+CHANGES: list[Any] = [
+    *({"url": url} for url in ("http://example.com/", None)),
+    *({"enabled": wrong} for wrong in (None, "yes")),
+    *({"events": []}, {"secret": "whsec_mine"}, []),
+]
+
+
+def test_a_wrong_webhook_or_change_is_refused(
+    service: Service, client: httpx.Client, sentences: Sentences
 ) -> None:
+    """Wrong URLs: tests/app/platform/test_addresses.py."""
+    where = f"/v1/webhooks/{create(client)['id']}"
     before = everything(service)
-    problem = refused(client.post("/v1/webhooks", json=body), 422, "invalid")
-    assert problem["errors"][0]["pointer"].split("/")[1] in (
-        "url",
-        "events",
-        "description",
-        "secret",
-    )
-    sentences(problem["detail"])
-    refused(client.post("/v1/webhooks/validate", json=body), 422, "invalid")
+    for pointer, body in [("/url", {}), *NEW]:
+        given = body if pointer == "/url" else {"url": URL} | body
+        problem = refused(client.post("/v1/webhooks", json=given), 422, "invalid")
+        assert problem["errors"][0]["pointer"] == pointer
+        sentences(problem)
+        refused(client.post("/v1/webhooks/validate", json=given), 422, "invalid")
+    for change in CHANGES:
+        refused(client.patch(where, json=change), 422, "invalid")
     assert everything(service) == before
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"url": "http://example.com/"},
-        {"url": None},
-        {"enabled": None},
-        {"enabled": "yes"},
-        {"events": []},
-        {"secret": "whsec_mine"},
-        [],
-    ],
-)
-def test_a_wrong_change_is_refused(client: httpx.Client, body: Any) -> None:
-    made = create(client)
-    refused(client.patch(f"/v1/webhooks/{made['id']}", json=body), 422, "invalid")
-    shown = client.get(f"/v1/webhooks/{made['id']}").json()
-    assert shown == {name: value for name, value in made.items() if name != "secret"}
 
 
 def test_a_check_creates_nothing(service: Service, client: httpx.Client) -> None:
@@ -211,30 +174,6 @@ def test_a_check_creates_nothing(service: Service, client: httpx.Client) -> None
     answer = client.post("/v1/webhooks/validate", json={"url": URL})
     assert answer.json() == {"valid": True}
     assert everything(service) == before
-
-
-def test_webhooks_belong_to_their_owner(service: Service, client: httpx.Client) -> None:
-    made = create(client)
-    event_id = ping(client, made["id"])
-    stranger = service.client(service.key(STRANGER))
-    where = f"/v1/webhooks/{made['id']}"
-    assert stranger.get("/v1/webhooks").json()["data"] == []
-    for method, path in (
-        ("GET", where),
-        ("PATCH", where),
-        ("DELETE", where),
-        ("POST", f"{where}/rotate"),
-        ("POST", f"{where}/ping"),
-        ("GET", f"{where}/deliveries"),
-        ("POST", f"{where}/deliveries/{event_id}/replay"),
-    ):
-        body: dict[str, Any] | None = {} if method == "PATCH" else None
-        refused(stranger.request(method, path, json=body), 404, "not_found")
-    other = create(stranger)
-    refused(
-        stranger.post(f"/v1/webhooks/{other['id']}/deliveries/{event_id}/replay"), 404, "not_found"
-    )
-    assert len(client.get(f"{where}/deliveries").json()["data"]) == 1
 
 
 def test_an_owner_has_a_maximum_of_webhooks(client: httpx.Client) -> None:
@@ -316,7 +255,8 @@ def test_a_replay_sends_the_same_event_again(service: Service, client: httpx.Cli
     with db.write() as session:
         session.execute(update(Delivery).values(attempt=MAX_ATTEMPTS))
     refused(client.post(replay), 409, "too_many_attempts")
-    for wrong in ("evt_1", "evt_" + "0" * 32, "%ff"):
+    of_another_webhook = ping(client, create(client)["id"])
+    for wrong in ("evt_1", "evt_" + "0" * 32, "%ff", of_another_webhook):
         path = f"/v1/webhooks/{made['id']}/deliveries/{wrong}/replay"
         refused(client.post(path), 404, "not_found")
 

@@ -149,8 +149,7 @@ def test_an_alarm_is_raised_and_cleared(db: Database) -> None:
     assert all(data["id"] == alarm.id for _, data in recorded(db))
 
 
-def test_data_and_models_have_events(service_on_both: Service) -> None:
-    service = service_on_both
+def test_data_and_models_have_events(service: Service) -> None:
     client, db = service.client(service.key()), service.context.db
     subscribe(db, OURS)
 

@@ -1,21 +1,17 @@
 """A stopped fit continues from its checkpoint to the same bits; a checkpoint of another fit is ignored."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
 import pytest
 from llvmlite import binding  # type: ignore[import-untyped]  # it carries no types
 from llvmlite.binding.targets import FeatureMap  # type: ignore[import-untyped]
-from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
 
 import core
-from core import RankBoost, TreeRank, save
-from core.base.checkpoint import Checkpoints, Resumable, identify_machine, offered
-from core.errors import ArtifactError
+from core import RankBoost, save
+from core.base.checkpoint import Checkpoints, identify_machine
 from core.registry import ALGORITHMS
-from tests.core.forms import FORMS, draw_rows, each, numbers_of
+from tests.core.forms import FORMS, draw_rows, each
 
 N = 160
 ROUNDS = 23  # more than histograms go on without being filled anew
@@ -26,7 +22,6 @@ class Stop(BaseException):
 
 
 ROWS = draw_rows(N)
-NUMBERS = numbers_of(ROWS.table).fillna(0.0)
 X, Y = ROWS.table, ROWS.y
 WEIGHT = np.random.default_rng(3).integers(1, 4, N).astype(float)
 BOOSTED = [
@@ -79,15 +74,6 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(name: str) -> None:
             assert fit(lambda step, of, info, left=left: left.append(step)) == whole
         assert checkpoints.resumed
         assert left == [step for step in steps if step > at]
-
-
-def test_histograms_that_were_changed_are_not_filled_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On large data, sums continue from those of earlier rounds, with their rounding."""
-    monkeypatch.setattr("core.boosting.stumps.MIN_LISTED_CELLS", 0)
-    fit = fit_of("rankboost")
-    with Checkpoints(stopped(fit, 13)) as checkpoints:
-        assert fit(lambda *_: None) == fit(None)
-    assert checkpoints.resumed
 
 
 def test_a_perfect_ranker_is_not_taken_further() -> None:
@@ -188,60 +174,3 @@ def _goes_unused(checkpoint: bytes | None, fit: Callable[..., object]) -> None:
         fit(lambda step, of, info: steps.append(step))
     assert not checkpoints.resumed
     assert steps[0] == 1
-
-
-@pytest.mark.parametrize(
-    "fit",
-    [
-        lambda cb: core.AUCBoost(weak_ranker=LogisticRegression(), n_rounds=3).fit(
-            NUMBERS, Y, callback=cb
-        ),
-        lambda cb: core.AUCBoost(weak_ranker=DecisionTreeClassifier(max_depth=1), n_rounds=3).fit(
-            NUMBERS, Y, callback=cb
-        ),
-        lambda cb: TreeRank(max_depth=3).fit(X, Y, callback=cb),
-    ],
-)
-def test_fits_without_anything_to_go_on_from_give_none(fit: Callable[..., object]) -> None:
-    assert stopped(fit, 1) is None
-
-
-def test_what_is_no_number_makes_no_checkpoint() -> None:
-    odd = Counter()
-    odd.n = object()  # type: ignore[assignment]
-    with Checkpoints() as checkpoints, offered(odd, lambda: b""):
-        assert checkpoints.take() is None
-
-
-class Counter(Resumable):
-    changing = ("n", "sums", "rows")
-
-    def __init__(self) -> None:
-        self.n, self.rows = 0, np.zeros(3)
-        self.sums: list[Any] = []
-
-
-@pytest.mark.parametrize(
-    "state",
-    [
-        {},
-        {"n": np.array(1), "sums": np.zeros(0), "rows": np.zeros(3), "more": np.zeros(1)},
-        {"n": np.array(1), "sums": np.zeros(0), "rows": np.zeros(4)},
-        {"n": np.array(1.0), "sums": np.zeros(0), "rows": np.zeros(3)},
-    ],
-)
-def test_a_state_of_something_else_is_refused_whole(state: dict[str, np.ndarray]) -> None:
-    counter = Counter()
-    with pytest.raises(ArtifactError):
-        counter.set_state(state)
-    assert (counter.n, counter.sums, counter.rows.tolist()) == (0, [], [0.0, 0.0, 0.0])
-
-
-def test_nothing_is_hashed_or_copied_unless_asked() -> None:
-    def forbidden() -> bytes:
-        raise AssertionError("nobody asked")
-
-    with offered(Counter(), forbidden) as is_asked:
-        assert not is_asked
-    with Checkpoints(), offered(Counter(), forbidden) as is_asked:
-        assert is_asked

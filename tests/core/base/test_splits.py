@@ -109,7 +109,7 @@ def test_copies_of_a_row_and_rows_of_a_group_stay_together(labels: int) -> None:
 
 def test_no_part_is_empty_where_there_are_units_for_all() -> None:
     rng = np.random.default_rng(3)
-    for _ in range(300):
+    for _ in range(60):
         n_parts = int(rng.integers(1, 9))
         mass = np.exp(4 * rng.normal(size=rng.integers(n_parts, 30))).astype(np.int64) + 1
         parts = even_parts(mass, n_parts)
@@ -194,7 +194,7 @@ def test_groups_reach_whatever_holds_rows_out(ranker: Any) -> None:
 def test_joined_units_part_neither_groups_nor_queries() -> None:
     assert join_units(None, None) is None
     rng = np.random.default_rng(0)
-    for _ in range(100):
+    for _ in range(30):
         group, query = (rng.integers(0, 12, 15).astype(np.uint64) for _ in range(2))
         assert join_units(group, None) is group
         assert join_units(None, query) is query

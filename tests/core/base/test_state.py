@@ -21,9 +21,6 @@ from core.base.state import (
     State,
     Totals,
     Value,
-    pieces,
-    put_under,
-    read_state,
     write_state,
 )
 from core.errors import ArtifactError
@@ -36,11 +33,6 @@ CUT = np.dtype([("feature", np.int64), ("threshold", np.float64)])
 class Inner(State):
     scale: Annotated[Floats, Array("n_features"), FINITE, Gt(0.0)]
     kind: Annotated[Literal["line", "wave"], Value()] = "line"
-
-
-@dataclass(frozen=True, eq=False)
-class Other(Inner):
-    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +102,6 @@ def test_an_optional_array_is_read_where_it_is_there(sentences: Sentences) -> No
         Kept.from_arrays(arrays | {"older": np.zeros(2)}, KNOWN, meta)
 
 
-def test_the_class_of_a_nested_state_may_be_known_by_its_attribute() -> None:
-    arrays, meta = write_state(make())
-    assert type(Kept.from_arrays(arrays, KNOWN | {"inner": Other}, meta).inner) is Other
-
-
 @pytest.mark.parametrize(
     ("name", "array", "message"),
     [
@@ -180,37 +167,6 @@ def test_what_is_missing_is_refused_by_name() -> None:
         rest_of_meta = {other: value for other, value in meta.items() if other != name}
         with pytest.raises(ArtifactError, match=f"{name} is missing"):
             Kept.from_arrays(arrays, KNOWN, rest_of_meta)
-
-
-class Computed:
-    """Fields that are stored in another form than they are used in."""
-
-    def __init__(self) -> None:
-        self.halves = [0.5, 1.0]
-
-    @property
-    def _doubled(self) -> Annotated[Floats, Array("n"), Ge(0.0)]:
-        return 2.0 * np.array(self.halves)
-
-    @_doubled.setter
-    def _doubled(self, doubled: Floats) -> None:
-        self.halves = (doubled / 2.0).tolist()
-
-
-def test_a_property_is_kept_in_the_form_that_it_gives() -> None:
-    arrays, meta = write_state(Computed())
-    assert arrays["doubled"].tolist() == [1.0, 2.0]
-    other = Computed()
-    for name, value in read_state(Computed, {"doubled": np.array([3.0])}, meta, {}).items():
-        setattr(other, name, value)
-    assert other.halves == [1.5]
-
-
-def test_arrays_are_cut_into_pieces() -> None:
-    cut = pieces(np.arange(5), np.array([2, 0, 3]))
-    assert [piece.tolist() for piece in cut] == [[0, 1], [], [2, 3, 4]]
-    assert pieces(np.arange(0), np.array([], dtype=np.int64)) == []
-    assert put_under("a.", {"b": 1}) == {"a.b": 1}
 
 
 def test_an_array_without_a_dtype_is_refused_before_it_is_written(sentences: Sentences) -> None:

@@ -13,7 +13,7 @@ from core.base.checkpoint import Checkpoints
 from core.base.monotone import check_monotone
 from core.base.training import TrainingData
 from core.boosting.additive_rounds import LEVEL_SMOOTHING, Bags
-from core.boosting.additive_shapes import CELLS, purify
+from core.boosting.additive_shapes import CELLS
 from core.errors import ArtifactError
 from core.metrics import auc
 
@@ -147,18 +147,6 @@ def test_a_fit_that_was_stopped_at_its_pairs_goes_on_to_the_same_bits() -> None:
     assert resumed.resumed
     assert len(steps) == 3
     assert save(again) == whole
-
-
-def test_a_pair_holds_nothing_that_a_column_does() -> None:
-    rng = np.random.default_rng(0)
-    tables, mass = rng.normal(size=(2, CELLS, CELLS)), rng.uniform(0.0, 3.0, (CELLS, CELLS))
-    mass[mass < 1.0] = 0.0
-    mass[3] = 0.0
-    before = tables.copy()
-    rows, columns = purify(tables, mass)
-    assert tables + rows[:, :, None] + columns[:, None, :] == pytest.approx(before, abs=1e-12)
-    for axis in (1, 2):
-        assert (tables * mass).sum(axis=axis) == pytest.approx(np.zeros((2, CELLS)), abs=1e-9)
 
 
 def test_what_columns_cannot_say_a_pair_does() -> None:

@@ -1,6 +1,5 @@
 """Stumps on categorical columns: every booster that takes them, from table to artifact."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from core import (
     RankBoost,
     SmoothMarginRank,
 )
-from core.coding.categories import pack, unpack
+from core.coding.categories import unpack
 from core.errors import InvalidData
 from tests.sentences import Sentences
 
@@ -98,15 +97,6 @@ def test_new_names_for_categories_change_no_score(name: str) -> None:
 
 
 @every_booster
-def test_codes_of_8_and_16_bits_agree(name: str) -> None:
-    table, y = make_table()
-    narrow, wide = (
-        fitted(name, table[["number", "colour", "shape"]], y, max_bins=b) for b in (255, 300)
-    )
-    assert narrow.rounds_.tobytes() == wide.rounds_.tobytes()
-
-
-@every_booster
 def test_more_categories_than_bins(name: str) -> None:
     table, y = make_table()
     ranker = fitted(name, table[["colour", "shape"]], y, max_bins=2)
@@ -165,13 +155,3 @@ def test_what_has_no_use_for_categories_refuses_them_by_name(sentences: Sentence
         fitted_ranker.decision_function(np.zeros((1, 4)))
     with sentences.raises(InvalidData):
         fitted_ranker.decision_function(table.assign(number="1"))
-
-
-@pytest.mark.parametrize("n", [1, 63, 64, 65, 200])
-def test_sets_as_words(n: int) -> None:
-    members = np.random.default_rng(n).random(n) < 0.5
-    words = pack(members)
-    assert len(words) == math.ceil(n / 64)
-    assert [bool(int(words[k // 64]) >> (k % 64) & 1) for k in range(n)] == members.tolist()
-    padded = np.concatenate([[np.uint64(7)], words, [np.uint64(9)]])
-    assert (unpack(padded, 1, n) == members).all()

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core import CoordinateRankBoost, RankBoost, SmoothMarginRank, save
+from core import CoordinateRankBoost, RankBoost, SmoothMarginRank
 from core.base.ranker import StopFit
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import pair_order
 from tests.core.boosting.test_pairs import follow
 from tests.core.oracles import PairBoosting, Stump, pairs_of_classes
-from tests.core.threads import on_one_thread_and_on_all
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
@@ -115,23 +114,6 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(
     assert listed.intercept_ == 0.0
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_smooth_margin_ranking_goes_the_bipartite_way_too(weighted: bool) -> None:
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(50, 3))
-    y = (X.sum(axis=1) > 0).astype(int)
-    weight = rng.integers(1, 5, 50).astype(float) if weighted else np.ones(50)
-    pairs = pairs_of_classes(y)
-    pair_weight = weight[pairs[:, 0]] * weight[pairs[:, 1]]
-    listed = SmoothMarginRank(n_rounds=150).fit_pairs(X, pairs, pair_weight)
-    bipartite = SmoothMarginRank(n_rounds=150).fit(X, y, weight)
-    assert (listed.rounds_["feature"] == bipartite.rounds_["feature"]).all()
-    assert (listed.rounds_["threshold"] == bipartite.rounds_["threshold"]).all()
-    for name in ("margin_", "smooth_margin_", "loss_"):
-        assert getattr(listed, name) == pytest.approx(getattr(bipartite, name), abs=1e-8), name
-    assert (listed.progress_assured_ == bipartite.progress_assured_).all()
-
-
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=250 if LONG_FORM else 10)
 def test_the_smooth_margin_of_listed_pairs_never_falls_nor_passes_the_margin(seed: int) -> None:
@@ -201,23 +183,6 @@ def test_rows_that_no_pair_names_count_as_absent() -> None:
     assert one.rounds_.tobytes() == other.rounds_.tobytes()
 
 
-def test_one_thread_or_two_same_bits() -> None:
-    X, pairs, weight = random_pairs(7, n=500, d=6, n_pairs=60_000, missing=0.1)
-    one, all_of_them = on_one_thread_and_on_all(
-        lambda: save(RankBoost(n_rounds=10).fit_pairs(X, pairs, weight))
-    )
-    assert one == all_of_them
-
-
-def test_scores_far_beyond_the_range_of_exp_do_not_underflow() -> None:
-    X = np.random.default_rng(0).normal(size=(40, 3))
-    worth = X.sum(axis=1)
-    ends = np.argwhere(worth[:, None] > worth)
-    ranker = RankBoost(n_rounds=2000, smoothing=1e-9).fit_pairs(X, ends)
-    assert ranker.stop_reason_ == "n_rounds"
-    assert np.isfinite(ranker.decision_function(X)).all()
-
-
 def test_many_pairs_in_memory_linear_in_them() -> None:
     rng = np.random.default_rng(0)
     n, n_pairs = 20_000, 120_000
@@ -260,16 +225,6 @@ def test_progress_is_the_share_of_pairs_in_order_and_no_label_is_predicted() -> 
     assert not hasattr(ranker, "classes_")
     with pytest.raises(InvalidData, match="predict requires labels"):
         ranker.predict(X)
-
-
-def test_a_ranker_may_be_fitted_again_the_other_way() -> None:
-    X, pairs, weight = random_pairs(9)
-    y = np.arange(len(X)) % 2
-    ranker = RankBoost(n_rounds=5).fit(X, y)
-    ranker.fit_pairs(X, pairs, weight)
-    fresh = RankBoost(n_rounds=5).fit_pairs(X, pairs, weight)
-    assert save(ranker) == save(fresh)
-    assert save(ranker.fit(X, y)) == save(RankBoost(n_rounds=5).fit(X, y))
 
 
 def test_bad_input_is_named(sentences: Sentences) -> None:

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from core import AdaBoost, AdaBoostMH, AdaBoostMR, CoordinateRankBoost, load, save
-from core.base.training import TrainingData
-from core.boosting import data
 from core.errors import InvalidData
 from core.metrics import auc
 from tests.core.oracles import cuts_of
@@ -183,28 +181,6 @@ def test_the_training_auc_is_that_of_all_rows_and_labels(algorithm: type[Any]) -
     ranker = algorithm(n_rounds=12).fit(X, y, callback=lambda step, of, info: told.append(info))
     for f, info in list(zip(ranker.staged_decision_function(X), told, strict=True))[::-3]:
         assert info["training_auc"] == pytest.approx(auc(y.ravel(), f.ravel()), abs=1e-3)
-
-
-@pytest.mark.parametrize("rare", ["with a label", "without"])
-def test_a_sample_stands_for_rows_with_and_without_labels(
-    monkeypatch: pytest.MonkeyPatch, rare: str
-) -> None:
-    """All ten rows that are rare are among 100, and weigh as they do among 2,000."""
-    monkeypatch.setattr(data, "SAMPLE_ROWS", 100)
-    X = np.arange(2000.0)[:, np.newaxis]
-    y = np.full((2000, 3), rare == "without")
-    y[::200] = rare == "with a label", False, False
-    rows = TrainingData(X, y, np.ones(2000), np.zeros(1, dtype=np.int64))
-    sample = data.evaluate(data.draw_sample(rows))
-    places = sample.X[:, 0].astype(int)
-    assert (places % 200 == 0).sum() == 10
-    assert len(places) == 100
-    scores = np.random.default_rng(0).normal(size=(2000, 3)) + y
-    told, whole = sample.metric(scores[places]), data.evaluate(rows).metric(scores)
-    weight = np.where(places % 200 == 0, 1.0, 1990 / 90)
-    expected = auc(y[places].ravel(), scores[places].ravel(), np.repeat(weight, 3))
-    assert told == pytest.approx(expected, abs=1e-12)
-    assert told == pytest.approx(whole, abs=0.1)
 
 
 def test_no_pair_underflows() -> None:

@@ -126,20 +126,6 @@ def test_all_pairs_of_two_classes_are_the_bipartite_way(
     assert listed.intercept_ == 0.0
 
 
-def test_weights_of_rows_are_those_of_their_pairs() -> None:
-    """Without smoothing and minimum leaf mass, for which a row's weight would count as rows."""
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(80, 3))
-    y = (X[:, 0] + rng.normal(size=80) > 0).astype(int)
-    weight = rng.integers(1, 5, 80).astype(float)
-    pairs = pairs_of_classes(y)
-    plain = {"n_rounds": 10, "weak_ranker": "tree", "smoothing": 0.0, "min_samples_leaf": 0.0}
-    plain |= {"leaf": "newton", "max_leaves": 4}
-    listed = RankBoost(**plain).fit_pairs(X, pairs, weight[pairs[:, 0]] * weight[pairs[:, 1]])
-    bipartite = RankBoost(**plain).fit(X, y, weight)
-    assert listed.loss_ == pytest.approx(bipartite.loss_)
-
-
 def test_a_tree_needs_no_more_than_the_items_and_their_masses() -> None:
     X, pairs, weight = random_pairs(7, n=40, n_pairs=600)
     given_ = {"n_rounds": 20, "weak_ranker": "tree"}

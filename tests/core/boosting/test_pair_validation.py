@@ -11,7 +11,6 @@ from core.boosting import loop
 from core.boosting.pairs import MIN_PAIRS, ListedPairs
 from core.errors import InvalidData
 from core.metrics import pair_order
-from tests.core.oracles import pairs_of_classes
 from tests.sentences import Sentences
 
 ALGORITHMS = pytest.mark.parametrize(
@@ -123,34 +122,12 @@ def test_many_held_out_pairs_are_asked_less_often(monkeypatch: pytest.MonkeyPatc
     assert (computed % every == 0).all()
 
 
-def test_the_training_share_is_a_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.boosting.pairs.SAMPLE_ROWS", 100)
-    X, pairs, weight = noisy_pairs()
-    told = []
-    ranker = RankBoost(n_rounds=5).fit_pairs(
-        X, pairs, weight, callback=lambda step, of, info: told.append(info["training_auc"])
-    )
-    assert told[-1] == pytest.approx(
-        pair_order(ranker.decision_function(X), pairs, weight), abs=0.1
-    )
-
-
 def test_pairs_of_two_items_cannot_be_split(sentences: Sentences) -> None:
     X = np.arange(4.0)[:, None]
     with sentences.raises(InvalidData):
         RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 0)])
     with sentences.warns(UserWarning):
         RankBoost(early_stopping_rounds=5).fit_pairs(X, [(0, 1), (1, 2)])
-
-
-def test_two_classes_are_held_out_as_fit_would() -> None:
-    """Holding out items of two classes leaves the pairs of some rows of each with one another."""
-    X, _, _ = noisy_pairs()
-    y = (X[:, 0] > 0).astype(int)
-    (learnt, _), (held, _) = split(pairs_of_classes(y), None, len(X))
-    for part in (learnt, held):
-        better, worse = {i for i, _ in part}, {k for _, k in part}
-        assert len(part) == len(better) * len(worse)
 
 
 @pytest.mark.parametrize("told_by", ["copies", "groups"])

@@ -422,15 +422,6 @@ def test_memory_is_linear_in_the_rows() -> None:
     assert peak < 40_000_000
 
 
-def test_monotone_constraints_hold() -> None:
-    table = Table(19, 3, n=400, n_queries=40)
-    for options in ({"n_rounds": 30}, {"n_rounds": 10, "weak_ranker": "tree"}):
-        ranker = table.fit(RankBoost(monotone={0: "decreasing", 1: "increasing"}, **options))
-        grid = np.zeros((50, 3))
-        grid[:, 0] = np.linspace(-3, 5, 50)
-        assert (np.diff(ranker.decision_function(grid)) <= 0).all()
-
-
 # --- LambdaMART -----------------------------------------------------------------------------------
 
 
@@ -570,16 +561,6 @@ def test_a_query_weighs_as_much_as_its_rows() -> None:
     query = np.append(table.query, table.query[table.query >= 5] + 10)
     repeated = ranker.fit(table.X[twice], table.y[twice], query=query, graded=True)
     np.testing.assert_allclose(repeated.decision_function(table.X), scores, atol=1e-6)
-
-
-def test_equal_weights_do_not_change_what_smoothing_adds() -> None:
-    table = Table(23, 3, n=200, n_queries=10)
-    ranker = LambdaMART(n_rounds=5, min_samples_leaf=0, smoothing=1.0)
-    options = {"query": table.query, "graded": True}
-    plain = ranker.fit(table.X, table.y, **options).decision_function(table.X)
-    for weight in (0.5, 1.0, 2.0, 100.0):
-        ranker.fit(table.X, table.y, np.full(200, weight), **options)
-        np.testing.assert_allclose(ranker.decision_function(table.X), plain, rtol=1e-9)
 
 
 def test_the_greatest_grades_and_scores_stay_finite() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -14,9 +13,7 @@ from core.base.checkpoint import Checkpoints
 from core.base.parameters import list_parameters
 from core.base.ranker import StopFit
 from core.base.training import TrainingData
-from core.boosting import data, loop
-from core.boosting.algorithms import RankingAlgorithm
-from core.boosting.stumps import StumpLearner
+from core.boosting import loop
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
@@ -91,64 +88,6 @@ def test_progress_tells_the_training_auc_whenever_it_is_read(
     assert [info["loss"] for info in told] == ranker.loss_.tolist()
 
 
-def test_rounds_whose_figures_nobody_reads_are_not_scored(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = noisy_table()
-    scored = []
-    collect = StumpLearner.collect
-    monkeypatch.setattr(
-        StumpLearner,
-        "collect",
-        lambda learner, history: (
-            scored.append(len(history.weak_rankers)) or collect(learner, history)
-        ),
-    )
-
-    def callback(step: Any, of: Any, info: Any) -> None:
-        if step in (10, 25):
-            assert 0.5 < info["training_auc"] == info["training_auc"] < 1.0
-
-    RankBoost(n_rounds=40).fit(X, y, callback=callback)
-    assert scored == [10, 15, 40]  # the last is the model
-
-
-def test_two_readers_of_a_figure_add_its_rounds_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = noisy_table()
-    collect = StumpLearner.collect
-    told: list[Any] = []
-    fitted: list[bool] = []
-    added: list[int | bool] = []
-    second_is_in = threading.Event()
-    reader = threading.Thread(target=lambda: told[-1]["training_auc"])
-
-    def let_another_in(learner: Any, history: Any) -> Any:
-        if threading.current_thread() is reader:
-            second_is_in.set()
-        elif fitted and not added:
-            added.append(len(history.weak_rankers))
-            reader.start()
-            added.append(second_is_in.wait(0.1))
-        return collect(learner, history)
-
-    monkeypatch.setattr(StumpLearner, "collect", let_another_in)
-    RankBoost(n_rounds=40).fit(X, y, callback=lambda *report: told.append(report[2]))
-    fitted.append(True)
-    assert told[-1]["training_auc"] > 0.5
-    reader.join()
-    assert added == [40, False]
-
-
-@pytest.mark.parametrize("callback", [None, lambda step, of, info: None])
-def test_a_loss_that_nobody_reads_is_not_reckoned(
-    monkeypatch: pytest.MonkeyPatch, callback: Callable[..., Any] | None
-) -> None:
-    X, y = noisy_table()
-    asked = []
-    loss = RankingAlgorithm.loss
-    monkeypatch.setattr(RankingAlgorithm, "loss", lambda *given: asked.append(1) or loss(*given))
-    RankBoost(n_rounds=40).fit(X, y, callback=callback)
-    assert len(asked) == 40  # those of the path, once it is whole
-
-
 def test_the_rounds_before_a_checkpoint_count() -> None:
     X, y = noisy_table()
     first = Checkpoints()
@@ -197,37 +136,6 @@ def test_a_stopped_fit_keeps_its_best_rounds_and_goes_on_from_a_checkpoint(
     assert (again.decision_function(X) == whole.decision_function(X)).all()
 
 
-def test_a_stop_at_the_last_round_is_the_end_of_a_whole_fit(
-    recwarn: pytest.WarningsRecorder,
-) -> None:
-    def stop(step: Any, of: Any, info: Any) -> None:
-        if step == of:
-            raise StopFit
-
-    ranker = RankBoost(n_rounds=5).fit(*noisy_table(), callback=stop)
-    assert ranker.stop_reason_ == "n_rounds"
-    assert not recwarn.list
-
-
-@pytest.mark.parametrize(("n_positives", "kept"), [(100, 25), (26, 25), (20, 20)])
-def test_the_training_auc_is_a_samples(
-    monkeypatch: pytest.MonkeyPatch, n_positives: int, kept: int
-) -> None:
-    """As many rows of either class, or all of the rarer one: 400 among a million rows are no two among 5,000."""
-    monkeypatch.setattr(data, "SAMPLE_ROWS", 50)
-    X, y = noisy_table()
-    y[np.flatnonzero(y)[n_positives:]] = 0
-    sample = data.evaluate(data.draw_sample(rows_of(X, y)))
-    positive = y[[int(np.flatnonzero((row == X).all(axis=1))[0]) for row in sample.X]]
-    assert positive.sum() == kept
-    assert len(sample.X) == sample.size == 50
-    told = []
-    ranker = RankBoost(n_rounds=5).fit(X, y, callback=lambda step, of, info: told.append(info))
-    expected = auc(positive, ranker.decision_function(sample.X))
-    assert told[-1]["training_auc"] == pytest.approx(expected, abs=1e-9)
-    assert expected != pytest.approx(auc(y, ranker.decision_function(X)), abs=1e-6)
-
-
 def test_what_is_told_is_a_mapping_that_becomes_plain_figures() -> None:
     X, y = noisy_table()
     told = []
@@ -253,18 +161,6 @@ def test_a_large_validation_part_is_asked_less_often(monkeypatch: pytest.MonkeyP
     computed = np.flatnonzero(~np.isnan(ranker.validation_auc_)) + 1
     assert (computed % 3 == 0).all()
     assert len(ranker.rounds_) % 3 == 0
-
-
-def test_the_split_is_stratified_and_seeded() -> None:
-    _, y = noisy_table()
-    rows = rows_of(np.arange(len(y))[:, None].astype(float), y)
-    training, held = rows.split_off(0.25, 7)
-    assert held.positive.sum() == round(0.25 * y.sum())
-    assert (~held.positive).sum() == round(0.25 * (1 - y).sum())
-    numbers = np.concatenate([training.X[:, 0], held.X[:, 0]])
-    assert sorted(numbers) == list(range(len(y)))
-    assert (rows.split_off(0.25, 7)[1].X == held.X).all()
-    assert (rows.split_off(0.25, 8)[1].X != held.X).any()
 
 
 def noise(seed: int = 0, n: int = 600) -> tuple[Any, Any]:

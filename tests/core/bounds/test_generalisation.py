@@ -39,16 +39,6 @@ rows = st.integers(10, 10**9)
 shares = st.floats(0.01, 0.5)
 
 
-def corollary_5_failure(log_cover: float, epsilon: float, m: int, E: float) -> float:
-    """2 N exp(-m(εE)²/8)."""
-    return math.exp(min(math.log(2) + log_cover - m * (epsilon * E) ** 2 / 8, 700.0))
-
-
-def corollary_4_failure(size: int, theta: float, epsilon: float, m: int, E: float) -> float:
-    """2 exp(8 ln|H| ln(16/ε)/θ² - m(εE)²/8)."""
-    return corollary_5_failure(log_sloppy_cover(size, theta / 4, epsilon / 8), epsilon, m, E)
-
-
 SPREAD = margin_distribution(roc_curve([1, 1, 0, 0], [3.0, 2.0, 1.0, 0.0]), 4.0)
 
 
@@ -132,11 +122,6 @@ def test_the_uniform_cover_covers(weights: list[float], theta: float) -> None:
     assert abs(outputs @ (exact - rounded / parts)).max() < theta
     grid = math.comb(parts + len(exact) - 1, parts)
     assert log_uniform_cover(len(exact), theta) == pytest.approx(math.log(grid), abs=1e-9)
-
-
-def test_the_sloppy_cover_wins_with_many_rankers_and_the_uniform_one_with_few() -> None:
-    assert log_sloppy_cover(10, 0.025, 0.01) > log_uniform_cover(10, 0.025)
-    assert log_sloppy_cover(10**5, 0.25, 0.01) < log_uniform_cover(10**5, 0.25)
 
 
 def test_the_report() -> None:

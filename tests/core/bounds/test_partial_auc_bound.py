@@ -30,12 +30,6 @@ def test_values_by_hand() -> None:
     assert bound_partial_auc(0.2, 100, 100, 0.0, 0.1).vacuous
 
 
-def test_with_fewer_rows_than_dimensions_every_labelling_may_be_had() -> None:
-    assert vc_deviation(4, 100, 0.05) == pytest.approx(
-        math.sqrt(8 * (8 * math.log(2) + math.log(80)) / 4)
-    )
-
-
 def test_it_shrinks_with_rows_and_grows_with_narrow_windows_and_dimensions() -> None:
     def epsilon(
         m: Any = 1000, n: Any = 1000, low: Any = 0.0, high: Any = 0.5, d: Any = 5, delta: Any = 0.05
@@ -114,10 +108,10 @@ def test_a_known_population_breaks_it_no_more_often_than_it_may() -> None:
     low, high = 0.1, 0.5
     truth = ((1 - low) ** 3 - (1 - high) ** 3) / 3 / (high - low)
     broken = 0
-    for _ in range(300):
+    for _ in range(100):
         risk = risk_by_definition(np.sqrt(rng.random(60)), rng.random(80), low, high)
         broken += truth > bound_partial_auc(risk, 60, 80, low, high, delta=0.3).value
-    assert broken <= 0.3 * 300
+    assert broken <= 0.3 * 100
 
 
 @pytest.mark.parametrize(

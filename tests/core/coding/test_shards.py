@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import hypothesis.extra.numpy
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,7 +25,7 @@ from core import (
 from core.base.checkpoint import Checkpoints
 from core.base.columns import ColumnTable
 from core.base.ranker import Ranker
-from core.base.shards import CodeFile, Node, Packed, ShardHost, add_along_tree
+from core.base.shards import CodeFile, ShardHost
 from core.base.table import CodedTable
 from core.boosting import stumps
 from core.boosting.stumps import MIN_SURE_MASS
@@ -147,20 +146,6 @@ def test_large_trees_do_not_depend_on_the_hosts(
         assert save(copy_of(ranker).fit(table, *given, **groups)) == in_memory
 
 
-def test_sums_are_added_along_one_tree_whoever_adds_them() -> None:
-    rng = np.random.default_rng(0)
-    for n in (1, 2, 3, 7, 12, 33):
-        own = 10.0 ** rng.uniform(-9, 9, n)
-        nodes = {(0, k): np.array([own[k]]) for k in range(n)}
-        (whole,) = add_along_tree(nodes, n).values()
-        for n_hosts in (2, 3, 5, 8):
-            sums: dict[Node, Any] = {}
-            for part in np.array_split(np.arange(n), n_hosts):
-                sums |= add_along_tree({(0, int(k)): nodes[0, int(k)] for k in part}, n)
-            (total,) = add_along_tree(sums, n).values()
-            assert total.tobytes() == whole.tobytes()
-
-
 BOOSTED = [
     RankBoost(n_rounds=30),
     RankBoost(weak_ranker="tree", n_rounds=30, max_leaves=5, min_samples_leaf=2),
@@ -248,19 +233,6 @@ def test_a_round_is_one_question_and_empty_bins_do_not_travel(tmp_path: Path) ->
     assert hosts.n_bytes / 30 < n_sums * X.shape[1] * (2 * n_bins * 8 + 100)
 
 
-@given(
-    array=hypothesis.extra.numpy.arrays(
-        st.sampled_from([np.float64, np.float32, np.int64, np.int16, np.bool_]),
-        hypothesis.extra.numpy.array_shapes(min_dims=0, min_side=0),
-    )
-)
-def test_an_array_without_its_zeros_is_the_array(array: np.ndarray) -> None:
-    again = pickle.loads(pickle.dumps(Packed.of(array))).unpack()
-    assert again.dtype == array.dtype
-    assert again.shape == array.shape
-    assert again.tobytes() == array.tobytes()
-
-
 class Changing(LocalHosts):
     """Someone changes a file between the check of the driving process and that of a host."""
 
@@ -323,17 +295,6 @@ def test_bytes_that_were_changed_on_the_way_are_refused(
     file = CodeFile(b"0" * 32, None, ("|u1",), 3)
     with sentences.raises(ShardsLost):
         ShardHost(str(tmp_path)).receive(file, b"abc")
-
-
-def fail(*_: object) -> None:
-    raise AssertionError("no shard is made")
-
-
-def test_a_host_answers_for_its_present_fit_alone(tmp_path: Path) -> None:
-    host = ShardHost()
-    host.begin(7, 1, fail, [])
-    with pytest.raises(ShardsLost, match="fit 6, got 7"):
-        host.add_up(6, "totals", ())
 
 
 @pytest.mark.parametrize(

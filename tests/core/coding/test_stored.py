@@ -2,8 +2,6 @@
 
 import resource
 import shutil
-import tempfile
-import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,13 +24,12 @@ from core import (
     save,
 )
 from core.base.checkpoint import Checkpoints
-from core.base.columns import ColumnTable, find_nth
+from core.base.columns import ColumnTable
 from core.base.ranker import Ranker, StopFit
 from core.base.table import Categories, CodedTable
 from core.coding import stored
 from core.errors import InvalidData
 from core.registry import ALGORITHMS
-from core.trees import coding as trees_coding
 from tests.core.column_sources import ArrayColumns
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
@@ -152,24 +149,6 @@ def test_the_bits_are_those_of_the_fit_in_memory(
     kept = sorted(file.name for file in folder.iterdir())
     assert all(name.startswith("codes-") and not name.endswith(".part") for name in kept)
     assert bool(kept) == (identity is not None)
-
-
-def test_stand_ins_score_as_their_rows(tmp_path: Path) -> None:
-    X, y, names, categories = make_rows(1, 120)
-    table = ColumnTable(ArrayColumns(X, names, categories), tmp_path)
-    learnt = np.arange(120) % 3 != 0
-    for ranker in (RankBoost(n_rounds=9), LogitBoost(n_rounds=6, min_samples_leaf=1)):
-        fitted = copy_of(ranker).fit(table.take(learnt), y[learnt])
-        n_categories = np.array([len(names or ()) for names in fitted.categories_])
-        codes = stored.store_codes(
-            table.take(learnt).keep_present(), np.ones(80), 255, n_categories, 255, 5.0
-        )
-        raw = np.ascontiguousarray(X)
-        raw[:, 2] = np.where(raw[:, 2] < len(fitted.categories_[2]), raw[:, 2], np.nan)
-        scores = codes.stand_ins(table).apply(fitted.score_rows)
-        assert (scores == fitted.score_rows(raw)).all()
-        held_out = codes.stand_ins(table.take(~learnt))
-        assert (fitted.score_rows(held_out.all()) == scores[~learnt]).all()
 
 
 def test_a_fit_that_is_watched_reads_columns(tmp_path: Path) -> None:
@@ -302,24 +281,6 @@ def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["other.part"]
 
 
-def test_a_folder_that_another_process_removes_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X, y, names, categories = make_rows(6)
-    make, made = tempfile.mkdtemp, []
-
-    def make_and_lose(**given: Any) -> str:
-        made.append(make(**given))
-        if len(made) == 1:
-            Path(made[0]).rmdir()
-        return made[-1]
-
-    monkeypatch.setattr(tempfile, "mkdtemp", make_and_lose)
-    RankBoost(n_rounds=1).fit(ColumnTable(ArrayColumns(X, names, categories), tmp_path), y)
-    assert len(made) == 2
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("what", ["lost", "whole"])
 def test_another_process_may_write_the_same_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
@@ -352,29 +313,6 @@ def test_another_process_may_write_the_same_folder(
     assert fit() == expected
     kept = [folder.stat().st_ino for folder in tmp_path.iterdir()]
     assert kept == inodes[1:]
-
-
-def test_wide_tables_take_no_block_of_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored, "SHARD_ROWS", 3000)
-    monkeypatch.setattr(stored, "BLOCK_ROWS", 1 << 16)
-    monkeypatch.setattr(stored, "BLOCK_BYTES", 5 * 8 * 200)
-    rng = np.random.default_rng(0)
-    X = (rng.random((10_000, 200)) < 0.3) + 0.0
-    is_taken = rng.random(len(X)) < 0.7
-    table = ColumnTable(ArrayColumns(X), tmp_path).take(is_taken)
-    codes = stored.store_codes(table, np.ones(is_taken.sum()), 255, np.zeros(200, np.int64))
-    tracemalloc.start()
-    two = trees_coding.pack_stored(codes)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < X.size / 10
-    bits = np.unpackbits(two.bits.view(np.uint8), axis=1, bitorder="little")
-    assert (bits[:, : is_taken.sum()] == X[is_taken].T).all()
-    assert (two.n_above == X[is_taken].sum(axis=0)).all()
-    every_row = codes.stand_ins(ColumnTable(table.source, tmp_path))
-    assert set(every_row.apply(lambda block: np.array([len(block)]))) == {5}
 
 
 def test_bad_tables_are_refused_by_name(tmp_path: Path, sentences: Sentences) -> None:
@@ -495,11 +433,3 @@ def test_a_fit_ends_between_columns(tmp_path: Path, sentences: Sentences) -> Non
     with sentences.warns(UserWarning):
         stopped = RankBoost(n_rounds=50).fit(table, y, callback=stop)
     assert len(stopped.rounds_) == 1
-
-
-def test_places_are_found_without_a_list_of_all() -> None:
-    rng = np.random.default_rng(0)
-    mask = rng.random(3_000_000) < 0.3
-    places = np.array([0, 1, 5000, 400_000, 890_000])
-    assert (find_nth(mask, places) == np.flatnonzero(mask)[places]).all()
-    assert len(find_nth(mask[:0], places[:0])) == 0

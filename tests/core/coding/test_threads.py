@@ -1,7 +1,7 @@
 """Tasks that threads share: each is done once, by any thread."""
 
 import os
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -14,20 +14,17 @@ from core.coding.threads import (
     TEAM_CELLS,
     WorkerTeam,
     _leave_core,
-    address_of,
     atomic_add,
     atomic_load,
-    call_at,
-    keep_alive,
-    lay_out,
     publish,
     take,
     take_task,
-    tuple_at,
     wait_for_all,
 )
-from core.kernels import address_of_kernel, kernel
+from core.kernels import kernel
 from tests.sentences import Sentences
+
+pytestmark = pytest.mark.usefixtures("all_threads")
 
 
 @kernel(numba.void(numba.int64[::1], numba.int64, numba.int64[::1]))
@@ -99,52 +96,6 @@ def test_a_leader_hears_of_a_task_that_could_not_be_done(sentences: Sentences) -
     workers = WorkerTeam(TEAM_CELLS, work, done)
     with sentences.raises(MemoryError), workers as region:
         region.failed[0] = 1
-
-
-class Pair(NamedTuple):
-    rows: Any
-    cells: Any
-
-
-PAIR = numba.types.NamedTuple((numba.int64[::1], numba.float64[:, ::1]), Pair)
-NESTED = numba.types.Tuple((PAIR, numba.uint8[:, :, ::1]))
-nested_at = tuple_at(NESTED)
-
-
-@kernel(numba.void(numba.int64, numba.int64, numba.int64))
-def add_up(place: Any, room: Any, t: Any) -> None:
-    pair, bytes_ = nested_at(place)
-    if t >= len(pair.rows):
-        raise IndexError
-    pair.cells[t, room] += pair.rows[t] + bytes_[-1, -1, t]
-
-
-@numba.njit
-def call_it(function: Any, place: Any, room: Any, t: Any) -> Any:
-    return call_at(function, place, room, t)
-
-
-@numba.njit
-def read_own(rows: Any, cells: Any, bytes_: Any) -> Any:
-    given = Pair(rows, cells), bytes_
-    pair, others = nested_at(address_of(given))
-    sums = pair.rows.sum(), pair.cells.shape, others[0].sum()
-    keep_alive(given)
-    return sums
-
-
-def test_a_kernel_is_called_by_its_address_and_reads_arrays_at_theirs(sentences: Sentences) -> None:
-    rows, cells = np.array([3, 5]), np.zeros((2, 4))
-    bytes_ = np.arange(12, dtype=np.uint8).reshape(2, 3, 2)
-    layout = lay_out(NESTED, (Pair(rows, cells), bytes_))
-    place = layout.ctypes.data
-    failed = [call_it(address_of_kernel(add_up), place, 3, t) for t in range(3)]
-    assert failed == [False, False, True]
-    assert cells[:, 3].tolist() == [3 + 10, 5 + 11]
-    assert not cells[:, :3].any()
-    assert read_own(rows, cells, bytes_) == (8, (2, 4), 15)
-    with sentences.raises(TypeError):
-        lay_out(NESTED, (Pair(rows, cells.T), bytes_))
 
 
 def test_few_cells_are_not_worth_a_thread() -> None:

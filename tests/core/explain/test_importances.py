@@ -39,12 +39,3 @@ def test_a_feature_that_the_score_is_made_of_loses_all_and_another_nothing() -> 
     losses = permutation_importance(lambda rows: rows[:, 1], X, y, n_repeats=20)
     assert losses[1] == pytest.approx(auc(y, X[:, 1]) - 0.5, abs=0.03)
     assert losses[[0, 2, 3]].tolist() == [0.0, 0.0, 0.0]
-
-
-def test_weights_count() -> None:
-    X, y = planted(200, 3)
-    weight = np.where(np.arange(200) < 100, 1.0, 0.0)
-    half = permutation_importance(lambda rows: rows[:, 1], X, y, weight)
-    assert half[1] != permutation_importance(lambda rows: rows[:, 1], X, y)[1]
-    one = permutation_importance(lambda rows: rows[:, 1], X, y, 7 * weight)
-    assert half == pytest.approx(one)

@@ -8,7 +8,7 @@ import pytest
 
 from core import AdaBoostMH, RankBoost
 from core.errors import InvalidData, InvalidParameter
-from core.explain import Axis, make_axis, partial_dependence, score_grid
+from core.explain import make_axis, partial_dependence, score_grid
 from core.explain.dependence import BLOCK_ROWS
 from tests.sentences import Sentences
 
@@ -126,13 +126,6 @@ def test_a_score_per_label_has_an_axis_of_its_own() -> None:
     moved = X.copy()
     moved[:, [0, 2]] = found.axes[0].values[1], found.axes[1].values[3]
     assert found.scores[1, 3] == pytest.approx(ranker.decision_function(moved).mean(axis=0))
-
-
-def test_a_feature_that_is_set_everywhere_leaves_nothing_to_average() -> None:
-    rows = np.arange(10.0).reshape(5, 2)
-    axes = [Axis(0, np.array([1.0])), Axis(1, np.array([2.0, 3.0]))]
-    scores = score_grid(lambda X: X @ [1.0, 10.0], rows, np.ones(5), axes)
-    assert scores == pytest.approx(np.array([[21.0, 31.0]]))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import itertools
 import math
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 
@@ -25,9 +24,10 @@ from core import (
 from core.base.mixed import MixedRows
 from core.base.table import CodedTable
 from core.errors import InvalidData, InvalidParameter
-from core.explain import count_scored, mean_reference, shapley_estimate
+from core.explain import mean_reference, shapley_estimate
 from core.treerank import forest, treerank
-from tests.long_form import one_in
+from tests.core.threads import on_one_thread_and_on_all
+from tests.long_form import LONG_FORM, one_in
 
 MEMBERS = [
     Logistic(),
@@ -172,36 +172,14 @@ def test_ranking_trees_are_exact_with_many_features(
     np.testing.assert_allclose(sampled.values.sum(axis=1), found.values.sum(axis=1), atol=1e-9)
 
 
-def test_an_ensemble_has_the_weighted_values_of_its_members_ranks() -> None:
-    """Shapley values are linear in the score: what each member's rank of a row is owed to sums to the ensemble's."""
-    X, y = rows(200, 5, missing=0.1)
-    ensemble = RankAverage(members=MEMBERS[1:], weights=[2, 1, 1]).fit(X, y)
-    found = shapley_estimate(ensemble, X[:5], X[50:70])
-    expected = np.zeros((5, 5))
-    for member, ranks, weight in zip(
-        ensemble.members_, ensemble.ranks_, ensemble.weights_.tolist(), strict=True
-    ):
-
-        class Rank(Logistic):
-            """The rank of a row by one member."""
-
-            def score_rows(self, X: Any, member: Any = member, ranks: Any = ranks) -> Any:
-                return ranks.of(member.score_rows(X))
-
-        expected += (
-            weight * shapley_estimate(Rank().fit(np.nan_to_num(X), y), X[:5], X[50:70]).values
-        )
-    np.testing.assert_allclose(found.values, expected, atol=1e-12)
-
-
 def test_samples_are_as_near_as_their_errors_say() -> None:
     X, y = rows(400, 10)
     X[:, 9] = np.arange(400) % 11
     ranker = ENSEMBLE.fit(X, y)
     references = X[100:164]
-    found = shapley_estimate(ranker, X[:12], references)
+    found = shapley_estimate(ranker, X[:6], references)
     assert not found.exact.any()
-    expected = np.stack([by_sets(ranker, x, references) for x in X[:12]])
+    expected = np.stack([by_sets(ranker, x, references) for x in X[:6]])
     drawn = found.errors > 1e-9
     assert drawn.mean() > 0.5
     np.testing.assert_allclose(found.values[~drawn], expected[~drawn], atol=1e-9)
@@ -209,7 +187,7 @@ def test_samples_are_as_near_as_their_errors_say() -> None:
     assert 0.85 < (off < 2.0).mean() <= 1.0
     assert off.max() < 6.0
     assert 0.5 < np.sqrt((off**2).mean()) < 1.5
-    sums = ranker.decision_function(X[:12]) - ranker.decision_function(references).mean()
+    sums = ranker.decision_function(X[:6]) - ranker.decision_function(references).mean()
     np.testing.assert_allclose(found.values.sum(axis=1), sums, atol=1e-12)
 
 
@@ -247,38 +225,16 @@ def test_mixed_rows_have_the_scores_of_their_table(ranker: Any) -> None:
     np.testing.assert_equal(known[0], np.where(np.arange(9) == first, X[0], X[200]))
 
 
-def test_equal_features_have_equal_values() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 3)).round(1)
-    X[:, 1] = X[:, 0]
-    ranker = MartiRank().fit(X[:, [0, 2]], X[:, 0] * X[:, 2] > 0)
-
-    class Mean(Logistic):
-        """A score that treats two features alike."""
-
-        def score_rows(self, X: Any) -> Any:
-            both = np.ascontiguousarray(np.column_stack([X[:, 0] + X[:, 1], X[:, 2]]))
-            return ranker.score_rows(both)
-
-    found = shapley_estimate(Mean().fit(X, X[:, 2] > 0), X[:6], X[50:60])
-    np.testing.assert_allclose(found.values[:, 0], found.values[:, 1], atol=1e-12)
-
-
 @pytest.mark.parametrize("ranker", OTHERS, ids=repr)
 def test_a_row_has_the_same_values_beside_any_rows_and_with_any_threads(ranker: Any) -> None:
     X, y = rows(300, 14)
     ranker.fit(X, y)
     references = X[100:110]
-    together = shapley_estimate(ranker, X[:7], references)
-    threads = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
+    for together in on_one_thread_and_on_all(lambda: shapley_estimate(ranker, X[:7], references)):
         for i in (0, 6):
             alone = shapley_estimate(ranker, X[i : i + 1], references)
             assert alone.values.tobytes() == together.values[i].tobytes()
             assert alone.errors.tobytes() == together.errors[i].tobytes()
-    finally:
-        numba.set_num_threads(threads)
     zero = X[:1].copy()
     zero[0, 3] = 0.0
     found = [
@@ -288,21 +244,11 @@ def test_a_row_has_the_same_values_beside_any_rows_and_with_any_threads(ranker: 
     assert shapley_estimate(ranker, zero, references).values.tolist() == found[0] == found[1]
 
 
-def test_a_reference_may_count_against() -> None:
-    """Weights below 0: a reference beyond the rows, on the line through the means of two kinds."""
-    X, y = rows(200, 5)
-    ranker = MartiRank().fit(X, y)
-    two = [shapley_estimate(ranker, X[:3], X[50 + 4 * k : 54 + 4 * k]).values for k in range(2)]
-    weight = np.repeat([1.5, -0.5], 4)
-    found = shapley_estimate(ranker, X[:3], X[50:58], weight)
-    np.testing.assert_allclose(found.values, 1.5 * two[0] - 0.5 * two[1], atol=1e-12)
-
-
 @pytest.mark.parametrize("weight", one_in(2, [None, [8.0, 1.0, 1.0, 1.0]]))
 def test_two_errors_hold_the_large_parts_of_few_reference_rows(weight: Any) -> None:
     """A variance of four pairs has four degrees of freedom: two plain standard errors would hold 80 %."""
     X, y = rows(400, 10, seed=3)
-    X, n = X[:, :9], 40
+    X, n = X[:, :9], 40 if LONG_FORM else 20
     ranker = LogitBoost(max_leaves=16, n_rounds=8).fit(X, y)
     found = shapley_estimate(ranker, X[:n], X[-4:], weight)
     share = np.full(4, 0.25) if weight is None else np.array(weight) / np.sum(weight)
@@ -315,24 +261,6 @@ def test_two_errors_hold_the_large_parts_of_few_reference_rows(weight: Any) -> N
         held += (off <= 2.0 * found.errors[i, large] + 1e-12).tolist()
     assert np.mean(held) > 0.9
     assert not found.exact.any()
-
-
-def test_rows_that_are_scored_are_counted() -> None:
-    class Counted(Logistic):
-        """It counts the rows that it scores."""
-
-        scored = 0
-
-        def score_rows(self, X: Any) -> Any:
-            self.scored += len(X)
-            return super().score_rows(X)
-
-    for d in (1, 5, 8, 9, 70, 80):
-        X, y = rows(100, max(d, 4))
-        ranker = Counted().fit(np.ascontiguousarray(X[:, :d]), y)
-        before = ranker.scored
-        shapley_estimate(ranker, X[:1, :d], X[50:53, :d])
-        assert ranker.scored - before - 4 <= count_scored(d, 3)
 
 
 def test_what_cannot_be_divided() -> None:

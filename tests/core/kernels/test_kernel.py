@@ -42,13 +42,6 @@ def test_it_is_loaded_for_all_its_types_by_the_first_call_and_for_no_others() ->
     assert len(scaled.signatures) == 2
 
 
-def test_wrong_types_in_the_first_call_compile_nothing_for_them() -> None:
-    scaled = kernel(_WIDE)(_scaled)
-    with pytest.raises(TypeError, match="No matching definition"):
-        scaled(np.full(1, 3), 2)
-    assert scaled(np.full(1, 3.0), 2) == 6.0
-
-
 def test_a_kernel_may_call_another_that_was_not_loaded_yet() -> None:
     double = kernel(numba.float64(numba.float64[::1]))(_double)
     assert double(np.full(1, 3.0)) == 6.0
@@ -64,11 +57,6 @@ def test_threads_may_call_it_first_at_once() -> None:
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(call, range(4))) == [0.0, 2.0, 4.0, 6.0]
-
-
-def test_options_are_numbas() -> None:
-    inverse = kernel(numba.float64(numba.float64), error_model="numpy")(lambda x: 1.0 / x)
-    assert inverse(0.0) == np.inf
 
 
 def test_listeners_are_told_of_compilations_and_of_their_end_once() -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from core.kernels import folders as kernel_folders
-from core.kernels.cache import stamp_of
 from core.kernels.folders import CPU
 from tests.sentences import Sentences
 
@@ -204,28 +203,6 @@ def test_a_constant_of_another_file_is_never_stale(run: Run, house: Path) -> Non
     assert run() == "[] 16.0"
 
 
-def adder_of(number: int) -> Callable[[int], int]:
-    """A function that reads a constant, which has the same name in every function that this returns."""
-
-    def add(x: int) -> int:
-        return x + number
-
-    return add
-
-
-def test_the_constants_of_all_closures_of_one_function_count() -> None:
-    def stamp(inner: int, outer: int) -> str:
-        first, second = adder_of(inner), adder_of(outer)
-
-        def both(x: int) -> int:
-            return second(first(x))
-
-        return stamp_of(both)
-
-    assert stamp(1, 2) == stamp(1, 2)
-    assert len({stamp(1, 2), stamp(3, 2), stamp(1, 3)}) == 3
-
-
 def test_files_that_are_cut_off_or_spoilt_are_compiled_again(run: Run, tmp_path: Path) -> None:
     assert run() == BOTH
     first, second = (tmp_path / "kernels").iterdir()
@@ -397,11 +374,3 @@ print(platform.machine(), avx, *(name for name in ("xmm", "ymm", "zmm") if name 
         pytest.skip("only x86-64 has several levels")
     assert said["x86-64-v2"][1:] == ["False", "xmm"]
     assert said["x86-64-v3"][1:] == ["True", "xmm", "ymm"]
-
-
-def test_the_settings_know_the_levels() -> None:
-    from app.platform.settings import Settings
-
-    assert Settings(kernel_cpu="x86-64-v3, aarch64").kernel_cpu == "x86-64-v3, aarch64"
-    with pytest.raises(ValueError, match="got 'i386'"):
-        Settings(kernel_cpu="x86-64-v3,i386")

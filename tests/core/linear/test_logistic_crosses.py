@@ -1,6 +1,5 @@
 """Logistic regression on crosses of categorical features."""
 
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -14,7 +13,6 @@ from core import Logistic, load, save
 from core.artifact import ArtifactError
 from core.base.monotone import check_monotone
 from core.base.ranker import StopFit
-from core.linear.crossed import CrossedCoordinates
 from core.metrics import auc
 from tests.core.artifact_bytes import put_together, take_apart
 from tests.core.trees.test_tree_crosses import draw_towns
@@ -61,20 +59,6 @@ def test_it_tells_of_its_crosses_and_its_parts_add_up(sentences: Sentences) -> N
     again = load(save(ranker))
     assert np.array_equal(again.decision_function(new), scores)
     assert again.structure() == structure
-
-
-def test_the_columns_are_logarithms_of_the_crosses_numbers() -> None:
-    ranker: Any = load(make_artifact())
-    crosses = ranker.map_.crosses
-    rows = np.ascontiguousarray([[0.0, 1.0, 2.0, 0.0], [0.0, 5.0, 3.0, 0.0]])
-    share, mass = crosses.extend(rows)[:, 4:6].T
-    assert (mass > 0).all()
-    none = crosses.n_pairs * 0  # what a pair of its categories has alone
-    alone = replace(crosses, n_pairs=none, keys=crosses.keys[:0]).extend(rows)[:, 4]
-    columns = [np.log(share / (1 - share)) - np.log(alone / (1 - alone)), np.log1p(mass)]
-    np.testing.assert_allclose(ranker.map_.extend(rows)[:, 4:6].T, columns, rtol=1e-9)
-    unknown = np.array([[0.0, np.nan, np.nan, np.nan]])
-    assert ranker.map_.extend(unknown)[:, 4:6].tolist() == [[0.0, 0.0]]
 
 
 @pytest.mark.parametrize("weight_of_positives", [1.0, 10.0])
@@ -213,13 +197,3 @@ def test_an_artifact_with_other_crosses_is_refused(name: str, change: Any, messa
     changed = np.ascontiguousarray(change(arrays[name])).astype(arrays[name].dtype)
     with pytest.raises(ArtifactError, match=message):
         load(put_together(header, arrays | {name: changed}))
-
-
-def test_shares_of_an_artifact_at_their_bounds_have_finite_scores() -> None:
-    header, arrays = take_apart(make_artifact())
-    for share in (0.0, 1.0):
-        hostile = {"cross_share": arrays["cross_share"] * 0 + np.float32(share)}
-        hostile["cross_mass"] = arrays["cross_mass"] * 0 + np.float32(1e30)
-        ranker = load(put_together(header, arrays | hostile))
-        assert isinstance(ranker.map_, CrossedCoordinates)
-        assert np.isfinite(ranker.decision_function(draw_towns(50)[0])).all()

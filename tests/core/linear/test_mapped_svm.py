@@ -8,11 +8,10 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from core import AUCSVM, PAUCSVM, PAUCSVMDC, save
+from core import AUCSVM, PAUCSVM, PAUCSVMDC
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc
 from tests.core.linear.mapped_tables import NAMES, frame_of, mixed_table, xor
-from tests.core.threads import on_one_thread_and_on_all
 from tests.sentences import Sentences
 
 
@@ -80,16 +79,6 @@ def test_bins_take_no_sparse_matrix(sentences: Sentences) -> None:
     X, y = xor(50)
     with sentences.raises(InvalidData):
         AUCSVM(feature_map="bins", C=1.0).fit(sparse.csr_matrix(X), y)
-
-
-@pytest.mark.filterwarnings("ignore::core.linear.SupportWarning")
-@pytest.mark.parametrize("name", NAMES)
-def test_same_bits_on_any_number_of_threads(name: str) -> None:
-    X, positive, weight = mixed_table(800)
-    X = np.nan_to_num(X)
-    ranker = PAUCSVM(feature_map=name, n_components=50, C=1.0, fpr_max=0.5)
-    one, all_of_them = on_one_thread_and_on_all(lambda: save(ranker.fit(X, positive, weight)))
-    assert one == all_of_them
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,4 +1,4 @@
-"""The p-norm push of linear scores: its loss over explicit pairs, its derivatives, the optimum by another solver."""
+"""The p-norm push of linear scores: its loss over explicit pairs, the optimum by another solver."""
 
 import warnings
 from typing import Any
@@ -10,15 +10,11 @@ from scipy.optimize import minimize
 from core import PNormPush, load, save
 from core.base.monotone import check_monotone
 from core.base.ranker import StopFit
-from core.linear.design import LinearSample, fit_design
-from core.linear.newton import PushLoss
 from core.metrics import partial_auc
 from tests.core.oracles import pair_loss
 from tests.sentences import Sentences
 
 Floats = np.ndarray
-
-PUSHES = [1.0, 3.0, 64.0]
 
 
 def make_rows(seed: int, n: int = 40) -> tuple[Floats, Floats, Floats]:
@@ -30,37 +26,10 @@ def make_rows(seed: int, n: int = 40) -> tuple[Floats, Floats, Floats]:
     return X, y, rng.integers(1, 4, n).astype(float)
 
 
-def loss_of(X: Floats, y: Floats, weight: Floats, push: float) -> PushLoss:
-    rows = fit_design(X, weight, np.zeros(X.shape[1], np.int64), standardize=False)
-    return PushLoss(
-        LinearSample(rows, np.flatnonzero(y == 1), np.flatnonzero(y == 0), weight), push
-    )
-
-
 def explicit(scores: Floats, y: Floats, weight: Floats, push: float) -> float:
     """Return the loss from the sum over pairs."""
     share = np.where(y == 1, weight / weight[y == 1].sum(), weight / weight[y == 0].sum())
     return float(np.log(pair_loss(scores, y == 1, share, push)) / push)
-
-
-@pytest.mark.parametrize("push", PUSHES)
-@pytest.mark.parametrize("seed", range(3))
-def test_the_loss_and_its_derivatives(seed: int, push: float) -> None:
-    X, y, weight = make_rows(seed, 12)
-    loss, rng = loss_of(X, y, weight, push), np.random.default_rng(seed)
-    scores = rng.normal(size=12).round(1)
-    at = loss.at(scores)
-    assert at.value == pytest.approx(explicit(scores, y, weight, push), abs=1e-12)
-    assert loss.at(np.zeros(12)).value == pytest.approx(0.0, abs=1e-15)
-    assert at.slope.sum() == pytest.approx(0.0, abs=1e-14)
-    step = 1e-5 / push
-    for way in rng.normal(size=(5, 12)):
-        above, below = loss.at(scores + step * way), loss.at(scores - step * way)
-        slope = (above.value - below.value) / (2 * step)
-        assert at.slope @ way == pytest.approx(slope, rel=1e-6, abs=1e-8)
-        bent = (above.slope - below.slope) / (2 * step)
-        assert at.hessian_times(way) == pytest.approx(bent, rel=1e-5, abs=1e-6 * push)
-        assert way @ at.hessian_times(way) <= way @ (at.curvature * way) + 1e-12
 
 
 @pytest.mark.parametrize("monotone", [None, {1: "increasing", 2: "decreasing"}])

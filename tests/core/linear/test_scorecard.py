@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core import Logistic, Scorecard, load, save
+from core import Logistic, Scorecard
 from core.base.monotone import check_monotone
 from core.errors import InvalidParameter
 from core.linear.woe_bins import merge_bins
@@ -174,14 +174,6 @@ def test_the_log_odds_are_calibrated() -> None:
     table, y = loans(4000)
     scores = Scorecard(C=1e4).fit(table, y).decision_function(table)
     assert (1 / (1 + np.exp(-scores))).mean() == pytest.approx(y.mean(), abs=1e-4)
-
-
-def test_stored_and_loaded() -> None:
-    table, y = loans()
-    ranker = Scorecard(special_values={"income": [-9.0]}).fit(table, y)
-    other = load(save(ranker))
-    assert (other.decision_function(table) == ranker.decision_function(table)).all()
-    assert other.structure() == ranker.structure()
 
 
 @pytest.mark.parametrize(

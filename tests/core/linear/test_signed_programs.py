@@ -11,7 +11,6 @@ from core import AUCSVM, PAUCSVM, PAUCSVMDC, TopPush
 from core.base.monotone import check_monotone
 from core.errors import InvalidParameter
 from core.linear import SupportWarning
-from core.linear.cutting_planes import solve_signed_model
 from core.linear.design import LinearSample, fit_design
 from core.linear.surrogates import problem_of, window_of
 from tests.long_form import long_form
@@ -97,22 +96,6 @@ def test_no_step_that_keeps_the_signs_lowers_the_objective_of_a_window(surrogate
         for step in rng.normal(size=(200, 4)):
             w = np.clip(machine.coef_ + size * step, LOW, HIGH)
             assert objective(w) >= machine.objective_ - 1e-7 * C
-
-
-def test_a_model_with_signs_is_solved_to_its_minimum() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        k, size = int(rng.integers(1, 12)), int(rng.integers(1, 9))
-        losses, gradients = rng.normal(size=k), rng.normal(size=(k, size))
-        between, step = rng.normal(size=size), rng.uniform(0.1, 3.0, size)
-        signs = rng.integers(-1, 2, size).astype(np.int8)
-        u, w = solve_signed_model(losses, gradients, between, step, signs)
-        assert (signs * w >= 0.0).all()
-        value = ((w - between) ** 2 / (2 * step)).sum() + (losses + gradients @ w).max()
-        best = between - step * (u @ gradients)
-        lowest = np.where(signs * best < 0.0, 0.0, best)
-        bound = ((lowest - between) ** 2 / (2 * step)).sum() + u @ (losses + gradients @ lowest)
-        assert value - bound <= 1e-9 * (1.0 + abs(value))
 
 
 def test_under_constraints_the_collapse_is_that_of_a_linear_program() -> None:

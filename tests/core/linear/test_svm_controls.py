@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from scipy.optimize import approx_fprime, minimize_scalar
+from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
@@ -16,10 +16,8 @@ from core.base.ranker import StopFit
 from core.base.splits import hold_out
 from core.base.table import to_matrix
 from core.linear.design import StoredRows, fit_design
-from core.linear.newton import logistic_loss, squared_hinge_loss
 from core.linear.smooth import ASYMMETRIES, COSTS
 from core.metrics import partial_auc
-from tests.core.threads import on_one_thread_and_on_all
 from tests.long_form import one_in
 from tests.sentences import Sentences
 
@@ -69,16 +67,6 @@ def test_no_step_away_from_the_asymmetric_machine_pays(C: float, asymmetry: floa
             assert asymmetric_objective(line + size * step, *args) > ranker.objective_ - 1e-12
 
 
-@pytest.mark.parametrize("loss", [logistic_loss, squared_hinge_loss])
-def test_slope_and_curvature_of_a_loss(loss: Callable[..., Any]) -> None:
-    for margin in (-30.0, -1.0, 0.3, 0.9, 1.1, 40.0):
-        at = loss(np.array([margin]))
-        slope = approx_fprime([margin], lambda m: loss(m).value[0], 1e-6)
-        bend = approx_fprime([margin], lambda m: loss(m).slope[0], 1e-6)
-        assert at.slope == pytest.approx(slope, abs=1e-5)
-        assert at.curvature == pytest.approx(bend, abs=1e-5)
-
-
 def draw_words(n: int = 3000, seed: int = 0) -> tuple[pd.DataFrame, pd.Series]:
     """Columns of words that go together, one of them of 600 words: more coordinates than are taken with one another."""
     rng = np.random.default_rng(seed)
@@ -119,13 +107,6 @@ def coded(table: pd.DataFrame, ranker: Logistic) -> tuple[np.ndarray, np.ndarray
 
 def shifts(rows: StoredRows) -> np.ndarray:
     return np.pad(rows.shift, (0, rows.size - len(rows.shift)))
-
-
-@pytest.mark.parametrize("algorithm", [Logistic(), AsymmetricSVM(C=1.0, asymmetry=4.0)])
-def test_bits_do_not_depend_on_threads(algorithm: Logistic | AsymmetricSVM) -> None:
-    table, y = draw_words()
-    one, all_of_them = on_one_thread_and_on_all(lambda: save(algorithm.fit(table, y)))
-    assert one == all_of_them
 
 
 def stop_at(step: int) -> Callable[..., Any]:
@@ -188,29 +169,6 @@ def test_too_few_rows_to_hold_any_out() -> None:
     ranker = AsymmetricSVM().fit([[0.0], [1.0]], [0, 1])
     assert (ranker.C_, ranker.asymmetry_) == (1.0, 1.0)
     assert np.diff(ranker.decision_function([[0.0], [1.0]])) > 0
-
-
-@pytest.mark.parametrize("algorithm", [Logistic(), AsymmetricSVM(C=1.0, asymmetry=4.0)])
-def test_missing_values_categories_and_parts(algorithm: Logistic | AsymmetricSVM) -> None:
-    X, y, _ = make_rows()
-    X[::7, 0] = np.nan
-    table = pd.DataFrame(X, columns=list("abcde"))
-    table["colour"] = np.where(y == 1, "red", "blue")
-    table.loc[::3, "colour"] = "green"
-    ranker = algorithm.fit(table, y)
-    parts = ranker.contributions(table)
-    assert parts.sum(axis=1) + ranker.offset_ == pytest.approx(ranker.decision_function(table))
-    terms = ranker.structure()["terms"]
-    assert {(t["feature"], t["is"]) for t in terms if "is" in t} >= {
-        ("a", None),
-        ("colour", "red"),
-        ("colour", "blue"),
-    }
-    weights = {t["is"]: t["weight"] for t in terms if t["feature"] == "colour"}
-    assert weights["red"] > weights["green"] > weights["blue"]
-    again = load(save(ranker))
-    assert (again.decision_function(table) == ranker.decision_function(table)).all()
-    assert again.structure() == ranker.structure()
 
 
 @pytest.mark.parametrize("ranker", [Logistic(), AsymmetricSVM(C=1.0, asymmetry=4.0)])

@@ -14,8 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from core import AUCSVM, PAUCSVM, PAUCSVMDC, TopPush, load, save
 from core.base.ranker import StopFit
 from core.errors import InvalidData
-from core.linear import SupportWarning, design
-from core.linear.design import DenseRows, LinearSample, fit_design
+from core.linear import SupportWarning
 from core.metrics import auc, partial_auc
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
@@ -61,70 +60,6 @@ def draw_frame(seed: int = 0, n: int = 800) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 # --- columns ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("order", ["C", "F"])
-@pytest.mark.parametrize("kind", ["numbers", "words", "zeros", "huge", "sparse"])
-def test_coordinates_are_those_written_out(kind: str, order: str) -> None:
-    """Scores and sums of rows are equal for every form of the rows: as given, or sparse for words and zeros."""
-    rng = np.random.default_rng(1)
-    X = np.asarray(rng.normal(size=(90, 11)) * 3.0 + 5.0, order=order)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    if kind in {"zeros", "sparse"}:
-        X = np.asarray(np.where(rng.random(X.shape) < 0.8, 0.0, X), order=order)
-        X[:, 5:] = np.nan_to_num(X[:, 5:])
-    X[:, 3] = rng.integers(0, 4, 90)
-    X[:, 4] = 7.0  # constant
-    n_categories = np.zeros(11, np.int64)
-    if kind in {"words", "huge"}:
-        n_categories[3] = 4
-    weight = rng.uniform(0.5, 2.0, 90)
-    given = sparse.csr_array(X) if kind == "sparse" else X
-    with pytest.MonkeyPatch.context() as patch:
-        if kind == "huge":  # as if a number's square could overflow
-            patch.setattr(design, "MAX_COORDINATE", 0.1)
-        rows = fit_design(given, weight, n_categories, standardize=True)
-    assert isinstance(rows, DenseRows) == (kind in {"numbers", "huge"})
-    columns = []
-    for j in np.flatnonzero(n_categories == 0):
-        there = ~np.isnan(X[:, j])
-        mean = np.average(X[there, j], weights=weight[there])
-        deviation = np.sqrt(np.average((X[there, j] - mean) ** 2, weights=weight[there]))
-        columns.append(np.where(there & (j != 4), (X[:, j] - mean) / (deviation or 1.0), 0.0))
-    if n_categories[3]:
-        columns.insert(3, np.zeros(90))
-    missing = [np.isnan(X[:, j]) for j in range(11) if np.isnan(X[:, j]).any()]
-    one_hot = [X[:, 3] == k for k in range(n_categories[3])]
-    full = np.column_stack([*columns, *missing, *one_hot])
-    assert rows.coordinates.size == full.shape[1]
-    w, share = rng.normal(size=full.shape[1]), rng.normal(size=90)
-    assert rows.scores(w) == pytest.approx(full @ w, abs=1e-9)
-    for shares in (share, np.where(np.arange(90) % 3, share, 0.0)):
-        assert rows.weighted_sum(shares) == pytest.approx(shares @ full, abs=1e-9)
-    few = np.where(np.arange(90) < 9, share, 0.0)
-    assert rows.weighted_sum(few) == pytest.approx(few @ full, abs=1e-9)
-    assert rows.squares(abs(share)) == pytest.approx(abs(share) @ full**2, abs=1e-9)
-    some, part = np.array([0, 2, full.shape[1] - 1]), abs(share)[::2]
-    ones = np.column_stack([full[::2][:, some], np.ones(45)])
-    products = rows.take(np.arange(0, rows.n_rows, 2)).products(some, part)
-    assert products == pytest.approx((ones.T * part) @ ones, abs=1e-9)
-
-
-@pytest.mark.parametrize("words", [True, False])
-def test_what_is_left_out_is_not_learnt_from(words: bool) -> None:
-    """The same rows, classes and weights, whether the others are dropped or only not looked at."""
-    rng = np.random.default_rng(2)
-    X = np.column_stack([rng.normal(size=80), rng.integers(0, 3, 80)])
-    y, held, weight = rng.random(80) < 0.4, rng.random(80) < 0.3, rng.uniform(1.0, 2.0, 80)
-    rows = fit_design(X, weight, np.array([0, 3 if words else 0]), standardize=True)
-    whole = LinearSample(rows, np.flatnonzero(y), np.flatnonzero(~y), weight)
-    part = whole.without(held)
-    assert part.rows.n_rows == (np.count_nonzero(~held) if words else 80)
-    w = rng.normal(size=rows.size)
-    scores = rows.scores(w)
-    for own, chosen in ((part.positives, y), (part.negatives, ~y)):
-        assert part.rows.scores(w)[own] == pytest.approx(scores[chosen & ~held], abs=1e-12)
-        assert (part.weights(own) == weight[chosen & ~held]).all()
 
 
 @pytest.mark.parametrize("algorithm", SVMS)
@@ -358,14 +293,6 @@ def test_an_anchor_may_hold_scores_at_constant_though_the_window_does_not_collap
     assert not ranker.coef_.any()
 
 
-def test_what_is_not_convex_proves_no_collapse(sentences: Sentences) -> None:
-    X, y = deep_table()
-    with sentences.warns(SupportWarning):
-        ranker = PAUCSVMDC(C=1.0, fpr_min=0.001, fpr_max=0.02, anchor=None).fit(X, y)
-    assert ranker.collapsed_
-    assert ranker.critical_fpr_ is None
-
-
 def test_without_an_anchor_a_collapse_is_constant() -> None:
     X, y = deep_table()
     with pytest.warns(SupportWarning, match="all rows have the same score"):
@@ -387,15 +314,6 @@ def test_an_anchor_pulls_to_the_whole_auc() -> None:
     assert zero.objective_ == pytest.approx(free.objective_, rel=1e-7)
 
 
-def test_small_costs_are_no_collapse() -> None:
-    X, y = table()
-    for C in (1e-6, 1e-3):
-        ranker = PAUCSVM(C=C, fpr_max=0.3).fit(X, y)
-        assert not ranker.collapsed_
-        assert auc(y, ranker.decision_function(X)) > 0.75
-        assert ranker.gap_ < 0.2 * (C - ranker.objective_)
-
-
 # --- the choice of C --------------------------------------------------------------------------------
 
 
@@ -406,10 +324,6 @@ def test_cost_is_chosen_by_the_window_asked_for() -> None:
     fixed = PAUCSVM(fpr_max=0.3, C=narrow.C_).fit(X, y)
     assert fixed.objective_ == pytest.approx(narrow.objective_, rel=2e-4)
     assert PAUCSVM(fpr_max=0.3, random_state=0).fit(X, y).C_ == narrow.C_
-
-
-def test_few_rows_leave_the_cost_at_one() -> None:
-    assert AUCSVM().fit([[0.0], [1.0]], [0, 1]).C_ == 1.0
 
 
 def test_predict_cuts_at_the_youden_point() -> None:

@@ -7,8 +7,6 @@ import pandas as pd
 import pytest
 
 from core import MartiRank, load, save
-from core.martirank.growth import POSITIONS, add_layer, n_blocks, take_step
-from core.martirank.program import Mass, split
 from core.metrics import auc
 
 
@@ -109,42 +107,6 @@ def test_the_first_layer_is_the_best_stump_and_its_auc_keeps_lemma_5() -> None:
     assert node["error"] <= 0.5 - best / 4 + 1e-12
 
 
-def test_masses_are_added_and_moved_as_a_loop_would() -> None:
-    rng = np.random.default_rng(0)
-    n, d, n_positives, n_nodes = 20_000, 3, 7_000, 6
-    codes = rng.integers(0, 256, (d, n)).astype(np.uint8)
-    masses = np.zeros((n_blocks(n_nodes + 1), n, POSITIONS))
-    plain = rng.random((n_nodes, n))
-    for position in range(n_nodes):
-        masses[position // POSITIONS, :, position % POSITIONS] = plain[position]
-    masses = masses.reshape(len(masses), -1)
-    histograms = np.zeros((len(masses), d, 2, 256 * POSITIONS))
-    for first in range(2):
-        add_layer(first, 2, d, codes, masses, n_positives, histograms)
-    for position in range(n_nodes):
-        found = histograms[position // POSITIONS, ..., position % POSITIONS :: POSITIONS]
-        for j in range(d):
-            for half, rows in enumerate((slice(n_positives), slice(n_positives, None))):
-                sums = np.bincount(codes[j, rows], plain[position, rows], 256)
-                assert found[j, half] == pytest.approx(sums, rel=1e-12)
-    features, rises = rng.integers(0, d, n_nodes), rng.random((n_nodes, 256))
-    take_step(0, 1, -(-n // 8192), codes, features, rises, masses)
-    moved = np.zeros((n_nodes + 1, n))
-    for position in range(n_nodes):
-        p = rises[position, codes[features[position]]]
-        moved[position + 1] += plain[position] * p
-        moved[position] += plain[position] * (1 - p)
-    for position in range(n_nodes + 1):
-        found = masses[position // POSITIONS, position % POSITIONS :: POSITIONS]
-        assert found == pytest.approx(moved[position], rel=1e-12)
-
-
-def test_a_cut_that_prefers_the_lower_side_is_turned() -> None:
-    sides = split(Mass(1.0, 3.0), Mass(3.0, 1.0))
-    assert sides.rise_above < sides.rise_below
-    assert sides.error == pytest.approx(0.25)
-
-
 def test_a_node_of_one_class_sends_all_its_way() -> None:
     X = np.array([[0.0], [0.0], [1.0], [1.0]])
     ranker = MartiRank(n_rounds=4).fit(X, [0, 0, 1, 1])
@@ -172,11 +134,3 @@ def test_categories_are_cut_as_sets() -> None:
     unseen = pd.DataFrame({"colour": ["black", None], "noise": [0.0, 0.0]})
     one, other = ranker.decision_function(unseen)
     assert one == other
-
-
-def test_an_identifier_tells_nothing() -> None:
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"id": [f"row {i}" for i in range(200)], "x": rng.normal(size=200)})
-    y = rng.integers(0, 2, 200)
-    ranker = MartiRank(n_rounds=4).fit(table, y)
-    assert not (ranker.nodes_["feature"] == 0).any()

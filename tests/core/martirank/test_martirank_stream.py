@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core import SampledMartiRank, load, save
+from core import SampledMartiRank
 from core.errors import InvalidData
 from core.martirank.sampled import Demand, Stream, draws_needed, guess_and_halve
 from core.metrics import auc
@@ -41,20 +41,6 @@ def test_it_learns_until_all_layers_are_finished() -> None:
 
 def test_rows_beyond_the_last_layer_change_no_node() -> None:
     assert stream(8).nodes_.tobytes() == stream(9).nodes_.tobytes()
-
-
-def test_an_unfinished_program_is_an_artifact_like_any_other() -> None:
-    ranker = stream(3)
-    X, _ = batch(99)
-    again = load(save(ranker))
-    assert (again.decision_function(X) == ranker.decision_function(X)).all()
-
-
-def test_before_its_first_layer_all_rows_tie() -> None:
-    X, y = batch(0, n=50)
-    ranker = SampledMartiRank(noise_rate=0.0).partial_fit(X, y)
-    assert not ranker.is_complete_
-    assert len(set(ranker.decision_function(X))) == 1
 
 
 def test_nodes_wait_for_rows_of_both_classes() -> None:
@@ -105,14 +91,6 @@ def test_a_weight_of_k_in_a_batch_is_k_rows_of_a_category_too() -> None:
     )
     assert (one.nodes_["feature"] == 0).all()
     assert one.expected_position(table) == pytest.approx(other.expected_position(table), abs=1e-9)
-
-
-def test_fit_starts_anew() -> None:
-    ranker = stream(3)
-    X, y = batch(5)
-    one = ranker.fit(X, y).nodes_
-    other = SampledMartiRank(n_rounds=4, noise_rate=0.0, n_bags=2).fit(X, y).nodes_
-    assert one.tobytes() == other.tobytes()
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,13 @@
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from core import MartiRank, SampledMartiRank, save
-from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.errors import ArtifactError, InvalidParameter
 from core.martirank import any_ranker
 from core.metrics import auc
 from tests.sentences import Sentences
@@ -109,13 +108,6 @@ def test_estimators_cannot_be_saved() -> None:
         save(ranker)
 
 
-def test_an_estimator_that_refuses_missing_values_is_named() -> None:
-    X, y, _ = table()
-    X[0, 0] = np.nan
-    with pytest.raises(InvalidData, match="LogisticRegression rejected its rows"):
-        MartiRank(n_rounds=1, weak_ranker=LogisticRegression()).fit(X, y)
-
-
 class Mute(BaseEstimator):
     """Neither decision_function nor predict_proba."""
 
@@ -130,12 +122,6 @@ def test_wrong_weak_rankers_are_named(algorithm: type[Any], weak_ranker: Any) ->
     X, y, _ = table()
     with pytest.raises(InvalidParameter, match="weak_ranker"):
         algorithm(n_rounds=1, weak_ranker=weak_ranker).fit(X, y)
-
-
-def test_estimators_take_no_categories() -> None:
-    frame = pd.DataFrame({"a": ["x", "y"] * 10})
-    with pytest.raises(InvalidData, match="accepts only numeric columns"):
-        MartiRank(weak_ranker=LogisticRegression()).fit(frame, [0, 1] * 10)
 
 
 class Column(BaseEstimator):

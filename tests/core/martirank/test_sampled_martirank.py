@@ -9,20 +9,12 @@ from core import load, save
 from core.errors import ArtifactError, InvalidData
 from core.martirank import SampledMartiRank
 from core.martirank.program import Mass, split
-from core.martirank.sampled import bound_noise_rate
 from core.metrics import auc
 from tests.sentences import Sentences
 
 
 def flip(y: np.ndarray, rate: float, seed: int) -> np.ndarray:
     return np.where(np.random.default_rng(seed).random(len(y)) < rate, 1 - y, y)
-
-
-def test_masses_lose_their_noise() -> None:
-    true = Mass(3.0, 7.0)
-    noisy = Mass(0.7 * 3.0 + 0.3 * 7.0, 0.7 * 7.0 + 0.3 * 3.0)
-    assert noisy.without_noise(0.3) == pytest.approx(true)
-    assert Mass(1.0, 9.0).without_noise(0.2).positive == 0.0
 
 
 def test_the_coin_needs_correcting_under_noise() -> None:
@@ -124,24 +116,6 @@ def test_the_noise_rate_is_guessed_within_its_range(noise: float) -> None:
     assert ranker.class_prior_ == pytest.approx(0.5, abs=0.1)
 
 
-def test_a_given_noise_rate_and_prior_are_taken() -> None:
-    draw = np.random.default_rng(0)
-    X, y = draw.normal(size=(200, 3)), np.arange(200) % 2
-    ranker = SampledMartiRank(n_rounds=3, noise_rate=0.2, class_prior=0.3, n_bags=1).fit(X, y)
-    assert ranker.noise_rate_range_ == (0.2, 0.2)
-    assert ranker.class_prior_ == 0.3
-    assert len(ranker.noise_rate_auc_) == 0
-
-
-def test_the_bound_is_the_purest_end() -> None:
-    scores = np.arange(1_000.0)
-    positive = np.arange(1_000) >= 500
-    positive[995] = False  # one of the hundred at the top
-    bound = bound_noise_rate(scores, positive, np.ones(1_000))
-    assert bound.share == 0.0  # the bottom is pure
-    assert 0.0 < bound.upper < 0.05
-
-
 def test_a_noise_rate_that_explains_all_of_a_label_is_refused(sentences: Sentences) -> None:
     X, y = np.arange(20.0)[:, None], (np.arange(20) < 3).astype(int)
     with sentences.raises(InvalidData):
@@ -154,17 +128,6 @@ def test_a_draw_without_a_class_but_for_noise_makes_no_nan() -> None:
     y = (draw.random(300) < 0.25).astype(int)
     ranker = SampledMartiRank(n_rounds=4, noise_rate=0.2, n_bags=5, subsample=0.05).fit(X, y)
     assert np.isfinite(ranker.decision_function(X)).all()
-
-
-def test_draws_depend_on_the_seed_alone() -> None:
-    draw = np.random.default_rng(0)
-    X = draw.normal(size=(400, 3))
-    y = (X[:, 0] > 0).astype(int)
-    one, same, other = (
-        SampledMartiRank(n_rounds=4, n_bags=2, random_state=seed).fit(X, y).nodes_
-        for seed in (1, 1, 2)
-    )
-    assert one.tobytes() == same.tobytes() != other.tobytes()
 
 
 def test_what_was_guessed_stays_with_the_artifact() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.errors import InvalidParameter
-from core.metrics import compare_at_threshold, compare_groups, group_steps, wilson_interval
+from core.metrics import compare_at_threshold, compare_groups, group_steps
 from core.metrics.adverse_impact import MAX_STEPS, SIDES
 from tests.long_form import LONG_FORM
 
@@ -129,14 +129,6 @@ def test_of_many_scores_the_next_higher_threshold_counts() -> None:
         )
 
 
-def test_a_rate_has_the_interval_of_its_rows() -> None:
-    y, scores, by, _, _ = tied(5)
-    (found,) = compare_at_threshold([group_steps(y, scores, by)], 0.5, level=0.9)
-    own = scores[by == "a"] >= 0.5
-    expected = wilson_interval(float(own.mean()), own.size, 0.9)
-    assert found.sides["flagged"].groups[0].rate.interval == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("threshold", [math.nan, "0.5", None, True])
 def test_bad_thresholds(threshold: Any) -> None:
     y, scores, by, _, _ = tied(6)
@@ -186,7 +178,7 @@ def test_intervals_cover_and_verdicts_seldom_err(
     kind: str, n: tuple[int, ...], top: float, least: float
 ) -> None:
     """The first group has exactly four fifths of the rate of the others: neither verdict on it would be right."""
-    n_samples = 1500 if LONG_FORM else 80
+    n_samples = 1500 if LONG_FORM else 40
     rng = np.random.default_rng(7)
     rates = np.array([0.8 * top] + [top] * (len(n) - 1))
     truth = rates / top

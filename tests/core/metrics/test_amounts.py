@@ -35,7 +35,6 @@ from core.metrics.amounts import (
     losses_of,
     random_parts,
     rows_with,
-    unskewed,
 )
 from tests.core.metrics.naive import curve_and_totals, rankings
 from tests.long_form import LONG_FORM
@@ -165,16 +164,6 @@ def test_intervals_come_from_the_derivatives_in_the_weights(over: Over, units: b
         assert math.log(end / (1.0 - end)) == pytest.approx(logit + sign * half, rel=1e-5)
 
 
-def test_the_area_over_negatives_has_nearly_the_interval_of_a_weighted_auc() -> None:
-    """Its variance is the same sum; Student's t and the correction for few rows differ."""
-    rng = np.random.default_rng(1)
-    y = np.repeat([1, 0], [400, 600])
-    amounts, scores = rng.lognormal(sigma=0.3, size=1000), rng.normal(size=1000) + y
-    found = value_caught(y, scores, amounts, over="negatives").area
-    known = auc_interval(y, scores, sample_weight=np.where(y, amounts, 1.0))
-    np.testing.assert_allclose(found, known, atol=3e-4)
-
-
 NEGATIVES = {
     "one": (np.r_[np.ones(300), 0], None),
     "two": (np.r_[np.ones(300), 0, 0], None),
@@ -198,16 +187,6 @@ def test_few_negatives_say_little_about_the_area(negatives: str, over: Over) -> 
         np.testing.assert_allclose(found.area, known, rtol=1e-9)
     (half,) = found.recalls
     assert half.recall.high - half.recall.low > 0.2
-
-
-def test_a_few_great_negatives_say_little_about_the_area() -> None:
-    rng = np.random.default_rng(3)
-    y = np.repeat([1, 0], 300)
-    scores, amounts = rng.normal(size=600) + y, np.ones(600)
-    amounts[-1] = 1e6
-    found = value_caught(y, scores, amounts, over="amount_of_negatives", at=[0.5])
-    assert found.area.high - found.area.low > 0.5
-    assert found.recalls[0].recall.high - found.recalls[0].recall.low > 0.5
 
 
 @pytest.mark.parametrize("over", ["negatives", "amount_of_negatives"])
@@ -296,21 +275,6 @@ def test_held_out_rows_are_judged_by_the_cut_of_the_other_parts(table: Any, unit
     assert held_out.cost.value >= found.least.in_sample - 1e-9
 
 
-def test_parts_hold_both_classes_by_turns() -> None:
-    y = np.repeat([1, 0], [25, 975])
-    rows, _ = rows_with(y, {"scores": np.zeros(1000)}, {}, None, None)
-    parts = random_parts(rows, 0)
-    assert parts is not None
-    assert set(np.bincount(parts[:25], minlength=10)) == {2, 3}
-    assert set(np.bincount(parts)) == {100}
-    units, names = np.arange(1000) // 4, np.random.default_rng(0).permutation(250)
-    dealt = [
-        random_parts(rows_with(y, {"scores": np.zeros(1000)}, {}, None, each)[0], 0)
-        for each in (units, names[units])
-    ]
-    np.testing.assert_array_equal(*dealt)
-
-
 def test_costs_without_amounts_are_those_of_an_operating_point() -> None:
     rng = np.random.default_rng(2)
     y = rng.integers(0, 2, 500)
@@ -341,15 +305,6 @@ def test_a_row_is_flagged_by_its_own_probability_and_amount() -> None:
     plain = cost_report(y, p, AmountCosts(1.0, Price(rate=1.0)), amounts, probability=p)
     assert plain.by_probability is not None
     assert plain.by_probability.flagged == pytest.approx((p > 1.0 / (1.0 + amounts)).mean())
-
-
-@pytest.mark.parametrize("skewness", [0.0, 1e-7, 0.3, -0.8, 1.0])
-def test_the_transformation_takes_the_skewness_off(skewness: float) -> None:
-    def g(t: float) -> float:
-        return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
-
-    for z in (-2.5, -1.96, 0.0, 1.0, 3.0):
-        assert g(unskewed(z, skewness)) == pytest.approx(z, abs=1e-9)
 
 
 def test_the_interval_of_a_cost_is_halls() -> None:
@@ -442,68 +397,9 @@ def test_few_effective_rows_have_an_interval_within_the_possible_costs(weight: f
     assert 3.0 <= open_ended.flag_none.high < 1e3
 
 
-def test_few_effective_groups_have_an_interval_within_the_possible_costs() -> None:
-    rng = np.random.default_rng(0)
-    group, y = np.repeat(np.arange(3), [2000, 3, 4]), rng.integers(0, 2, 2007)
-    prices = AmountCosts(false_negative=3, benefit=2, review=1)
-    scores = rng.normal(size=2007) + y
-    found = cost_report(y, scores, prices, threshold=0.5, group=group)
-    assert found.at is not None
-    assert found.least.held_out is not None
-    check_costs(found.flag_none, 0.0, 3.0)
-    check_costs(found.flag_all, -1.0, 1.0)
-    for decision in (found.at, found.least.held_out):
-        check_costs(decision.cost, -1.0, 3.0)
-        check_costs(decision.saved_to_none, -4.0, 4.0)
-    compared = compare_costs(y, [scores, -scores], prices, group=group)
-    (apart,) = compared.differences
-    check_costs((apart.value, apart.low, apart.high), -4.0, 4.0)
-
-
 def check_costs(found: Any, least: float, greatest: float) -> None:
     value, low, high = found
     assert least <= low <= value <= high <= greatest
-
-
-def test_amounts_of_any_size_are_counted() -> None:
-    rng = np.random.default_rng(6)
-    y, scores = rng.integers(0, 2, 200), rng.normal(size=200)
-    amounts = rng.lognormal(size=200)
-    small = cost_report(y, scores, COSTS, amounts)
-    for factor in (1e-90, 1e90):
-        prices = AmountCosts(
-            false_positive=Price(0.25 * factor, 0.125),
-            false_negative=Price(rate=1),
-            benefit=0.5 * factor,
-            review=0.25 * factor,
-        )
-        other = cost_report(y, scores, prices, amounts * factor)
-        assert other.least.threshold == small.least.threshold
-        assert other.least.held_out is not None
-        assert small.least.held_out is not None
-        np.testing.assert_allclose(
-            np.array(other.least.held_out.cost) / factor, small.least.held_out.cost, rtol=1e-9
-        )
-        np.testing.assert_allclose(
-            value_caught(y, scores, amounts * factor).area, value_caught(y, scores, amounts).area
-        )
-    huge = cost_report(
-        y,
-        scores,
-        AmountCosts(Price(1e100, 1e100), Price(1e100, 1e100), Price(1e100, 1e100), 1e100),
-        np.full(200, 1e100),
-        sample_weight=np.full(200, 1e100),
-        probability=np.full(200, 0.5),
-        threshold=-math.inf,
-    )
-    assert huge.at is not None
-    assert huge.by_probability is not None
-    assert huge.least.held_out is not None
-    for decision in (huge.at, huge.by_probability, huge.least.held_out):
-        for interval in (decision.cost, decision.saved_to_none, decision.saved_to_all):
-            assert np.isfinite(interval).all()
-    tiny = value_caught(y, scores, np.full(200, 5e-324), over="amount_of_negatives")
-    assert np.isfinite(tiny.area).all()
 
 
 @pytest.mark.filterwarnings("error")
@@ -595,30 +491,14 @@ def test_intervals_cover() -> None:
     """Short form of `benchmarks.coverage --tables amounts`: samples of 1,000 rows, amounts of a factor e."""
     from benchmarks.coverage import AmountKind, cover_amounts
 
-    found = cover_amounts(AmountKind(1_000, 1.0), 300 if LONG_FORM else 120, 250_000)
+    found = cover_amounts(
+        AmountKind(1_000, 1.0), 300 if LONG_FORM else 50, 250_000 if LONG_FORM else 50_000
+    )
     for name, share in found.covered.items():
-        assert 0.88 <= share <= 0.99, name
+        assert (0.88 if LONG_FORM else 0.84) <= share, name
     assert found.in_sample < -0.04
     assert abs(found.held_out) < 0.04
     assert found.called_different <= 0.06
-
-
-def test_a_cut_through_a_tie_never_costs_less() -> None:
-    """The mean over the ways to flag a part of a tie lies between those of its ends."""
-    rng = np.random.default_rng(7)
-    y, scores, amounts = (
-        rng.integers(0, 2, 60),
-        rng.integers(0, 6, 60).astype(float),
-        rng.random(60),
-    )
-    rows, (kept,) = rows_with(y, {"scores": scores}, {"amount": amounts}, None, None)
-    losses, sample = losses_of(rows.positive, COSTS, kept), WeightedRows.of(rows)
-    best = sample.mean(losses.of(choose_threshold(scores, losses, sample, None).decided))
-    for cutoff in range(6):
-        for part in np.linspace(0, 1, 11):
-            mixed = np.where(scores > cutoff, 1.0, np.where(scores == cutoff, part, 0.0))
-            mean = (mixed * losses.flagged + (1 - mixed) * losses.unflagged).mean()
-            assert mean >= best - 1e-12
 
 
 @pytest.mark.parametrize("weight", [150.0, 500.0, 1e9])
@@ -697,23 +577,6 @@ def test_costs_at_thresholds_by_definition(table: Any, data: Any) -> None:
                 assert each.low <= each.value <= each.high
 
 
-def test_fixed_costs_need_no_rows() -> None:
-    """Costs without amounts are those of the curve, at another prevalence, too."""
-    rng = np.random.default_rng(0)
-    y = (rng.random(400) < 0.3).astype(int)
-    scores = rng.normal(size=400) + y
-    for prevalence in (None, 0.05):
-        found = costs_at_thresholds(
-            y, scores, AmountCosts(2.0, 7.0), thresholds=[0.5], prevalence=prevalence
-        ).points[0]
-        curve = operating_point(
-            y, scores, threshold=0.5, costs=Costs(2.0, 7.0), prevalence=prevalence
-        ).cost
-        assert curve is not None
-        assert found.cost.value == pytest.approx(curve.a_row.value)
-        assert found.saved_to_random.value == pytest.approx(curve.saved_to_random.value)
-
-
 COVERED_ROWS = (
     # rows, prevalence, spread of the log amounts, rounded scores, threshold, and the least share covered of
     # the cost and of the savings compared with random flagging, with decisions and with a score
@@ -737,7 +600,7 @@ def test_intervals_of_savings_cover(case: Any) -> None:
         amounts = rng.lognormal(0.0, spread, n)
         return y, amounts, *((np.round(scores), np.round(other)) if rounded else (scores, other))
 
-    y, amounts, scores, other = draw(np.random.default_rng(1), 2_000_000)
+    y, amounts, scores, other = draw(np.random.default_rng(1), 2_000_000 if LONG_FORM else 400_000)
     saves = np.where(y == 1, amounts, -0.3)
     own = scores >= threshold
     share = own.mean()
@@ -752,7 +615,7 @@ def test_intervals_of_savings_cover(case: Any) -> None:
         ((own * 1.0 - (other >= 1.3)) * saves).mean(),
         ((own - by_score) * saves).mean(),
     )
-    samples = 1500 if LONG_FORM else 250
+    samples = 1500 if LONG_FORM else 60
     covered = np.zeros(4)
     for seed in range(samples):
         y, amounts, scores, other = draw(np.random.default_rng(1000 + seed), n)
@@ -764,7 +627,7 @@ def test_intervals_of_savings_cover(case: Any) -> None:
         )
         found = (decided.cost, decided.saved_to_random, decided.saved_to_rule, scored.saved_to_rule)
         covered += [each.low <= true <= each.high for each, true in zip(found, truth, strict=True)]
-    allowed = np.array(least) - (0.0 if LONG_FORM else 0.04)
+    allowed = np.array(least) - (0.0 if LONG_FORM else 0.1)
     assert (covered / samples >= allowed).all(), covered / samples
 
 

@@ -7,6 +7,7 @@ from core.metrics import partial_auc_interval
 from core.metrics.groups import check_rows
 from core.metrics.intervals import estimate_areas
 from tests.core.metrics.bootstrap import bootstrap_areas, bootstrap_interval
+from tests.long_form import one_in
 
 WINDOWS = [(0.0, 1.0), (0.0, 0.2), (0.1, 0.5)]
 
@@ -21,8 +22,7 @@ def two_scorers(
     return y, [np.round(shared + rng.normal(size=n), 1) for _ in range(2)], unit
 
 
-@pytest.mark.parametrize("size", [1, 4])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("size", "weighted"), one_in(3, [1, 4], [False, True]))
 def test_the_covariance_is_that_of_the_bootstrap(size: int, weighted: bool) -> None:
     y, scores, unit = two_scorers(size=size)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, y.size) if weighted else None
@@ -37,8 +37,7 @@ def test_the_covariance_is_that_of_the_bootstrap(size: int, weighted: bool) -> N
     np.testing.assert_allclose(found / scale, expected / scale, atol=0.1)
 
 
-@pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("size", [1, 4])
+@pytest.mark.parametrize(("size", "window"), one_in(5, [1, 4], WINDOWS))
 def test_intervals_agree_with_the_bootstraps(size: int, window: tuple[float, float]) -> None:
     y, (scores, _), unit = two_scorers(size=size)
     group = unit if size > 1 else None

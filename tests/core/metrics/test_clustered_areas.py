@@ -118,7 +118,7 @@ def test_more_contrasts_than_units_leave_holms_least() -> None:
 @pytest.mark.parametrize("n_units", [16, 60])
 def test_clustered_intervals_and_tests_hold_their_level(n_units: int) -> None:
     rng = np.random.default_rng(8)
-    window, n_trials = (0.0, 0.3), 300 if LONG_FORM else 120
+    window, n_trials = (0.0, 0.3), 300 if LONG_FORM else 50
     covered = different = 0
     rates = np.linspace(1e-9, window[1], 3001)
     truth = np.trapezoid(norm.sf(norm.isf(rates) - 1.2), rates) / window[1]

@@ -8,6 +8,7 @@ import pytest
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import decision_curve, ks_interval, roc_curve, wilson_interval
 from core.probability import brier_score, log_score
+from tests.long_form import LONG_FORM
 
 
 def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -102,12 +103,12 @@ def test_intervals_cover_with_few_positives() -> None:
         p = 1.0 / (1.0 + np.exp(5.0 - 1.5 * rng.normal(size=n)))
         return rng.random(n) < p, p
 
-    y, p = draw(1_000_000)
+    y, p = draw(1_000_000 if LONG_FORM else 200_000)
     large = decision_curve(y, p, [0.02, 0.1])
     truth = [each.benefit.value for each in large] + [each.over_all.value for each in large]
     truth += [brier_score(y, p).score, ks_interval(y, p).value]
     covered = []
-    for _ in range(200):
+    for _ in range(200 if LONG_FORM else 60):
         y, p = draw(500)
         if y.sum() < 2:
             continue
@@ -117,7 +118,7 @@ def test_intervals_cover_with_few_positives() -> None:
         assert brier is not None
         intervals += [brier, ks_interval(y, p)]
         covered.append([i.low <= t <= i.high for i, t in zip(intervals, truth, strict=True)])
-    assert (np.mean(covered, axis=0) >= 0.88).all()
+    assert (np.mean(covered, axis=0) >= (0.88 if LONG_FORM else 0.83)).all()
 
 
 def test_scores_have_intervals() -> None:
@@ -156,6 +157,6 @@ def test_the_distance_has_the_curve_s_value_and_an_interval_that_knows_of_the_ch
     assert nothing[:2] == (0.0, 0.0)
     assert nothing.high == pytest.approx(0.09, abs=0.09)
     above = 0
-    for _ in range(200):  # scores that say nothing: a distance of 0
+    for _ in range(50):  # scores that say nothing: a distance of 0
         above += ks_interval(y, rng.normal(size=360)).low > 0.0
-    assert above <= 20
+    assert above <= 8

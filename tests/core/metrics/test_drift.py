@@ -58,8 +58,8 @@ def test_nothing_and_certainty() -> None:
 
 def test_the_level_holds_where_nothing_has_changed() -> None:
     rng = np.random.default_rng(1)
-    p_values, wrong = [], []
-    for _ in range(500):
+    p_values, wrong, draws = [], [], 500 if LONG_FORM else 120
+    for _ in range(draws):
         samples = [np.r_[rng.normal(size=240), rng.normal(1.2, 1, size=120)] for _ in range(2)]
         y = np.r_[np.zeros(240), np.ones(120)]
         p_values.append(change(*(auc_interval(y, scores) for scores in samples)).p_value)
@@ -69,7 +69,7 @@ def test_the_level_holds_where_nothing_has_changed() -> None:
         ]
         wrong.append(score_shift(*shifts).p_value)
     for level in (0.05, 0.2):
-        tolerance = 3 * np.sqrt(level * (1 - level) / 500)
+        tolerance = 3 * np.sqrt(level * (1 - level) / draws)
         assert abs((np.array(p_values) <= level).mean() - level) < tolerance
         assert (np.array(wrong) <= level).mean() < level + tolerance
 
@@ -94,17 +94,6 @@ def test_scores_against_scipy(digits: int) -> None:
     same = score_shift(samples[0], samples[0])
     assert (same.distance, same.p_value) == (0.0, 1.0)
     assert same.higher == pytest.approx(0.5)
-
-
-def test_a_curve_s_points_where_only_the_other_class_moves_change_nothing() -> None:
-    y, scores = [1, 0, 1, 0], [4.0, 3.0, 2.0, 1.0]
-    curve = roc_curve(y, scores)
-    negatives = ScoreSample(curve.thresholds, curve.fpr, 2)
-    alone = ScoreSample([np.inf, 3.0, 1.0], [0.0, 0.5, 1.0], 2)
-    assert score_shift(negatives, alone).distance == 0.0
-    higher = ScoreSample([np.inf, 5.0], [0.0, 1.0], 2)
-    assert score_shift(negatives, higher)[:2] == (1.0, 1.0)
-    assert score_shift(higher, negatives)[:2] == (1.0, 0.0)
 
 
 def test_refusals(sentences: Sentences) -> None:
@@ -174,10 +163,6 @@ def test_the_stability_index_is_the_usual_one_of_many_rows() -> None:
 def test_masses_that_are_none(before: Any, after: Any, rows: tuple[float, float]) -> None:
     with pytest.raises(InvalidData):
         population_stability(before, after, rows)
-
-
-def test_one_bin_has_no_change() -> None:
-    assert population_stability([5], [9], (5, 9)) == ((0.0, 0.0, 0.0), 0.0, 1.0)
 
 
 def test_bins_are_of_about_equal_mass() -> None:

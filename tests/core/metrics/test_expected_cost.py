@@ -114,7 +114,7 @@ def test_a_prevalence_of_ones_own_moves_precision_and_lift() -> None:
 def test_coverage(n_positive: int, n_negative: int) -> None:
     """Coverage for the least cost, its threshold, a rate's threshold, and the precision at another prevalence."""
     rng = np.random.default_rng(n_negative)
-    costs, share, repeats = Costs(1, 9), 0.1, 400 if LONG_FORM else 150
+    costs, share, repeats = Costs(1, 9), 0.1, 400 if LONG_FORM else 60
     grid = np.linspace(-3, 5, 4001)
 
     def cost(threshold: Any) -> Any:
@@ -135,7 +135,7 @@ def test_coverage(n_positive: int, n_negative: int) -> None:
         caught, flagged = norm.sf(point.threshold - 1.5), norm.sf(point.threshold)
         truth = share * caught / (share * caught + (1 - share) * flagged)
         covered["precision"] += point.precision.low <= truth <= point.precision.high
-    assert min(covered.values()) / repeats > 0.9, covered
+    assert min(covered.values()) / repeats > (0.9 if LONG_FORM else 0.85), covered
 
 
 @given(rankings(weighted=True), st.sampled_from(["fpr", "tpr"]), st.sampled_from([0.0, 0.3, 1.0]))

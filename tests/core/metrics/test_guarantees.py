@@ -27,7 +27,7 @@ from tests.core.metrics.naive import rankings
 from tests.long_form import LONG_FORM
 from tests.sentences import Sentences
 
-DRAWS = 2_000 if LONG_FORM else 500
+DRAWS = 2_000 if LONG_FORM else 200
 
 
 def most_broken(risk: float, draws: int = DRAWS) -> int:

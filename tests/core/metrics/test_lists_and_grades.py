@@ -17,7 +17,6 @@ from benchmarks.coverage import measure_coverage_of_lists, measure_graded_covera
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import (
     ListAuc,
-    ListAveragePrecision,
     ListNdcg,
     ListPrecision,
     ListReciprocalRank,
@@ -32,7 +31,7 @@ from core.metrics import (
     measure_lists,
     partial_auc,
 )
-from tests.long_form import LONG_FORM, one_in
+from tests.long_form import LONG_FORM, long_form, one_in
 from tests.sentences import Sentences
 
 NAMES = ("auc", "pauc:0,0.3", "ndcg", "ndcg@3", "map", "mrr", "precision@2")
@@ -145,25 +144,6 @@ def test_the_mean_and_its_interval_are_those_of_the_lists_that_have_a_value() ->
     assert weighted.effective_queries == pytest.approx(16 / 10)
 
 
-def test_order_of_rows_scale_of_weights_and_numbering_of_queries_change_nothing() -> None:
-    rng = np.random.default_rng(1)
-    grade, query = rng.integers(0, 5, 300), rng.integers(0, 30, 300)
-    scores = np.round(grade + rng.normal(size=300), 1)
-    metrics = [list_metric_named(name) for name in NAMES if not name.startswith("pauc")]
-    first = measure_lists(grade, scores, query, metrics, graded=True)
-    order = rng.permutation(300)
-    again = measure_lists(
-        grade[order],
-        scores[order],
-        [f"q{q:02d}" for q in query[order]],
-        metrics,
-        graded=True,
-        sample_weight=np.full(300, 1e-90),
-    )
-    for one, other in zip(first, again, strict=True):
-        np.testing.assert_allclose(one.interval, other.interval, rtol=1e-12)
-
-
 def test_a_scorer_compared_with_itself_and_with_a_better_one() -> None:
     rng = np.random.default_rng(2)
     grade, query = rng.integers(0, 3, 600), np.repeat(np.arange(60), 10)
@@ -192,6 +172,7 @@ def test_intervals_of_lists_cover(n_queries: int) -> None:
     assert max(called) < 11.0
 
 
+@long_form
 def test_intervals_of_grades_cover_with_few_rows_of_the_top_grade() -> None:
     """By plain standard errors 90 % for the mean area: three rows of a grade have most of its variance. If what they
     hide is allowed for twice, all samples are covered."""
@@ -351,10 +332,3 @@ def test_one_list_and_lists_that_agree_have_honest_intervals() -> None:
     perfect = measure_lists([1, 0] * 20, [2.0, 1.0] * 20, np.repeat(np.arange(20), 2), [ListAuc()])
     assert perfect[0].interval.high == 1.0
     assert 0.8 < perfect[0].interval.low < 0.9
-
-
-def test_the_least_relevant_grade_is_a_parameter() -> None:
-    grade, scores, query = [1, 2, 0, 1, 0, 2], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0], [1] * 6
-    metrics = [ListReciprocalRank(), ListAveragePrecision(), ListPrecision(2)]
-    values = list_values(grade, scores, query, metrics, graded=True, relevant=2)
-    assert values.ravel().tolist() == pytest.approx([0.5, (1 / 2 + 2 / 6) / 2, 0.5])

@@ -20,6 +20,7 @@ from core.metrics import (
 )
 from tests.core.metrics.naive import area_interval
 from tests.core.oracles import pairs_of_classes
+from tests.long_form import LONG_FORM
 
 
 @st.composite
@@ -148,15 +149,15 @@ def test_the_interval_covers(design: str) -> None:
         return worth, worth + rng.normal(size=size)
 
     if design == "bipartite":
-        worth, score = draw(400_000)
+        worth, score = draw(100_000)
         y = worth > 0
         truth = auc(y, score)
     else:
-        worth, score = draw(800_000)
+        worth, score = draw(200_000)
         order = (worth[0::2] > worth[1::2]) == (score[0::2] > score[1::2])
         truth = order.mean()
-    covered = 0
-    for _ in range(400):
+    covered, draws = 0, 400 if LONG_FORM else 80
+    for _ in range(draws):
         worth, score = draw(n)
         if design == "bipartite":
             pairs = pairs_of_classes((worth > 0).astype(int))
@@ -167,7 +168,7 @@ def test_the_interval_covers(design: str) -> None:
             pairs = np.where(swap[:, None], ends[:, ::-1], ends)
         low, high = summarise_pairs(score, pairs).order[1:]
         covered += low <= truth <= high
-    assert 0.91 <= covered / 400 <= 0.99
+    assert (0.91 if LONG_FORM else 0.86) <= covered / draws <= (0.99 if LONG_FORM else 1.0)
 
 
 def test_bad_input_is_named() -> None:

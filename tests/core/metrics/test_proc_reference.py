@@ -13,7 +13,6 @@ from scipy.stats import norm
 from core.metrics import auc, auc_interval, compare, partial_auc, partial_auc_interval
 from core.metrics.groups import check_rows
 from core.metrics.intervals import estimate_areas
-from tests.core.metrics.bootstrap import bootstrap_interval
 
 SCRIPT = Path(__file__).with_name("proc_reference.R")
 RECORDED = json.loads(SCRIPT.with_suffix(".json").read_text())
@@ -62,19 +61,6 @@ def test_partial_areas_are_procs(vectors: tuple[np.ndarray, np.ndarray, np.ndarr
         assert area == pytest.approx(RECORDED[f"{name}_pauc"], rel=1e-12)
     corrected = partial_auc(y, fine, *WINDOW, standardize=True)
     assert corrected == pytest.approx(RECORDED["fine_corrected"], rel=1e-12)
-
-
-def test_bootstraps_over_a_window_agree_with_procs(
-    vectors: tuple[np.ndarray, np.ndarray, np.ndarray],
-) -> None:
-    y, fine, tied = vectors
-    low, high = RECORDED["pauc_low"] / 0.2, RECORDED["pauc_high"] / 0.2
-    drawn = bootstrap_interval(y, fine, WINDOW, 0.95, 4000, 0)
-    # 4,000 draws each, and percentiles a little further out for 84 positives.
-    assert drawn == pytest.approx((low, high), abs=0.08 * (high - low))
-    found = compare(y, [fine, tied], [WINDOW])
-    z = norm.isf(found.windows[0].differences[0].p_value / 2)
-    assert z == pytest.approx(RECORDED["pauc_z"], rel=0.1)
 
 
 def test_a_window_has_an_interval_of_its_own(

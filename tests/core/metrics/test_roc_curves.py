@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import RocCurve, roc_curve
-from core.metrics.curve import GuideTable
 from tests.core.metrics.naive import rankings, repeat_rows, roc_points, windows
 from tests.sentences import Sentences
 
@@ -73,19 +72,6 @@ def test_dropping_collinear_points_never_loses_the_end() -> None:
         assert curve.fpr.tolist() == [0.0, 0.0, 1.0]
 
 
-def test_a_tiny_window_keeps_its_digits() -> None:
-    y, scores = random_ranking(100)
-    curve = roc_curve(y, scores)
-    middle = curve.fpr[40] + 1e-4
-    value = curve.partial_area(middle, middle + 1e-9)
-    assert value == pytest.approx(float(curve.tpr_at(middle)), abs=1e-12)
-
-
-def test_height_is_interpolated_and_takes_the_top_of_a_step() -> None:
-    curve = RocCurve([0, 0, 0.5, 1], [0, 0.4, 0.4, 1], [np.inf, 3, 2, 1])
-    np.testing.assert_allclose(curve.tpr_at([0, 0.25, 0.5, 0.75, 1]), [0.4, 0.4, 0.4, 0.7, 1])
-
-
 def test_height_refuses_what_is_no_rate(sentences: Sentences) -> None:
     curve = RocCurve([0, 1], [0, 1], [np.inf, 0])
     for rate in (-0.1, 1.1, np.nan):
@@ -118,44 +104,6 @@ def test_locate_takes_infinite_scores_and_any_shape() -> None:
     fpr, tpr = curve.locate(np.full((2, 3), scores.max()))
     assert fpr.shape == tpr.shape == (2, 3)
     assert [type(rate) for rate in curve.locate_one(0.3)] == [float, float]
-
-
-def test_locate_refuses_nan() -> None:
-    curve = RocCurve([0, 1], [0, 1], [np.inf, 0])
-    with pytest.raises(InvalidData, match="NaN"):
-        curve.locate([0.0, np.nan])
-    with pytest.raises(InvalidData, match="NaN"):
-        curve.locate_one(float("nan"))
-
-
-GUIDE_RNG = np.random.default_rng(0)
-
-
-@pytest.mark.parametrize(
-    "points",
-    [
-        np.array([-np.inf]),
-        np.array([-np.inf, 0.0]),
-        np.array([-np.inf, 1.0, np.nextafter(1.0, 2.0)]),
-        np.array([-np.inf, -1e308, 0.0, 1e308]),
-        np.array([-np.inf, 5e-324, 1e-323]),
-        np.array([-np.inf, 3.0, np.inf]),
-        np.r_[-np.inf, np.unique(GUIDE_RNG.normal(size=2_000))],
-        np.r_[-np.inf, np.unique(np.exp(8 * GUIDE_RNG.normal(size=2_000)))],
-        np.r_[-np.inf, np.unique(GUIDE_RNG.integers(0, 50, 500) / 7)],
-        np.r_[-np.inf, 1e9 + np.arange(300.0), 1e15],
-    ],
-)
-def test_the_guided_search_finds_what_the_plain_one_finds(points: np.ndarray) -> None:
-    finite = points[np.isfinite(points)]
-    near = np.concatenate([np.nextafter(finite, -np.inf), finite, np.nextafter(finite, np.inf)])
-    drawn: Any = (
-        GUIDE_RNG.choice(finite, 500) * GUIDE_RNG.normal(1, 1e-3, 500) if len(finite) else []
-    )
-    values = np.concatenate([near, drawn, [-np.inf, np.inf, 0.0, -0.0, 1e308, -1e308, 5e-324]])
-    with np.errstate(over="ignore"):
-        found = GuideTable.of(points).find(values)
-    assert np.array_equal(found, np.searchsorted(points, values, side="right"))
 
 
 # --- hull -----------------------------------------------------------------------------------------
@@ -210,11 +158,6 @@ def test_hull_of_many_points(digits: int | None) -> None:
     y, scores = random_ranking(20_000, digits=digits)
     curve = roc_curve(y, scores)
     check_hull(curve, curve.hull())
-
-
-def test_hull_keeps_a_corner_made_of_two_points_closer_than_rounding() -> None:
-    curve = RocCurve([0, 0, 1e-30, 1], [0, 0.5, 0.5, 1], [np.inf, 3, 2, 1])
-    assert float(curve.hull().tpr_at(1e-20)) == pytest.approx(0.5)
 
 
 # --- thinning -------------------------------------------------------------------------------------

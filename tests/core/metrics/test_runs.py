@@ -15,7 +15,6 @@ import core.metrics.groups
 from core.errors import InvalidData, InvalidParameter
 from core.metrics import Summary, compare, summarise
 from core.metrics.curve import roc_curve
-from core.metrics.groups import group_by_score
 from core.metrics.intervals import summarise_groups
 from core.metrics.margins import (
     log_pair_loss,
@@ -106,14 +105,6 @@ def test_figures_with_weights(
     assert stored.auc.value == pytest.approx(pair_auc(y, scores, weights), abs=1e-14)
 
 
-def test_rows_without_weight_count_nowhere(tmp_path: Path) -> None:
-    y = np.array([1, 1, 0, 0, 1, 0])
-    scores, weights = np.array([6.0, 5, 4, 3, 2, 1]), np.array([1.0, 0, 2, 2, 3, 0])
-    stored = summarise_groups(merged(tmp_path, y, scores, weights), WINDOWS, max_points=100)
-    check_equal(stored, summarise(y, scores, weights, WINDOWS), exact=False)
-    assert len(stored.groups) == 4
-
-
 def table(n: int, seed: int, decimals: int = 6) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < 0.1).astype(np.int8)
@@ -198,21 +189,6 @@ def test_scorers_are_compared_as_in_memory(tmp_path: Path, weighted: bool) -> No
             )
 
 
-def test_scorers_that_show_no_variance(tmp_path: Path) -> None:
-    y = np.array([1, 0, 0, 0])
-    scores = [np.array([0.9, 0.5, 0.4, 0.3]), np.array([0.1, 0.5, 0.4, 0.3])]
-    assert compare_stored(y == 1, scores, folder=tmp_path) == compare(y, scores)
-
-
-def test_equal_scores(tmp_path: Path) -> None:
-    y, scores = np.array([1, 0, 0, 1, 0, 0, 0]), np.full(7, 2.5)
-    summary = summarise_groups(merged(tmp_path, y, scores, None, 2, 1), WINDOWS, max_points=10)
-    assert summary.auc.value == 0.5
-    assert summary.ties == 1.0
-    assert summary.curve.thresholds.tolist() == [np.inf, 2.5]
-    check_equal(summary, summarise(y, scores, windows=WINDOWS), exact=True)
-
-
 def test_runs_come_from_other_processes_in_any_order(tmp_path: Path) -> None:
     y, scores = table(1000, 7, 2)
     made = [sorted_run(y[k::8] == 1, scores[k::8]) for k in range(8)]
@@ -230,42 +206,6 @@ def test_many_runs_take_few_files_of_the_system(tmp_path: Path) -> None:
     runs.add(y == 1, scores)
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1
     check_equal(summarise_groups(runs.merge(), max_points=2000), summarise(y, scores), exact=True)
-
-
-@pytest.mark.parametrize("n_runs", [1, 2, 7, 64])
-def test_a_table_in_the_order_of_its_scores_is_merged_as_fast_as_another(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_runs: int
-) -> None:
-    passes = []
-    concatenate = np.concatenate
-    n, at_once = 6400, 640
-    y, scores = np.arange(n) % 3 == 0, np.arange(n, dtype=float)
-    runs = ScoreRuns(tmp_path, rows_at_once=n // n_runs, merged_at_once=at_once)
-    runs.add(y, scores)
-
-    def counted(parts: list[np.ndarray], axis: int = 0) -> np.ndarray:
-        if axis == 1:
-            passes.append(sum(part.shape[1] for part in parts))
-        return concatenate(parts, axis=axis)
-
-    monkeypatch.setattr(np, "concatenate", counted)
-    groups = runs.merge()
-    monkeypatch.undo()
-    assert sum(passes) == n
-    assert max(passes) <= at_once
-    assert len(passes) <= 4 * n // at_once + n_runs
-    check_equal(summarise_groups(groups, max_points=n + 1), summarise(y, scores), exact=True)
-
-
-def test_groups_find_the_group_of_a_score(tmp_path: Path) -> None:
-    y, scores = table(500, 8, 1)
-    groups = merged(tmp_path, y, scores, None, 100)
-    found = groups.find(scores)
-    np.testing.assert_array_equal(groups.scores_at(found), scores)
-    assert groups.find(np.array([-1e9])).tolist() == [len(groups) - 1]
-    np.testing.assert_array_equal(
-        groups.scores_at(slice(0, len(groups))), group_by_score(y, scores).scores
-    )
 
 
 def test_memory_does_not_grow_with_the_rows(
@@ -291,13 +231,6 @@ def test_memory_does_not_grow_with_the_rows(
         few = most_bytes(1 << 13)
         # what is left is the runs of a ranking and the hull of a curve
         assert most_bytes(1 << 16) < 2 * few
-
-
-def test_no_file_is_left(tmp_path: Path) -> None:
-    y, scores = table(1000, 10)
-    groups = merged(tmp_path, y, scores)
-    assert list(tmp_path.iterdir()) == []
-    assert len(groups) > 900
 
 
 @pytest.mark.parametrize("value", [0, 1])

@@ -45,7 +45,7 @@ def test_a_shift_of_all_rows_counts_by_its_variance() -> None:
     rng, n, s = np.random.default_rng(2), 400, 0.1
     scores = [
         rng.normal(size=n) + s * rng.normal(size=(REPEATS, 1))
-        for _ in range(1000 if LONG_FORM else 150)
+        for _ in range(1000 if LONG_FORM else 100)
     ]
     z = np.array([-1.28, -0.84, -0.52, -0.25, 0.0, 0.25, 0.52, 0.84, 1.28])
     share = np.arange(1, 10) / 10

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from core.errors import InvalidParameter
-from core.monitoring import Measurement, allot, monitor_windows, renewal
+from core.monitoring import (
+    Measurement,
+    allot,
+    monitor_calibration,
+    monitor_rate,
+    monitor_windows,
+    renewal,
+)
 from tests.sentences import Sentences
 
 
@@ -74,6 +84,40 @@ def test_what_is_left_after_keep_is_what_the_monitor_spends() -> None:
     assert looks[0].period == 31
     assert looks[-1].alpha_spent == pytest.approx(kept.alpha)
     assert np.all(np.diff([look.alpha_spent for look in looks]) > 0.0)
+
+
+RATE, ROWS = 0.2, 40
+
+
+def alarms_by_rate(counts: Sequence[int], plan: dict[str, Any]) -> bool:
+    """Whether so many events in each period after an acknowledgement raise an alarm of a guaranteed rate."""
+    events = [0] * plan["since"] + list(counts)
+    return monitor_rate(events, [ROWS] * len(events), RATE, **plan).alarm is not None
+
+
+def alarms_by_calibration(counts: Sequence[int], plan: dict[str, Any]) -> bool:
+    """Whether so many positives in each period after an acknowledgement raise an alarm of the calibration."""
+    y = np.concatenate([np.arange(ROWS) < k for k in counts])
+    period = plan["since"] + 1 + np.arange(y.size) // ROWS
+    return monitor_calibration(np.full(y.size, RATE), y, period, **plan).alarm is not None
+
+
+@pytest.mark.parametrize(
+    ("alarms", "left"), [(alarms_by_rate, 1), (alarms_by_rate, 2), (alarms_by_calibration, 1)]
+)
+def test_a_restarted_monitor_raises_no_more_false_alarms_than_are_left_of_the_budget(
+    alarms: Callable[[Sequence[int], dict[str, Any]], bool], left: int
+) -> None:
+    """The exact probability, by all numbers of events that the rest of the term can have."""
+    kept = renewal("keep", planned=52, period=52 - left, alpha=0.2)
+    plan = {"planned": 52, "alpha": 0.2, "since": kept.since}
+    mass = binom.pmf(np.arange(ROWS + 1), ROWS, RATE)
+    probability = sum(
+        mass[list(counts)].prod()
+        for counts in product(range(ROWS + 1), repeat=left)
+        if alarms(counts, plan)
+    )
+    assert 0.0 < probability <= kept.alpha
 
 
 @pytest.mark.parametrize(

@@ -109,13 +109,13 @@ def test_merged_steps_only_widen_the_pair(generator: Generator) -> None:
 def test_one_of_the_two_probabilities_is_calibrated(generator: Generator) -> None:
     """Vovk, Petej & Fedorova: p of the label that the row has is calibrated, even from few rows."""
     pairs = []
-    for _ in range(1500):
+    for _ in range(1500 if LONG_FORM else 400):
         y = generator.random(31) < 0.4
         scores = np.round(generator.normal(size=31) + y, 1)
         low, high = fit_venn_abers(y[1:], scores[1:])(scores[0])
         pairs.append((high if y[0] else low, y[0]))
     p, labels = np.array(pairs, dtype=float).T
-    assert (labels - p).mean() == pytest.approx(0.0, abs=0.03)
+    assert (labels - p).mean() == pytest.approx(0.0, abs=0.03 if LONG_FORM else 0.06)
 
 
 def test_platt_is_scikit_learns_sigmoid(generator: Generator) -> None:
@@ -132,7 +132,7 @@ def test_platt_of_two_scores_is_the_mean_target_of_each(generator: Generator) ->
     counts = [((12, 3), (1, 999))]
     counts += [
         (tuple(generator.integers(0, 40, 2)), tuple(generator.integers(0, 5000, 2)))
-        for _ in range(200)
+        for _ in range(200 if LONG_FORM else 50)
     ]
     for positives, negatives in counts:
         n_positives, n_negatives = sum(positives), sum(negatives)

@@ -32,7 +32,6 @@ from core.metrics import (
     partial_auc,
     value_of_metric,
 )
-from core.metrics.estimates import difference_error
 from core.registry import ALGORITHMS
 from core.selection import (
     Auto,
@@ -53,20 +52,13 @@ from core.selection import (
 from core.selection.candidates import (
     LEAF_COUNTS,
     LONGER,
-    LOSSES,
     MEASURE,
     PHASES,
-    PORTFOLIO,
-    best_on_path,
-    best_rounds,
-    is_cut,
-    mutate,
     others,
     portfolio,
 )
-from core.selection.leaderboard import Evaluator, SelectionContext, select_members
 from core.selection.planner import NoteKind, Searched
-from core.selection.trial import Trial, TrialKey
+from core.selection.trial import Trial
 from tests.long_form import one_in
 from tests.sentences import Sentences
 
@@ -85,9 +77,6 @@ RNG = np.random.default_rng(0)
 N_HELD = 1500
 Y = (np.arange(N_HELD) % 10 == 0).astype(np.int8)
 SHARED = RNG.normal(size=N_HELD)
-LEARNING = (
-    10.0  # rounds times rate after which trees of the simulated world have learnt all they can
-)
 
 
 def is_grown(parameters: Any) -> bool:
@@ -222,17 +211,6 @@ def test_what_can_be_tried_holds_every_family_with_its_window() -> None:
             assert (ranker.fpr_min, ranker.fpr_max) == (0.1, 0.2)
 
 
-def test_settings_that_change_nothing_on_a_table_are_left_out() -> None:
-    families = others((0.0, 1.0))
-    numbers = portfolio(families, 1e6, 0, few=False)
-    words = portfolio(families, 1e6, 10_000, few=False)
-    of_categories = {"category_penalty", "target_encoding", "max_categories"}
-    assert not any(of_categories & c.parameters.keys() for c in numbers)
-    assert any(of_categories & c.parameters.keys() for c in words)
-    few = portfolio(families, 300, 0, few=False)
-    assert max(c.leaves for c in few if "max_leaves" in c.parameters) <= 30
-
-
 def test_if_crosses_rank_better_all_that_follows_has_them() -> None:
     def chosen(gain: float) -> set[bool]:
         world = World(lambda t: 2.0 + gain * ("crosses" in t.parameters))
@@ -252,18 +230,6 @@ def test_the_documentation_has_the_table_of_phases() -> None:
     assert table in text, f"docs/auto.md must have this table:\n{table}"
 
 
-def test_every_change_of_trees_is_one_that_can_be_fitted() -> None:
-    candidate = portfolio([], 1e6, 10_000, few=False)[0]
-    seen = set()
-    for k in range(300):
-        candidate = mutate(candidate, np.random.default_rng(k), k, 10_000)
-        assert candidate.leaves in LEAF_COUNTS
-        ALGORITHMS[candidate.algorithm](**candidate.parameters).check_parameters()
-        seen.add((candidate.algorithm, candidate.leaves))
-    assert {loss for loss, _ in seen} == {algorithm for algorithm, _ in LOSSES.values()}
-    assert {leaves for _, leaves in seen} == set(LEAF_COUNTS)
-
-
 def test_the_portfolio_comes_first_then_the_other_families_then_changes() -> None:
     world = World()
     auto = planner(budget=60.0)
@@ -275,13 +241,6 @@ def test_the_portfolio_comes_first_then_the_other_families_then_changes() -> Non
     assert names[1:8] == [candidate.name for candidate in order[:7]]
     assert {row.algorithm for row in chosen.candidates} == FAMILIES | {"rank_average"}
     assert len(chosen.members) > 1
-
-
-@pytest.mark.parametrize("price", one_in(3, [1e-8, 3e-8, 1e-7]))
-def test_on_faster_and_slower_machines_the_first_trials_are_the_same(price: float) -> None:
-    _, tried = World(price=price).run(planner(budget=60.0))
-    _, slower = World(price=2.0 * price).run(planner(budget=60.0))
-    assert [one.trial.key for one in tried[:5]] == [one.trial.key for one in slower[:5]]
 
 
 def test_without_a_note_of_the_clock_the_model_is_the_same_however_fast_the_machine_is() -> None:
@@ -396,21 +355,6 @@ def test_a_candidate_that_is_tried_for_longer_stays_one_candidate() -> None:
     )
 
 
-def test_a_fit_that_its_limit_stops_has_not_converged() -> None:
-    """The values after its last round are not known: a plateau of the last one would look like the best."""
-    key = TrialKey(PORTFOLIO.name, "trees")
-    path = (10, 20, 40, 80)
-    trial = Trial("rankboost", {"learning_rate": 0.1, "max_leaves": 8}, path, key=key)
-    whole, cut = (
-        TrialResult(trial, values, values, 1.0, fitted=fitted, stopped=fitted < 80)
-        for values, fitted in (((0.6, 0.7, 0.8, 0.7), 80), ((0.6, 0.7, 0.8), 50))
-    )
-    assert (best_rounds([whole, whole]), is_cut([whole, whole])) == (40.0, True)
-    assert (best_on_path([whole, cut]), is_cut([whole, cut])) == (2, True)
-    early = replace(whole, values=(0.8, 0.7, 0.6, 0.5), aucs=(0.8, 0.7, 0.6, 0.5))
-    assert not is_cut([early, early])
-
-
 def test_what_is_chosen_scores_a_row_within_its_bound(sentences: Sentences) -> None:
     def choose(bound: float | None) -> Chosen:
         return World(lambda t: 2.0, price=1e-9).run(planner(max_score_microseconds=bound))[0]
@@ -522,7 +466,7 @@ def test_more_time_gives_a_lower_rate_and_what_still_gains_goes_on() -> None:
     assert NoteKind.LONGER in kinds_of(chosen)
 
 
-@pytest.mark.parametrize("budget", one_in(2, [10.0, 600.0, 1e5]))
+@pytest.mark.parametrize("budget", one_in(3, [10.0, 600.0, 1e5]))
 def test_what_never_stops_to_gain_learns_up_to_four_times_what_was_tried(budget: float) -> None:
     def learning(each: Any) -> float:
         return float(each["n_rounds"] * each["learning_rate"])
@@ -592,29 +536,6 @@ def test_a_figure_decides_in_the_place_of_the_window(metric: Any) -> None:
     assert beaten.state == "left"
 
 
-def test_figures_of_few_scores_decide_by_their_standard_error() -> None:
-    """Two rankers in one order at the top: the figure is equal, whatever the areas are."""
-    rng = np.random.default_rng(0)
-    y = np.repeat([1, 0], [100, 400])
-    held = [HeldOut(y[k::2]) for k in range(2)]
-    first = rng.normal(size=500) + y
-    top = first >= np.sort(first)[-50]
-    other = np.where(top, first, rng.normal(size=500).clip(max=first[top].min() - 1.0))
-    metric = PrecisionAt(share=0.1)
-    evaluation = Evaluator((0.0, 1.0), metric).evaluate(
-        held,
-        [(name, [each[k::2] for k in range(2)]) for name, each in (("a", first), ("b", other))],
-    )
-    expected = [
-        [value_of_metric(metric, y[k::2], each[k::2]) for k in range(2)] for each in (first, other)
-    ]
-    found = [areas.values[0, 1] for areas in evaluation.areas]
-    np.testing.assert_allclose(found, np.mean(expected, axis=1))
-    assert evaluation.gap_in_se(1, 0) > 2.0  # by the AUC
-    error = difference_error(*(areas.influence[0, 1] for areas in evaluation.areas))
-    assert abs(found[0] - found[1]) < 0.7 * error  # by the figure
-
-
 def test_a_count_is_no_objective_where_rows_are_held_out(sentences: Sentences) -> None:
     with sentences.raises(InvalidParameter):
         planner(metric=PrecisionAt(count=20))
@@ -633,19 +554,6 @@ def test_a_count_is_no_objective_where_rows_are_held_out(sentences: Sentences) -
         assert searched.chosen.candidates[0].value == value_of_metric(
             metric, y[held], ranker.decision_function(X[held])
         )
-
-
-def test_in_greedy_selection_a_best_without_area_over_the_window_keeps_its_lead() -> None:
-    """The best by AUC has no area over the window: the others are little better than chance."""
-    rng = np.random.default_rng(0)
-    y, negatives = np.repeat([1, 0], [40, 360]), np.sort(rng.normal(size=360))
-    others_ = rng.normal(size=(2, 400))
-    others_[0, :3] = others_[1, 3:6] = 9.0
-    members = [[np.r_[np.full(40, np.quantile(negatives, 0.93)), negatives]], [others_[0]]]
-    evaluator = Evaluator((0.0, 0.05))
-    context = SelectionContext(evaluator, None, 9.0, 1, lambda _: 1.0, 1.0, lambda _: 1.0, 9.0, [])
-    weights = select_members([*members, [others_[1]]], [HeldOut(y)], context)
-    assert weights[0] > 0.5
 
 
 def test_one_that_is_far_ahead_is_alone() -> None:
@@ -746,13 +654,6 @@ def test_the_same_record_gives_the_same_end_whatever_the_clock_says_after_it() -
 def test_a_budget_must_be_a_time(budget: Any, sentences: Sentences) -> None:
     with sentences.raises(InvalidParameter):
         planner(budget)
-
-
-def test_other_bad_parameters_are_refused(sentences: Sentences) -> None:
-    with sentences.raises(InvalidParameter):
-        planner(n_rare=0)
-    with sentences.raises(InvalidParameter):
-        planner(at_once=0)
 
 
 @pytest.fixture(scope="module")
@@ -877,14 +778,6 @@ def test_where_no_rows_can_judge_the_plainest_ranker_is_fitted_with_a_warning(
     assert np.isfinite(searched.ranker.decision_function(X)).all()
 
 
-def test_one_binary_column_is_ranked_by_as_it_is() -> None:
-    x = DEGENERATE.random(500) < 0.5
-    y = DEGENERATE.random(500) < 0.2 + 0.5 * x
-    searched = auto_ranker(x[:, None].astype(float), y, budget_seconds=0.3)
-    low, high = np.unique(searched.ranker.decision_function([[0.0], [1.0]]))
-    assert low < high
-
-
 @pytest.mark.parametrize(("n_groups", "n_splits"), [(120, 5), (4, 3), (2, 2)])
 def test_few_groups_make_fewer_folds(n_groups: int, n_splits: int) -> None:
     group = np.arange(120) // 2 % n_groups
@@ -939,29 +832,3 @@ def test_time_that_is_left_goes_into_copies_of_other_seeds() -> None:
     for own in groups.values():
         assert len({seed for seed, _ in own}) == len(own)
         assert sum(weight for _, weight in own) <= 1.0 + 1e-9  # they share one member's weight
-
-
-def test_several_are_asked_for_together_where_they_run_at_once() -> None:
-    auto = planner(20.0, at_once=2)
-    probe = auto.next([], [HeldOut(Y)], 0.0)
-    assert not isinstance(probe, Chosen)
-    tried = [World().fit(trial, None) for trial in probe]
-    step = auto.next(tried, [HeldOut(Y)], 0.1)
-    assert not isinstance(step, Chosen)
-    assert [name_of(t) for t in step] == [
-        candidate.name for candidate in portfolio([], 10_000, 0, few=False)[:2]
-    ]
-    assert {phase_of(t) for t in step} == {PORTFOLIO.name}
-
-
-def test_a_machine_that_becomes_busy_while_it_searches_ends_no_search() -> None:
-    """Fits take up to 3,000 times longer than the one before: then not one round of a drawn trial is affordable."""
-    rng = np.random.default_rng(34)
-
-    class Busy(World):
-        def fit(self, trial: Any, callback: Any) -> Any:
-            self.price = 1e-7 * 10 ** rng.uniform(-1, 3.5)
-            return super().fit(trial, callback)
-
-    chosen, _ = Busy(n_rows=12_500).run(planner())
-    assert chosen.members

@@ -1,6 +1,5 @@
 """One fit holds the ranker of every lesser number of rounds; the best of them is chosen."""
 
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from sklearn.base import clone
 from core.errors import InvalidParameter
 from core.metrics import auc
 from core.registry import ALGORITHMS
-from core.selection import choose, path_parameter, walk_path
+from core.selection import path_parameter, walk_path
 from tests.sentences import Sentences
 
 ROUNDS = [1, 4, 9, 25]
@@ -105,22 +104,6 @@ def test_a_tree_pruned_by_every_penalty_is_grown_once(splitter: str) -> None:
     assert ranker.fit(X[learnt], y[learnt]).path_rankers() == []
 
 
-def test_a_penalty_keeps_the_best_of_all_subtrees() -> None:
-    X, y = noisy_table("binary", n=120)
-    tree = ALGORITHMS["treerank"](max_depth=3, min_samples_leaf=2.0).fit(X, y).tree_
-    inside = np.flatnonzero(tree.rule >= 0)
-    subtrees = [
-        tree.collapse(np.isin(np.arange(tree.n_nodes), inside[list(chosen)]))
-        for size in range(len(inside) + 1)
-        for chosen in combinations(range(len(inside)), size)
-    ]
-    for penalty in (0.001, 0.01, 0.05):
-        kept = ALGORITHMS["treerank"](max_depth=3, min_samples_leaf=2.0, leaf_penalty=penalty)
-        kept = kept.fit(X, y).tree_
-        worth = max(one.auc - penalty * one.n_leaves for one in subtrees)
-        assert kept.auc - penalty * kept.n_leaves == pytest.approx(worth, abs=1e-12)
-
-
 def test_two_ways_to_prune_are_refused(sentences: Sentences) -> None:
     X, y = noisy_table("binary")
     with sentences.raises(InvalidParameter):
@@ -156,15 +139,6 @@ def test_a_fit_that_ends_early_is_worth_what_it_ended_with() -> None:
     assert walk_path(nothing, X, [2, 5], lambda f: auc(y, f)) == [0.5, 0.5]
 
 
-def test_each_candidate_is_judged_once() -> None:
-    X, y = noisy_table("binary")
-    ranker = ALGORITHMS["rankboost"](n_rounds=30).fit(X, y)
-    evaluated = []
-    walk_path(ranker, X, [3, 30], lambda scores: evaluated.append(scores) or 0.0)
-    assert len(evaluated) == 2
-    assert evaluated[1] == pytest.approx(ranker.decision_function(X), abs=1e-12)
-
-
 def test_values_on_a_path_are_distinct_numbers_of_steps() -> None:
     X, y = noisy_table("binary")
     ranker = ALGORITHMS["rankboost"](n_rounds=5).fit(X, y)
@@ -174,11 +148,6 @@ def test_values_on_a_path_are_distinct_numbers_of_steps() -> None:
     ):
         with pytest.raises(InvalidParameter, match=message):
             walk_path(ranker, X, values, lambda scores: auc(y, scores))
-
-
-def test_the_first_of_the_best_is_chosen() -> None:
-    assert choose([0.7, 0.9, 0.9 + 1e-12, 0.8]) == 1
-    assert choose([0.7]) == 0
 
 
 def test_early_stopping_leaves_no_path(sentences: Sentences) -> None:

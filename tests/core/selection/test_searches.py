@@ -78,11 +78,6 @@ def test_a_grid_tries_each_combination_once_and_a_path_for_nothing() -> None:
     assert best.seconds == 2.0
 
 
-def test_equals_go_to_the_simpler() -> None:
-    chosen, _ = run(GridSearch("logistic", {"C": [10.0, 0.1, 1.0]}), lambda p, t: 0.7)
-    assert chosen.members[0].parameters == {"C": 0.1}
-
-
 def test_draws_are_the_seed_s_and_lie_in_their_ranges() -> None:
     space = {
         "learning_rate": {"low": 0.001, "high": 1, "log": True},
@@ -114,14 +109,6 @@ def test_draws_are_the_seed_s_and_lie_in_their_ranges() -> None:
     path = trials[0].path
     assert (path[0], path[-1], len(path)) == (10, 100, 10)
     assert all(type(v) is int for v in path)
-
-
-def test_lists_alone_are_drawn_without_repeats() -> None:
-    space = {"max_leaves": [4, 8, 16, 32], "learning_rate": [0.1, 0.2, 0.3]}
-    drawn = RandomSearch("rankboost", space, TREES, n_candidates=11).candidates
-    assert len({tuple(sorted(p.items())) for p in drawn}) == 11
-    whole = RandomSearch("rankboost", space, TREES, n_candidates=50).candidates
-    assert whole == GridSearch("rankboost", space, TREES).candidates
 
 
 def test_halving_on_rows_gives_the_best_third_three_times_as_much() -> None:
@@ -175,19 +162,6 @@ def test_halving_on_rounds_chooses_what_it_has_evaluated() -> None:
         early = planner.next(first, [], CHOOSE_NOW)
         assert isinstance(early, Chosen)
         assert early.members[0].parameters == trials[0].parameters
-
-
-def test_what_is_drawn_is_drawn_once() -> None:
-    few = {"max_depth": {"low": 2, "high": 9, "integer": True}, "leaf": ["closed", "newton"]}
-    for n_candidates, n_drawn in ((10, 10), (16, 16), (40, 16)):
-        planner = RandomSearch("rankboost", few, TREES, n_candidates=n_candidates)
-        assert len(planner.candidates) == n_drawn
-        assert len({repr(each) for each in planner.candidates}) == n_drawn
-    rare = {"max_leaves": {"low": 2, "high": 401, "integer": True, "log": True}}
-    planner = RandomSearch("rankboost", rare, TREES, n_candidates=400)
-    assert sorted(each["max_leaves"] for each in planner.candidates) == list(range(2, 402))
-    wide = {"subsample": {"low": 0.5, "high": 1.0}}
-    assert len(RandomSearch("rankboost", wide, TREES, n_candidates=30).candidates) == 30
 
 
 @pytest.mark.parametrize("resource", ["rows", "rounds"])
@@ -334,15 +308,6 @@ def test_a_tryout_judges_what_each_value_fits(
     assert carry_out(rows, Trial(name, {}, path)).scores == ()
 
 
-def test_a_fit_that_ends_early_has_all_its_values(
-    rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-) -> None:
-    X, _, X_held, _ = rows
-    clear = X, (X[:, 0] > 0).astype(int), X_held, (X_held[:, 0] > 0).astype(int)
-    tried = carry_out(clear, Trial("smooth_margin_rank", {}, (1, 50, 90), keep_scores=True))
-    assert len(tried.values) == len(tried.aucs) == len(tried.scores) == 3
-
-
 def test_a_fit_that_is_stopped_has_the_values_that_it_reached(
     rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
 ) -> None:
@@ -418,29 +383,6 @@ def test_a_greater_share_holds_the_rows_of_a_lesser_one() -> None:
     assert (draw_rows(y, 1.0, seed=1) == np.arange(100)).all()
     assert y[draw_rows(y, 0.01, seed=1)].sum() == 2
     assert set(few) != set(draw_rows(y, 0.3, seed=2))
-
-
-@pytest.mark.parametrize("grouped", [False, True])
-def test_splits_are_stratified_and_part_nothing_that_belongs_together(grouped: bool) -> None:
-    rng = np.random.default_rng(0)
-    X = np.repeat(rng.normal(size=(300, 3)), 2, axis=0)
-    y = np.repeat(rng.random(300) < 0.2, 2)
-    group = np.repeat(np.arange(100, dtype=np.uint64), 6) if grouped else None
-    weight = np.ones(len(y))
-    folds = split_rows(X, y, weight, 5, group=group, seed=1)
-    assert (np.sum(folds, axis=0) == 1).all()
-    unit = np.repeat(np.arange(100 if grouped else 300), 6 if grouped else 2)
-    for held in folds:
-        assert not set(unit[held]) & set(unit[~held])
-        assert held.sum() == pytest.approx(120, abs=30)
-        assert y[held].sum() == pytest.approx(y.sum() / 5, abs=8)
-    (held,) = split_rows(X, y, weight, 1, fraction=0.4, group=group)
-    assert held.mean() == pytest.approx(0.4, abs=0.05)
-    if not grouped:
-        order = rng.permutation(len(y))
-        (moved,) = split_rows(X[order], y[order], weight, 1, fraction=0.4)
-        assert (moved == held[order]).all()
-    assert (folds[0] != split_rows(X, y, weight, 5, group=group, seed=2)[0]).any()
 
 
 def test_splits_that_lack_a_class_are_refused(sentences: Sentences) -> None:

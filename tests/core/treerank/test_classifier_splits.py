@@ -14,7 +14,6 @@ from core.classifiers import STACKS
 from core.errors import ArtifactError, InvalidData, InvalidParameter
 from core.metrics import auc
 from core.treerank.classifiers import (
-    ClassifierRules,
     ClassifierSplitter,
     EstimatorSplitter,
     cost_weights,
@@ -50,16 +49,6 @@ def gain(sample: TreeRows, split: CellDivision) -> float:
     return beta - alpha
 
 
-def test_the_cost_is_the_cells_own_share_of_positives() -> None:
-    sample = TreeRows(
-        np.zeros((4, 1)), np.array([1, 0, 0, 0], bool), np.array([2.0, 1, 2, 3]), None
-    )
-    assert cost_weights(sample, Cell(np.arange(4), 2.0, 6.0)) == pytest.approx(
-        [1.5, 0.25, 0.5, 0.75]  # ω = ¼: the classes weigh the same
-    )
-    assert cost_weights(sample, Cell(np.array([0, 2]), 2.0, 2.0)).tolist() == [1.0, 1.0]
-
-
 def test_the_least_weighted_error_is_the_greatest_auc() -> None:
     """Eq. 9 on all splits of a few rows."""
     rng = np.random.default_rng(1)
@@ -87,18 +76,6 @@ def test_a_slanted_line_is_one_split(name: str) -> None:
     assert np.array_equal(rules.goes_top(0, sample.X, rows), split.top[rows])
 
 
-@pytest.mark.parametrize("name", STACKS)
-def test_the_same_split_whatever_came_before(name: str) -> None:
-    sample = oblique()
-    rows = np.flatnonzero(sample.X[:, 0] > 0)
-    splitter = ClassifierSplitter(name, sample, 3)
-    splitter.split(cell_of(sample))
-    later = splitter.split(cell_of(sample, rows))
-    first = ClassifierSplitter(name, sample, 3).split(cell_of(sample, rows))
-    for part, array in first.rule.arrays().items():
-        assert array.tobytes() == later.rule.arrays()[part].tobytes()
-
-
 def two_levels(
     splitter: ClassifierSplitter | EstimatorSplitter, sample: TreeRows
 ) -> tuple[RankingTree, np.ndarray]:
@@ -116,28 +93,6 @@ def two_levels(
     return RankingTree(
         np.array([False, True, False, True, True]), masses[0], masses[1], rules
     ), leaf
-
-
-@pytest.mark.parametrize("name", STACKS)
-def test_the_state_makes_the_same_rules(name: str) -> None:
-    sample = oblique()
-    tree, leaf = two_levels(ClassifierSplitter(name, sample, 0), sample)
-    assert np.array_equal(tree.find_leaves(sample.X), leaf)
-    again = RankingTree.from_arrays(
-        tree.arrays(),
-        {
-            "rules": ClassifierRules,
-            "stack": dict[str, Any](STACKS)[name],
-            "n_categories": sample.n_categories,
-            "n_columns": sample.X.shape[1],
-        },
-    )
-    assert np.array_equal(again.find_leaves(sample.X), leaf)
-    pruned = tree.collapse(np.array([False, False, True, False, False]))
-    assert np.array_equal(pruned.find_leaves(sample.X), np.minimum(leaf, 1))
-    described = again.rules.describe(1, ["a", "b", "c"].__getitem__, [None] * 3)
-    assert described["kind"] == "classifier"
-    assert "a" in described["words"]
 
 
 def test_categories_are_named() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.treerank.grid import MISSING_SLICE, Grid, GridSplitter, best_union
+from core.treerank.grid import GridSplitter, best_union
 from core.treerank.growth import Cell, TreeRows
 from core.treerank.tree import RankingTree
 from tests.sentences import Sentences
@@ -45,23 +45,6 @@ def test_no_union_is_better(seed: int) -> None:
     assert reached == pytest.approx(best, abs=1e-12)
 
 
-def test_cells_without_negatives_lead_and_empty_ones_come_last() -> None:
-    union = best_union(np.array([0.0, 1, 0, 9, 1]), np.array([0.0, 0, 5, 9, 0]))
-    assert union.order.tolist() == [1, 4, 3, 2, 0]
-
-
-def test_of_several_best_the_least() -> None:
-    # The second cell has β = α: with it and without it Λ is the same.
-    union = best_union(np.array([2.0, 1, 0]), np.array([0.0, 1, 2]))
-    assert union.n_top == 1
-    assert union.gain == pytest.approx(2 / 3)
-
-
-def test_cells_all_alike_gain_nothing() -> None:
-    union = best_union(np.array([1.0, 2, 0]), np.array([3.0, 6, 0]))
-    assert (union.n_top, union.gain) == (0, 0.0)
-
-
 def sample_of(
     X: Any,
     positive: list[int] | np.ndarray,
@@ -85,19 +68,6 @@ def whole(sample: TreeRows) -> Cell:
     )
 
 
-def test_slices_hold_their_lower_end() -> None:
-    X = np.array([[0.0], [0.24], [0.25], [0.5], [0.99], [1.0], [-7.0], [8.0], [np.nan]])
-    grid = Grid(np.array([2]), np.zeros(1), np.ones(1), np.zeros(1, dtype=np.int64))
-    assert grid.locate(X).ravel().tolist() == [0, 0, 1, 2, 3, 3, 0, 3, MISSING_SLICE]
-
-
-def test_the_grid_spans_the_rows_whatever_their_scale() -> None:
-    X = np.array([[-1.7e308, 3.0, np.nan], [1.7e308, 3.0, np.nan]])
-    grid = Grid.of(sample_of(X, [0, 1]), 3)
-    assert np.isfinite(grid.edges(0)).all()
-    assert grid.locate(X).tolist() == [[0, 7, MISSING_SLICE], [7, 7, MISSING_SLICE]]
-
-
 def checkerboard(n: int = 600, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2))
@@ -110,25 +80,6 @@ def test_xor_is_one_split() -> None:
     sample = sample_of(X, positive)
     split = GridSplitter(sample, 1).split(whole(sample))
     assert np.array_equal(split.top, (X >= 0.5).sum(axis=1) == 1)
-
-
-def test_a_cell_splits_by_its_own_rows() -> None:
-    X, positive = checkerboard()
-    sample = sample_of(X, positive)
-    rows = np.flatnonzero(X[:, 0] < 0.5)
-    inner = rows[positive[rows]], rows[~positive[rows]]
-    split = GridSplitter(sample, 1).split(Cell(rows, *map(len, inner)))
-    assert np.array_equal(split.top, X[rows, 1] >= 0.5)
-
-
-def test_weights_count_as_repeated_rows() -> None:
-    X, positive = checkerboard(80)
-    weight = np.random.default_rng(1).integers(1, 5, 80)
-    weighted = sample_of(X, positive, weight)
-    repeated = sample_of(X.repeat(weight, axis=0), positive.repeat(weight))
-    one = GridSplitter(weighted, 3).split(whole(weighted))
-    other = GridSplitter(repeated, 3).split(whole(repeated))
-    assert np.array_equal(one.top.repeat(weight), other.top)
 
 
 def test_what_cannot_be_split_is_not() -> None:
@@ -162,16 +113,6 @@ def grown() -> tuple[RankingTree, np.ndarray, np.ndarray]:
         X,
         leaf,
     )
-
-
-def test_rows_end_where_training_put_them() -> None:
-    tree, X, leaf = grown()
-    assert np.array_equal(tree.find_leaves(X), leaf)
-    one_by_one = [tree.find_leaves(X[i : i + 1])[0] for i in range(0, 600, 7)]
-    assert one_by_one == leaf[::7].tolist()
-    by_row = tree.send_down(len(X), lambda rule, rows: tree.rules.goes_top(rule, X, rows))
-    assert np.array_equal(by_row, leaf)
-    assert tree.find_leaves(X[:0]).shape == (0,)
 
 
 def test_a_cube_without_training_rows_goes_to_the_bottom() -> None:

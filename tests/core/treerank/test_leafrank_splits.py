@@ -1,19 +1,14 @@
 """LeafRank and axis splits against brute force."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from core.base.ranker import ignore
 from core.treerank.growth import TreeLimits, TreeRows, grow
-from core.treerank.leafrank import FeatureDraw, LeafRank, Shape, code_sample
+from core.treerank.leafrank import LeafRank, Shape, code_sample
 from core.treerank.tree import RankingTree
-from core.trees.coding import Kind
-from tests.core.threads import on_one_thread_and_on_all
 from tests.core.treerank.treerank_oracle import (
     Rows,
-    goes_top,
     is_above_cut,
     make_rows,
     masses,
@@ -90,7 +85,7 @@ def shrunk_gains(rows: Rows, least: float) -> dict[tuple[bool, ...], float]:
 
 def test_a_set_is_the_best_by_shrunk_shares_and_there_is_none_where_all_are_alike() -> None:
     chosen = []
-    for seed in range(100):
+    for seed in range(40):
         rng = np.random.default_rng(seed)
         rows = Rows(
             X=rng.integers(0, 5, (80, 1)).astype(float),
@@ -105,7 +100,7 @@ def test_a_set_is_the_best_by_shrunk_shares_and_there_is_none_where_all_are_alik
         if chosen[-1]:
             above = tuple(is_above_cut(tree.rules, 0, np.arange(5.0)[:, None]).tolist())
             assert gains[above] == pytest.approx(max(gains.values()), rel=1e-9)
-    assert 20 < sum(chosen) < 80
+    assert 5 < sum(chosen) < 35
 
 
 def test_an_identifier_never_splits() -> None:
@@ -135,65 +130,6 @@ def test_where_shares_are_shrunk_to_one_the_missing_may_still_be_set_apart() -> 
     assert known.tolist() == (~np.isnan(town)).tolist()
 
 
-def test_kernel_and_rules_one_by_one_agree() -> None:
-    rows = make_rows(400, d=5, n_categories=70, values=50)
-    tree = grow_cuts(rows, TreeLimits(5, None, 3.0), Shape(3, 8, 3.0))
-    new = make_rows(300, d=5, seed=1, n_categories=70, values=50)
-    X = np.ascontiguousarray(new.X)
-    assert (tree.rules.word >= 0).any()
-    by_hand = tree.send_down(300, lambda rule, some: goes_top(tree.rules, rule, X[some]))
-    assert (tree.find_leaves(X) == by_hand).all()
-
-
-def test_rows_of_a_part_are_those_grown_on() -> None:
-    rows = make_rows(300, d=4)
-    taken = np.random.default_rng(0).random(300) < 0.6
-    tree = grow_cuts(rows, TreeLimits(4, None, 3.0), Shape(2, 4, 3.0), taken)
-    leaves = leaf_masks(tree, rows)
-    assert tree.leaf_negative == pytest.approx([masses(rows, leaf & taken)[1] for leaf in leaves])
-
-
-def test_more_columns_than_a_block_and_the_best_one_far_out() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 70))
-    positive = X[:, 69] > 0.3
-    rows = Rows(X=X, positive=positive, weight=np.ones(200), n_categories=np.zeros(70, np.int64))
-    tree = grow_cuts(rows, TreeLimits(2, None, 1.0), Shape(2, 4, 1.0))
-    assert tree.n_leaves == 2
-    assert tree.auc == 1.0
-    assert tree.rules.feature.tolist() == [69, -1, -1]
-    assert tree.rules.threshold[0] == X[~positive, 69].max()
-
-
-@pytest.mark.parametrize("n_drawn", [None, 10])
-def test_columns_that_exclude_one_another_are_cut_as_they_are_alone(
-    n_drawn: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    n = 3000
-    rng = np.random.default_rng(0)
-    kinds = rng.choice(30, n, p=rng.dirichlet(np.ones(30)))
-    X = np.column_stack([rng.normal(size=n), *(kinds == k for k in range(30)), rng.random(n) < 0.3])
-    X[:, 5] = 1.0 - X[:, 5]
-    positive = rng.normal(size=30)[kinds] + X[:, 0] + rng.normal(size=n) > 0.5
-    sample = TreeRows(X, positive, rng.uniform(0.5, 1.5, n), np.zeros(32, np.int64))
-
-    def grow_coded() -> Any:
-        coded = code_sample(sample, 255)
-        draw = n_drawn and FeatureDraw(32, n_drawn, np.random.default_rng(1))
-        weight = sample.weight[coded.order]
-        division = LeafRank(coded, np.arange(n), weight, weight, Shape(3, 8, 5.0), draw)
-        return coded.table, grow(division, TreeLimits(5, None, 5.0), ignore)
-
-    bundled, own = grow_coded()
-    monkeypatch.setattr("core.trees.coding.find_bundles", lambda X, bins: ([], np.ones(32, int)))
-    alone, other = grow_coded()
-    assert (bundled.columns["kind"] == Kind.BUNDLE).sum() == 1
-    assert not (alone.columns["kind"] == Kind.BUNDLE).any()
-    assert (own.rules.feature > 0).any()
-    for name, array in own.arrays().items():
-        assert (array == other.arrays()[name]).all(), name
-
-
 XOR = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=float)
 
 
@@ -213,23 +149,6 @@ def test_cuts_that_decide_nothing_are_left_out() -> None:
     tree = grow_cuts(rows, TreeLimits(3, None, 1.0), Shape(3, 8, 1.0))
     assert tree.auc == 1.0
     assert tree.rules.n_leaves.tolist() == [2]
-
-
-@pytest.mark.parametrize("max_leaves", [None, 40])
-def test_same_bits_whatever_the_threads(max_leaves: int | None) -> None:
-    rng = np.random.default_rng(0)
-    n = 80_000  # several runs of rows, and enough for threads
-    X = rng.normal(size=(n, 8))
-    X[rng.random(X.shape) < 0.05] = np.nan
-    positive = np.nan_to_num(X[:, 0] * X[:, 1]) + rng.normal(size=n) > 0
-    rows = Rows(
-        X=X, positive=positive, weight=rng.uniform(0.1, 2.0, n), n_categories=np.zeros(8, np.int64)
-    )
-    one, many = on_one_thread_and_on_all(
-        lambda: grow_cuts(rows, TreeLimits(6, max_leaves, 20.0), Shape(3, 8, 20.0))
-    )
-    for name, array in one.arrays().items():
-        assert array.tobytes() == many.arrays()[name].tobytes(), name
 
 
 def test_limits_hold() -> None:

@@ -10,7 +10,7 @@ from core.errors import ArtifactError
 from core.metrics import auc
 from core.treerank import pruning
 from core.treerank.cuts import CutRules
-from core.treerank.tree import RankingTree, are_trees
+from core.treerank.tree import RankingTree
 from tests.sentences import Sentences
 
 
@@ -59,19 +59,6 @@ def random_shape(n_inside: Any, seed: Any) -> Any:
 KNOWN = {"rules": CutRules, "n_features": 1, "n_categories": np.zeros(1, np.int64)}
 
 SHAPES = ["l", "ill", "iilll", "ilill", "iillill"] + [random_shape(n, n) for n in (5, 9, 14)]
-
-
-def test_places_by_hand() -> None:
-    tree = make_tree("iilllll"[:5])  # the root's top child is inside
-    assert tree.parent.tolist() == [-1, 0, 1, 1, 0]
-    assert tree.top.tolist() == [1, 2, -1, -1, -1]
-    assert tree.bottom.tolist() == [4, 3, -1, -1, -1]
-    assert tree.depth.tolist() == [0, 1, 2, 2, 1]
-    assert tree.k.tolist() == [0, 0, 0, 1, 1]
-    assert tree.leaves.tolist() == [2, 3, 4]
-    assert tree.leaf_number[[2, 3, 4]].tolist() == [0, 1, 2]
-    # eq. 10 with D = 2: 4 - 0, 4 - 1, 4 - 2
-    assert tree.paper_scores().tolist() == [4.0, 3.0, 2.0]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -156,17 +143,6 @@ def test_best_subtree_on_other_rows_equals_trying_all(shape: str) -> None:
     assert kept.n_leaves == inside.sum() + 1
 
 
-def test_collapse_keeps_rules_and_masses() -> None:
-    tree = make_tree("iillill")
-    gone = np.zeros(7, bool)
-    gone[1] = True
-    kept = tree.collapse(gone)
-    assert kept.rule.tolist() == [0, -1, 1, -1, -1]
-    assert kept.leaf_positive.tolist() == [tree.positive[1], *tree.leaf_positive[2:]]
-    assert kept.rules.threshold.tolist() == tree.rules.threshold[[0, 1, 2, 6, 7, 8]].tolist()
-    assert len(tree.collapse(np.ones(7, bool)).rules) == 0
-
-
 @pytest.mark.parametrize("flags", ["", "i", "li", "il", "ll", "illl", "iill"])
 def test_flags_that_are_no_tree(flags: str, sentences: Sentences) -> None:
     tree = make_tree("ill")
@@ -175,11 +151,6 @@ def test_flags_that_are_no_tree(flags: str, sentences: Sentences) -> None:
     arrays = tree.arrays() | {"leaf_positive": masses, "leaf_negative": masses}
     with sentences.raises(ArtifactError):
         RankingTree.from_arrays(arrays | {"is_leaf": is_leaf}, KNOWN)
-
-
-def test_several_trees_follow_one_another() -> None:
-    assert are_trees(np.array([False, True, True, True]))
-    assert not are_trees(np.array([False, True, True, False, True]))
 
 
 def test_a_tree_too_deep_is_refused(sentences: Sentences) -> None:

@@ -1,6 +1,6 @@
 """Structural AUC maximisation: the printed penalties, and the choice against every subtree."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -33,21 +33,6 @@ def test_the_penalty_of_hyperplanes_by_hand() -> None:
     expected = 4 * np.sqrt(32 * (np.log(16) + 2 * 4 * 3 * np.log(101) + 4) / 100)
     found = pruning.penalty_of_hyperplanes(FOUR, 100.0, 0.5, n_columns=2)
     assert found[0] == pytest.approx(expected)
-
-
-@pytest.mark.parametrize(
-    "penalty",
-    [
-        lambda K: pruning.penalty_of_cuts(K, 500.0, 0.3, 10, 7),
-        lambda K: pruning.penalty_of_hyperplanes(K, 500.0, 0.3, 10),
-        lambda K: pruning.penalty_of_cubes(K, 500.0, 0.3, 64),
-    ],
-    ids=["cuts", "hyperplanes", "cubes"],
-)
-def test_penalties_rise_less_and_less(penalty: Callable[..., Any]) -> None:
-    values = penalty(np.arange(1, 200))
-    assert (np.diff(values) > 0).all()
-    assert (np.diff(values, 2) < 1e-15).all()
 
 
 def random_tree(n_inside: int, seed: int) -> RankingTree:
@@ -112,21 +97,6 @@ def test_the_scale_goes_from_the_whole_tree_to_none(splitter: str) -> None:
     whole = TreeRank(splitter=splitter, max_depth=4).fit(X, y).tree_.n_leaves
     assert whole == leaves[0] >= leaves[1] >= 2
     assert leaves[2] == 1
-
-
-def test_the_printed_penalty_leaves_no_split_standing() -> None:
-    X, y = table(2000)
-    ranker = TreeRank(splitter="axis", pruning="structural", penalty_scale=1.0).fit(X, y)
-    assert ranker.tree_.n_leaves == 1
-    assert (np.diff(ranker.pruning_path_.n_leaves) < 0).all()
-
-
-def test_weights_count_as_repeated_rows() -> None:
-    X, y = table(200)
-    weight = np.random.default_rng(1).integers(1, 4, 200)
-    one = TreeRank(pruning="structural").fit(X, y, weight)
-    other = TreeRank(pruning="structural").fit(X.repeat(weight, axis=0), y.repeat(weight))
-    assert np.array_equal(one.decision_function(X), other.decision_function(X))
 
 
 @pytest.mark.parametrize(

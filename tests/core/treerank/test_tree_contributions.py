@@ -42,12 +42,6 @@ def test_cuts_in_a_node_are_told_apart() -> None:
     assert len(np.unique(parts.round(9), axis=0)) > 2  # both features, not the node as a whole
 
 
-def test_a_tree_of_one_leaf() -> None:
-    ranker = TreeRank().fit(np.zeros((10, 2)), np.arange(10) % 2)
-    assert ranker.contributions(np.ones((3, 2))).tolist() == [[0.0, 0.0]] * 3
-    assert ranker.offset_ == ranker.decision_function([[0.0, 0.0]])[0]
-
-
 def test_what_makes_no_cuts_has_none(sentences: Sentences) -> None:
     X, y, _ = table(200)
     ranker = TreeRank(splitter="grid", max_depth=2).fit(X[["a", "b"]], y)

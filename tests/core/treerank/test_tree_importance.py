@@ -116,29 +116,6 @@ def test_every_cut_of_a_node_counts_also_one_whose_leaves_go_the_same_way(seed: 
     assert again.auc_gains_.tolist() == ranker.auc_gains_.tolist()
 
 
-def test_merged_cuts_go_with_their_rules() -> None:
-    X, y, weight = table()
-    ranker = TreeRank(max_depth=4).fit(X, y, weight)
-    tree = ranker.tree_
-    each = [tree.rules.take(np.array([rule])) for rule in range(len(tree.rules))]
-    assert [len(rules.merged_rule) for rules in each] == np.bincount(
-        tree.rules.merged_rule, minlength=len(each)
-    ).tolist()
-    parts = tree.rules.split(np.array([1, 0, len(each) - 1]))
-    assert [len(rules) for rules in parts] == [1, 0, len(each) - 1]
-    for part, rules in zip(parts, ([0], [], np.arange(1, len(each))), strict=True):
-        taken = tree.rules.take(np.array(rules, dtype=np.int64)).arrays()
-        for name, array in part.arrays().items():
-            assert array.tolist() == taken[name].tolist(), name
-    joined = type(tree.rules).join(each)
-    for name, array in tree.rules.arrays().items():
-        assert joined.arrays()[name].tolist() == array.tolist(), name
-    reverse = tree.rules.take(np.arange(len(each))[::-1]).take(np.arange(len(each))[::-1])
-    assert sorted(zip(reverse.merged_rule, reverse.merged_gain, strict=True)) == sorted(
-        zip(tree.rules.merged_rule, tree.rules.merged_gain, strict=True)
-    )
-
-
 @pytest.mark.parametrize("splitter", ["grid", "logistic"])
 def test_splits_that_are_no_cuts_have_none(splitter: str, sentences: Sentences) -> None:
     X, y, _ = table(200)
@@ -155,13 +132,3 @@ def test_a_forest_has_the_mean_of_its_trees() -> None:
     assert forest.feature_importances_ == pytest.approx(np.mean([one.squared for one in each], 0))
     assert forest.auc_gains_ == pytest.approx(np.mean([one.linear for one in each], 0))
     assert np.argsort(-forest.feature_importances_)[0] == 1
-
-
-def test_partial_dependence_of_a_tree() -> None:
-    X, y, weight = table()
-    ranker = TreeRank(max_depth=4).fit(X, y)
-    found = ranker.partial_dependence(X, [1, 3], sample_weight=weight, n_points=5)
-    moved = X.copy()
-    moved[:, 1], moved[:, 3] = found.axes[0].values[2], found.axes[1].values[0]
-    expected = np.average(ranker.decision_function(moved), weights=weight)
-    assert found.scores[2, 0] == pytest.approx(expected)

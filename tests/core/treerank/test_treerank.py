@@ -4,15 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.tree import DecisionTreeClassifier
 
 from core import TreeRank, load, save
 from core.base.ranker import StopFit
 from core.base.splits import draw_folds
-from core.errors import ArtifactError, InvalidData, InvalidParameter
+from core.errors import InvalidData, InvalidParameter
 from core.metrics import auc, roc_curve
 from core.treerank import pruning
-from core.treerank.growth import TreeRows
 from tests.long_form import long_form
 from tests.sentences import Sentences
 
@@ -143,33 +141,12 @@ def test_validation_chooses_the_order(sentences: Sentences) -> None:
             TreeRank(order="validation", pruning=bad).fit(X, y)
 
 
-def test_better_order_by_hand() -> None:
-    """Leaves that the tree holds in the wrong order: the held-out rows say so."""
-    X, y = make_gaussians(500, 0)
-    tree = TreeRank(max_depth=2).fit(X, y).tree_
-    good = tree.concave_order
-    held = pruning.reweigh(tree, TreeRows(X, y, np.ones(len(y)), np.zeros(2, np.int64)))
-    expected = "concave" if (good != np.arange(tree.n_leaves)).any() else "tree"
-    assert pruning.better_order([(tree, held)]) == expected
-    reversed_ = pruning.reweigh(tree, TreeRows(X, ~y, np.ones(len(y)), np.zeros(2, np.int64)))
-    assert pruning.better_order([(tree, reversed_)]) == "tree"
-
-
 @pytest.mark.parametrize("pruning_way", ["cv", "holdout"])
 def test_one_row_of_a_class_cannot_be_held_out(pruning_way: str, sentences: Sentences) -> None:
     X, y = np.arange(12.0)[:, None], np.arange(12) == 3
     with sentences.raises(InvalidData):
         TreeRank(pruning=pruning_way).fit(X, y)
     assert TreeRank().fit(X, y).tree_.n_leaves == 1
-
-
-def test_weights_of_any_size() -> None:
-    X, y = make_gaussians(400, 0)
-    plain, tiny = TreeRank().fit(X, y), TreeRank().fit(X, y, np.full(400, 2.0**-300))
-    assert (tiny.decision_function(X) == plain.decision_function(X)).all()
-    huge = TreeRank().fit(X, y, np.full(400, 2.0**330))
-    assert np.isfinite(huge.tree_.auc)
-    assert auc(y, huge.decision_function(X)) == pytest.approx(huge.tree_.auc)
 
 
 def test_one_leaf_predicts_the_class_with_more_weight() -> None:
@@ -180,14 +157,6 @@ def test_one_leaf_predicts_the_class_with_more_weight() -> None:
     assert not ranker.predict(X).any()
     assert TreeRank().fit(X, ~y).predict(X).all()
     assert ranker.roc_knots_[0].tolist() == [0.0, 1.0]
-
-
-def test_an_estimator_of_ones_own_splits_but_is_not_stored() -> None:
-    X, y = make_gaussians(300, 0)
-    ranker = TreeRank(splitter=DecisionTreeClassifier(max_depth=2), max_depth=3).fit(X, y)
-    assert auc(y, ranker.decision_function(X)) > 0.7
-    with pytest.raises(ArtifactError, match="DecisionTreeClassifier"):
-        save(ranker)
 
 
 def test_progress_counts_the_steps_of_all_folds() -> None:

@@ -9,7 +9,6 @@ import pytest
 from core import TreeRank, TreeRankForest, load, save
 from core.metrics import auc
 from core.treerank import forest as forests
-from core.treerank.leafrank import FeatureDraw
 from core.treerank.tree import RankingTree
 
 
@@ -60,14 +59,6 @@ def test_a_longer_forest_begins_as_a_shorter_one() -> None:
         assert one.leaf_positive.tolist() == other.leaf_positive.tolist()
     other = TreeRankForest(n_trees=3, random_state=1).fit(X, y)
     assert (other.decision_function(X) != short.decision_function(X)).any()
-
-
-def test_features_are_drawn_for_each_cell() -> None:
-    generator = np.random.Generator(np.random.Philox(0))
-    drawn = FeatureDraw(40, 10, generator).draw(200)
-    assert (drawn.sum(axis=1) == 10).all()
-    assert drawn.any(axis=0).all()
-    assert (drawn[0] != drawn[1]).any()
 
 
 def test_one_feature_at_a_time_still_finds_the_one_that_tells() -> None:

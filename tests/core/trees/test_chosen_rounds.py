@@ -135,17 +135,6 @@ def test_values_that_an_artifact_of_version_0_3_0_lacks_are_not_known() -> None:
     assert load(save(given)).max_leaves_ == 5
 
 
-@boosters
-def test_what_is_asked_for_is_not_chosen(make: Callable[..., Any] | type[Any]) -> None:
-    X, y = make_table()
-    asked = {"learning_rate": 0.3, "max_features": 1.0, "early_stopping_rounds": 5}
-    ranker = make(**asked).fit(X, y)
-    first = make(n_rounds=2000, **asked).fit(X, y)
-    n_rounds = round(1.15 * len(first.rounds_))
-    whole = make(n_rounds=n_rounds, **asked | {"early_stopping_rounds": None}).fit(X, y)
-    assert (ranker.decision_function(X) == whole.decision_function(X)).all()
-
-
 def test_few_rows_of_a_class_and_stumps_take_a_hundred_rounds() -> None:
     X, y = make_table()
     rare = np.zeros(len(y), dtype=bool)
@@ -156,19 +145,6 @@ def test_few_rows_of_a_class_and_stumps_take_a_hundred_rounds() -> None:
     assert len(RankBoost().fit(X, y).rounds_) == 100
     pairs = np.stack([np.flatnonzero(y)[:300], np.flatnonzero(~y)[:300]], axis=1)
     assert len(RankBoost().fit_pairs(X, pairs).rounds_) == 100
-
-
-@boosters
-def test_steps_are_told_of_both_fits_and_rise(make: Callable[..., Any] | type[Any]) -> None:
-    X, y = make_table()
-    told = []
-    ranker = make(early_stopping_rounds=5).fit(X, y, callback=lambda *step: told.append(step[:2]))
-    n_tried = len(ranker.validation_auc_)
-    assert [step for step, _ in told[:n_tried]] == list(range(1, n_tried + 1))
-    assert len(told) == n_tried + len(ranker.rounds_)
-    assert told == sorted(told)
-    assert {of for _, of in told} == {4000}
-    assert told[-1][0] == 4000
 
 
 @boosters

@@ -1,284 +1,22 @@
-"""The kernels of growth against plain sums."""
+"""Rounding of masses in growth, and the bounds of its arrays."""
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from core.coding import fit_bins
 from core.coding.rows import positives_first
 from core.errors import InvalidData, InvalidParameter
-from core.trees.coding import LANES, Kind, Table, code_table
-from core.trees.grower import Splits, TreeGrower, TreeStep
-from core.trees.sampling import find_threshold
-from core.trees.splitting import BY_SUBSET, Objective, SplitCriterion
-from tests.core.threads import on_one_thread_and_on_all
+from core.trees.coding import LANES, Table, code_table
+from core.trees.grower import TreeGrower
+from core.trees.splitting import Objective, SplitCriterion
 from tests.sentences import Sentences
 
 
-def leaf_of_rows(grower: TreeGrower) -> np.ndarray:
-    """Return the number of each row's leaf."""
-    return grower.values_of_rows(np.arange(2.0**16)).astype(int)
-
-
-def make_rows(
-    n: int, d: int, n_positives: int, n_categories: int = 0, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """The last column has categories, if any."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    X[:n_positives, ::7] += 0.5
-    categories = np.zeros(d, dtype=np.int64)
-    if n_categories:
-        categories[-1] = n_categories
-        X[:, -1] = rng.integers(0, n_categories, n)
-    X[rng.random(X.shape) < 0.1] = np.nan
-    return X, categories
-
-
-def make_table(
-    n: int, d: int, n_positives: int, max_bins: int = 255, n_categories: int = 0
-) -> tuple[Table, np.ndarray]:
-    X, categories = make_rows(n, d, n_positives, n_categories)
+def code(X: np.ndarray, n_positives: int) -> Table:
+    n, d = X.shape
     rows = np.arange(n, dtype=np.uint32)
-    _, table = code_table(X, rows, n_positives, np.ones(n), (max_bins, max_bins), categories)
-    return table, np.random.default_rng(1).random(n)
-
-
-def group_codes(table: Table, g: int) -> np.ndarray:
-    """The codes of a group, (n_rows, 8)."""
-    group = table.groups[g]
-    first, words = group["first_word"], group["row_words"]
-    rows = table.words[first : first + words * table.n_rows]
-    return rows.view(np.uint8 if words == 1 else np.uint16).reshape(-1, LANES)
-
-
-def codes_of(table: Table, feature: int) -> np.ndarray:
-    """The codes of a feature, in the order of the rows; the missing one's is -1."""
-    place = table.locations[feature]
-    group = table.groups[place["group"]]
-    codes = group_codes(table, place["group"])[:, place["lane"]].astype(int)
-    if place["code"] > 0:
-        return np.where(codes == place["code"], place["on"], 1 - place["on"])
-    is_missing = group["has_missing"] & (codes == group["n_codes"] - 1)
-    return np.where(is_missing, -1, codes)
-
-
-@pytest.mark.parametrize("max_bins", [2, 40, 255, 256, 5000])
-def test_rows_are_coded_as_columns_are(max_bins: int) -> None:
-    n = 3001
-    X, categories = make_rows(n, 35, 1000, n_categories=12)
-    X[:, 3] = 7.0
-    X[:, 4] = np.nan
-    X[:, 5] = np.asfortranarray(X)[:, 5].round()
-    kinds = np.random.default_rng(5).choice(4, n, p=[0.6, 0.1, 0.1, 0.2])
-    X[:, 10:14] = kinds[:, None] == np.arange(4)  # one-hot, the first one's 1 not being rare
-    weight = np.random.default_rng(0).integers(1, 4, n).astype(float)
-    rows = np.random.default_rng(2).permutation(n).astype(np.uint32)
-    bins, table = code_table(X, rows, 1000, weight, (max_bins, max_bins), categories)
-    expected, codes = fit_bins(X, rows, weight[rows], max_bins, categories)
-    assert (table.locations["code"] > 0).tolist() == [10 <= j < 14 for j in range(35)]
-    for j in range(35):
-        assert (bins.edges[j] == expected.edges[j]).all()
-        missing = np.isnan(X[rows, j])
-        assert (codes_of(table, j)[missing] == -1).all()
-        assert (codes_of(table, j)[~missing] == codes[j, ~missing]).all()
-    assert (bins.has_missing == expected.has_missing).all()
-    assert (bins.category_bins[-1] == expected.category_bins[-1]).all()
-    for g, group in enumerate(table.groups):
-        assert group_codes(table, g).max() < group["n_codes"]
-
-
-def test_columns_that_exclude_each_other_are_one() -> None:
-    n = 5000
-    rng = np.random.default_rng(0)
-    kinds = rng.integers(0, 300, n)
-    X = np.column_stack([kinds == k for k in range(300)] + [rng.random(n) < 0.5]).astype(float)
-    _, table = code_table(
-        X, np.arange(n, dtype=np.uint32), 1, np.ones(n), (255, 255), np.zeros(301, np.int64)
-    )
-    members = np.bincount(table.locations["group"] * LANES + table.locations["lane"])
-    assert sorted(members[members > 0]) == [1, 45, 255]
-    assert table.groups["n_codes"].sum() == 256
-    for j in range(301):
-        assert (codes_of(table, j) == X[:, j]).all()
-
-
-def leaves_by_the_book(table: Table, splits: Splits) -> np.ndarray:
-    """Ask each row each split in turn."""
-    leaves = np.zeros(table.n_rows, dtype=int)
-    for s, (leaf, feature, cut, missing_above) in enumerate(zip(*splits[:4], strict=True)):
-        codes = codes_of(table, feature)
-        above = np.where(codes < 0, missing_above == 1, codes > cut)
-        if cut == BY_SUBSET:
-            above = np.where(codes < 0, missing_above, splits.subsets[s][codes]) == 1
-        leaves[(leaves == leaf) & ~above] = s + 1
-    return leaves
-
-
-def grow(
-    table: Table,
-    weights: np.ndarray,
-    share: float = 1.0,
-    max_leaves: int = 8,
-    objective: Objective | None = None,
-) -> tuple[TreeGrower, Splits]:
-    """Grow a tree of few leaves, none of them of almost no mass."""
-    n, n_weights = weights.shape
-    grower = TreeGrower(table, np.ones(n), n_weights, 12, max_leaves)
-    grower.weights[:] = weights
-    total = weights[:, -1].sum()
-    if objective is None:
-        objective = Objective.CLOSED if n_weights == 1 else Objective.GRADIENT
-    criterion = SplitCriterion(int(objective), 1.0, 0.0, 1e-3 * total, 0.0, 1e-3 * total, 0.0)
-    return grower, grower.grow(criterion, np.ones(table.n_features, dtype=np.bool_), share, 7)
-
-
-def masses(cells: np.ndarray, fit: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return both masses of cells of a histogram."""
-    criterion = fit.criterion[0]
-    return (cells >> 32) * criterion["first_unit"], (cells & 0xFFFFFFFF) * criterion["second_unit"]
-
-
-@pytest.mark.parametrize(
-    ("d", "n", "max_bins", "n_categories"),
-    [
-        (1, 300, 255, 0),
-        (8, 300, 255, 0),
-        (17, 300, 255, 9),
-        (25, 300, 255, 0),
-        (40, 70_000, 255, 20),  # several runs of rows
-        (19, 4000, 1000, 600),
-        (40, 3000, 300, 0),
-    ],
-)
-@pytest.mark.parametrize("n_weights", [1, 2])
-@pytest.mark.parametrize("share", [1.0, 0.6])
-def test_subtracted_histograms_are_the_direct_ones(
-    d: int, n: int, max_bins: int, n_categories: int, n_weights: int, share: float
-) -> None:
-    table, weight = make_table(n, d, n // 3, max_bins, n_categories)
-    signs = np.where(np.arange(n) < n // 3, 1.0, -1.0)
-    weights = weight[:, None] if n_weights == 1 else np.stack([signs * weight, weight], axis=1)
-    grower, splits = grow(table, weights, share)
-    assert len(splits.leaf) == 7
-    if n_categories == 600:
-        assert (splits.cut == BY_SUBSET).any()
-    leaves = leaf_of_rows(grower)
-    assert (leaves == leaves_by_the_book(table, splits)).all()
-    of_classes = [np.where(sign * signs > 0, weights[:, 0], 0.0) for sign in (1, -1)]
-    own = of_classes if n_weights == 1 else [weights[:, 0], weights[:, 1]]
-    hessian = [] if n_weights == 1 else own[1:]
-    for mass, total in zip((*of_classes, *hessian, np.ones(n)), splits.sums, strict=True):
-        assert total == pytest.approx(np.bincount(leaves, mass), rel=1e-9)
-    threshold = find_threshold(weights[:, 0], share) if share < 1.0 else 0.0
-    raised = np.maximum(weight, threshold) / weight
-    fit = grower.arrays
-    scales = [1.0 / fit.criterion[0][name] for name in ("first_unit", "second_unit")]
-    halves = [np.floor(own[k] * raised * scales[k] + 0.5).astype(np.int64) for k in range(2)]
-    units = (halves[0] << 32) + halves[1]
-    checked = 0
-    for leaf, number in enumerate(fit.tree.open_leaves[:8]):
-        if number < 0 or fit.tree.nodes[number]["is_split"]:
-            continue  # of the last split, or split speculatively
-        if fit.tree.node_splits[number]["lane"] < 0:
-            continue  # another node may have its histogram
-        node = fit.tree.nodes[number]
-        rows = fit.rows.listed[node["start"] : node["stop"]]
-        assert (np.diff(rows.astype(int)) > 0).all()
-        inside = np.flatnonzero(leaves == leaf)
-        assert (rows == inside).all() if share == 1.0 else np.isin(rows, inside).all()
-        for g, group in enumerate(table.groups):
-            n_cells = LANES * group["n_codes"]
-            own_cells = fit.sums.histograms[node["histogram"], group["first_cell"] :]
-            histogram = own_cells[:n_cells].reshape(-1, LANES)
-            codes = group_codes(table, g)[rows]
-            for lane in range(LANES):
-                cells = np.zeros(group["n_codes"], dtype=np.int64)
-                np.add.at(cells, codes[:, lane], units[rows])
-                assert (histogram[:, lane] == cells).all()  # to the last bit
-                for half, found in enumerate(masses(histogram[:, lane], fit)):
-                    mass = (own[half] * raised)[rows]
-                    direct = np.bincount(codes[:, lane], mass, minlength=group["n_codes"])
-                    np.testing.assert_allclose(found, direct, rtol=0, atol=1e-6 * weight.sum())
-        checked += 1
-    assert checked >= 1
-
-
-@pytest.mark.parametrize("n_weights", [1, 2])
-@pytest.mark.parametrize("objective", [one for one in Objective if one != Objective.YOUDEN])
-def test_bundled_columns_are_cut_as_they_are_alone(
-    n_weights: int, objective: Objective, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    n = 4000
-    rng = np.random.default_rng(n_weights)
-    kinds = rng.choice(30, n, p=rng.dirichlet(np.ones(30)))
-    X = np.column_stack([rng.normal(size=n), *(kinds == k for k in range(30)), rng.random(n) < 0.3])
-    X[:, 5] = 1.0 - X[:, 5]
-    positive = np.arange(n) < n // 3
-    score = rng.normal(size=30)[kinds] + X[:, 0] + rng.normal(size=n)
-    X = X[np.argsort(-score)]
-    weight = rng.random(n)
-    weights = weight[:, None]
-    if n_weights == 2:
-        weights = np.stack([np.where(positive, 1.0, -0.5) * weight, weight], axis=1)
-    rows = np.arange(n, dtype=np.uint32)
-    coding = X, rows, n // 3, np.ones(n), (255, 255), np.zeros(32, np.int64)
-    _, bundled = code_table(*coding)
-    monkeypatch.setattr("core.trees.coding.find_bundles", lambda X, bins: ([], np.ones(32, int)))
-    _, alone = code_table(*coding)
-    assert (bundled.columns["kind"] == Kind.BUNDLE).sum() == 1
-    assert not (alone.columns["kind"] == Kind.BUNDLE).any()
-    if (objective == Objective.GRADIENT) != (n_weights == 2):
-        return
-    (own, found), (other, expected) = (
-        grow(table, weights, max_leaves=20, objective=objective) for table in (bundled, alone)
-    )
-    assert (found.feature > 0).any()
-    for name in ("leaf", "feature", "cut", "missing_above"):
-        assert (getattr(found, name) == getattr(expected, name)).all()
-    assert (leaf_of_rows(own) == leaf_of_rows(other)).all()
-    assert found.sums == pytest.approx(expected.sums)
-
-
-@pytest.mark.parametrize("rounds_to_nearest", [False, True])
-def test_a_tree_is_the_same_by_any_number_of_threads(
-    rounds_to_nearest: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not rounds_to_nearest:
-        monkeypatch.setattr("core.trees.grower.MAX_NEAREST_ROWS", 0)
-    table, weight = make_table(60_000, 30, 20_000, n_categories=50)
-
-    def grown() -> Any:
-        grower, splits = grow(table, weight[:, None], share=0.9, max_leaves=60)
-        return (*splits, leaf_of_rows(grower))
-
-    for _ in range(3):  # threads wake sooner or later
-        for found in zip(*on_one_thread_and_on_all(grown), strict=True):
-            assert (found[0] == found[1]).all()
-
-
-@pytest.mark.parametrize("n_weights", [1, 2])
-def test_a_tree_is_the_same_in_whatever_order_its_rows_come(n_weights: int) -> None:
-    n, n_positives = 20_000, 6_000
-    X, categories = make_rows(n, 17, n_positives, n_categories=9)
-    rng = np.random.default_rng(3)
-    weight = rng.random(n) ** 8
-    signs = np.where(np.arange(n) < n_positives, 1.0, -1.0)
-    weights = weight[:, None] if n_weights == 1 else np.stack([signs * weight, weight], axis=1)
-    orders = [
-        np.arange(n),
-        np.append(rng.permutation(n_positives), n_positives + rng.permutation(n - n_positives)),
-    ]
-    grown = []
-    for order in orders:
-        rows = order.astype(np.uint32)
-        _, table = code_table(X, rows, n_positives, np.ones(n), (255, 255), categories)
-        grown.append(grow(table, weights[order], max_leaves=60)[1])
-    for one, other in zip(*(tree[:5] for tree in grown), strict=True):
-        assert (one == other).all()
-    assert grown[0].sums == pytest.approx(grown[1].sums, rel=1e-12)
+    return code_table(X, rows, n_positives, np.ones(n), (255, 255), np.zeros(d, np.int64))[1]
 
 
 @pytest.mark.parametrize("total", [1e-280, 1.0, 1e200])
@@ -288,29 +26,20 @@ def test_light_rows_are_rounded_without_bias(total: float, monkeypatch: pytest.M
     weights[[0, 10_000]] = 0.99
     X = np.zeros((30_000, 1))
     X[[0, 10_000]] = 1.0
-    coding = np.arange(30_000, dtype=np.uint32), 10_000, np.ones(30_000), (255, 255)
-    _, table = code_table(X, *coding, np.zeros(1, np.int64))
-    fit = grow(table, weights * total)[0].arrays
+    table = code(X, 10_000)
+    grower = TreeGrower(table, np.ones(30_000), 1, 12, 8)
+    grower.weights[:] = weights * total
+    least = 1e-3 * grower.weights.sum()
+    criterion = SplitCriterion(int(Objective.CLOSED), 1.0, 0.0, least, 0.0, least, 0.0)
+    grower.grow(criterion, np.ones(1, dtype=np.bool_), 1.0, 7)
+    fit = grower.arrays
     cells = fit.sums.histograms[0, : 2 * LANES].reshape(2, LANES)[:, table.locations["lane"][0]]
-    light = weights[1:10_000].sum(), weights[10_001:].sum()
-    for found, expected in zip(masses(cells, fit), light, strict=True):
-        assert found[0] / total == pytest.approx(expected, rel=0.1)
-        assert found[1] / total == pytest.approx(0.99)
-
-
-def test_a_set_of_a_step_takes_a_bit_for_each_code_of_its_column() -> None:
-    """Other columns have more codes; rows are sent to the leaves as when the tree was grown."""
-    table, weight = make_table(4000, 19, 1300, 5000, 600)
-    grower, splits = grow(table, weight[:, None])
-    coded = grower.coded_splits()
-    n_sets = int((splits.cut == BY_SUBSET).sum())
-    assert n_sets > 0
-    n_bins = int(table.columns["n_bins"][table.columns["kind"] == Kind.CATEGORICAL].max())
-    assert coded.subsets.shape == (n_sets, n_bins // 8 + 1)
-    assert table.groups["n_codes"].max() > 2 * n_bins
-    other = TreeGrower(table, np.ones(4000), 1, 12, 8)
-    other.take_again([TreeStep(coded, np.ones((2, 8)))])
-    assert (leaf_of_rows(other) == leaf_of_rows(grower)).all()
+    units = fit.criterion[0]
+    above = (cells >> 32) * units["first_unit"] / total
+    below = (cells & 0xFFFFFFFF) * units["second_unit"] / total
+    for found, light in ((above, weights[1:10_000]), (below, weights[10_001:])):
+        assert found[0] == pytest.approx(light.sum(), rel=0.1)
+        assert found[1] == pytest.approx(0.99)
 
 
 def test_more_rows_than_numbers_of_rows_are_refused(sentences: Sentences) -> None:
@@ -318,38 +47,8 @@ def test_more_rows_than_numbers_of_rows_are_refused(sentences: Sentences) -> Non
         positives_first(np.broadcast_to(np.True_, 2**32))
 
 
-def test_weights_of_zero_make_no_split() -> None:
-    table, weight = make_table(300, 8, 100)
-    weight[:100] = 0.0
-    _, splits = grow(table, weight[:, None])
-    assert len(splits.leaf) == 0
-
-
 def test_histograms_that_do_not_fit_are_refused(sentences: Sentences) -> None:
-    table, _ = make_table(3000, 40, 1000)
+    table = code(np.random.default_rng(0).normal(size=(3000, 40)), 1000)
     huge = replace(table, cell_feature=np.broadcast_to(np.int32(0), 2**25))
     with sentences.raises(InvalidParameter):
         TreeGrower(huge, np.ones(3000), 1, 12, 31)
-
-
-def test_draws_are_right_on_average() -> None:
-    n = 40_000
-    weights = np.random.default_rng(0).gamma(0.3, size=n)
-    rows = np.arange(n, dtype=np.uint32)
-    X = np.zeros((n, 1))
-    _, table = code_table(X, rows, 15_000, np.ones(n), (255, 255), np.zeros(1, np.int64))
-    share = 0.4
-    grower, _ = grow(table, weights[:, None], share)
-    threshold = find_threshold(weights, share)
-    fit = grower.arrays
-    root = fit.tree.nodes[0]
-    kept = fit.rows.listed[root["start"] : root["stop"]]
-    assert (np.diff(kept.astype(int)) > 0).all()
-    expected = np.minimum(1, weights / threshold)
-    assert len(kept) == pytest.approx(expected.sum(), rel=0.02)
-    raised = np.maximum(weights[kept], threshold)
-    assert raised.sum() == pytest.approx(weights.sum(), rel=0.02)
-    cells = fit.sums.histograms[root["histogram"]]
-    assert np.sum(masses(cells, fit)) == pytest.approx(8 * raised.sum())
-    heavy = np.flatnonzero(weights >= threshold)
-    assert np.isin(heavy, kept).all()

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core import LogitBoost
-from core.boosting.tree_losses import bounded_steps
 from core.metrics import auc
 
 
@@ -75,20 +74,3 @@ def test_a_pure_leaf_moves_by_four_at_most(share: float) -> None:
     steps = ranker.decision_function(X) - ranker.intercept_
     # Newton's step of the positives is 1/share
     assert steps.max() == pytest.approx(min(1.0 / share, 4.0))
-
-
-@settings(deadline=None)
-@given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0), st.sampled_from([0.0, 0.1]))
-def test_steps_in_an_order_keep_it_and_do_not_raise_the_bound_of_the_loss(
-    seed: int, density: float, smoothing: float
-) -> None:
-    rng = np.random.default_rng(seed)
-    for _ in range(50):
-        up, down = rng.exponential(size=(2, 6)) ** 3
-        curvature = (up + down) * rng.uniform(0.02, 1.0, size=6)
-        relation = np.triu(rng.random((6, 6)) < density, 1)
-        steps = bounded_steps(up, down, curvature, smoothing, relation)
-        assert not (relation & (steps[:, None] > steps[None] + 1e-12)).any()
-        for share in (0.1, 1.0):
-            rise = (up * np.expm1(-share * steps) + down * np.expm1(share * steps)).sum()
-            assert rise <= 1e-12 * (up + down).sum()

@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
 from core import RankBoost, load, save
 from core.base.table import CodedTable
 from core.boosting import LogitBoost
 from core.boosting.tree_sum import SPLITS, describe_leaves
-from core.trees.sampling import find_threshold
 from tests.core.threads import on_one_thread_and_on_all
 from tests.sentences import Sentences
 
@@ -70,25 +68,6 @@ def test_the_scale_of_weights_below_one_row_does_not_matter(
 
 
 @boosters
-@pytest.mark.parametrize("scale", [1e-99, 1e99])
-def test_no_scale_of_weights_matters_where_nothing_is_measured_in_rows(
-    make: Callable[..., Any] | type[Any], scale: float
-) -> None:
-    X, y = make_table()
-    weight = np.random.default_rng(1).random(len(X)) + 1.0
-    options = {"n_rounds": 8, "smoothing": 0.0, "min_samples_leaf": 0.0, "max_leaves": 6}
-    one, other = (make(**options).fit(X, y, weight * factor) for factor in (1.0, scale))
-    assert other.decision_function(X) == pytest.approx(one.decision_function(X), abs=1e-9)
-
-
-def test_the_logistic_loss_grows_with_the_weights() -> None:
-    X, y = make_table()
-    weight = np.random.default_rng(1).random(len(X))
-    one, other = (LogitBoost(n_rounds=3).fit(X, y, weight * factor) for factor in (1.0, 1e-6))
-    assert other.loss_ == pytest.approx(1e-6 * one.loss_, rel=1e-9)
-
-
-@boosters
 @pytest.mark.parametrize(("n", "leaf_rows"), [(1000, 20.0), (4000, 5.0)])
 def test_many_rows_have_smaller_leaves_of_more_smoothing(
     make: Callable[..., Any], n: int, leaf_rows: float
@@ -136,15 +115,6 @@ def test_sampling_all_rows_is_no_sampling_and_seeds_tell(
 
 
 @boosters
-def test_ranks_unseen_rows(make: Callable[..., Any] | type[Any]) -> None:
-    X, y = make_table(1500)
-    X_new, y_new = make_table(1500, seed=1)
-    for options in ({}, SAMPLED):
-        scores = make(n_rounds=30, **options).fit(X, y).decision_function(X_new)
-        assert roc_auc_score(y_new, scores) > 0.9
-
-
-@boosters
 def test_early_stopping_keeps_the_best_rounds(make: Callable[..., Any] | type[Any]) -> None:
     X, y = make_table(1500)
     y ^= np.random.default_rng(0).random(len(y)) < 0.2
@@ -183,15 +153,6 @@ def test_the_questions_about_a_feature_become_one(sentences: Sentences) -> None:
     splits["speaks_of_missing"][1:] = True
     for rule in describe(splits)[:2]:
         sentences(rule)
-
-
-@pytest.mark.parametrize(
-    ("share", "weights"), [(0.25, [1, 1, 1, 1]), (0.5, [8, 1, 1, 1, 1, 0]), (0.9, [1, 2, 3])]
-)
-def test_the_threshold_draws_the_wanted_share(share: float, weights: list[int]) -> None:
-    weights = np.array(weights, dtype=float)
-    threshold = find_threshold(weights, share)
-    assert np.minimum(1, weights / threshold).sum() == pytest.approx(share * len(weights))
 
 
 @boosters

@@ -224,38 +224,6 @@ def test_which_pairs_have_a_number_does_not_depend_on_weights(
     assert np.array_equal(equal.crosses.mass, by_class.crosses.mass) == logs
 
 
-def test_each_piece_of_the_search_is_reported() -> None:
-    """Three numbers, the folds, the gain of two words and of the pair, and the cross."""
-    table, y = draw_towns(300)
-    words = [pd.factorize(table[name])[0] for name in ("town", "month")]
-    X = np.column_stack([*words, *np.random.default_rng(0).normal(size=(3, 300))])
-    X[X < 0] = np.nan
-    seen: list[int] = []
-    sizes = np.array([9, 7, 0, 0, 0])
-    find_crosses(
-        TrainingData(X, y, np.ones(300), sizes),
-        5,
-        np.ones(5, dtype=bool),
-        0,
-        lambda: seen.append(0),
-    )
-    assert len(seen) == 3 + 1 + 2 + 1 + 1
-
-
-def test_crosses_do_not_depend_on_the_unit_of_the_weights() -> None:
-    rng = np.random.default_rng(0)
-    words = rng.integers(0, 12, (800, 2)).astype(float)
-    positive = rng.random(800) < np.where((words @ [3.0, 5.0]) % 4 < 2, 0.7, 0.3)
-    weight = rng.integers(1, 4, 800) / 2.0
-    sizes, free = np.array([12, 12]), np.ones(2, dtype=bool)
-    plain, columns = find_crosses(TrainingData(words, positive, weight, sizes), 1, free, 0)
-    assert plain.feature.tolist() == [[0, 1]]
-    for unit in (2.0**-20, 2.0**10, 2.0**1000):
-        found = find_crosses(TrainingData(words, positive, weight * unit, sizes), 1, free, 0)
-        assert np.array_equal(found.X, columns)
-        assert np.array_equal(found.crosses.mass, plain.mass)
-
-
 @boosters
 def test_a_cross_ranks_new_rows_better(make: Any) -> None:
     table, y = draw_towns()
@@ -289,19 +257,6 @@ def test_a_ranker_tells_of_its_crosses_and_its_parts_add_up(make: Any) -> None:
     many = ranker.decision_function(pd.concat([new] * 300))
     assert np.array_equal(many[: len(new)], scores)
     assert np.array_equal(load(save(ranker)).decision_function(new), scores)
-
-
-def test_tables_without_anything_to_cross_are_fitted_as_without_crosses() -> None:
-    table, y = draw_towns(200)
-    flat = table.assign(town="one", month=None, shop=["a", "b"] * 100)
-    for columns in (flat, table[["x"]], table[["x", "shop"]], flat.assign(town=None)):
-        rows = columns.astype({name: "string" for name in columns if name != "x"})
-        for weight in (None, np.where(np.arange(200) % 5, 1e-9, 0.0)):
-            crossed = LogitBoost(**FEW).fit(rows, y, weight)
-            plain = LogitBoost(**FEW | {"crosses": 0}).fit(rows, y, weight)
-            assert crossed.structure()["crosses"] == []
-            assert np.array_equal(crossed.decision_function(rows), plain.decision_function(rows))
-            assert len(load(save(crossed)).rounds_) == len(crossed.rounds_)
 
 
 def test_rows_of_weight_zero_change_nothing_and_folds_of_one_class_are_fine() -> None:
@@ -352,16 +307,6 @@ def test_a_constraint_that_a_cross_may_break_is_not_proven() -> None:
     unread = LogitBoost(**options | {"n_rounds": 1}).fit(table, y)
     assert unread.structure()["crosses"]
     assert check_monotone(unread, {"hour": "increasing"}).verdict == "proven"
-
-
-def test_preferences_and_early_stopping_take_the_parameter() -> None:
-    table, y = draw_towns(300)
-    pairs = np.column_stack([np.flatnonzero(y)[:90], np.flatnonzero(~y)[:90]])
-    ranker = BOOSTERS["ranking"]().fit_pairs(table, pairs)
-    assert ranker.structure()["crosses"] == []
-    watched = LogitBoost(**FEW, early_stopping_rounds=3).fit(table, y)
-    assert len(watched.validation_auc_) >= len(watched.rounds_)
-    assert len(load(save(watched)).rounds_) == len(watched.rounds_)
 
 
 def test_lists_are_never_parted_and_grades_have_no_crosses() -> None:

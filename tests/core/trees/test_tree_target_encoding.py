@@ -85,16 +85,6 @@ def test_numbers_of_rows_are_those_of_a_plain_loop(seed: int) -> None:
     np.testing.assert_allclose(small.X, least.X)
 
 
-def test_weights_that_differ_by_class_do_not_tell_the_labels() -> None:
-    """A category of one row has the weight of this row: its number of rows must come from others."""
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 1000, (1500, 1)).astype(float)
-    positive = rng.random(1500) < 0.3
-    weight = np.where(positive, 10.0, 1.0)
-    encoded = encode(TrainingData(X, positive, weight, np.array([1000])), 255, 0)
-    assert abs(auc(positive, encoded.X[:, 1]) - 0.5) < 0.1
-
-
 @boosters
 def test_names_rank_new_rows_better_by_their_numbers_than_by_sets(
     make: Callable[..., Any] | type[Any],
@@ -107,14 +97,6 @@ def test_names_rank_new_rows_better_by_their_numbers_than_by_sets(
         ranker.fit(table[train], y[train])
         found[more_than] = auc(y[test], ranker.decision_function(table[test]))
     assert found[255] > found[None] + 0.01
-
-
-@boosters
-def test_few_categories_are_asked_by_sets_as_before(make: Callable[..., Any] | type[Any]) -> None:
-    table, y = draw_names(n_names=100)
-    by_sets = make(n_rounds=10, target_encoding=None).fit(table, y)
-    default = make(n_rounds=10).fit(table, y)
-    assert np.array_equal(by_sets.decision_function(table), default.decision_function(table))
 
 
 @boosters

@@ -4,6 +4,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from scipy.optimize import minimize
 
 from core import RankBoost
 from core.boosting import LogitBoost
-from tests.core.oracles import TreeOracle, groups, pair_loss
+from tests.core.oracles import TreeOracle, groups, pair_loss, score_of_side
 from tests.long_form import LONG_FORM
 
 
@@ -37,7 +38,7 @@ def normalised(positive: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, fl
     return mass, 0.5 * squares.sum()
 
 
-def leaves_of(ranker: RankBoost | LogitBoost, X: np.ndarray) -> set[Any]:
+def leaves_of(ranker: RankBoost | LogitBoost, X: Any) -> set[Any]:
     """The rows of each leaf of the first tree, by the scores that it gives."""
     scores = ranker.decision_function(X)
     return groups([np.flatnonzero(scores == score) for score in np.unique(scores)])
@@ -98,6 +99,56 @@ def test_a_logistic_tree_divides_rows_as_brute_force_does(
             bound = np.log((up + 0.7 * unit) / (down + 0.7 * unit))
             step = 0.1 * min(newton, bound, key=abs)
             assert scores[rows] == pytest.approx(ranker.intercept_ + step)
+
+
+@pytest.mark.parametrize("leaf", ["closed", "newton"])
+@pytest.mark.parametrize(("digits", "max_bins"), [(1, 255), (9, 1000)])  # codes of a byte, of two
+def test_columns_that_exclude_one_another_divide_rows_as_they_do_alone(
+    leaf: str, digits: int, max_bins: int
+) -> None:
+    """Beside a number, 20 of 0 and 1 of which one row has one 1: they are one column of codes to the grower."""
+    rng = np.random.default_rng(0)
+    kinds = rng.choice(20, 900, p=rng.dirichlet(np.full(20, 2.0)))
+    X = np.column_stack([rng.normal(size=900).round(digits), *(kinds == k for k in range(20))])
+    positive = rng.normal(size=20)[kinds] + X[:, 0] + rng.normal(size=900) > 0.5
+    weight = rng.uniform(0.5, 2.0, 900)
+    ranker = RankBoost(n_rounds=1, weak_ranker="tree", leaf=leaf, max_leaves=9, smoothing=0.7)
+    ranker.set_params(min_samples_leaf=5.0, max_bins=max_bins).fit(X, positive, weight)
+    mass, unit = normalised(positive, weight)
+    oracle = TreeOracle(X, mass, leaf, 1.0, 0.7 * unit, 5.0 * unit)
+    assert leaves_of(ranker, X) == groups(oracle.grow(max_depth=12, max_leaves=9))
+    asked = ranker.get_state()[0]["split_feature"]
+    assert (asked > 0).sum() > 2
+
+
+@pytest.mark.parametrize("leaf", ["closed", "newton"])
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_set_of_categories_is_the_best_of_all(leaf: str, missing: bool) -> None:
+    rng = np.random.default_rng(1)
+    word = rng.integers(0, 6, 200)
+    positive = rng.random(200) < np.array([0.1, 0.8, 0.4, 0.6, 0.3, 0.5])[word]
+    names = np.array(list("abcdef"), dtype=object)[word]
+    if missing:
+        names[rng.random(200) < 0.2] = None
+    table = pd.DataFrame({"word": names})
+    options = {"n_rounds": 1, "weak_ranker": "tree", "max_leaves": 2, "category_penalty": 0.0}
+    ranker = RankBoost(leaf=leaf, smoothing=0.0, min_samples_leaf=0.0, **options)
+    ranker.fit(table, positive)
+    mass, _ = normalised(positive, np.ones(200))
+
+    def gain(above: np.ndarray) -> float:
+        sides = (mass[side].sum(axis=0) for side in (above, ~above))
+        return sum(score_of_side(leaf, up, down, 1.0, 1e-300) for up, down in sides)
+
+    values = [*"abcdef", *[None] * missing]
+    masks = [names == value for value in values]
+    best = max(
+        gain(np.logical_or.reduce([mask for mask, t in zip(masks, taken, strict=True) if t]))
+        for taken in itertools.product([False, True], repeat=len(values))
+        if any(taken) and not all(taken)
+    )
+    above, _ = (np.isin(np.arange(200), list(rows)) for rows in leaves_of(ranker, table))
+    assert gain(above) == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("push", [1.0, 2.0])

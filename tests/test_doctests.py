@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import doctest
-import importlib
+import importlib.util
 import inspect
 import pkgutil
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+import app
 import core
 
 # Packages whose every public function and class has an example. The others are the inside of these: part of what they
@@ -31,10 +32,21 @@ PACKAGES = (
 )
 
 EXAMPLES = doctest.DocTestFinder(exclude_empty=True)
+
+
+def has_examples(module: pkgutil.ModuleInfo) -> bool:
+    """Whether the text of a module has an example, which takes no import."""
+    spec = importlib.util.find_spec(module.name)
+    assert spec is not None
+    assert spec.origin is not None
+    return ">>> " in Path(spec.origin).read_text(encoding="utf-8")
+
+
 MODULES = sorted(
     module.name
-    for module in pkgutil.walk_packages(core.__path__, "core.")
-    if "__main__" not in module.name
+    for package in (core, app)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if has_examples(module)
 )
 
 
@@ -44,7 +56,8 @@ def examples_of(thing: Any, name: str) -> list[doctest.DocTest]:
 
 def is_result(value: type) -> bool:
     """A tuple, or a frozen dataclass that takes its fields unchecked: a reader gets one, and does not make it."""
-    frozen = dataclasses.is_dataclass(value) and value.__dataclass_params__.frozen
+    params: Any = getattr(value, "__dataclass_params__", None)
+    frozen = params is not None and bool(params.frozen)
     return issubclass(value, tuple) or (frozen and not hasattr(value, "__post_init__"))
 
 

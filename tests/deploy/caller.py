@@ -1,58 +1,20 @@
-"""A whole deployment: every service of the document, in its order, until its conditions hold."""
+"""A user of a deployment in containers."""
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from graphlib import TopologicalSorter
-from pathlib import Path
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 import httpx
 from sklearn.datasets import load_breast_cancer
 
-from tests.deploy import backing
-from tests.deploy.compose_file import Document, service
-from tests.deploy.containers import Container, DeploymentFailed, Host
 from tests.waiting import patience
 
-Stack = dict[str, list[Container]]
 
-CONDITIONS = {
-    "service_healthy": Container.wait_healthy,
-    "service_completed_successfully": Container.wait_done,
-}
-
-
-@contextmanager
-def deploy(
-    host: Host, document: Document, folder: Path, names: Collection[str] = ()
-) -> Iterator[Stack]:
-    """`docker compose up --wait [NAME ...]`: on servers, ports and data of its own below `folder`.
-
-    Without names all services without a profile are started.
-    """
-    host = dataclasses.replace(host, folder=folder)
-    unprofiled = (name for name, given in document["services"].items() if "profiles" not in given)
-    services = {name: service(document, name) for name in names or unprofiled}
-    running: Stack = {}
-    with ExitStack() as processes:
-        for name in TopologicalSorter({n: s.after for n, s in services.items()}).static_order():
-            for other, condition in services[name].after.items():
-                for container in running[other]:
-                    CONDITIONS[condition](container)
-            start = backing.STARTS.get(name, Container)
-            running[name] = [
-                processes.enter_context(start(host, services[name]))
-                for _ in range(services[name].replicas)
-            ]
-        for container in (one for name in running for one in running[name]):
-            if container.health:
-                container.wait_healthy()
-        yield running
+class DeploymentFailed(AssertionError):
+    """A request of a deployment failed; the message says which, and what it returned."""
 
 
 def table() -> bytes:
