@@ -76,6 +76,24 @@ def test_a_stopped_fit_goes_on_to_the_same_bits(name: str) -> None:
         assert left == [step for step in steps if step > at]
 
 
+def test_pairs_of_columns_go_on_to_the_same_bits() -> None:
+    """Both stages, with positives in one group: no bag leaves positives out, so the number of rounds is fixed."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, (200, 2)).astype(float)
+    y = x[:, 0] != x[:, 1]
+    groups = np.where(y, 0, np.arange(200))
+
+    def fit(callback: Callable[..., None] | None) -> bytes:
+        ranker = core.Additive(n_pairs=1, n_bags=2, max_rounds=400)
+        return save(ranker.fit(x, y, groups=groups, callback=callback))
+
+    whole, steps = steps_of(fit)
+    for at in (steps[0], 150, steps[-2]):
+        with Checkpoints(stopped(fit, at)) as checkpoints:
+            assert steps_of(fit)[0] == whole, at
+        assert checkpoints.resumed
+
+
 def test_a_perfect_ranker_is_not_taken_further() -> None:
     x = np.arange(40.0)[:, None]
     fit = lambda callback: save(RankBoost().fit(x, x[:, 0] > 20, callback=callback))  # noqa: E731
