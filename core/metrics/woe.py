@@ -112,10 +112,10 @@ def bin_evidence(
     ([-1.39, 1.39], 1.66)
     """
     given = np.asarray(bins)
-    index = given.astype(np.int64, casting="unsafe")
-    if not (np.isfinite(given).all() and (index == given).all()):
-        wrong = given[~(np.isfinite(given) & (index == given))][0]
-        raise InvalidData(f"bins must be whole numbers, got {wrong}")
+    whole = np.isfinite(given) & (given == np.rint(given))
+    if not whole.all():
+        raise InvalidData(f"bins must be whole numbers, got {given[~whole][0]}")
+    index = given.astype(np.int64)
     is_positive = np.asarray(positive, dtype=np.bool_)
     weight = np.ones(len(index)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if not (len(index) == len(is_positive) == len(weight)):
