@@ -58,7 +58,9 @@ def code_and_text(said: object) -> tuple[str, str]:
     if isinstance(said, Mapping):
         return str(said.get("code", WITHOUT_CODE)), str(said["detail"])
     if isinstance(said, BaseException):
-        return str(getattr(said, "code", type(said).__name__)), str(getattr(said, "detail", said))
+        name = type(said).__name__  # the code of SystemExit is its message
+        code = name if isinstance(said, SystemExit) else getattr(said, "code", name)
+        return str(code), str(getattr(said, "detail", said))
     return WITHOUT_CODE, str(said)
 
 
