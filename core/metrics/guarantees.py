@@ -484,7 +484,10 @@ def guarantees_on_scores(
     needed = _needed(_error_rate(rate, limit), confidence)
     found = []
     for name, given in groups.items():
-        own = finite_vector(f"the scores of group {name!r}", given)
+        # A group may have no row of the class.
+        own = (
+            finite_vector(f"the scores of group {name!r}", given) if np.size(given) else np.empty(0)
+        )
         if (own[1:] < own[:-1]).any():
             own = np.sort(own)
         threshold = guarantee = None

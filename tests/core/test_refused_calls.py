@@ -46,6 +46,7 @@ def test_a_wrong_value_is_refused_by_its_name(call: Callable[[], object], name: 
 def test_guarantees_take_scores_in_any_order() -> None:
     ascending = guarantees_on_scores({"a": np.arange(200.0)}, fpr=0.1)
     assert guarantees_on_scores({"a": list(range(199, -1, -1))}, fpr=0.1) == ascending
+    assert guarantees_on_scores({"a": [], "b": range(200)}, fpr=0.1).groups[0].rows == 0
 
 
 def test_a_value_that_is_not_known_is_never_the_greatest() -> None:
