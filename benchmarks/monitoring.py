@@ -32,13 +32,11 @@ from core.metrics import WindowArea, auc_interval, compare_metrics
 from core.monitoring import (
     Measurement,
     compare_by_period,
-    monitor_calibration,
     monitor_rate,
     monitor_windows,
     window,
 )
 from tests.core.monitoring.simulator import DESIGNS, WEEKS, Design
-from tests.core.monitoring.test_betting import stream
 from tests.core.monitoring.test_paired import EQUAL, draw
 from tests.core.monitoring.test_weighted import SELECTIONS, decisions, metrics_of
 
@@ -207,34 +205,6 @@ def betting(trials: int, chosen: Sequence[str]) -> Iterator[str]:
                 ]
             )
         yield f"| {n:,}, {bound:g} | {percent(np.mean(false))} | {quartiles(delays[0])} | {quartiles(delays[1])} |"
-    yield ""
-    changes = ({"shift": 0.2}, {"shift": 0.4}, {"shift": 0.8}, {"slope": 0.6})
-    heads = (f"{name} {value:g}" for each in changes for name, value in each.items())
-    yield (
-        "| rows a week, tolerance | false alarms | "
-        + " | ".join(f"delay, {head}" for head in heads)
-        + " |"
-    )
-    yield "|---|---:|" + "---|" * len(changes)
-    few = max(1, trials // 4)
-    for n, tolerance in ((2000, 0.0), (2000, 0.1), (300, 0.0), (300, 0.1)):
-        rng = np.random.default_rng(35)
-        false = []
-        for _ in range(few):
-            p, y, period = stream(rng, n, WEEKS, shift=tolerance)
-            found = monitor_calibration(
-                p, y, period, planned=WEEKS, alpha=0.05, tolerance=tolerance
-            )
-            false.append(found.alarm is not None)
-        shown = []
-        for change in changes:
-            late = []
-            for _ in range(max(1, trials // 16)):
-                p, y, period = stream(rng, n, 30, after=BEGINS, **change)
-                found = monitor_calibration(p, y, period, planned=WEEKS, tolerance=tolerance)
-                late.append(alarm_week(found, BEGINS))
-            shown.append(quartiles(late))
-        yield f"| {n:,}, {tolerance:g} | {percent(np.mean(false))} | " + " | ".join(shown) + " |"
 
 
 def peeks(y: np.ndarray, champion: np.ndarray, challenger: np.ndarray, period: np.ndarray) -> bool:

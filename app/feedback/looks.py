@@ -10,9 +10,10 @@ with "renew". With "keep", windows and bets begin again within the term, after t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +26,10 @@ from app.platform.documents import MonitorSettings, StoredGuarantee
 from app.platform.sql import Json
 
 if TYPE_CHECKING:
-    from core.monitoring import Measurement
+    from core.monitoring import CalibrationMeasurement, Measurement, PairedMeasurement
+    from core.monitoring import Look as WindowLook
 
+Measured = TypeVar("Measured", bound="Measurement | PairedMeasurement")
 UNLABELLED, RANKING, CALIBRATION, GUARANTEE = "unlabelled", "ranking", "calibration", "guarantee"
 SHADOW = "shadow"
 MATURE = (RANKING, CALIBRATION, GUARANTEE)
@@ -40,8 +43,6 @@ STATUSES: Mapping[Status, str] = {
     "waiting": "too few rows of a class: tested together with the next period",
     "not_tested": "not tested; the reason says why",
 }
-COVERED = 0.9
-"""Decisions on one side of the threshold count as completely observed if at least this fraction has an outcome."""
 MAX_VERSIONS = 20
 
 
@@ -180,22 +181,24 @@ def rows_of_model(rows: PeriodRows, model_id: str) -> PeriodRows:
 def chances(rows: PeriodRows) -> npt.NDArray[np.float64]:
     """Return the probability with which the outcome of each decision is looked for.
 
-    If it was not recorded, because nothing is explored, a side of the threshold counts as observed if nearly all of its
-    outcomes are known, and otherwise as not observed.
+    If it was not recorded, because nothing is explored, a side of the threshold counts as observed if any of its
+    outcomes is known. What the others could change is stated with the result (`_sensitivity`).
     """
     found = rows.propensity.astype(np.float64)
     for side in (rows.flag == 1, rows.flag != 1):
         unstated = side & np.isnan(found)
         if unstated.any():
-            known = np.mean(rows.label[unstated] != UNKNOWN)
-            found[unstated] = 1.0 if known >= COVERED else 0.0
+            found[unstated] = 1.0 if (rows.label[unstated] != UNKNOWN).any() else 0.0
     return np.clip(found, 0.0, 1.0)
 
 
 class Selected(TypedDict):
-    """Rows that tests use, with their weights; `population` is the decisions that they represent."""
+    """Rows that tests use, with their weights, and those whose outcome is missing; `population` is the decisions that
+    they represent.
+    """
 
     rows: npt.NDArray[np.bool_]
+    missing: npt.NDArray[np.bool_]
     weight: npt.NDArray[np.float64]
     population: str
     by_chance: bool
@@ -217,10 +220,18 @@ def select(rows: PeriodRows) -> tuple[Selected, Json]:
         propensity=chance,
         keep=rows.keep,
     )
-    used = known & ((chance >= 1.0) | (rows.explored & (chance > 0.0)))
+    to_know = (chance >= 1.0) | (rows.explored & (chance > 0.0))
+    used = known & to_know
     weight = rows.weight / np.where(used, chance * rows.keep, 1.0)
+    for side in (rows.flag == 1, rows.flag != 1):  # each side counts as much as its decisions do
+        if (used & side).any() and (to_know & ~known & side).any():
+            wanted = np.where(
+                to_know & side, rows.weight / (np.where(to_know, chance, 1.0) * rows.keep), 0.0
+            )
+            weight[used & side] *= wanted.sum() / weight[used & side].sum()
     selected: Selected = {
         "rows": used,
+        "missing": to_know & ~known,
         "weight": weight,
         "population": found.population,
         "by_chance": bool((chance[used] < 1.0).any()),
@@ -311,8 +322,8 @@ def look_at_ranking(
     """Test the AUC of the rows of all waiting periods against the reference. If `reference` is a text, it is the reason
     why there is no reference.
     """
-    from core.monitoring import Measurement, monitor_windows
-    from core.monitoring.measuring import MIN_POSITIVES, measure_validation
+    from core.monitoring import measure_look, monitor_windows
+    from core.monitoring.measuring import MIN_POSITIVES
 
     if rows.size == 0:
         return {**found, "status": "waiting", "reason": "there are no decisions"}
@@ -335,43 +346,75 @@ def look_at_ranking(
     y, weight = used.label == 1, selected["weight"][selected["rows"]]
     if not y.any() or y.all():
         return {**found, "status": "waiting", "reason": "the outcomes are of one class"}
-    measured = measure_validation(
+    own = measure_look(
         y,
         used.score,
+        first=first,
+        last=found["number"],
         sample_weight=None if np.ptp(weight) == 0.0 else weight,
-        group=used.entity if np.unique(used.entity).size < used.size else None,
+        entity=used.entities,
     )
-    found["value"], found["variance"] = measured.value, measured.variance
-    if measured.weight < MIN_POSITIVES:
-        reason = (
-            f"{min(measured.positives, measured.negatives):.0f} effective rows of the scarcer class; a test needs "
-            f"{MIN_POSITIVES}"
-        )
-        return {**found, "status": "waiting", "reason": reason}
-    own = replace(measured, first=first, last=found["number"])
-    earlier = [
-        Measurement(**each["state"]["measurement"])
-        for each in series.looks
-        if each["state"].get("measurement")
-    ]
+    found["value"], found["variance"] = own.value, own.variance
+    if own.weight < MIN_POSITIVES:
+        return {**found, "status": "waiting", "reason": _too_few(own.weight)}
+    shares = _auc_by_share(rows, selected)
+    found["state"] = {
+        "measurement": stored(own),
+        "reference": stored(reference),
+        "missing": int(np.count_nonzero(selected["missing"])),
+        "shares": shares,
+    }
+    measured = measurements([*series.looks, found])
     look = monitor_windows(
         reference,
-        [*earlier, own],
+        measured,
         planned=found["planned"],
         alpha=alpha_of(RANKING, settings),
         tolerance=settings["tolerance"].get("auc", 0.0),
         since=found["since"],
     ).looks[-1]
-    found["state"] = {"measurement": asdict(own), "reference": asdict(reference)}
-    found["details"] |= {
-        "window": {
-            "first": look.first,
-            "last": look.last,
-            "value": look.window_value,
-            "drop": look.drop,
-            "drop_low": look.drop_low,
-            "drop_high": look.drop_high,
-        }
+    found = _of_window(found, look, own.by_entity != b"")
+    most = look.drop - look.drop_low + settings["tolerance"].get("auc", 0.0)
+    found["details"]["missing"] = _sensitivity(
+        [*series.looks, found], look, "measurement", reference.value - most, np.inf
+    )
+    return found
+
+
+def _too_few(effective: float) -> str:
+    from core.monitoring.measuring import MIN_POSITIVES
+
+    return f"{effective:.0f} effective rows of the scarcer class; a test needs {MIN_POSITIVES}"
+
+
+def stored(measurement: Measurement | PairedMeasurement) -> Json:
+    """Return a measurement as JSON."""
+    found = asdict(measurement)
+    return {**found, "by_entity": base64.b64encode(found["by_entity"]).decode()}
+
+
+def restored(kind: Callable[..., Measured], found: Json) -> Measured:
+    """Return the measurement that `stored` has written."""
+    return kind(**{**found, "by_entity": base64.b64decode(found["by_entity"])})
+
+
+def measurements(looks: Sequence[StoredLook], name: str = "measurement") -> list[Measurement]:
+    """Return the measurements of the looks that have one, in order."""
+    from core.monitoring import Measurement
+
+    return [restored(Measurement, each["state"][name]) for each in looks if each["state"].get(name)]
+
+
+def _of_window(found: StoredLook, look: WindowLook, by_entity: bool) -> StoredLook:
+    """Return a look with the result of its window."""
+    window = {
+        "first": look.first,
+        "last": look.last,
+        "value": look.window_value,
+        "drop": look.drop,
+        "drop_low": look.drop_low,
+        "drop_high": look.drop_high,
+        "inflation": look.inflation if by_entity else None,
     }
     return {
         **found,
@@ -380,6 +423,77 @@ def look_at_ranking(
         "critical_value": look.critical_value,
         "alpha_spent": look.alpha_spent,
         "from_period": look.first,
+        "details": found["details"] | {"window": window},
+    }
+
+
+SIDES = ("all", "flagged", "unflagged")
+MIN_CALIBRATION = 30
+"""Positive rows of a calibration below which its own error is too uncertain for a test."""
+_EXACT = 1e-12
+"""The variance of a declared bound."""
+
+
+def _sides(rows: PeriodRows, missing: npt.NDArray[np.bool_]) -> dict[str, npt.NDArray[np.bool_]]:
+    """Return the decisions with a missing outcome: all of them, and those of each side of the threshold."""
+    flagged = rows.flag == 1
+    sides = {"all": missing, "flagged": missing & flagged, "unflagged": missing & ~flagged}
+    return {name: each for name, each in sides.items() if each.any()}
+
+
+def _auc_by_share(rows: PeriodRows, selected: Selected) -> dict[str, list[float]]:
+    """Return the AUC by the share of positives among the missing outcomes of each side."""
+    from core.monitoring.missing import auc_by_share
+
+    if selected[
+        "by_chance"
+    ]:  # the missing ones of a random sample are few, and weigh as much as the others
+        return {}
+    part = rows.take(selected["rows"] | selected["missing"])
+    known, missing = part.label != UNKNOWN, part.label == UNKNOWN
+    found = {
+        name: auc_by_share(part.score, part.label == 1, known, part.flag == 1, changed)
+        for name, changed in _sides(part, missing).items()
+    }
+    return {name: each.tolist() for name, each in found.items() if each is not None}
+
+
+def _sensitivity(
+    looks: Sequence[StoredLook], look: WindowLook, name: str, low: float, high: float
+) -> Json | None:
+    """Return at which shares of positives among the missing outcomes of a window nothing would have changed: its mean
+    would be within these limits. None without missing outcomes.
+    """
+    from core.monitoring.missing import SHARES, unexplained
+
+    inside = [
+        each
+        for each in looks
+        if each["state"].get(name)
+        and look.first <= each["state"][name]["first"]
+        and each["state"][name]["last"] <= look.last
+    ]
+    missing = sum(each["state"]["missing"] for each in inside)
+    if not missing:
+        return None
+    weights = np.array([each.weight for each in measurements(inside, name)])
+    shares: dict[str, list[float] | None] = {}
+    for side in SIDES:
+        if not any(side in each["state"]["shares"] for each in inside):
+            continue
+        values = [
+            each["state"]["shares"].get(side, [each["state"][name]["value"]] * SHARES.size)
+            for each in inside
+        ]
+        within = unexplained(weights @ np.array(values) / weights.sum(), low, high)
+        shares[side] = None if within is None else list(within)
+    known = sum(each["known"] for each in inside)
+    positives = sum(each["positives"] for each in inside)
+    return {
+        "outcomes": missing,
+        "known_share": positives / known if known else None,
+        "unchanged": shares,
+        "explains": any(each is not None for each in shares.values()),
     }
 
 
@@ -390,8 +504,12 @@ def look_at_guarantee(
     guarantee: StoredGuarantee | None,
     settings: MonitorSettings,
 ) -> StoredLook:
-    """Test by betting whether the guaranteed rate of the alias is exceeded."""
-    from core.monitoring import monitor_rate
+    """Test whether the guaranteed rate of the alias is exceeded. Pass the rows of all waiting periods.
+
+    By betting if the rows are independent. If they have ids of entities, which may come back, by the window monitor.
+    """
+    from core.monitoring import Measurement, measure_rate, monitor_rate, monitor_windows
+    from core.monitoring.measuring import MIN_POSITIVES
 
     if guarantee is None:
         return {**found, "metric": None, "reason": "the alias has no guarantee"}
@@ -425,6 +543,31 @@ def look_at_guarantee(
     looks = [each for each in series.looks if each["state"]]
     if any(each["expected"] != bound for each in looks):
         found["since"], looks = found["number"] - 1, []
+    if (entities := rows.entities) is not None:
+        own = measure_rate(
+            events[counted],
+            bound,
+            first=max(pending_from(series), found["since"] + 1),
+            last=found["number"],
+            entity=entities[counted],
+        )
+        if own is None:
+            reason = f"a test needs {MIN_POSITIVES} entities, and {MIN_POSITIVES} events expected at the bound"
+            return {**found, "status": "waiting", "reason": reason}
+        found["state"] = {"measurement": stored(own)}
+        reference = Measurement(bound, _EXACT, own.positives, own.negatives)
+        rise = monitor_windows(
+            reference,
+            measurements([*looks, found]),
+            planned=found["planned"],
+            alpha=alpha_of(GUARANTEE, settings),
+            since=found["since"],
+            change="rise",
+        ).looks[-1]
+        found = _of_window(found, rise, by_entity=True)
+        rates = {"observed_since": rise.window_value, "expected_since": bound}
+        return {**found, "details": found["details"] | rates}
+    looks = [each for each in looks if "events" in each["state"]]
     counts = {each["number"]: each["state"] for each in looks}
     counts[found["number"]] = found["state"] = {"events": k, "trials": trials}
     numbers = range(1, found["number"] + 1)
@@ -457,50 +600,135 @@ def _of_bets(found: StoredLook, look: object, alpha: float) -> StoredLook:
     }
 
 
+class CalibrationReference(TypedDict):
+    """What the held-out rows of a calibration say about it, as `core.monitoring.calibration_reference` takes it: limits
+    in log-odds. `at` is when the calibration was made.
+    """
+
+    at: float
+    in_the_large: list[float] | None
+    slope: list[float] | None
+    level: float
+    positives: int
+    negatives: int
+
+
+def reference_of(found: CalibrationReference) -> CalibrationMeasurement | None:
+    """Return the reference of a calibration; None if its own error is not known well enough."""
+    from core.monitoring import calibration_reference
+
+    if found["in_the_large"] is None or found["positives"] < MIN_CALIBRATION:
+        return None
+    return calibration_reference(
+        found["in_the_large"],
+        found["slope"],
+        level=found["level"],
+        positives=found["positives"],
+        negatives=found["negatives"],
+    )
+
+
 def look_at_calibration(
     found: StoredLook,
     series: Series,
     rows: PeriodRows,
+    reference: CalibrationReference | CalibrationMeasurement | None,
     settings: MonitorSettings,
 ) -> StoredLook:
-    """Test by betting whether the outcomes still have the predicted probabilities.
+    """Test whether level and slope of the calibration are those of its held-out rows. Pass the rows of all waiting
+    periods. `reference` is None if the model has no calibration.
 
     The rows on a side of the threshold that is observed are enough, because whether they were selected depends only on
     their scores.
     """
-    from core.monitoring import CalibrationBets, bet_on_calibration, monitor_calibration_bets
+    from core.monitoring import measure_calibration, monitor_calibration
+    from core.monitoring.measuring import MIN_POSITIVES
+    from core.monitoring.missing import level_by_share
+    from core.probability.score_test import log_odds
 
     if rows.size == 0:
         return {**found, "status": "waiting", "reason": "there are no decisions"}
+    if reference is None or np.isnan(rows.probability).all():
+        return {**found, "metric": None, "reason": "the model had no calibration"}
+    known_as = reference_of(reference) if isinstance(reference, dict) else reference
+    if known_as is None:
+        reason = (
+            f"its calibration was fitted on fewer than {MIN_CALIBRATION} positive rows, so how far it is off is not "
+            "known well enough"
+        )
+        return {**found, "reason": reason}
+    if isinstance(reference, dict):
+        rows = rows.take(rows.at >= reference["at"])
     selected, _ = select(rows)
     found = {**found, "population": selected["population"]}
-    used = rows.take(selected["rows"] & ~np.isnan(rows.probability))
-    if np.isnan(rows.probability).all():
-        return {**found, "metric": None, "reason": "the model had no calibration"}
-    if used.size == 0:
-        return {**found, "status": "waiting", "reason": "no outcome is known"}
-    own = bet_on_calibration(
+    has = ~np.isnan(rows.probability)
+    used = rows.take(selected["rows"] & has)
+    y = used.label == 1
+    if used.size == 0 or not y.any() or y.all():
+        reason = "no outcome is known" if used.size == 0 else "the outcomes are of one class"
+        return {**found, "status": "waiting", "reason": reason}
+    found["value"], found["expected"] = float(y.mean()), float(used.probability.mean())
+    own = measure_calibration(
         used.probability,
-        used.label == 1,
-        tolerance=settings["tolerance"].get("calibration", 0.0),
+        y,
+        first=max(pending_from(series), found["since"] + 1),
+        last=found["number"],
+        entity=used.entities,
     )
-    bets = {
-        each["number"]: CalibrationBets(**each["state"]["bets"])
-        for each in series.looks
-        if each["state"].get("bets")
+    if own.level.weight < MIN_POSITIVES:
+        return {**found, "status": "waiting", "reason": _too_few(own.level.weight)}
+    own_reference = {
+        name: None if (each := getattr(known_as, name)) is None else stored(each)
+        for name in ("level", "slope")
     }
-    bets[found["number"]] = own
-    nothing = CalibrationBets((0.0,) * len(own.gains), 0, 0, 0.0)
-    alpha = alpha_of(CALIBRATION, settings)
-    look = monitor_calibration_bets(
-        [bets.get(number, nothing) for number in range(1, found["number"] + 1)],
+    looks = [each for each in series.looks if each["state"].get("level")]
+    if any(each["state"]["reference"] != own_reference for each in looks):
+        found["since"], looks = found["number"] - 1, []  # the model was calibrated again
+    part = rows.take((selected["rows"] | selected["missing"]) & has)
+    known, missing = part.label != UNKNOWN, part.label == UNKNOWN
+    odds = log_odds(part.probability)
+    found["state"] = {
+        "level": stored(own.level),
+        "slope": None if own.slope is None else stored(own.slope),
+        "reference": own_reference,
+        "missing": int(np.count_nonzero(missing)),
+        "shares": {
+            name: level_by_share(odds, part.label == 1, known, changed).tolist()
+            for name, changed in _sides(part, missing).items()
+        },
+    }
+    tolerance = settings["tolerance"].get("calibration", 0.0)
+    monitor = monitor_calibration(
+        known_as,
+        [_calibration_of(each) for each in [*looks, found]],
         planned=found["planned"],
-        alpha=alpha,
+        alpha=alpha_of(CALIBRATION, settings),
+        tolerance=tolerance,
         since=found["since"],
-    ).looks[-1]
-    found["state"] = {"bets": asdict(own)}
-    found["value"], found["expected"] = own.positives / own.rows, own.expected / own.rows
-    return _of_bets(found, look, alpha)
+    )
+    level = monitor.level.looks[-1]
+    slope = None if monitor.slope is None else monitor.slope.looks[-1]
+    is_slope = slope is not None and (
+        slope.statistic / slope.critical_value > level.statistic / level.critical_value
+    )
+    chosen = slope if is_slope and slope is not None else level
+    found = _of_window(found, chosen, own.level.by_entity != b"")
+    half = level.drop - level.drop_low + tolerance
+    at = known_as.level.value
+    found["details"] |= {
+        "tested": "slope" if is_slope else "level",
+        "missing": _sensitivity([*looks, found], level, "level", at - half, at + half),
+    }
+    return found
+
+
+def _calibration_of(look: StoredLook) -> CalibrationMeasurement:
+    from core.monitoring import CalibrationMeasurement, Measurement
+
+    level, slope = look["state"]["level"], look["state"]["slope"]
+    return CalibrationMeasurement(
+        restored(Measurement, level), None if slope is None else restored(Measurement, slope)
+    )
 
 
 def look_at_drift(

@@ -49,7 +49,7 @@ _POPULATION = {
 _METRIC = {
     "psi": "stability index of the score",
     "auc": "AUC",
-    "calibration": "fraction of positives beside the mean probability",
+    "calibration": "level and slope of the calibration; `value` is the fraction of positives",
     "fpr": "false positive rate",
     "fnr": "fraction of positives that were not flagged",
     "flagged": "fraction of flagged decisions",
@@ -112,16 +112,50 @@ class LookMetrics(Resource):
 
 
 class LookWindow(Resource):
-    """The periods with the greatest standardised fall of the AUC."""
+    """The periods with the greatest standardised change."""
 
     first: int = Field(description="Number of the first period.")
     last: int = Field(description="Number of the last period.")
-    value: float = Field(description="Mean AUC.")
-    drop: float = Field(description="AUC of the reference minus the AUC of the window.")
+    value: float = Field(
+        description="Mean of the AUC, the rate, or the level (in log-odds) or slope of the calibration."
+    )
+    drop: float = Field(description="Value of the reference minus the value of the window.")
     drop_low: float = Field(
         description="Lower limit. The limits hold for all windows of all looks of the term together."
     )
     drop_high: float = Field(description="Upper limit.")
+    inflation: float | None = Field(
+        description="Variance of the value over what it would be if every period had other entities: how much "
+        "recurring entities cost. Null if decisions have no entity ids; rows are then assumed to be independent."
+    )
+
+
+class UnchangedShares(Resource):
+    """Shares of positives among missing outcomes at which the test would have found nothing, by side. Null: at none."""
+
+    all: list[float] | None = Field(
+        default=None, description="Least and greatest share, the same on both sides."
+    )
+    flagged: list[float] | None = Field(
+        default=None, description="Of the missing outcomes of flagged decisions."
+    )
+    unflagged: list[float] | None = Field(
+        default=None, description="Of the missing outcomes of the other decisions."
+    )
+
+
+class MissingOutcomes(Resource):
+    """What missing outcomes could change. Tests use known outcomes only."""
+
+    outcomes: int = Field(description="Number of missing outcomes in the window.")
+    known_share: float | None = Field(
+        description="Share of positives among the known outcomes. Null without any."
+    )
+    unchanged: UnchangedShares
+    explains: bool = Field(
+        description="Whether missing outcomes alone could explain an alarm: there is a share of positives among them "
+        "at which the test would have found nothing."
+    )
 
 
 class ShiftedColumn(Resource):
@@ -162,14 +196,14 @@ class Look(Resource):
     low: float | None = Field(description="Lower confidence limit of the value in this period.")
     high: float | None = Field(description="Upper confidence limit of the value in this period.")
     variance: float | None = Field(
-        description="Sampling variance of the AUC. Null for other metrics."
+        description="Sampling variance of the AUC, by entity. Null for other metrics."
     )
     expected: float | None = Field(
         description="AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."
     )
     statistic: float | None = Field(
-        description="Test statistic. AUC: the greatest standardised fall over windows that end here. Calibration and "
-        "guarantee: the e-value. Null without a test."
+        description="Test statistic: the greatest standardised change over windows that end here. Of a guarantee "
+        "without entity ids: the e-value. Null without a test."
     )
     critical_value: float | None = Field(
         description="Value of the statistic that raises an alarm. Null if `statistic` is null."
@@ -188,9 +222,15 @@ class Look(Resource):
         "`keep`, or the bound of the guarantee has changed. 0: it has not begun again."
     )
     from_period: int | None = Field(
-        description="Number of the period in which the change probably began. Null if not estimated."
+        description="Number of the period in which the change probably began. Null without a test."
     )
-    window: LookWindow | None = Field(description="The window of the AUC. Null without a test.")
+    window: LookWindow | None = Field(
+        description="The window of the test. Null without a test, and for other families."
+    )
+    missing: MissingOutcomes | None = Field(
+        description="What missing outcomes could change. Null without a test of the AUC or the calibration, or if none "
+        "is missing."
+    )
     metrics: LookMetrics | None = Field(
         description="All metrics of the period, given with the AUC. Null for other families."
     )
@@ -239,6 +279,10 @@ class DetectableDrop(Resource):
     floor: float | None = Field(
         description="The same with unlimited rows per period: only a larger validation lowers it. Null if no fall can "
         "be found."
+    )
+    odds: float | None = Field(
+        description="Smallest lasting factor of the odds of a positive that is found with probability `power`, with "
+        "unlimited rows per period: the calibration is itself an estimate. Null without one whose error is known."
     )
     power: float = Field(description="Probability of an alarm.")
     rows: float | None = Field(
@@ -465,6 +509,7 @@ def look_of(row: MonitorLook) -> Look:
         **members,
         words=say_look(row.family, row.found),
         window=details.get("window"),
+        missing=details.get("missing"),
         metrics=details.get("metrics"),
         shifted=shifted,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -21,11 +22,12 @@ from app.feedback.looks import (
     SHADOW,
     UNLABELLED,
     Acknowledged,
+    CalibrationReference,
     Series,
     StoredLook,
 )
 from app.feedback.monitor_repository import MonitoredAlias
-from app.feedback.monitoring import MONITOR, Due, DuePeriod, find_due
+from app.feedback.monitoring import MONITOR, Due, DuePeriod, calibrations_of, find_due
 from app.feedback.outcomes import Outcomes as OutcomeRows
 from app.feedback.outcomes import as_table, read_segment, schema
 from app.feedback.period_rows import (
@@ -69,11 +71,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from core.base.ranker import Floats
-    from core.monitoring import Measurement
+    from core.monitoring import CalibrationMeasurement, Measurement
 
 
 class MonitoredModel(TypedDict):
-    """A model that the alias has served; `curve` is a file. Without a curve there are no `totals`."""
+    """A model that the alias has served; `curve` is a file. Without a curve there are no `totals`. `calibrations` are
+    all that it had, oldest first.
+    """
 
     id: str
     sha256: str
@@ -83,6 +87,7 @@ class MonitoredModel(TypedDict):
     negative: str | None
     curve: str | None
     totals: list[float] | None
+    calibrations: list[CalibrationReference]
     drift: DriftReference
 
 
@@ -276,6 +281,7 @@ def _model(session: Session, model: Model, workdir: Path) -> MonitoredModel:
             totals.positive_effective,
             totals.negative_effective,
         ],
+        "calibrations": calibrations_of(session, model),
         "drift": find_reference(session, model, None),
     }
 
@@ -454,8 +460,8 @@ class _Maker:
         if thresholds.size and np.isfinite(thresholds[-1]):
             reference["threshold"] = float(thresholds[-1])
         alpha = looking.alpha_of(UNLABELLED, self._monitor) / planned
-        monitor = DriftMonitor(reference, served, alpha)
         wanted = _like_all(rows) & (rows.model == rows.models.index(model_id))
+        monitor = DriftMonitor(reference, served, alpha, _alone(rows.take(wanted)))
         names = [name for name in served.features.names if name in recorded]
         chosen = rows.kept[wanted]
         first = 0
@@ -489,37 +495,52 @@ class _Maker:
             before = self._before.get(family, [])
             series = looking.series_of(period, model_id, before, self._acknowledged(family))
             look = looking.look_at(period, series, model_id, metric, own)
+            waiting = self._with_waiting(period, series, model_id, own)
             if family == RANKING:
-                look = self._ranking(period, look, series, own)
+                reference = self._renewed(RANKING, model_id, "measurement")
+                known_as = self._reference(model_id) if reference is None else reference
+                look = looking.look_at_ranking(look, series, waiting, known_as, self._monitor)
                 look["details"] |= {
                     "versions": looking.versions_of(rows),
                     "corrections": int(rows.corrected.sum()),
                 }
             elif family == CALIBRATION:
-                look = looking.look_at_calibration(look, series, own, self._monitor)
+                calibrated = self._calibration(model_id, period)
+                look = looking.look_at_calibration(look, series, waiting, calibrated, self._monitor)
             else:
                 revision = str(int(own.alias_revision[np.argmax(own.at)]))
                 guarantee = self._payload["guarantees"].get(revision)
-                look = looking.look_at_guarantee(look, series, own, guarantee, self._monitor)
+                look = looking.look_at_guarantee(look, series, waiting, guarantee, self._monitor)
             found[family] = look
         return found
 
-    def _ranking(
-        self, period: Period, look: StoredLook, series: Series, rows: PeriodRows
-    ) -> StoredLook:
-        assert look["model_id"] is not None
-        assert self._outcomes is not None
+    def _with_waiting(
+        self, period: Period, series: Series, model_id: str, rows: PeriodRows
+    ) -> PeriodRows:
+        """Return the rows of a period, and those of the periods before it that had too few to be tested alone."""
         first = looking.pending_from(series)
-        if first < series.number:  # earlier periods had too few rows: they are tested together
-            each = period_at(series.term_start, period.kind)
-            for _ in range(first - 1):
-                each = each.next()
-            span = Period(period.kind, each.start, period.end)
-            as_of = period.end + self._horizon
-            every = read_period(self._payload["segments"], span, self._outcomes, as_of)
-            rows = looking.rows_of_model(every, look["model_id"])
-        reference = self._renewed(look["model_id"]) or self._reference(look["model_id"])
-        return looking.look_at_ranking(look, series, rows, reference, self._monitor)
+        if first == series.number:
+            return rows
+        each = period_at(series.term_start, period.kind)
+        for _ in range(first - 1):
+            each = each.next()
+        span = Period(period.kind, each.start, period.end)
+        as_of = period.end + self._horizon
+        every = read_period(self._payload["segments"], span, self._outcomes, as_of)
+        return looking.rows_of_model(every, model_id)
+
+    def _calibration(
+        self, model_id: str, period: Period
+    ) -> CalibrationReference | CalibrationMeasurement | None:
+        """Return the reference of a model's calibration at the end of a period."""
+        from core.monitoring import CalibrationMeasurement
+
+        if (level := self._renewed(CALIBRATION, model_id, "level")) is not None:
+            return CalibrationMeasurement(level, self._renewed(CALIBRATION, model_id, "slope"))
+        if model_id not in self._models:
+            return None
+        made = [each for each in self._models[model_id]["calibrations"] if each["at"] < period.end]
+        return made[-1] if made else None
 
     def _shadow(self, period: Period) -> StoredLook:
         """Compare the model that decided with the shadow model."""
@@ -569,36 +590,43 @@ class _Maker:
             parts += [served.ranker.score_rows(X) for X in mine.blocks(len(names))]
         return np.concatenate(parts)[rows.kept] if parts else np.empty(0)
 
-    def _renewed(self, model_id: str) -> Measurement | None:
-        """Return the reference that the last acknowledgement has renewed, if any: the rows of the window that had
-        raised the alarm.
+    def _renewed(self, family: str, model_id: str, name: str) -> Measurement | None:
+        """Return the reference that the last acknowledgement of a family has renewed, if any: the mean over the window
+        that had raised the alarm. `name` is the measurement in the state of a look.
         """
         from core.monitoring import Measurement
+        from core.monitoring.recurrence import deviations
 
         renewals = [
             each
             for each in self._payload["acknowledged"]
-            if (each["family"], each["reference"], each["model_id"]) == (RANKING, "renew", model_id)
+            if (each["family"], each["reference"], each["model_id"]) == (family, "renew", model_id)
         ]
         if not renewals:
             return None
         last = renewals[-1]
         first, end = last["window"] or (1, 0)
-        parts = [
-            Measurement(**each["state"]["measurement"])
-            for each in self._before.get(RANKING, ())
-            if each["term_start"] == last["term_start"]
-            and each["state"].get("measurement")
-            and first <= each["state"]["measurement"]["first"]
-            and each["state"]["measurement"]["last"] <= end
+        states = [
+            each["state"]
+            for each in self._before.get(family, ())
+            if each["term_start"] == last["term_start"] and each["state"].get(name)
         ]
-        weights = np.array([each.weight for each in parts])
-        if not parts:
+        inside = [
+            each for each in states if first <= each[name]["first"] and each[name]["last"] <= end
+        ]
+        if not inside:
             return None
+        parts = [looking.restored(Measurement, each[name]) for each in inside]
+        weights = np.array([each.weight for each in parts])
         weights /= weights.sum()
+        errors = deviations(
+            [each.by_entity for each in parts], np.array([each.variance for each in parts])
+        )
+        if errors is None:
+            errors = np.diag([math.sqrt(each.variance) for each in parts])
         return Measurement(
             float(weights @ [each.value for each in parts]),
-            float(weights**2 @ [each.variance for each in parts]),
+            float(np.sum((weights @ errors) ** 2)),
             sum(each.positives for each in parts),
             sum(each.negatives for each in parts),
         )
@@ -612,6 +640,14 @@ def _like_all(rows: PeriodRows) -> Any:
         return np.ones(rows.size, np.bool_)
     drawn = (rows.entity * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(11)) / 2.0**53
     return drawn < rows.keep.min() / rows.keep
+
+
+def _alone(rows: PeriodRows) -> float:
+    """Return the number of independent rows that a row counts as (Kish), if all rows of an entity are equal."""
+    if rows.entities is None:
+        return 1.0
+    sizes = np.unique(rows.entities, return_counts=True)[1].astype(np.float64)
+    return float(sizes.sum() / np.square(sizes).sum())
 
 
 def _batches(files: Sequence[SegmentFile], period: Period, columns: Sequence[str]) -> Any:

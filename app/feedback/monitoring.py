@@ -6,6 +6,7 @@ since then. Each look is made exactly once: the primary key of its row is the al
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,12 +15,16 @@ from typing import NamedTuple, cast
 from app.feedback import monitor_repository as repository
 from app.feedback.looks import (
     CALIBRATION,
+    GUARANTEE,
     RANKING,
     SHADOW,
     TESTED,
     UNLABELLED,
+    CalibrationReference,
     StoredLook,
     alpha_of,
+    measurements,
+    reference_of,
 )
 from app.feedback.monitor_repository import MonitoredAlias
 from app.feedback.periods import DAY, PLANNED, Period, PeriodKind, period_at, periods_between
@@ -29,11 +34,11 @@ from app.models import aliases, curves
 from app.models import repository as model_repository
 from app.models import service as models
 from app.models.service import VALIDATION
-from app.platform.documents import MonitorSettings, OutcomeRule, StoredFeedback
+from app.platform.documents import Interval, MonitorSettings, OutcomeRule, StoredFeedback
 from app.platform.errors import NotFound, check_name
 from app.platform.settings import Settings
 from app.platform.sql import Json, Session
-from app.platform.tables import Alarm, AliasFeedback, Job, MonitorLook
+from app.platform.tables import Alarm, AliasFeedback, Job, Model, MonitorLook
 from core.errors import InvalidParameter
 
 MONITOR = "monitor"
@@ -46,6 +51,9 @@ SHADOW_PERIOD: PeriodKind = "week"
 """Length of the periods of a comparison if the alias has no monitor."""
 MAX_PERIODS_OF_JOB = 60
 """Maximum number of periods of a job: after a backfill there may be years of them."""
+
+
+_MOST_CALIBRATIONS = 100  # the newest: earlier ones are not in use any more
 
 
 class DuePeriod(NamedTuple):
@@ -174,6 +182,7 @@ MAX_SHOWN = 100
 POWER = 0.8
 """Probability with which the smallest detectable fall is found."""
 _UNLIMITED = 1e9
+_RECURRING = 1.2  # of the variance: less is within the error of a few sketches
 
 
 @dataclass(frozen=True)
@@ -188,11 +197,13 @@ class Budget:
 @dataclass(frozen=True)
 class Detectable:
     """The smallest lasting fall of the AUC that the monitor finds with probability `power`; None: no fall is found, or
-    no rows are known.
+    no rows are known. `odds` is the smallest lasting factor of the odds of a positive that can be found with unlimited
+    rows; None without a calibration whose error is known.
     """
 
     drop: float | None
     floor: float | None
+    odds: float | None
     power: float
     rows: float | None
     periods_per_look: int | None
@@ -333,21 +344,52 @@ def find_detectable(
     if looks is None:
         looks = repository.looks_of(session, *of)
     own = [
-        look.found
+        cast(StoredLook, look.found)
         for look in looks
         if look.family == RANKING and look.found["model_id"] == model.id and look.found["known"]
     ]
-    known = own[-1] if own else None
-    return partial(_detectable, measured, monitor, known)
+    calibrations = calibrations_of(session, model)
+    return partial(_detectable, measured, monitor, own, calibrations[-1] if calibrations else None)
+
+
+def calibrations_of(session: Session, model: Model) -> list[CalibrationReference]:
+    """Return what the held-out rows of each calibration of a model say about it, oldest first."""
+
+    def limits(interval: Interval | None) -> list[float] | None:
+        return interval and [interval["value"], interval["low"], interval["high"]]
+
+    found: list[CalibrationReference] = []
+    for each in reversed(model_repository.list_calibrations(session, model.id, _MOST_CALIBRATIONS)):
+        held_out = each.reliability
+        found.append(
+            {
+                "at": each.created_at,
+                "in_the_large": None if held_out is None else limits(held_out["in_the_large"]),
+                "slope": None if held_out is None else limits(held_out["slope"]),
+                "level": 0.95 if held_out is None else held_out["level"],
+                "positives": each.positives,
+                "negatives": each.rows - each.positives,
+            }
+        )
+    return found
 
 
 def _detectable(
-    measured: curves.PartCurve, monitor: MonitorSettings, known: Json | None
+    measured: curves.PartCurve,
+    monitor: MonitorSettings,
+    looks: Sequence[StoredLook],
+    calibration: CalibrationReference | None,
 ) -> Detectable:
-    """Compute the smallest detectable fall. `known` is the newest look with outcomes."""
-    from core.monitoring import measure_on_stored_curve, smallest_detectable_drop
+    """Compute the smallest detectable changes. `looks` are those of the ranking with outcomes."""
+    from core.monitoring import (
+        measure_on_stored_curve,
+        recurrence_of,
+        smallest_detectable_drop,
+        smallest_detectable_shift,
+    )
 
     validation = measure_on_stored_curve(measured.curve, measured.totals)
+    known = looks[-1] if looks else None
     rows = prevalence = None
     if known is not None and 0 < known["positives"] < known["known"]:
         rows, prevalence = float(known["known"]), known["positives"] / known["known"]
@@ -356,23 +398,36 @@ def _detectable(
         prevalence = positive / (positive + negative)
     # Of days the time would be half a minute: seven are taken together, with nearly the same result.
     days = 7 if monitor["period"] == "day" else 1
+    planned = PLANNED[monitor["period"]] // days
     try:
         found = smallest_detectable_drop(
             validation,
             rows=_UNLIMITED if rows is None else rows * days,
             prevalence=prevalence,
-            planned=PLANNED[monitor["period"]] // days,
+            planned=planned,
             alpha=alpha_of(RANKING, monitor),
             tolerance=monitor["tolerance"].get("auc", 0.0),
             power=POWER,
+            recurrence=recurrence_of([each.by_entity for each in measurements(looks)]),
         )
     except InvalidParameter:  # too few rows for a single look within a plan
         found = None
     drop = None if found is None or rows is None or found.drop > 1.0 else found.drop
     floor = None if found is None or found.floor > 1.0 else found.floor
+    odds = None
+    if calibration is not None and (held_out := reference_of(calibration)) is not None:
+        shift = smallest_detectable_shift(
+            held_out.level,
+            planned=planned,
+            alpha=alpha_of(CALIBRATION, monitor) / 2.0,
+            tolerance=monitor["tolerance"].get("calibration", 0.0),
+            power=POWER,
+        )
+        odds = math.exp(shift)
     return Detectable(
         drop,
         floor,
+        odds,
         POWER,
         rows,
         None if found is None or rows is None else found.periods_per_look * days,
@@ -395,27 +450,93 @@ def say_look(family: str, found: Json) -> str:
         if names:
             return f"Still shifted, as acknowledged: {', '.join(names[:5])}."
         return "No significant shift of the score or of a column that matters."
-    if family == RANKING:
-        window = found["details"]["window"]
-        said = (
-            f"AUC {window['value']:.3f} in periods {window['first']} to {window['last']}, {found['expected']:.3f} in "
-            "the reference: "
-        )
-        if status == "alarm":
-            return f"{said}it has fallen by at least {max(0.0, window['drop_low']):.3f}."
-        return f"{said}no significant fall."
+    details = found["details"]
     if family == SHADOW:
-        return say_comparison(found["details"]["comparison"])
+        return say_comparison(details["comparison"])
+    if family == GUARANTEE:
+        said = _say_guarantee(found)
+    else:
+        said = _say_auc(found) if family == RANKING else _say_calibration(found)
+        said += _say_missing(found)
+    window = details.get("window")
+    if window is None or window["inflation"] is None:
+        return f"{said} Decisions have no entity ids, so rows are assumed to be independent."
+    if window["inflation"] >= _RECURRING:
+        times = window["inflation"]
+        return f"{said} Entities come back in later periods: the variance is {times:.1f} times that of new ones."
+    return said
+
+
+def _say_auc(found: Json) -> str:
+    window = found["details"]["window"]
+    said = (
+        f"AUC {window['value']:.3f} in periods {window['first']} to {window['last']}, {found['expected']:.3f} in "
+        "the reference: "
+    )
+    if found["status"] == "alarm":
+        return f"{said}it has fallen by at least {max(0.0, window['drop_low']):.3f}."
+    return f"{said}no significant fall."
+
+
+def _say_calibration(found: Json) -> str:
+    """Name what has moved most, the level or the slope, with its interval."""
+    window, is_slope = found["details"]["window"], found["details"]["tested"] == "slope"
+    when = f"in periods {window['first']} to {window['last']}"
+    ends = "" if found["status"] == "alarm" else ", no significant difference"
+    if is_slope:
+        change = f"{-window['drop_high']:+.2f} to {-window['drop_low']:+.2f}"
+        said = f"The slope of the calibration is {window['value']:.2f} {when}, a change of {change}{ends}"
+        if not ends:
+            said += (
+                ": the probabilities are too far apart"
+                if window["drop"] > 0.0
+                else ": the probabilities are too close together"
+            )
+        return f"{said}."
+    low, value, high = (math.exp(-window[each]) for each in ("drop_high", "drop", "drop_low"))
+    said = (
+        f"The odds of a positive {when} are {value:.2f} times those that the calibration predicts "
+        f"({low:.2f} to {high:.2f}){ends}"
+    )
+    if not ends:
+        said += ": the probabilities are too " + ("high" if value < 1.0 else "low")
+    return f"{said}."
+
+
+def _say_guarantee(found: Json) -> str:
     observed, expected = found["details"]["observed_since"], found["details"]["expected_since"]
     if observed is None or expected is None:
         return "No rows yet."
-    what = "The fraction of positives" if family == CALIBRATION else f"The {found['metric']}"
-    limit = "expected" if family == CALIBRATION else "allowed"
-    said = f"{what} has been {observed:.4f} since period {found['from_period']}, {expected:.4f} {limit}"
-    if status == "alarm":
-        ends = "the probabilities are off" if family == CALIBRATION else "the guarantee is broken"
-        return f"{said}: {ends}."
-    return f"{said}: no significant difference."
+    said = f"The {found['metric']} has been {observed:.4f} since period {found['from_period']}, {expected:.4f} allowed"
+    if found["status"] == "alarm":
+        return f"{said}: the guarantee is broken."
+    return f"{said}: no significant excess."
+
+
+_OF_SIDE = {"all": "", "flagged": " of flagged decisions", "unflagged": " of the other decisions"}
+
+
+def _say_missing(found: Json) -> str:
+    """Return what missing outcomes could change; empty if none is missing, or they cannot change the result."""
+    missing = found["details"].get("missing")
+    if missing is None:
+        return ""
+    count, is_alarm = f"{missing['outcomes']:,} missing outcomes", found["status"] == "alarm"
+    within = {side: each for side, each in missing["unchanged"].items() if each is not None}
+    if is_alarm and not missing["unchanged"]:
+        return f" What the {count} could change is not known."
+    if is_alarm and not within:
+        return f" The {count} alone cannot explain it."
+    for side, (low, high) in within.items():
+        if low <= 0.0 and high >= 1.0:
+            continue
+        share = f"from {100.0 * low:.0f} % to {100.0 * high:.0f} %"
+        known = missing["known_share"]
+        beside = "" if known is None else f" ({100.0 * known:.1f} % of the known ones are)"
+        if is_alarm:
+            return f" The {count} alone could explain it, if {share} of those{_OF_SIDE[side]} are positive{beside}."
+        return f" This holds if {share} of the {count}{_OF_SIDE[side]} are positive{beside}."
+    return ""
 
 
 def say_comparison(found: Json) -> str:

@@ -58,8 +58,9 @@ class PeriodRows:
     """The decisions of a period, without repeated ones, as arrays of equal length.
 
     `model` is the position in `models`. `label` and `flag` are 1, 0 or `UNKNOWN`. `propensity` and `probability` are
-    NaN where they are not known. `weight` is the weight of the outcome, or 1. `kept` are the positions of these rows
-    among all rows of the period in the order of the files.
+    NaN where they are not known. `weight` is the weight of the outcome, or 1. `entity` is a hash of the entity's id,
+    or, where none was recorded (`identified` is False), of the decision's. `kept` are the positions of these rows among
+    all rows of the period in the order of the files.
     """
 
     models: Sequence[str]
@@ -77,12 +78,18 @@ class PeriodRows:
     weight: Floats
     corrected: npt.NDArray[np.int32]
     entity: npt.NDArray[np.uint64]
+    identified: npt.NDArray[np.bool_]
     kept: npt.NDArray[np.intp]
 
     @property
     def size(self) -> int:
         """The number of decisions."""
         return len(self.score)
+
+    @property
+    def entities(self) -> npt.NDArray[np.uint64] | None:
+        """The entity of each decision; None if no id was recorded: decisions are then assumed to be independent."""
+        return self.entity if self.identified.any() else None
 
     def take(self, rows: npt.NDArray[Any]) -> PeriodRows:
         """Return some of the decisions, given by positions or as a mask."""
@@ -217,6 +224,7 @@ def _nothing() -> PeriodRows:
             "label": np.int8,
             "corrected": np.int32,
             "entity": np.uint64,
+            "identified": np.bool_,
             "kept": np.intp,
         }.items()
     }
@@ -251,7 +259,7 @@ def _arrays(batch: pa.RecordBatch, models: dict[str, int]) -> dict[str, Any]:
     if has_id.any():
         own = own.copy()
         own[has_id] = hashes.drop_null().to_numpy()
-    found["entity"] = own
+    found["entity"], found["identified"] = own, has_id
     return found
 
 

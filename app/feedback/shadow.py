@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.feedback.looks import Series, StoredLook, begin, select
+from app.feedback.looks import Series, StoredLook, begin, restored, select, stored
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import Period
 from app.platform.sql import Json
@@ -91,7 +91,7 @@ def compare(
     selected, _ = select(rows)
     found["population"] = selected["population"]
     earlier = [
-        PairedMeasurement(**look["state"]["measurement"])
+        restored(PairedMeasurement, look["state"]["measurement"])
         for look in series
         if look["state"].get("measurement")
     ]
@@ -103,21 +103,22 @@ def compare(
         return {**found, "reason": reason}
     used = selected["rows"]
     y, weight = rows.label[used] == 1, selected["weight"][used]
-    n_positives = int(np.count_nonzero(y))
-    if min(n_positives, y.size - n_positives) < MIN_POSITIVES:
+    # Rows of the same entity are no further rows: without ids, each row is an entity of its own.
+    positives, negatives = (np.unique(rows.entity[used][of]).size for of in (y, ~y))
+    if min(positives, negatives) < MIN_POSITIVES:
         reason = (
-            f"{n_positives} positive and {y.size - n_positives} negative rows; a comparison needs {MIN_POSITIVES} of "
-            "each"
+            f"{positives} entities with positive and {negatives} with negative rows; a comparison needs "
+            f"{MIN_POSITIVES} of each"
         )
         return {**found, "status": "waiting", "reason": reason}
-    entity = rows.entity[used]
+    entities = rows.entities
     own = measure_pair(
         y,
         rows.score[used],
         scores[used],
         last=found["number"],
         sample_weight=None if np.ptp(weight) == 0.0 else weight,
-        group=entity if np.unique(entity).size < entity.size else None,
+        entity=None if entities is None else entities[used],
     )
     look = compare_measurements([*earlier, own], tolerance=details["tolerance"], alpha=ALPHA)[-1]
     details["comparison"] = asdict(look)
@@ -126,26 +127,30 @@ def compare(
         "status": "passed",
         "value": own.difference,
         "variance": own.variance,
-        "state": {"measurement": asdict(own)},
+        "state": {"measurement": stored(own)},
     }
 
 
 def swap_of(rows: PeriodRows, scores: Floats) -> Json | None:
-    """Return the swap set of a period, with as many rows flagged by the challenger as by the champion; None if the
-    champion has no threshold.
+    """Return the swap set of a period, with as many decisions flagged by the challenger as by the champion; None if the
+    champion has no threshold. A decision that was recorded by chance stands for those that were not.
     """
     from core.monitoring import swap_set
 
     if rows.size == 0 or (rows.flag == UNKNOWN).all():
         return None
-    flagged = rows.flag == 1
-    count = int(np.count_nonzero(flagged))
+    flagged, decisions = rows.flag == 1, 1.0 / rows.keep
     # Of equal scores the first decisions are flagged.
     order = np.lexsort((np.arange(rows.size), -scores))
+    before = np.cumsum(decisions[order]) - decisions[order] / 2.0
     by_challenger = np.zeros(rows.size, np.bool_)
-    by_challenger[order[:count]] = True
+    by_challenger[order[before < decisions[flagged].sum()]] = True
     known = rows.label != UNKNOWN
-    return asdict(swap_set(flagged, by_challenger, rows.label == 1, known))
+    found = swap_set(flagged, by_challenger, rows.label == 1, known, sample_weight=decisions)
+    return {
+        cell: {name: round(count) for name, count in counts.items()}
+        for cell, counts in asdict(found).items()
+    }
 
 
 def total_swap(looks: Sequence[StoredLook]) -> Json | None:

@@ -128,7 +128,8 @@ class SampledRows:
     """Sampled rows of a table in their order.
 
     `by_time` sorts them by time (None without times), `stratum` are the values within which neighbouring rows are
-    compared, and `weight` are the rows' weights.
+    compared, and `weight` are the rows' weights. `alone` is the number of independent rows that a row counts as, where
+    entities have several.
     """
 
     def __init__(
@@ -138,8 +139,10 @@ class SampledRows:
         weight: Floats | None = None,
         *,
         grouped: bool = False,
+        alone: float = 1.0,
     ) -> None:
         self._by_time, self._stratum, self._grouped = by_time, stratum, grouped
+        self._alone = alone
         self.weight = weight
 
     @classmethod
@@ -164,10 +167,10 @@ class SampledRows:
 
     @property
     def worth(self) -> float:
-        """The number of rows of equal weight that one row counts as, at most 1 (Kish)."""
+        """The number of independent rows of equal weight that one row counts as, at most 1 (Kish)."""
         if self.weight is None:
-            return 1.0
-        return float(self.weight.sum() ** 2 / np.square(self.weight).sum() / self.weight.size)
+            return self._alone
+        return self._alone * float(self.weight.sum() ** 2 / np.square(self.weight).sum() / self.weight.size)
 
     def masses(self, bins: Bins, n_bins: int) -> Floats:
         """Return the weight of the rows in each bin, float64 of shape (n_bins,)."""

@@ -113,9 +113,14 @@ def find_reference(session: Session, model: Model, threshold: float | None) -> D
 class DriftMonitor:
     """Collects a sample of the rows of a batch, and compares it with the reference."""
 
-    def __init__(self, reference: DriftReference, served: Served, alpha: float = ALPHA) -> None:
-        """`alpha` is the probability of a false alarm, of all tests together."""
+    def __init__(
+        self, reference: DriftReference, served: Served, alpha: float = ALPHA, alone: float = 1.0
+    ) -> None:
+        """`alpha` is the probability of a false alarm, of all tests together. `alone` is the number of independent rows
+        that a row of the batch counts as, where its entities have several rows.
+        """
         self._reference, self._served, self._alpha = reference, served, alpha
+        self._alone = alone
         profile = reference["profile"]
         self._profiles = [] if profile is None else profile["columns"]
         index = {name: i for i, name in enumerate(served.features.names)}
@@ -180,7 +185,7 @@ class DriftMonitor:
             "n_features": 0,
             "reason": None,
         }
-        if n_sampled < MIN_ROWS:
+        if n_sampled * self._alone < MIN_ROWS:
             summary = f"Not compared: {TOO_FEW}."
             return found | {"verdict": INSUFFICIENT, "reason": TOO_FEW, "summary": summary}
         if (curve := self._served.curve) is not None and not isinstance(known, str):
@@ -204,8 +209,8 @@ class DriftMonitor:
 
     @property
     def _worth(self) -> float:
-        """The number of independent rows that a row counts as, where rows come in groups; those of the batch are
-        assumed to come in groups like the validation rows.
+        """The number of independent rows that a row of the reference counts as, where rows come in groups; those of the
+        batch are assumed to come in such groups at least.
         """
         known, profile = self._reference["scores"], self._reference["profile"]
         if isinstance(known, str) or profile is None or not profile["grouped"]:
@@ -216,13 +221,13 @@ class DriftMonitor:
         before = all_scores(curve, known["prevalence"], known["effective"])
         profile = self._reference["profile"]
         grouped = profile is not None and profile["grouped"]
-        samples = before, sample_of(scores, self._worth)
+        samples = before, sample_of(scores, min(self._worth, self._alone))
         return compare_scores(
             "all",
             samples,
             scores,
             known["level"],
-            grouped=grouped,
+            grouped=grouped or self._alone < 1.0,
             of_folds=known["of_folds"],
             untested=known["approximate"],
         )
@@ -237,7 +242,7 @@ class DriftMonitor:
         sample = all_scores(curve, known["prevalence"], known["effective"])
         point = int(np.searchsorted(-sample.thresholds, -threshold, side="right")) - 1
         before = metrics.wilson_interval(float(sample.shares[point]), sample.rows, level)
-        n_rows = self._rows * self._worth
+        n_rows = self._rows * min(self._worth, self._alone)
         after = metrics.wilson_interval(self._flagged / self._rows, n_rows, level)
         moved = change(before, after, level)
         return {
@@ -258,7 +263,8 @@ class DriftMonitor:
         )
         places = {number: row for row, number in enumerate(self._numbers)}
         places |= {number: row for row, number in enumerate(self._words)}
-        rows, found = SampledRows(grouped=profile["grouped"]), []
+        alone = min(1.0, self._alone / self._worth)  # beyond that of the reference, which counts for both
+        rows, found = SampledRows(grouped=profile["grouped"] or alone < 1.0, alone=alone), []
         for number, column in enumerate(profile["columns"]):
             outside, place = None, places[number]
             if column["common"] is None:

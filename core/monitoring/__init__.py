@@ -20,18 +20,23 @@ if TYPE_CHECKING:
     from .betting import (
         BettingLook,
         BettingMonitor,
-        CalibrationBets,
-        bet_on_calibration,
-        monitor_calibration,
-        monitor_calibration_bets,
         monitor_rate,
     )
     from .budget import Renewal, allot, renewal
+    from .calibration import (
+        CalibrationMeasurement,
+        CalibrationMonitor,
+        calibration_reference,
+        measure_calibration,
+        monitor_calibration,
+    )
     from .incidence import ArrivalPoint, outcome_incidence
     from .measuring import (
         Measurement,
+        measure_look,
         measure_on_stored_curve,
         measure_periods,
+        measure_rate,
         measure_validation,
         merge_periods,
     )
@@ -45,6 +50,7 @@ if TYPE_CHECKING:
         measure_pair,
         swap_set,
     )
+    from .recurrence import recurrence_of
     from .weighted import WeightedEstimate, WeightedMetrics, weighted_metrics
     from .window import (
         DetectableDrop,
@@ -53,6 +59,7 @@ if TYPE_CHECKING:
         detection_probability,
         monitor_windows,
         smallest_detectable_drop,
+        smallest_detectable_shift,
     )
 
 __getattr__, __dir__, __all__ = lazy_names(globals())

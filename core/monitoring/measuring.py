@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from core.base.target import number_units
 from core.errors import InvalidData, InvalidParameter
 from core.metrics.curve import ClassTotals, RocCurve
-from core.metrics.estimates import EPSILON, effective_trials, mean_variance
+from core.metrics.estimates import EPSILON, Estimates, effective_trials, mean_variance
 from core.metrics.functionals.area import WindowArea
 from core.metrics.functionals.base import Masses, Metric, masses_on_curve, metric_of
 from core.metrics.groups import (
@@ -35,6 +35,8 @@ from core.metrics.groups import (
     has_enough,
 )
 from core.metrics.measuring import estimate_metrics
+from core.metrics.window import check_rate
+from core.monitoring.recurrence import sketch_of
 
 MIN_POSITIVES = 50
 """Minimum number of positives, and of negatives, in a look: with fewer, the variance of an area is too uncertain."""
@@ -49,14 +51,17 @@ class Measurement:
 
     Attributes
     ----------
-    value : float in [0, 1]
-        The metric.
+    value : float
+        The metric: an area or a rate in [0, 1], or a coefficient of the calibration.
     variance : float > 0
         Sampling variance of the value.
     positives, negatives : float > 0
         Effective numbers of rows of each class (numbers of rows, if they are unweighted).
     first, last : int
         First and last period of the rows, from 1; 0 for the validation.
+    by_entity : bytes
+        The sketch of the influences by entity, which shows how values of periods with the same entities are correlated
+        (see `core.monitoring.recurrence`). Empty: the rows are independent of those of other periods.
 
     Raises
     ------
@@ -76,10 +81,11 @@ class Measurement:
     negatives: float
     first: int = 0
     last: int = 0
+    by_entity: bytes = b""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.value <= 1.0:
-            raise InvalidParameter(f"value must be in [0, 1], got {self.value}")
+        if not np.isfinite(self.value):
+            raise InvalidParameter(f"value must be finite, got {self.value}")
         for name in ("variance", "positives", "negatives"):
             number = getattr(self, name)
             if not 0.0 < number < np.inf:
@@ -150,10 +156,152 @@ def measure_validation(
     3.0
     """
     rows = check_rows(y, {"scores": scores}, sample_weight, group)
-    value, variance, masses = _measured(rows, area := area_named(metric))
+    estimates, masses = _measured(rows, area := area_named(metric))
+    value, variance = float(estimates.values[0, 0]), estimates.variance(0, 0)
     return Measurement(
         value, variance_within_bounds(value, variance, masses, area), *masses.effective
     )
+
+
+def measure_look(
+    y: ArrayLike,
+    scores: ArrayLike,
+    metric: str | WindowArea = "auc",
+    *,
+    first: int,
+    last: int,
+    sample_weight: ArrayLike | None = None,
+    entity: ArrayLike | None = None,
+) -> Measurement:
+    """Measure the AUC or partial AUC of the rows of one look, to be stored instead of the rows.
+
+    Parameters
+    ----------
+    y : array_like of bool, shape (n_samples,)
+        Whether the row is positive; both occur.
+    scores : array_like of float, shape (n_samples,)
+        Finite scores; higher means more likely positive.
+    metric : str or WindowArea
+        "auc", or a partial AUC such as "pauc:0,0.05".
+    first, last : int
+        First and last period of the rows, from 1.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights, such as 1 / propensity.
+    entity : array_like of int, shape (n_samples,), optional
+        Number of the entity (customer, patient) of each row, equal in all looks. None: all rows are independent.
+
+    Returns
+    -------
+    Measurement
+        Value, variance and sketch. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite, or a class is empty.
+    InvalidParameter
+        The metric is neither an AUC nor a partial AUC.
+
+    Examples
+    --------
+    >>> from core.monitoring import measure_look
+    >>> measure_look([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6], first=3, last=3, entity=[7, 7, 8, 9]).negatives
+    2.0
+    """
+    positive = check_booleans("y", finite_vector("y", y))
+    score = finite_vector("scores", scores, positive.size)
+    numbers = None if entity is None else entity_numbers(entity, positive.size)
+    weight = None if sample_weight is None else check_weights(sample_weight, positive.size)
+    if weight is not None and not weight.all():
+        used = weight > 0.0
+        positive, score, weight = positive[used], score[used], weight[used]
+        numbers = None if numbers is None else numbers[used]
+    rows = check_rows(positive, {"scores": score}, weight, numbers)
+    distinct = None if numbers is None else np.unique(numbers)
+    return _look(rows, area_named(metric), first, last, distinct)
+
+
+def measure_rate(
+    event: ArrayLike, bound: float, *, first: int, last: int, entity: ArrayLike
+) -> Measurement | None:
+    """Measure a rate of events on the rows of one look, to test whether it exceeds a bound where entities recur.
+
+    Parameters
+    ----------
+    event : array_like of bool, shape (n_samples,)
+        Whether each row is an event, such as a flagged negative among negatives.
+    bound : float in (0, 1)
+        Largest rate under H₀.
+    first, last : int
+        First and last period of the rows, from 1.
+    entity : array_like of int, shape (n_samples,)
+        Number of the entity (customer, patient) of each row, equal in all looks.
+
+    Returns
+    -------
+    Measurement or None
+        The rate; `positives` are the events that are expected at the bound. None if these are fewer than 50, or the
+        other rows are, or there are fewer than 50 entities: the rate is then far from normal.
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, or a value is neither 0 nor 1.
+    InvalidParameter
+        `bound` is not in (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.monitoring import measure_rate
+    >>> measure_rate(np.arange(2000) % 25 == 0, 0.05, first=1, last=1, entity=np.arange(2000) % 500).value
+    0.04
+    """
+    if not 0.0 < check_rate("bound", bound) < 1.0:
+        raise InvalidParameter(f"bound must be strictly between 0 and 1, got {bound}")
+    if np.size(event) == 0:
+        return None
+    happened = check_booleans("event", finite_vector("event", event))
+    n = happened.size
+    distinct, unit = np.unique(entity_numbers(entity, n), return_inverse=True)
+    if min(n * bound, n * (1.0 - bound), distinct.size) < MIN_POSITIVES:
+        return None
+    rate = float(happened.mean())
+    influence = np.bincount(unit, happened - rate) / n
+    variance = float(influence @ influence) * distinct.size / (distinct.size - 1.0)
+    sketch = sketch_of(influence, distinct)
+    if variance <= 0.0:
+        variance = bound * (1.0 - bound) / n
+    return Measurement(rate, variance, n * bound, n * (1.0 - bound), first, last, sketch)
+
+
+def entity_numbers(entity: ArrayLike, length: int) -> NDArray[np.uint64]:
+    """Return numbers of entities as uint64; InvalidData if they are no whole numbers, or not one per row."""
+    numbers = np.asarray(entity)
+    if numbers.dtype.kind not in "iu" or numbers.shape != (length,):
+        raise InvalidData(
+            f"entity must be a whole number for each of the {length} rows, got {numbers.dtype} of shape {numbers.shape}"
+        )
+    return numbers.astype(np.uint64)
+
+
+def _look(
+    rows: EvaluatedRows,
+    area: WindowArea,
+    first: int,
+    last: int,
+    entity: NDArray[np.uint64] | None,
+) -> Measurement:
+    """Return the measurement of a look; `entity` has the number of each unit of the rows."""
+    estimates, masses = _measured(rows, area)
+    value = float(estimates.values[0, 0])
+    variance = shown_variance(value, estimates.variance(0, 0))
+    sketch = b""
+    if entity is not None and variance is not None and estimates.influence is not None:
+        sketch = sketch_of(estimates.influence[0, 0], entity)
+    if variance is None:
+        variance = variance_within_bounds(value, None, masses, area)
+    return Measurement(value, variance, *masses.effective, first, last, sketch)
 
 
 def measure_on_stored_curve(
@@ -271,7 +419,7 @@ def measure_periods(
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights, such as 1 / propensity.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together. Groups are assumed independent between looks.
+        Rows with equal values were drawn together, such as those of a customer, also in different periods.
     since : int
         Looks begin after this period, as in `monitor_windows`; rows up to it are left out.
 
@@ -298,16 +446,12 @@ def measure_periods(
     [(1, 1, 911.0), (2, 2, 879.0), (3, 3, 892.0)]
     """
     area = area_named(metric)
-    found = []
-    for first, last, rows in rows_by_look(
-        y, {"scores": scores}, period, sample_weight=sample_weight, group=group, since=since
-    ):
-        value, variance, masses = _measured(rows, area)
-        variance = shown_variance(value, variance)
-        if variance is None:
-            variance = variance_within_bounds(value, None, masses, area)
-        found.append(Measurement(value, variance, *masses.effective, first, last))
-    return found
+    return [
+        _look(rows, area, first, last, entity)
+        for first, last, rows, entity in rows_by_look(
+            y, {"scores": scores}, period, sample_weight=sample_weight, group=group, since=since
+        )
+    ]
 
 
 def rows_by_look(
@@ -318,8 +462,8 @@ def rows_by_look(
     sample_weight: ArrayLike | None,
     group: ArrayLike | None,
     since: int = 0,
-) -> Iterator[tuple[int, int, EvaluatedRows]]:
-    """Yield the first and last period of each look, and its checked rows.
+) -> Iterator[tuple[int, int, EvaluatedRows, NDArray[np.uint64] | None]]:
+    """Yield the first and last period of each look, its checked rows, and the number of each of their groups.
 
     Periods are merged until their effective numbers of rows (or groups) of both classes are `MIN_POSITIVES`.
     InvalidData, InvalidParameter: as `measure_periods`.
@@ -351,7 +495,8 @@ def rows_by_look(
             None if unit is None else unit[inside],
         )
         if has_enough(min(effective_units(rows)), MIN_POSITIVES):
-            yield first, last, rows
+            numbers = None if unit is None else np.unique(unit[inside]).astype(np.uint64)
+            yield first, last, rows, numbers
             first = last + 1
 
 
@@ -410,10 +555,10 @@ def check_booleans(name: str, values: FloatArray) -> NDArray[np.bool_]:
     return found
 
 
-def _measured(rows: EvaluatedRows, area: WindowArea) -> tuple[float, float | None, Masses]:
-    """Return the value of an area, its variance (None if the rows show none), and the rows by score."""
+def _measured(rows: EvaluatedRows, area: WindowArea) -> tuple[Estimates, Masses]:
+    """Return the estimate of an area, and the rows by score."""
     estimates, (masses,) = estimate_metrics(rows, [area])
-    return float(estimates.values[0, 0]), estimates.variance(0, 0), masses
+    return estimates, masses
 
 
 def shown_variance(value: float, variance: float | None) -> float | None:

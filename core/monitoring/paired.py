@@ -4,7 +4,7 @@ In each period both models score the same rows. With D_i the difference of a met
 champion), V_i its variance from the paired influences (errors that both have in common cancel), and the weights w_i the
 metric's effective trials,
 
-    D = Σ w_i D_i / W,   W = Σ w_i,   Q = Σ w_i² V_i,
+    D = Σ w_i D_i / W,   W = Σ w_i,   Q = Σ w_i w_k C_ik,
 
 and with probability 1 − α for all looks at once, as the rows per look grow, D is within
 
@@ -15,12 +15,18 @@ Sinha, Kennedy & Ramdas 2024, theorem 2.2). You may look at any time, and stop a
 are equivalent up to the tolerance. ρ sets where the sequence is narrowest: where its half-width is the tolerance, by
 the variance of the first look.
 
-**Assumptions.** Rows of different looks are independent. The difference describes the rows with outcomes. If only rows
-that the champion flags are reviewed, rows that only the challenger flags have outcomes only if they were explored; then
-pass the weights 1 / propensity.
+C_ik is the covariance of two looks by the entities (customers) that both have, see `recurrence`, and C_ii is V_i. With
+recurring entities the differences of looks are positively correlated. The sum then has the variance Q of the theorem,
+and correlations in time that are at least those of independent looks, so that it leaves the limits at most as often
+(Slepian 1962).
+
+**Assumptions.** Rows are independent except those of the same entity. The difference describes the rows with outcomes.
+If only rows that the champion flags are reviewed, rows that only the challenger flags have outcomes only if they were
+explored; then pass the weights 1 / propensity.
 
 References
 ----------
+Slepian, "The one-sided barrier problem for Gaussian noise", Bell System Technical Journal 41 (1962).
 Robbins, "Statistical methods related to the law of the iterated logarithm", Annals of Mathematical Statistics 41
 (1970).
 Waudby-Smith, Arbour, Sinha, Kennedy & Ramdas, "Time-uniform central limit theory and asymptotic confidence sequences",
@@ -40,9 +46,22 @@ from scipy.special import lambertw
 
 from core.errors import InvalidParameter
 from core.metrics.functionals.base import Metric, metric_of
-from core.metrics.groups import EvaluatedRows, check_rows, finite_vector, inner
+from core.metrics.groups import (
+    EvaluatedRows,
+    check_rows,
+    check_weights,
+    finite_vector,
+    inner,
+)
 from core.metrics.measuring import estimate_metrics
-from core.monitoring.measuring import check_alpha, check_booleans, column, rows_by_look
+from core.monitoring.measuring import (
+    check_alpha,
+    check_booleans,
+    column,
+    entity_numbers,
+    rows_by_look,
+)
+from core.monitoring.recurrence import deviations, sketch_of
 
 _MOST = 1e15  # further rows: more is "never"
 
@@ -120,7 +139,7 @@ def compare_by_period(
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights, such as 1 / propensity.
     group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together.
+        Rows with equal values were drawn together, such as those of a customer, also in different periods.
 
     Returns
     -------
@@ -156,7 +175,7 @@ def compare_by_period(
         sample_weight=sample_weight,
         group=group,
     )
-    measured = [_measured(rows, chosen, last) for _, last, rows in looks]
+    measured = [_measured(rows, chosen, last, entity) for _, last, rows, entity in looks]
     return compare_measurements(measured, tolerance=tolerance, alpha=alpha)
 
 
@@ -176,6 +195,8 @@ class PairedMeasurement:
         The metric's effective trials, its weight.
     rows, positives : int
         Rows of the look, and positives among them.
+    by_entity : bytes
+        The sketch of the influences by entity; see `Measurement`.
 
     Examples
     --------
@@ -190,6 +211,7 @@ class PairedMeasurement:
     trials: float
     rows: int
     positives: int
+    by_entity: bytes = b""
 
 
 def measure_pair(
@@ -200,7 +222,7 @@ def measure_pair(
     *,
     last: int,
     sample_weight: ArrayLike | None = None,
-    group: ArrayLike | None = None,
+    entity: ArrayLike | None = None,
 ) -> PairedMeasurement:
     """Measure the difference of two models on the rows of one look.
 
@@ -216,8 +238,8 @@ def measure_pair(
         Last period of the look.
     sample_weight : array_like of float, shape (n_samples,), optional
         Non-negative weights.
-    group : array_like, shape (n_samples,), optional
-        Rows with equal values were drawn together.
+    entity : array_like of int, shape (n_samples,), optional
+        Number of the entity (customer, patient) of each row, equal in all looks. None: all rows are independent.
 
     Returns
     -------
@@ -236,22 +258,32 @@ def measure_pair(
     0.0
     """
     chosen = metric_of(metric)
-    rows = check_rows(y, {"champion": champion, "challenger": challenger}, sample_weight, group)
-    return _measured(rows, chosen, last)
+    n = np.size(y)
+    numbers = None if entity is None else entity_numbers(entity, n)
+    weight = None if sample_weight is None else check_weights(sample_weight, n)
+    scores = {"champion": champion, "challenger": challenger}
+    rows = check_rows(y, scores, weight, numbers)
+    if numbers is not None and weight is not None:
+        numbers = numbers[weight > 0.0]
+    return _measured(rows, chosen, last, None if numbers is None else np.unique(numbers))
 
 
-def _measured(rows: EvaluatedRows, chosen: Metric, last: int) -> PairedMeasurement:
+def _measured(
+    rows: EvaluatedRows, chosen: Metric, last: int, entity: NDArray[np.uint64] | None
+) -> PairedMeasurement:
     """Return the second scorer's metric (the challenger's) minus the first one's."""
     estimates, (masses, _) = estimate_metrics(rows, [chosen])
     difference = float(estimates.values[1, 0] - estimates.values[0, 0])
-    trials = chosen.trials(masses)
+    trials, sketch = chosen.trials(masses), b""
     if estimates.influence is None:
         variance = 1.0 / trials  # the greatest that a difference of proportions has
     else:
         parts = estimates.influence[1, 0] - estimates.influence[0, 0]
         variance = inner(parts, parts)
+        sketch = b"" if entity is None else sketch_of(parts, entity)
     positives = int(np.count_nonzero(rows.positive))
-    return PairedMeasurement(last, difference, variance, trials, rows.positive.size, positives)
+    size = rows.positive.size
+    return PairedMeasurement(last, difference, variance, trials, size, positives, sketch)
 
 
 def compare_measurements(
@@ -290,10 +322,17 @@ def compare_measurements(
     sequence: _Sequence | None = None
     found: list[PairedLook] = []
     rows = positives = 0
-    for each in looks:
+    weights = np.array([each.trials for each in looks])
+    variances = np.array([each.variance for each in looks])
+    spreads = np.cumsum(weights**2 * variances)
+    if (factor := deviations([each.by_entity for each in looks], variances)) is not None:
+        sums = np.cumsum(weights[:, np.newaxis] * factor, axis=0)
+        # Each from its own columns only: later looks must not change a bit of it.
+        spreads = np.array([np.square(row[: t + 1]).sum() for t, row in enumerate(sums)])
+    for each, spread in zip(looks, np.maximum.accumulate(spreads).tolist(), strict=True):
         if sequence is None:
             sequence = _Sequence.of(each.trials * each.variance, each.trials, tolerance, alpha)
-        sequence.add(each.trials, each.difference, each.variance)
+        sequence.add(each.trials, each.difference, spread)
         rows, positives = rows + each.rows, positives + each.positives
         before = found[-1] if found else None
         found.append(_look(sequence, each.last, rows, positives, before))
@@ -323,10 +362,10 @@ class _Sequence:
         square = (1.0 + 1.0 / ratio) * math.log((1.0 + ratio) / alpha**2)
         return cls((unit / tolerance) ** 2 * square / ratio, alpha, tolerance)
 
-    def add(self, trials: float, difference: float, variance: float) -> None:
+    def add(self, trials: float, difference: float, spread: float) -> None:
         self.weight += trials
         self.total += trials * difference
-        self.spread += trials**2 * variance
+        self.spread = spread
 
     def half_width(self, factor: float = 1.0) -> float:
         """Return the half-width, now or with `factor` times as many rows of the same kind."""
@@ -372,12 +411,12 @@ class SwapCell:
 
     Attributes
     ----------
-    rows : int
-        All rows.
-    known : int
-        Rows whose outcome is known.
-    positives : int
-        Positive rows among these.
+    rows : float
+        All rows, or their weight.
+    known : float
+        Those whose outcome is known.
+    positives : float
+        The positive ones among these.
 
     Examples
     --------
@@ -386,9 +425,9 @@ class SwapCell:
     SwapCell(rows=1, known=0, positives=0)
     """
 
-    rows: int
-    known: int
-    positives: int
+    rows: float
+    known: float
+    positives: float
 
 
 @dataclass(frozen=True)
@@ -414,7 +453,12 @@ class SwapSet:
 
 
 def swap_set(
-    champion_flag: ArrayLike, challenger_flag: ArrayLike, positive: ArrayLike, known: ArrayLike
+    champion_flag: ArrayLike,
+    challenger_flag: ArrayLike,
+    positive: ArrayLike,
+    known: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
 ) -> SwapSet:
     """Count the rows on which two models agree and differ, with their outcomes.
 
@@ -429,6 +473,8 @@ def swap_set(
         Whether the outcome is positive; any value where it is not known.
     known : array_like of bool, shape (n_samples,)
         Whether the outcome is known.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Number of rows that each one stands for, such as 1 / keep of a sampled decision.
 
     Returns
     -------
@@ -458,8 +504,12 @@ def swap_set(
         )
     )
 
+    weight = None if sample_weight is None else check_weights(sample_weight, old.size)
+
     def cell(rows: NDArray[np.bool_]) -> SwapCell:
-        counts = (np.count_nonzero(each) for each in (rows, rows & seen, rows & seen & y))
-        return SwapCell(*(int(count) for count in counts))
+        chosen = (rows, rows & seen, rows & seen & y)
+        if weight is None:
+            return SwapCell(*(int(np.count_nonzero(each)) for each in chosen))
+        return SwapCell(*(float(weight[each].sum()) for each in chosen))
 
     return SwapSet(cell(old & new), cell(old & ~new), cell(~old & new), cell(~old & ~new))

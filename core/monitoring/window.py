@@ -1,19 +1,21 @@
-"""Closed-end window monitor: has the AUC or partial AUC fallen since the validation, at any of the planned looks?
+"""Closed-end window monitor: has a metric changed since the validation, at any of the planned looks?
 
 Looks are planned, one at the end of each period (52 weeks). Let Â be the value of the validation with the sampling
 variance V, and Â_i the values of the periods with the variances V_i. The statistic of look t is the maximum over the
 windows that end there,
 
-    T_t = max_j (Â − tolerance − Â_jt) / √(V + V_jt),   Â_jt = Σ w_i Â_i / Σ w_i,   V_jt = Σ w_i² V_i / (Σ w_i)²,
+    T_t = max_j (Â − tolerance − Â_jt) / √(V + V_jt),   Â_jt = Σ w_i Â_i / Σ w_i,   V_jt = Σ w_i w_k C_ik / (Σ w_i)²,
 
-over i = j … t, at most `MAX_WINDOW` looks, the weight w_i being the rows of the scarcer class. Windows find a fall that
-begins late, which a mean since the beginning dilutes (Chu, Stinchcombe & White 1996; Aue & Kirch 2024).
+over i, k = j … t, at most `MAX_WINDOW` looks, the weight w_i being the rows of the scarcer class. Windows find a fall
+that begins late, which a mean since the beginning dilutes (Chu, Stinchcombe & White 1996; Aue & Kirch 2024). C_ii is
+V_i. The covariance C_ik of two periods comes from the entities (customers, patients) that both have, see `recurrence`:
+what the model does not know about a customer is there every week, and says nothing new each time.
 
 There is an alarm if T_t exceeds a critical value c_t. The critical values are chosen so that the probability of any
 alarm, if no period is worse than the validation by more than the tolerance, is at most α in all planned looks together:
 
 * all T_t are functions of jointly normal values: one shared draw for the validation and one for each period. They are
-  simulated with the variances of the data, `N_PATHS` times, with fixed seeds;
+  simulated with the covariances of the data, `N_PATHS` times, with fixed seeds;
 * c_t is the value at which the first alarm comes at look t with probability α times the part of the plan that has
   passed since the last look (Lan & DeMets 1983, for group-sequential trials). So c_t depends on the past only: later
   periods, or periods with other numbers of rows, do not change an earlier answer. With equal periods c_t hardly varies.
@@ -26,9 +28,12 @@ V_i is the variance of the look, but at least the variance of its effective tria
 interval. Where partial areas are below .5, low values come with small variances: without this, looks at 55 positives
 over [0, .05] had 16 % of false alarms at α = .05.
 
-**Assumptions.** Rows of different periods are independent (a group of rows lies in one look), the validation is a
-sample of the same population, and values are normal: at least `MIN_POSITIVES` rows of each class in a look. Effects
-that are common to the rows of a week add a variance that one stream does not show: declare a tolerance.
+With few entities their variances are themselves uncertain: c_t is then Student's quantile for the entities of the
+scarcer class in the smallest look so far.
+
+**Assumptions.** Rows are independent except those of the same entity, the validation is a sample of the same
+population, and values are normal: at least `MIN_POSITIVES` rows (entities) of each class in a look. Effects that are
+common to the rows of a week add a variance that one stream does not show: declare a tolerance.
 
 References
 ----------
@@ -44,6 +49,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
+from typing import Literal, get_args
 
 import numba
 import numpy as np
@@ -53,6 +59,7 @@ from core.kernels import kernel
 from core.metrics.groups import FloatArray
 from core.metrics.window import check_prevalence, check_rate
 from core.monitoring.measuring import MIN_POSITIVES, Measurement, check_alpha, check_plan
+from core.monitoring.recurrence import deviations
 
 N_PATHS = 1 << 16
 """Simulated paths. With so many, the probability of a false alarm is α ± 3.5 % of α (α = .02: ± .0007)."""
@@ -67,6 +74,7 @@ RANKING_ALPHA = 0.02
 """The share of the ranking in a budget of .05; see `budget`."""
 
 _SEED = 7023
+_STEPS_TO_DROP = 3  # until the variance at the fall and the fall agree
 _ROUNDING = 1e-9
 
 
@@ -92,9 +100,12 @@ class Look:
         Mean of the metric over this window.
     drop, drop_low, drop_high : float
         Value of the validation minus the value of the window, with limits that hold for all windows of all looks at
-        once, with probability 1 − 2 α. A negative drop is a rise.
+        once, with probability 1 − 2 α (1 − α for `change="shift"`). A negative drop is a rise.
     alpha_spent : float
         Probability of a false alarm up to and including this look.
+    inflation : float
+        Variance of the window's value over what it would be if each period had other entities; 1 without recurring
+        ones.
 
     Examples
     --------
@@ -117,6 +128,7 @@ class Look:
     drop_low: float
     drop_high: float
     alpha_spent: float
+    inflation: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -141,6 +153,9 @@ class WindowMonitor:
     alarm: Look | None
 
 
+Change = Literal["fall", "rise", "shift"]
+
+
 def monitor_windows(
     validation: Measurement,
     periods: Sequence[Measurement],
@@ -149,27 +164,32 @@ def monitor_windows(
     alpha: float = RANKING_ALPHA,
     tolerance: float = 0.0,
     since: int = 0,
+    change: Change = "fall",
 ) -> WindowMonitor:
-    """Test at each look whether a metric has fallen; one error rate covers all looks.
+    """Test at each look whether a metric has changed; one error rate covers all looks.
 
-    Adding periods never changes the answers of earlier looks. O(planned² · n_paths), about .2 s for 52 weeks; answers
-    for the same input are cached.
+    Adding periods never changes the answers of earlier looks. O(planned² · n_paths), about .2 s for 52 weeks, .4 s if
+    entities recur; answers for the same input are cached.
 
     Parameters
     ----------
     validation : Measurement
-        The reference.
+        The reference. Its variance is that of all that was estimated there.
     periods : sequence of Measurement
-        The matured looks, as `measure_periods` returns them, each with at least 50 rows of both classes.
+        The matured looks, as `measure_look` and `measure_periods` return them, each with at least 50 rows of both
+        classes.
     planned : int
         Number of periods of the plan, at most 400; 52 for a year of weeks.
     alpha : float in (0, 0.5)
         Probability of any false alarm in the planned periods.
-    tolerance : float in [0, 1]
-        Fall of the metric up to which nothing is wrong.
+    tolerance : float >= 0
+        Change of the metric up to which nothing is wrong.
     since : int
         Windows begin after this period, and the part of `alpha` that belongs to earlier periods is not spent. 0: from
         the first period. See `renewal`.
+    change : {"fall", "rise", "shift"}
+        What raises an alarm: a fall or a rise of an area or a rate in [0, 1], or a shift of any value in either
+        direction, for which each direction has half of `alpha`.
 
     Returns
     -------
@@ -179,7 +199,8 @@ def monitor_windows(
     Raises
     ------
     InvalidData
-        Periods overlap, are not in order or beyond the plan, or a look has fewer than 50 rows of a class.
+        Periods overlap, are not in order or beyond the plan, a look has fewer than 50 rows of a class, or a value that
+        may fall or rise is not in [0, 1].
     InvalidParameter
         A parameter is out of range.
 
@@ -195,47 +216,74 @@ def monitor_windows(
     """
     planned = check_plan(planned, since)
     check_alpha(alpha)
-    check_rate("tolerance", tolerance)
+    if change not in get_args(Change):
+        raise InvalidParameter(f"change must be fall, rise or shift, got {str(change)[:100]!r}")
+    if change != "shift":
+        check_rate("tolerance", tolerance)
+    elif not 0.0 <= tolerance < math.inf:
+        raise InvalidParameter(f"tolerance must be at least 0 and finite, got {tolerance}")
     chosen = _check_looks(periods, planned, since)
+    if change != "shift" and any(not 0.0 <= each.value <= 1.0 for each in (validation, *chosen)):
+        raise InvalidData("values that may fall or rise must be in [0, 1]")
     if not chosen:
         return WindowMonitor((), None)
     left = alpha * (planned - since) / planned
+    signs = {"fall": (1.0,), "rise": (-1.0,), "shift": (1.0, -1.0)}[change]
     values, weights = (
         np.array([getattr(each, name) for each in chosen]) for name in ("value", "weight")
     )
-    variances = np.array([_variance_at(validation.value - tolerance, each) for each in chosen])
+    variances = np.array([each.variance for each in chosen])
+    if change != "shift":
+        at = validation.value - signs[0] * tolerance
+        variances = np.array([_variance_at(at, each) for each in chosen])
+    errors = deviations([each.by_entity for each in chosen], variances)
     critical = _critical_values(
         validation.variance,
         tuple(variances.tolist()),
         tuple(weights.tolist()),
         tuple((each.last - since) / (planned - since) for each in chosen),
-        left,
+        left / len(signs),
         N_PATHS,
+        None if errors is None else errors.tobytes(),
     )
+    if any(each.by_entity for each in chosen):
+        critical = _for_few_entities(critical, weights)
     looks = []
     for t, (each, c) in enumerate(zip(chosen, critical, strict=True)):
-        mean, variance = _windows(values, variances, weights, t)
+        mean, variance = _windows(values, variances, weights, t, errors)
         error = np.sqrt(validation.variance + variance)
-        statistics = (validation.value - tolerance - mean) / error
-        j = int(np.argmax(statistics))
+        changes = np.array([sign * (validation.value - mean) for sign in signs])
+        statistics = (changes - tolerance) / error
+        sign, j = np.unravel_index(int(np.argmax(statistics)), statistics.shape)
         drop, half = validation.value - float(mean[j]), c * float(error[j])
+        alone = float(_windows(values, variances, weights, t)[1][j])
+        widest = math.inf if change == "shift" else 1.0
         looks.append(
             Look(
                 period=each.last,
                 value=each.value,
-                statistic=float(statistics[j]),
+                statistic=float(statistics[sign, j]),
                 critical_value=c,
-                alarm=bool(statistics[j] > c),
-                first=chosen[_longest(t) + j].first,
+                alarm=bool(statistics[sign, j] > c),
+                first=chosen[_longest(t) + int(j)].first,
                 last=each.last,
                 window_value=float(mean[j]),
                 drop=drop,
-                drop_low=max(-1.0, drop - half),
-                drop_high=min(1.0, drop + half),
+                drop_low=max(-widest, drop - half),
+                drop_high=min(widest, drop + half),
                 alpha_spent=left * (each.last - since) / (planned - since),
+                inflation=max(1.0, float(variance[j]) / alone),
             )
         )
     return WindowMonitor(tuple(looks), next((look for look in looks if look.alarm), None))
+
+
+def _for_few_entities(critical: Sequence[float], weights: FloatArray) -> tuple[float, ...]:
+    """Return critical values by Student's t, for the entities of the scarcer class in the smallest look so far."""
+    from scipy.special import ndtr, stdtrit
+
+    degrees = np.minimum.accumulate(weights) - 1.0
+    return tuple(-float(stdtrit(d, ndtr(-c))) for c, d in zip(critical, degrees, strict=True))
 
 
 @dataclass(frozen=True)
@@ -245,9 +293,10 @@ class DetectableDrop:
     Attributes
     ----------
     drop : float
-        Fall that is found with probability `power`; above 1: no fall is found.
+        Fall that is found with probability `power`; above 1: no fall is.
     floor : float
-        The same with unlimited rows per period: only a larger validation lowers it.
+        The same with unlimited rows per period: only a larger validation lowers it. Smaller falls are found, too, but
+        with a lower probability.
     power : float
         Probability of an alarm.
     within : int
@@ -281,11 +330,12 @@ def smallest_detectable_drop(
     tolerance: float = 0.0,
     power: float = 0.8,
     within: int | None = None,
+    recurrence: float = 0.0,
 ) -> DetectableDrop:
     """Compute the smallest fall that a monitor finds, to show when it is switched on.
 
     The fall begins in the first period and lasts. The variance of a period is the variance of the validation, scaled by
-    1 / positives + 1 / negatives.
+    1 / positives + 1 / negatives, and to the value after the fall.
 
     Parameters
     ----------
@@ -305,6 +355,8 @@ def smallest_detectable_drop(
         Probability with which the fall is to be found.
     within : int, optional
         Number of periods within which it is to be found. Default: all planned.
+    recurrence : float in [0, 1)
+        Correlation of the values of two looks, because the same entities come back; see `recurrence_of`.
 
     Returns
     -------
@@ -326,15 +378,79 @@ def smallest_detectable_drop(
     """
     if not 0.0 < power < 1.0:
         raise InvalidParameter(f"power must be strictly between 0 and 1, got {power}")
+    if not 0.0 <= recurrence < 1.0:
+        raise InvalidParameter(f"recurrence must be from 0 to below 1, got {recurrence}")
     plan = _plan(validation, rows, prevalence, planned, alpha, tolerance, within)
-    least = np.sort(_least_drops(validation.variance, *plan[:3], alpha)) + tolerance
-    # Variances of 1e-6 of the validation's: as good as none, and still above 0.
-    exact = tuple(1e-6 * validation.variance for _ in plan[0])
-    floor = np.sort(_least_drops(validation.variance, exact, *plan[1:3], alpha)) + tolerance
-    at = math.ceil(power * least.size) - 1
+    of_value = max(validation.value * (1.0 - validation.value), _ROUNDING)
+
+    def least(drop: float, part: float) -> float:
+        """The fall that is found, with looks that have part of the variance that they have after a fall of `drop`."""
+        after = min(1.0, max(0.0, validation.value - drop))
+        scale = part * max(1.0, after * (1.0 - after) / of_value)
+        scaled = tuple(scale * each for each in plan[0])
+        found = np.sort(_least_drops(validation.variance, scaled, *plan[1:3], alpha, recurrence))
+        return float(found[math.ceil(power * found.size) - 1]) + tolerance
+
+    drop = tolerance
+    for _ in range(_STEPS_TO_DROP):
+        drop = least(drop, 1.0)
+    # A part of 1e-6 of the variances: as good as none, and still above 0.
     return DetectableDrop(
-        float(least[at]), float(floor[at]), power, planned if within is None else within, plan[3]
+        drop, least(0.0, 1e-6), power, planned if within is None else within, plan[3]
     )
+
+
+def smallest_detectable_shift(
+    reference: Measurement,
+    *,
+    planned: int,
+    alpha: float,
+    tolerance: float = 0.0,
+    power: float = 0.8,
+) -> float:
+    """Compute the smallest lasting shift that a monitor finds with unlimited rows: what the reference can show at all.
+
+    Parameters
+    ----------
+    reference : Measurement
+        The reference, such as the level of a calibration.
+    planned : int
+        Number of periods of the plan.
+    alpha : float in (0, 0.5)
+        Probability of any false alarm of `monitor_windows` with `change="shift"`.
+    tolerance : float >= 0
+        Shift up to which nothing is wrong.
+    power : float in (0, 1)
+        Probability with which the shift is to be found.
+
+    Returns
+    -------
+    float
+        The shift, in the unit of the reference.
+
+    Raises
+    ------
+    InvalidParameter
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> from core.monitoring import Measurement, smallest_detectable_shift
+    >>> round(smallest_detectable_shift(Measurement(0.0, 0.01, 100, 900), planned=52, alpha=0.005), 2)
+    0.39
+    """
+    planned = check_plan(planned, 0)
+    check_alpha(alpha)
+    if not 0.0 < power < 1.0:
+        raise InvalidParameter(f"power must be strictly between 0 and 1, got {power}")
+    if not 0.0 <= tolerance < math.inf:
+        raise InvalidParameter(f"tolerance must be at least 0 and finite, got {tolerance}")
+    exact = (1e-6 * reference.variance,) * planned
+    parts = tuple((t + 1) / planned for t in range(planned))
+    found = np.sort(
+        _least_drops(reference.variance, exact, (1.0,) * planned, parts, alpha / 2.0, 0.0)
+    )
+    return float(found[math.ceil(power * found.size) - 1]) + tolerance
 
 
 def detection_probability(
@@ -387,7 +503,11 @@ def detection_probability(
     True
     """
     plan = _plan(validation, rows, prevalence, planned, alpha, tolerance, within)
-    least = _least_drops(validation.variance, *plan[:3], alpha)
+    after = min(1.0, max(0.0, validation.value - drop))
+    of_value = max(validation.value * (1.0 - validation.value), _ROUNDING)
+    scale = max(1.0, after * (1.0 - after) / of_value)
+    scaled = tuple(scale * each for each in plan[0])
+    least = _least_drops(validation.variance, scaled, *plan[1:3], alpha, 0.0)
     return float(np.mean(least < drop - tolerance))
 
 
@@ -454,14 +574,25 @@ def _variance_at(value: float, look: Measurement) -> float:
 
 
 def _windows(
-    values: FloatArray, variances: FloatArray, weights: FloatArray, t: int
+    values: FloatArray,
+    variances: FloatArray,
+    weights: FloatArray,
+    t: int,
+    errors: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of each window that ends at look t and its variance, longest first, shape (n_windows,)."""
+    """Return the mean of each window that ends at look t and its variance, longest first, shape (n_windows,).
+
+    `errors` is the factor of the covariance matrix of the looks, from `deviations`; None: they are independent.
+    """
     inside = slice(_longest(t), t + 1)
     w = weights[inside]
     total = _sums_to_end(w)
     mean = _sums_to_end(w * values[inside]) / total
-    return mean, _sums_to_end(w**2 * variances[inside]) / total**2
+    if errors is None:
+        return mean, _sums_to_end(w**2 * variances[inside]) / total**2
+    # Row j has the weighted sum of the looks from j to t, by the independent draws that they are made of.
+    sums = np.cumsum((w[:, np.newaxis] * errors[inside, : t + 1])[::-1], axis=0)[::-1]
+    return mean, np.einsum("ij,ij->i", sums, sums) / total**2
 
 
 def _longest(t: int) -> int:
@@ -482,6 +613,7 @@ def _critical_values(
     parts: tuple[float, ...],
     alpha: float,
     n_paths: int,
+    factor: bytes | None = None,
 ) -> tuple[float, ...]:
     """Return c_t of each look.
 
@@ -497,14 +629,17 @@ def _critical_values(
         Probability of an alarm in the whole plan.
     n_paths : int
         Number of simulated paths.
+    factor : bytes or None
+        The factor of the looks' covariance matrix; None if they are independent.
     """
     v, w = np.array(variances), np.array(weights)
-    paths = _Paths(math.sqrt(shared), v, w, n_paths)
+    errors = None if factor is None else np.frombuffer(factor).reshape(v.size, v.size)
+    paths = _Paths(math.sqrt(shared), v, w, n_paths, errors)
     found, before = [], 0.0
     crossed = 0  # paths, so far
     alive = np.ones(n_paths, dtype=bool)
     for t, part in enumerate(parts):
-        error = np.sqrt(shared + _windows(v, v, w, t)[1])
+        error = np.sqrt(shared + _windows(v, v, w, t, errors)[1])
         maxima = paths.maxima(t, 1.0 / error, np.zeros(error.size))[alive]
         allowed = int(alpha * part * n_paths + _ROUNDING) - crossed
         # Bonferroni over the windows is valid, too, and is there where the paths are too few to tell.
@@ -525,14 +660,21 @@ def _least_drops(
     weights: tuple[float, ...],
     parts: tuple[float, ...],
     alpha: float,
+    recurrence: float,
 ) -> FloatArray:
     """Return the fall, beyond the tolerance, above which each simulated path has an alarm, shape (n_paths,)."""
-    critical = _critical_values(shared, variances, weights, parts, alpha, PLANNING_PATHS)
     v, w = np.array(variances), np.array(weights)
-    paths = _Paths(math.sqrt(shared), v, w, PLANNING_PATHS)
+    errors = None
+    if recurrence > 0.0:
+        correlation = np.full((v.size, v.size), recurrence)
+        np.fill_diagonal(correlation, 1.0)
+        errors = np.sqrt(v)[:, np.newaxis] * np.linalg.cholesky(correlation)
+    factor = None if errors is None else errors.tobytes()
+    critical = _critical_values(shared, variances, weights, parts, alpha, PLANNING_PATHS, factor)
+    paths = _Paths(math.sqrt(shared), v, w, PLANNING_PATHS, errors)
     most = np.full(PLANNING_PATHS, -np.inf)
     for t, c in enumerate(critical):
-        error = np.sqrt(shared + _windows(v, v, w, t)[1])
+        error = np.sqrt(shared + _windows(v, v, w, t, errors)[1])
         np.maximum(most, paths.maxima(t, np.ones(error.size), -c * error), out=most)
     return -most
 
@@ -544,11 +686,18 @@ class _Paths:
     """
 
     def __init__(
-        self, error: float, variances: FloatArray, weights: FloatArray, n_paths: int
+        self,
+        error: float,
+        variances: FloatArray,
+        weights: FloatArray,
+        n_paths: int,
+        factor: FloatArray | None = None,
     ) -> None:
         self._n = n_paths
         self._weights = weights
         self._errors = np.sqrt(variances)
+        self._factor = None if factor is None else factor.astype(np.float32)
+        self._seen = np.empty((0 if factor is None else weights.size, n_paths), np.float32)
         self._validation = error * self._draws(0)
         self._sums = np.zeros((min(weights.size, MAX_WINDOW) + 1, n_paths))
 
@@ -557,7 +706,7 @@ class _Paths:
 
         Calls must be in the order of t. The arrays have one value per window, longest first.
         """
-        of_look = self._weights[t] * self._errors[t] * self._draws(t + 1)
+        of_look = self._weights[t] * self._deviation(t)
         n = factor.size
         if t >= MAX_WINDOW:
             self._sums[:-1] = self._sums[1:]
@@ -566,6 +715,15 @@ class _Paths:
         most = np.full(self._n, -np.inf)
         _maxima(self._sums[: n + 1], self._validation, factor, of_sum, shift, most)
         return most
+
+    def _deviation(self, t: int) -> FloatArray:
+        """Return the deviation of look t, shape (n_paths,)."""
+        if self._factor is None:
+            alone: FloatArray = self._errors[t] * self._draws(t + 1)
+            return alone
+        self._seen[t] = self._draws(t + 1)
+        found: FloatArray = (self._factor[t, : t + 1] @ self._seen[: t + 1]).astype(np.float64)
+        return found
 
     def _draws(self, number: int) -> FloatArray:
         """Return the standard normal draws of the validation (0) or of a look (from 1), shape (n_paths,)."""

@@ -1,0 +1,330 @@
+"""Are the predicted probabilities still as good as at the validation? Cox's line at each look, by the window monitor.
+
+The *level* is the intercept a of log odds(y) = a + log odds(p): above 0 there are more positives than predicted. The
+*slope* is the b of log odds(y) = a' + b log odds(p): below 1 the probabilities are too far apart. Both are estimated at
+each look, with influences by entity, and tested for a shift in either direction by `monitor_windows`; each has half of
+α.
+
+**The reference is an estimate, too.** A calibration that was fitted on few rows is off by its sampling error from the
+first day, and that is no change. So the reference has the values and the variances of the held-out rows of the
+calibration: with 100 positives there, the level is known to ±.2 only, and no number of later outcomes finds a smaller
+shift.
+
+Near 0 expected positives the level is skewed. Its variance is at least that under H₀, as for areas.
+
+References
+----------
+Cox, "Two further applications of a model for binary regression", Biometrika 45 (1958).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from core.errors import InvalidData
+from core.metrics.estimates import Interval, normal_quantile
+from core.metrics.groups import (
+    EvaluatedRows,
+    FloatArray,
+    check_probabilities,
+    check_rows,
+    check_weights,
+    effective_units,
+    finite_vector,
+    inner,
+    sum_by_unit,
+)
+from core.metrics.window import check_level
+from core.monitoring.measuring import Measurement, check_booleans, entity_numbers
+from core.monitoring.recurrence import sketch_of
+from core.monitoring.window import WindowMonitor, monitor_windows
+from core.probability.calibration import minimise_log_loss
+from core.probability.score_test import log_odds, sigmoid
+
+CALIBRATION_ALPHA = 0.01
+"""The share of the calibration in a budget of .05; see `budget`."""
+
+_MOST_ODDS = -math.log(
+    1e-6
+)  # a forecast below 1e-6 is not held against an outcome more than this one would be
+
+
+@dataclass(frozen=True)
+class CalibrationMeasurement:
+    """Level and slope of the calibration on some rows.
+
+    Attributes
+    ----------
+    level : Measurement
+        The intercept at slope 1, in log-odds.
+    slope : Measurement or None
+        None if all probabilities are equal.
+
+    Examples
+    --------
+    >>> from core.monitoring import measure_calibration
+    >>> round(measure_calibration([0.2, 0.2, 0.2, 0.2], [1, 0, 1, 0], first=1, last=1).level.value, 2)
+    1.39
+    """
+
+    level: Measurement
+    slope: Measurement | None
+
+
+@dataclass(frozen=True)
+class CalibrationMonitor:
+    """The looks at level and slope so far.
+
+    Attributes
+    ----------
+    level : WindowMonitor
+        Shifts of the level.
+    slope : WindowMonitor or None
+        Shifts of the slope; None if the reference or a look has none.
+
+    Examples
+    --------
+    >>> from core.monitoring import calibration_reference, monitor_calibration
+    >>> reference = calibration_reference((0.0, -0.2, 0.2), None, level=0.95, positives=100, negatives=900)
+    >>> monitor_calibration(reference, [], planned=52).level.looks
+    ()
+    """
+
+    level: WindowMonitor
+    slope: WindowMonitor | None
+
+
+def measure_calibration(
+    probability: ArrayLike,
+    y: ArrayLike,
+    *,
+    first: int,
+    last: int,
+    sample_weight: ArrayLike | None = None,
+    entity: ArrayLike | None = None,
+) -> CalibrationMeasurement:
+    """Measure level and slope of the calibration on the rows of one look, to be stored instead of the rows.
+
+    Parameters
+    ----------
+    probability : array_like of float in [0, 1], shape (n_samples,)
+        The predicted probability of each row.
+    y : array_like of bool, shape (n_samples,)
+        Whether the row is positive; both occur.
+    first, last : int
+        First and last period of the rows, from 1.
+    sample_weight : array_like of float, shape (n_samples,), optional
+        Non-negative weights, such as 1 / propensity.
+    entity : array_like of int, shape (n_samples,), optional
+        Number of the entity (customer, patient) of each row, equal in all looks. None: all rows are independent.
+
+    Returns
+    -------
+    CalibrationMeasurement
+        Level and slope with their variances and sketches. O(n log n).
+
+    Raises
+    ------
+    InvalidData
+        Lengths differ, a value is not finite or not a probability, or a class is empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.monitoring import measure_calibration
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(0.05, 0.3, 3000)
+    >>> found = measure_calibration(p, rng.random(3000) < 1.5 * p, first=1, last=1)
+    >>> round(found.level.value, 1), round(found.slope.value, 1)
+    (0.5, 1.0)
+    """
+    positive = check_booleans("y", finite_vector("y", y))
+    p = finite_vector("probability", probability, positive.size)
+    check_probabilities(p)
+    numbers = None if entity is None else entity_numbers(entity, positive.size)
+    weight = None if sample_weight is None else check_weights(sample_weight, positive.size)
+    if weight is not None and not weight.all():
+        used = weight > 0.0
+        positive, p, weight = positive[used], p[used], weight[used]
+        numbers = None if numbers is None else numbers[used]
+    rows = check_rows(positive, {"probability": p}, weight, numbers)
+    distinct = None if numbers is None else np.unique(numbers)
+    odds = np.clip(log_odds(p), -_MOST_ODDS, _MOST_ODDS)
+    slope = None
+    if np.ptp(odds) > 0.0:
+        slope = _coefficient(
+            rows, odds[np.newaxis], np.zeros(odds.size), 1.0, first, last, distinct
+        )
+    level = _coefficient(rows, np.empty((0, odds.size)), odds, 0.0, first, last, distinct)
+    assert level is not None
+    return CalibrationMeasurement(level, slope)
+
+
+def _coefficient(
+    rows: EvaluatedRows,
+    features: FloatArray,
+    offset: FloatArray,
+    expected: float,
+    first: int,
+    last: int,
+    entity: NDArray[np.uint64] | None,
+) -> Measurement | None:
+    """Return the first coefficient of a logistic regression, whose value under H₀ is `expected`; None if it has none.
+
+    The variance is Huber's, by unit, times what the model's own variance would be greater under H₀.
+    """
+    y = rows.positive.astype(np.float64)
+    weight = np.ones(y.size) if rows.weight is None else rows.weight / rows.weight.mean()
+    _, theta, inverse = minimise_log_loss(features, weight, weight * y, offset)
+    fitted = offset + theta[:-1] @ features + theta[-1]
+    p = sigmoid(fitted)
+    gradient = inverse[0, :-1] @ features + inverse[0, -1]
+    influence = sum_by_unit(weight * (y - p) * gradient, rows.unit)
+    units = min(effective_units(rows))
+    variance = inner(influence, influence) * units / max(units - 1.0, 1.0)
+    null = sigmoid(offset + features.sum(axis=0))
+    own, by_null = _information(features, weight, p), _information(features, weight, null)
+    variance *= max(1.0, by_null / own) if own > 0.0 else 1.0
+    if not (math.isfinite(theta[0]) and 0.0 < variance < math.inf):
+        return None
+    sketch = b"" if entity is None else sketch_of(influence, entity)
+    return Measurement(float(theta[0]), variance, *effective_units(rows), first, last, sketch)
+
+
+def _information(features: FloatArray, weight: FloatArray, p: FloatArray) -> float:
+    """Return the variance of the first coefficient by the model, for probabilities p."""
+    design = np.vstack([features, np.ones(p.size)])
+    matrix = (design * (weight * p * (1.0 - p))) @ design.T
+    return float(np.linalg.pinv(matrix, hermitian=True)[0, 0])
+
+
+def calibration_reference(
+    in_the_large: Sequence[float],
+    slope: Sequence[float] | None,
+    *,
+    level: float,
+    positives: float,
+    negatives: float,
+) -> CalibrationMeasurement:
+    """Return the reference that the held-out rows of a calibration give; see `core.probability.reliability`.
+
+    Parameters
+    ----------
+    in_the_large, slope : (float, float, float)
+        Value and finite confidence limits of the intercept at slope 1 and of the slope. None without a slope.
+    level : float in (0, 1)
+        Level of these limits.
+    positives, negatives : float > 0
+        Rows of each class.
+
+    Returns
+    -------
+    CalibrationMeasurement
+        Values and variances.
+
+    Raises
+    ------
+    InvalidData
+        The limits are not finite and in order.
+    InvalidParameter
+        `level` is not in (0, 1), or there are no rows of a class.
+
+    Examples
+    --------
+    >>> from core.monitoring import calibration_reference
+    >>> found = calibration_reference((0.0, -0.196, 0.196), None, level=0.95, positives=100, negatives=900)
+    >>> round(found.level.variance, 4)
+    0.01
+    """
+    z = normal_quantile(check_level(level))
+
+    def measured(limits: Sequence[float]) -> Measurement:
+        found = Interval(*(float(each) for each in limits))
+        if not (all(map(math.isfinite, found)) and found.low < found.high):
+            raise InvalidData(
+                f"limits must be finite and in order, got {found.low} and {found.high}"
+            )
+        error = (found.high - found.low) / (2.0 * z)
+        return Measurement(found.value, error**2, positives, negatives)
+
+    return CalibrationMeasurement(
+        measured(in_the_large), None if slope is None else measured(slope)
+    )
+
+
+def monitor_calibration(
+    reference: CalibrationMeasurement,
+    looks: Sequence[CalibrationMeasurement],
+    *,
+    planned: int,
+    alpha: float = CALIBRATION_ALPHA,
+    tolerance: float = 0.0,
+    since: int = 0,
+) -> CalibrationMonitor:
+    """Test at each look whether the level or the slope of the calibration has shifted.
+
+    An alarm does not always mean that the ranking is worse: a change of the prevalence raises an alarm as well,
+    correctly.
+
+    Parameters
+    ----------
+    reference : CalibrationMeasurement
+        The reference, with the variance of the calibration: from `calibration_reference`.
+    looks : sequence of CalibrationMeasurement
+        The matured looks, each with at least 50 rows of both classes.
+    planned : int
+        Number of periods of the plan, at most 400.
+    alpha : float in (0, 0.5)
+        Probability of any false alarm.
+    tolerance : float >= 0
+        Difference of the level, in log-odds, and of the slope up to which nothing is wrong.
+    since : int
+        Windows begin after this period. 0: from the first period.
+
+    Returns
+    -------
+    CalibrationMonitor
+        The looks at both.
+
+    Raises
+    ------
+    InvalidData
+        As `monitor_windows`.
+    InvalidParameter
+        A parameter is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from core.monitoring import calibration_reference, measure_calibration, monitor_calibration
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(0.05, 0.3, (3, 1000))
+    >>> y = rng.random((3, 1000)) < p * np.array([[1.0], [1.0], [1.8]])
+    >>> looks = [measure_calibration(p[i], y[i], first=i + 1, last=i + 1) for i in range(3)]
+    >>> reference = calibration_reference((0.0, -0.1, 0.1), (1.0, 0.8, 1.2), level=0.95, positives=400, negatives=2000)
+    >>> monitor_calibration(reference, looks, planned=52).level.alarm.period
+    3
+    """
+    share = alpha if reference.slope is None else alpha / 2.0
+
+    def monitored(of: Measurement, measured: Sequence[Measurement]) -> WindowMonitor:
+        return monitor_windows(
+            of,
+            measured,
+            planned=planned,
+            alpha=share,
+            tolerance=tolerance,
+            since=since,
+            change="shift",
+        )
+
+    slopes = [each.slope for each in looks if each.slope is not None]
+    level = monitored(reference.level, [each.level for each in looks])
+    if reference.slope is None or len(slopes) < len(looks):
+        return CalibrationMonitor(level, None)
+    return CalibrationMonitor(level, monitored(reference.slope, slopes))

@@ -1,0 +1,171 @@
+"""The calibration monitor: level and slope by an independent solver, false alarms, what is found and refused."""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from core.errors import InvalidData, InvalidParameter
+from core.monitoring import (
+    CalibrationMeasurement,
+    CalibrationMonitor,
+    calibration_reference,
+    measure_calibration,
+    monitor_calibration,
+    smallest_detectable_shift,
+)
+from tests.core.monitoring.recurring import World, alarms
+from tests.long_form import LONG_FORM
+from tests.sentences import Sentences
+
+PERIODS = 52
+EXACT = calibration_reference(
+    (0.0, -0.02, 0.02), (1.0, 0.98, 1.02), level=0.95, positives=1e5, negatives=1e6
+)
+
+
+def sigmoid(z: np.ndarray) -> np.ndarray:
+    return 1.0 / (1.0 + np.exp(-z))
+
+
+def year(
+    rng: np.random.Generator,
+    n: int,
+    periods: int,
+    *,
+    shift: float = 0.0,
+    slope: float = 1.0,
+    after: int = 0,
+) -> list[CalibrationMeasurement]:
+    """Looks at forecasts whose outcomes differ from them after some period."""
+    looks = []
+    for period in range(1, periods + 1):
+        z = rng.normal(-2.0, 1.0, n)
+        true = -2.0 + slope * (z + 2.0) + shift if period > after else z
+        y = rng.random(n) < sigmoid(true)
+        looks.append(measure_calibration(sigmoid(z), y, first=period, last=period))
+    return looks
+
+
+def alarm_of(found: CalibrationMonitor) -> int | None:
+    both = [each.alarm.period for each in (found.level, found.slope) if each and each.alarm]
+    return min(both, default=None)
+
+
+def test_level_and_slope_are_those_of_a_generic_solver() -> None:
+    rng = np.random.default_rng(0)
+    z, weight = rng.normal(-1.0, 1.5, 400), rng.uniform(0.5, 3.0, 400)
+    y = rng.random(400) < sigmoid(0.3 + 0.7 * z)
+    found = measure_calibration(sigmoid(z), y, first=1, last=1, sample_weight=weight)
+
+    def loss(theta: np.ndarray, slope: float | None) -> float:
+        odds = theta[0] + (theta[1] if slope is None else slope) * z
+        return float(np.sum(weight * (np.logaddexp(0.0, odds) - y * odds)))
+
+    level = minimize(loss, [0.0], args=(1.0,), tol=1e-10).x[0]
+    line = minimize(loss, [0.0, 1.0], args=(None,), tol=1e-10).x
+    assert found.level.value == pytest.approx(level, abs=1e-5)
+    assert found.slope is not None
+    assert found.slope.value == pytest.approx(line[1], abs=1e-5)
+
+
+def test_variances_are_those_of_repetitions() -> None:
+    rng = np.random.default_rng(1)
+    values, variances = [], []
+    for _ in range(300):
+        entity = np.repeat(np.arange(250), 4)
+        z = np.repeat(rng.normal(-1.5, 1.0, 250), 4)
+        y = rng.random(1000) < sigmoid(z + np.repeat(rng.normal(0.0, 0.8, 250), 4) - 0.2)
+        found = measure_calibration(sigmoid(z), y, first=1, last=1, entity=entity)
+        assert found.slope is not None
+        values.append((found.level.value, found.slope.value))
+        variances.append((found.level.variance, found.slope.variance))
+    ratio = np.mean(variances, axis=0) / np.var(values, axis=0)
+    assert np.all((ratio > 0.8) & (ratio < 1.4))
+
+
+@pytest.mark.parametrize("rows", [1000, 10_000])
+def test_the_error_of_the_calibration_is_no_change(rows: int) -> None:
+    years = 200 if LONG_FORM else 12
+    world = World(customers=1000, each=1, turnover=1.0, weeks=26, validation=rows)
+    rng = np.random.default_rng(2)
+    found = sum(alarms(world, rng, "", "calibration", grouped=False) for _ in range(years))
+    assert found <= (0.02 * years + 3 if LONG_FORM else 2)
+
+
+@pytest.mark.parametrize("change", [{"shift": 0.6}, {"shift": -0.6}, {"slope": 0.5}])
+def test_a_calibration_that_is_lost_is_found(change: dict[str, float]) -> None:
+    rng, delays = np.random.default_rng(4), []
+    for _ in range(6):
+        looks = year(rng, 1000, 20, **change, after=8)
+        alarm = alarm_of(monitor_calibration(EXACT, looks, planned=PERIODS, tolerance=0.1))
+        assert alarm is not None
+        delays.append(alarm - 8)
+    assert min(delays) >= 1
+    assert median(delays) <= 4
+
+
+def test_a_tolerance_covers_small_changes() -> None:
+    looks = year(np.random.default_rng(5), 3000, 20, shift=0.15)
+    assert alarm_of(monitor_calibration(EXACT, looks, planned=PERIODS)) is not None
+    assert alarm_of(monitor_calibration(EXACT, looks, planned=PERIODS, tolerance=0.2)) is None
+
+
+def test_what_a_small_validation_cannot_show() -> None:
+    rough = calibration_reference((0.0, -0.4, 0.4), None, level=0.95, positives=100, negatives=1000)
+    looks = year(np.random.default_rng(6), 2000, 20, shift=0.4)
+    assert alarm_of(monitor_calibration(EXACT, looks, planned=PERIODS)) is not None
+    assert alarm_of(monitor_calibration(rough, looks, planned=PERIODS)) is None
+    assert 0.6 < smallest_detectable_shift(rough.level, planned=PERIODS, alpha=0.01) < 1.0
+
+
+def test_certain_and_equal_forecasts() -> None:
+    certain = measure_calibration([0.0, 1.0, 0.5, 0.5], [1, 0, 1, 0], first=1, last=1)
+    assert math.isfinite(certain.level.value)
+    equal = measure_calibration(np.full(400, 0.1), np.arange(400) % 4 == 0, first=1, last=1)
+    assert equal.slope is None
+    assert equal.level.value == pytest.approx(math.log(1 / 3) - math.log(1 / 9))
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"probability": [0.1, 1.1]}, "probability must be in"),
+        ({"probability": [0.1]}, "one value for each"),
+        ({"y": [0, 0]}, "y must"),
+        ({"y": [0, 2]}, "y must"),
+        ({"entity": [0.5, 1.0]}, "entity must"),
+        ({"entity": [1]}, "entity must"),
+        ({"sample_weight": [-1, 1]}, "sample_weight"),
+    ],
+)
+def test_bad_rows(changed: dict[str, Any], message: str, sentences: Sentences) -> None:
+    usual = {"probability": [0.1, 0.2], "y": [0, 1], "first": 1, "last": 1}
+    with sentences.raises(InvalidData, InvalidParameter) as caught:
+        measure_calibration(**{**usual, **changed})
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"tolerance": -1.0}, "tolerance must be"),
+        ({"alpha": 0.7}, "alpha must be"),
+        ({"since": 60}, "since must be"),
+    ],
+)
+def test_bad_plans(changed: dict[str, Any], message: str, sentences: Sentences) -> None:
+    with sentences.raises(InvalidData, InvalidParameter) as caught:
+        monitor_calibration(EXACT, [], **{"planned": PERIODS, **changed})
+    assert message in str(caught.value)
+
+
+def test_limits_that_are_none(sentences: Sentences) -> None:
+    for limits in ((0.0, math.nan, 1.0), (0.0, 1.0, -1.0)):
+        with sentences.raises(InvalidData):
+            calibration_reference(limits, None, level=0.95, positives=10, negatives=10)

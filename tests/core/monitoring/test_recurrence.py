@@ -1,0 +1,125 @@
+"""Recurring entities: correlations from sketches, and monitors in years with the same customers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.monitoring import (
+    Measurement,
+    compare_by_period,
+    measure_look,
+    measure_periods,
+    measure_rate,
+    monitor_windows,
+    recurrence_of,
+    smallest_detectable_drop,
+)
+from core.monitoring.recurrence import deviations, sketch_of
+from tests.core.monitoring.recurring import World, alarms, simulate
+from tests.long_form import LONG_FORM
+
+VALIDATION = Measurement(0.8, 0.00006, 1000, 9000)
+
+
+def test_covariances_are_those_of_the_influences() -> None:
+    rng = np.random.default_rng(0)
+    entities = rng.integers(0, 2**63, 3000).astype(np.uint64)
+    shared = rng.normal(size=3000)
+    own = [shared + rng.normal(size=3000) for _ in range(3)]
+    present = [slice(0, 2000), slice(500, 2500), slice(2500, 3000)]
+    influences = [each[of] for each, of in zip(own, present, strict=True)]
+    sketches = [sketch_of(each, entities[of]) for each, of in zip(influences, present, strict=True)]
+    variances = np.array([float(each @ each) for each in influences])
+    exact = np.zeros((3, 3))
+    for s in range(3):
+        for t in range(3):
+            whole = np.zeros((2, 3000))
+            whole[0, present[s]], whole[1, present[t]] = influences[s], influences[t]
+            exact[s, t] = whole[0] @ whole[1]
+    factor = deviations(sketches, variances)
+    assert factor is not None
+    error = (factor @ factor.T - exact) / np.sqrt(np.outer(variances, variances))
+    assert np.abs(error).max() < 0.1
+    assert np.allclose(np.diag(factor @ factor.T), variances)
+    assert exact[0, 1] > 0.3 * variances[0]
+
+
+def test_a_later_period_changes_no_earlier_row_and_equal_ones_stay_definite() -> None:
+    rng = np.random.default_rng(1)
+    same = sketch_of(rng.normal(size=50), np.arange(50, dtype=np.uint64))
+    factor = deviations([same] * 6, np.ones(6))
+    assert factor is not None
+    assert np.all(np.diag(factor) > 0.0)
+    for n in range(2, 6):
+        part = deviations([same] * n, np.ones(n))
+        assert part is not None
+        assert np.array_equal(part, factor[:n, :n])
+    assert deviations([same, b""], np.ones(2)) is None
+
+
+def test_without_entities_nothing_changes() -> None:
+    weeks = [Measurement(0.78, 0.0003, 200, 1800, i, i) for i in range(1, 6)]
+    found = monitor_windows(VALIDATION, weeks, planned=10)
+    assert {look.inflation for look in found.looks} == {1.0}
+
+
+def test_the_same_customers_say_little_new() -> None:
+    stream = simulate(World(turnover=0.0, hidden=2.0), np.random.default_rng(2), "")
+    ids = np.array([f"customer {each}" for each in stream.customer])
+    looks = measure_periods(stream.y, stream.score, stream.period, group=ids)
+    assert recurrence_of([each.by_entity for each in looks]) > 0.3
+    found = monitor_windows(VALIDATION, looks, planned=52)
+    wide = [look for look in found.looks if look.last - look.first > 20]
+    assert all(look.inflation > 5.0 for look in wide)
+    plan = {"rows": 2000, "prevalence": 0.1, "planned": 52}
+    alone = smallest_detectable_drop(VALIDATION, **plan)
+    assert smallest_detectable_drop(VALIDATION, **plan, recurrence=0.5).drop > 1.2 * alone.drop
+
+
+def test_looks_one_by_one_are_those_of_the_whole_year() -> None:
+    stream = simulate(World(weeks=4), np.random.default_rng(3), "")
+    together = measure_periods(stream.y, stream.score, stream.period, group=stream.customer)
+    for each in together:
+        rows = stream.period == each.last
+        one = measure_look(
+            stream.y[rows],
+            stream.score[rows],
+            first=each.first,
+            last=each.last,
+            entity=stream.customer[rows],
+        )
+        assert (one.value, one.variance) == (each.value, each.variance)
+
+
+def test_a_rate_of_the_same_customers() -> None:
+    rng = np.random.default_rng(4)
+    entity = np.tile(np.arange(400), 5)
+    always = rng.random(400) < 0.08  # always flagged, or never
+    events = always[entity]
+    found = measure_rate(events, 0.05, first=1, last=1, entity=entity)
+    assert found is not None
+    assert found.variance == pytest.approx(always.mean() * (1 - always.mean()) / 399, rel=1e-9)
+    assert measure_rate(events[:500], 0.05, first=1, last=1, entity=entity[:500]) is None
+
+
+@pytest.mark.parametrize("test", ["ranking", "calibration", "challenger"])
+def test_false_alarms_with_recurring_customers(test: str) -> None:
+    years = 200 if LONG_FORM else 8
+    world = World(customers=250, turnover=0.05, validation=4000)
+    rng = np.random.default_rng(5)
+    found = sum(alarms(world, rng, "", test, grouped=True) for _ in range(years))
+    assert found <= (0.06 * years if LONG_FORM else 2)
+
+
+def test_without_ids_the_same_customers_make_winners() -> None:
+    """The defect that the ids of customers cure."""
+    world = World(customers=100, each=10, turnover=0.0, weeks=40)
+    false = 0
+    for seed in range(6):
+        stream = simulate(world, np.random.default_rng(seed), "")
+        rows = (stream.y, stream.score, stream.rival, stream.period)
+        false += compare_by_period(*rows)[-1].winner is not None
+        looks = compare_by_period(*rows, group=stream.customer)
+        assert not looks or looks[-1].winner is None
+    assert false >= 2
