@@ -363,7 +363,8 @@ def calibrations_of(session: Session, model: Model) -> list[CalibrationReference
         held_out = each.reliability
         found.append(
             {
-                "at": each.created_at,
+                # Decisions of the past may be recorded later, by a model that was made later.
+                "at": each.created_at if found else 0.0,
                 "in_the_large": None if held_out is None else limits(held_out["in_the_large"]),
                 "slope": None if held_out is None else limits(held_out["slope"]),
                 "level": 0.95 if held_out is None else held_out["level"],

@@ -1880,6 +1880,11 @@ class DetectableDrop(Record):
     """The same with unlimited rows per period: only a larger validation lowers it. Null if no fall can be
     found.
     """
+    odds: float | None
+    """Smallest lasting factor of the odds of a positive that is found with probability `power`, with
+    unlimited rows per period: the calibration is itself an estimate. Null without one whose error is
+    known.
+    """
     power: float
     """Probability of an alarm."""
     rows: float | None
@@ -3742,12 +3747,12 @@ class Look(Record):
     high: float | None
     """Upper confidence limit of the value in this period."""
     variance: float | None
-    """Sampling variance of the AUC. Null for other metrics."""
+    """Sampling variance of the AUC, by entity. Null for other metrics."""
     expected: float | None
     """AUC of the reference, mean predicted probability, or bound of the rate. Null if there is none."""
     statistic: float | None
-    """Test statistic. AUC: the greatest standardised fall over windows that end here. Calibration and
-    guarantee: the e-value. Null without a test.
+    """Test statistic: the greatest standardised change over windows that end here. Of a guarantee without
+    entity ids: the e-value. Null without a test.
     """
     critical_value: float | None
     """Value of the statistic that raises an alarm. Null if `statistic` is null."""
@@ -3766,9 +3771,13 @@ class Look(Record):
     `keep`, or the bound of the guarantee has changed. 0: it has not begun again.
     """
     from_period: int | None
-    """Number of the period in which the change probably began. Null if not estimated."""
+    """Number of the period in which the change probably began. Null without a test."""
     window: LookWindow | None
-    """The window of the AUC. Null without a test."""
+    """The window of the test. Null without a test, and for other families."""
+    missing: MissingOutcomes | None
+    """What missing outcomes could change. Null without a test of the AUC or the calibration, or if none is
+    missing.
+    """
     metrics: LookMetrics | None
     """All metrics of the period, given with the AUC. Null for other families."""
     shifted: list[ShiftedColumn] | None
@@ -3839,20 +3848,24 @@ class LookVersion(Record):
     """Number of decisions that were chosen at random for review."""
 
 class LookWindow(Record):
-    """The periods with the greatest standardised fall of the AUC."""
+    """The periods with the greatest standardised change."""
 
     first: int
     """Number of the first period."""
     last: int
     """Number of the last period."""
     value: float
-    """Mean AUC."""
+    """Mean of the AUC, the rate, or the level (in log-odds) or slope of the calibration."""
     drop: float
-    """AUC of the reference minus the AUC of the window."""
+    """Value of the reference minus the value of the window."""
     drop_low: float
     """Lower limit. The limits hold for all windows of all looks of the term together."""
     drop_high: float
     """Upper limit."""
+    inflation: float | None
+    """Variance of the value over what it would be if every period had other entities: how much recurring
+    entities cost. Null if decisions have no entity ids; rows are then assumed to be independent.
+    """
 
 class MarginRound(Record):
     """One round of boosting, under the pair weights of that round."""
@@ -4074,6 +4087,19 @@ class MisrankBound(Record):
     """Why the bound does not apply. Empty if it does."""
     vacuous: bool
     """True if `value` is 1 or more: the bound then has no content."""
+
+class MissingOutcomes(Record):
+    """What missing outcomes could change. Tests use known outcomes only."""
+
+    outcomes: int
+    """Number of missing outcomes in the window."""
+    known_share: float | None
+    """Share of positives among the known outcomes. Null without any."""
+    unchanged: UnchangedShares
+    explains: bool
+    """Whether missing outcomes alone could explain an alarm: there is a share of positives among them at
+    which the test would have found nothing.
+    """
 
 class Model(Record):
     """A trained ranker."""
@@ -6361,6 +6387,18 @@ class TrashItem(Record):
     """Time of deletion."""
     expires_at: str
     """Time of permanent deletion."""
+
+class UnchangedShares(Record):
+    """Shares of positives among missing outcomes at which the test would have found nothing, by side.
+    Null: at none.
+    """
+
+    all: list[float] | None = None
+    """Least and greatest share, the same on both sides."""
+    flagged: list[float] | None = None
+    """Of the missing outcomes of flagged decisions."""
+    unflagged: list[float] | None = None
+    """Of the missing outcomes of the other decisions."""
 
 class Upload(Record):
     """An upload in several files, which are sent one by one and then become one dataset."""

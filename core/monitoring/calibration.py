@@ -40,7 +40,7 @@ from core.metrics.groups import (
     sum_by_unit,
 )
 from core.metrics.window import check_level
-from core.monitoring.measuring import Measurement, check_booleans, entity_numbers
+from core.monitoring.measuring import Measurement, check_alpha, check_booleans, entity_numbers
 from core.monitoring.recurrence import sketch_of
 from core.monitoring.window import WindowMonitor, monitor_windows
 from core.probability.calibration import minimise_log_loss
@@ -310,6 +310,7 @@ def monitor_calibration(
     >>> monitor_calibration(reference, looks, planned=52).level.alarm.period
     3
     """
+    check_alpha(alpha)
     share = alpha if reference.slope is None else alpha / 2.0
 
     def monitored(of: Measurement, measured: Sequence[Measurement]) -> WindowMonitor:

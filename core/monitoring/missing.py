@@ -21,10 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.metrics.groups import FloatArray
-from core.probability.calibration import minimise_log_loss
+from core.probability.score_test import odds_cells, sigmoid
 
 SHARES: FloatArray = np.linspace(0.0, 1.0, 21)
 """The shares of positives among missing outcomes at which a metric is computed."""
+
+_CELLS = 512  # of log-odds
+_LEAST = 1e-6  # positives: the level would be infinite without any
+_MOST_ODDS = 72.0  # of a level: twice the greatest log-odds
+_HALVINGS = 40
 
 
 def auc_by_share(
@@ -91,13 +96,18 @@ def level_by_share(
         `positive` has any value where `known` is False.
     """
     used = known | changed
-    odds, seen, y = log_odds[used], known[used], positive[used].astype(np.float64)
-    nothing, ones = np.empty((0, odds.size)), np.ones(odds.size)
-    found = []
-    for share in SHARES.tolist():
-        target = np.where(seen, y, min(max(share, 1e-9), 1.0 - 1e-9))
-        found.append(float(minimise_log_loss(nothing, ones, target, odds)[1][0]))
-    return np.array(found)
+    cell, odds = odds_cells(log_odds[used], None, _CELLS)
+    mass = np.bincount(cell).astype(np.float64)
+    # At the maximum of the likelihood as many positives are expected as there are.
+    seen = known[used]
+    positives = np.count_nonzero(positive[used] & seen) + SHARES * np.count_nonzero(~seen)
+    positives = np.clip(positives, _LEAST, mass.sum() - _LEAST)
+    low, high = np.full(SHARES.size, -_MOST_ODDS), np.full(SHARES.size, _MOST_ODDS)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        below = sigmoid(odds + middle[:, np.newaxis]) @ mass < positives
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return low
 
 
 def unexplained(

@@ -259,7 +259,7 @@ def test_a_broken_guarantee_is_found(bench: Workbench, world: World) -> None:
     assert len([each for each in alarms(bench.db) if each.family == "guarantee"]) == 1
 
 
-def test_outcomes_of_flagged_rows_only_are_not_compared_with_all_rows(
+def test_few_outcomes_of_unflagged_rows_count_for_all_of_them(
     bench: Workbench, world: World
 ) -> None:
     simulator = world(rows=2000, flag_share=0.1)
@@ -272,10 +272,11 @@ def test_outcomes_of_flagged_rows_only_are_not_compared_with_all_rows(
         simulator.know(ids[known].tolist(), rows.y[known].tolist(), start + WEEK)
     look(bench)
     for each in looks(bench.db, "ranking")[:2]:
-        assert (each.found["status"], each.found["population"]) == ("not_tested", "flagged")
+        # The few known outcomes of the other side count for so many decisions that they are worth few rows.
+        assert each.found["status"] in ("waiting", "passed")
+        assert each.found["population"] == "all"
         metrics = each.found["details"]["metrics"]
-        assert metrics["recall"] is None
-        assert metrics["unselected"] > 0
+        assert metrics["missing"] > 1000
         assert metrics["precision"]["low"] < metrics["precision"]["value"]
     assert [each for each in alarms(bench.db) if each.family == "ranking"] == []
 

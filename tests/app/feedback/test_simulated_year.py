@@ -15,14 +15,26 @@ from app.feedback.looks import CALIBRATION, GUARANTEE, RANKING, StoredLook
 from app.feedback.period_rows import UNKNOWN, PeriodRows
 from app.feedback.periods import Period, period_at
 from app.platform.documents import MonitorSettings, StoredGuarantee
-from core.monitoring import Measurement, measure_validation
+from core.monitoring import CalibrationMeasurement, Measurement, measure_validation, window
 from tests.long_form import LONG_FORM, rest
 
 SETTINGS: MonitorSettings = {"period": "week", "alpha": 0.05, "tolerance": {}}
 GUARANTEED: StoredGuarantee = {"fpr": None, "tpr": None, "flagged": 0.06, "confidence": 0.95}
+CALIBRATED = CalibrationMeasurement(
+    Measurement(0.0, 1e-9, 1e5, 1e6), Measurement(1.0, 1e-9, 1e5, 1e6)
+)
+"""The probabilities are the true ones."""
 VALIDATION_ROWS, WEEKLY_ROWS = 8000, 3500 if LONG_FORM else 2000
 YEARS = 300 if LONG_FORM else 3
 DESIGNS = {"explored": 0.35, "all outcomes known": 1.0}
+MISSING = {"at random": (0.3, 0.3), "more of the positives": (0.0, 0.08)}
+"""The fractions of the negatives and of the positives whose outcome is missing, without exploration."""
+
+
+@pytest.fixture(autouse=True)
+def _few_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look has critical values of its own here: the service simulates them more exactly."""
+    monkeypatch.setattr(window, "N_PATHS", 1 << 13)
 
 
 def truth(scores: np.ndarray, slope: float = 1.5) -> np.ndarray:
@@ -39,6 +51,7 @@ class Year:
     explore: float
     changes: int = 1000
     slope: float = 0.5
+    missing: tuple[float, float] | None = None
     before: dict[str, list[StoredLook]] = field(default_factory=dict)
 
     def reference(self) -> Measurement:
@@ -55,6 +68,10 @@ class Year:
         threshold = 1.6448536269514722  # of the highest 5 %
         flag = scores >= threshold
         explored = ~flag & (rng.random(n) < self.explore)
+        known, propensity = flag | explored, np.where(flag, 1.0, self.explore)
+        if self.missing is not None:
+            known = rng.random(n) >= np.where(positive, self.missing[1], self.missing[0])
+            explored, propensity = np.zeros(n, np.bool_), np.full(n, np.nan)
         return PeriodRows(
             models=["mdl_1"],
             model=np.zeros(n, np.int32),
@@ -65,12 +82,13 @@ class Year:
             threshold=np.full(n, threshold),
             flag=flag.astype(np.int8),
             explored=explored,
-            propensity=np.where(flag, 1.0, self.explore),
+            propensity=propensity,
             keep=np.ones(n),
-            label=np.where(flag | explored, positive, UNKNOWN).astype(np.int8),
+            label=np.where(known, positive, UNKNOWN).astype(np.int8),
             weight=np.ones(n),
             corrected=np.zeros(n, np.int32),
             entity=np.arange(n, dtype=np.uint64),
+            identified=np.zeros(n, np.bool_),
             kept=np.arange(n),
         )
 
@@ -91,7 +109,7 @@ class Year:
                 if family == RANKING:
                     look = looking.look_at_ranking(look, series, rows, reference, SETTINGS)
                 elif family == CALIBRATION:
-                    look = looking.look_at_calibration(look, series, rows, SETTINGS)
+                    look = looking.look_at_calibration(look, series, rows, CALIBRATED, SETTINGS)
                 else:
                     look = looking.look_at_guarantee(look, series, rows, GUARANTEED, SETTINGS)
                 assert look["status"] in ("passed", "alarm"), look["reason"]
@@ -122,6 +140,27 @@ def test_false_alarms_of_a_year(design: str) -> None:
     assert years <= most(YEARS, 0.05)
     for family, count in alarms.items():
         assert count <= most(YEARS, looking.alpha_of(family, SETTINGS)), family
+
+
+@pytest.mark.parametrize("missing", MISSING)
+def test_missing_outcomes_raise_no_alarm_that_they_do_not_explain(missing: str) -> None:
+    unexplained, alarms, years = 0, 0, YEARS if LONG_FORM else 1
+    for seed in range(years):
+        year = Year(np.random.default_rng(2000 + seed), 1.0, missing=MISSING[missing])
+        found = [look for _, _, look in year.looks() if look["status"] == "alarm"]
+        alarms += any(look["metric"] == "calibration" for look in found)
+        unexplained += any(
+            not (look["details"].get("missing") or {}).get("explains") for look in found
+        )
+    assert unexplained <= most(years, 0.05)
+    assert missing == "at random" or alarms == years
+
+
+def test_an_alarm_that_missing_outcomes_cannot_explain_says_so() -> None:
+    year = Year(np.random.default_rng(3), 1.0, changes=3, slope=0.7, missing=(0.02, 0.02))
+    alarms = [look for number, _, look in year.looks() if look["status"] == "alarm" and number < 9]
+    families = {look["metric"]: look["details"]["missing"]["explains"] for look in alarms}
+    assert families["auc"] is False
 
 
 @pytest.mark.parametrize("design", DESIGNS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -14,7 +14,6 @@ from core.errors import InvalidParameter
 from core.monitoring import (
     Measurement,
     allot,
-    monitor_calibration,
     monitor_rate,
     monitor_windows,
     renewal,
@@ -95,18 +94,9 @@ def alarms_by_rate(counts: Sequence[int], plan: dict[str, Any]) -> bool:
     return monitor_rate(events, [ROWS] * len(events), RATE, **plan).alarm is not None
 
 
-def alarms_by_calibration(counts: Sequence[int], plan: dict[str, Any]) -> bool:
-    """Whether so many positives in each period after an acknowledgement raise an alarm of the calibration."""
-    y = np.concatenate([np.arange(ROWS) < k for k in counts])
-    period = plan["since"] + 1 + np.arange(y.size) // ROWS
-    return monitor_calibration(np.full(y.size, RATE), y, period, **plan).alarm is not None
-
-
-@pytest.mark.parametrize(
-    ("alarms", "left"), [(alarms_by_rate, 1), (alarms_by_rate, 2), (alarms_by_calibration, 1)]
-)
+@pytest.mark.parametrize("left", [1, 2])
 def test_a_restarted_monitor_raises_no_more_false_alarms_than_are_left_of_the_budget(
-    alarms: Callable[[Sequence[int], dict[str, Any]], bool], left: int
+    left: int,
 ) -> None:
     """The exact probability, by all numbers of events that the rest of the term can have."""
     kept = renewal("keep", planned=52, period=52 - left, alpha=0.2)
@@ -115,7 +105,7 @@ def test_a_restarted_monitor_raises_no_more_false_alarms_than_are_left_of_the_bu
     probability = sum(
         mass[list(counts)].prod()
         for counts in product(range(ROWS + 1), repeat=left)
-        if alarms(counts, plan)
+        if alarms_by_rate(counts, plan)
     )
     assert 0.0 < probability <= kept.alpha
 

@@ -14,10 +14,18 @@ from core.monitoring import (
     monitor_windows,
     recurrence_of,
     smallest_detectable_drop,
+    window,
 )
 from core.monitoring.recurrence import deviations, sketch_of
 from tests.core.monitoring.recurring import World, alarms, simulate
 from tests.long_form import LONG_FORM
+
+
+@pytest.fixture(autouse=True)
+def _few_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each year has critical values of its own."""
+    monkeypatch.setattr(window, "N_PATHS", 1 << 13)
+
 
 VALIDATION = Measurement(0.8, 0.00006, 1000, 9000)
 
@@ -105,21 +113,21 @@ def test_a_rate_of_the_same_customers() -> None:
 
 @pytest.mark.parametrize("test", ["ranking", "calibration", "challenger"])
 def test_false_alarms_with_recurring_customers(test: str) -> None:
-    years = 200 if LONG_FORM else 8
-    world = World(customers=250, turnover=0.05, validation=4000)
+    years = 200 if LONG_FORM else 4
+    world = World(customers=250, turnover=0.05, validation=4000, weeks=52 if LONG_FORM else 30)
     rng = np.random.default_rng(5)
     found = sum(alarms(world, rng, "", test, grouped=True) for _ in range(years))
-    assert found <= (0.06 * years if LONG_FORM else 2)
+    assert found <= (0.06 * years if LONG_FORM else 1)
 
 
 def test_without_ids_the_same_customers_make_winners() -> None:
     """The defect that the ids of customers cure."""
-    world = World(customers=100, each=10, turnover=0.0, weeks=40)
+    world = World(customers=100, each=10, turnover=0.0, weeks=30)
     false = 0
-    for seed in range(6):
+    for seed in range(4):
         stream = simulate(world, np.random.default_rng(seed), "")
         rows = (stream.y, stream.score, stream.rival, stream.period)
         false += compare_by_period(*rows)[-1].winner is not None
         looks = compare_by_period(*rows, group=stream.customer)
         assert not looks or looks[-1].winner is None
-    assert false >= 2
+    assert false >= 1
