@@ -15,8 +15,9 @@ import pytest
 from sqlalchemy import delete, select
 
 from app.feedback import alarms as alarm_service
-from app.feedback import monitor_repository, monitoring
+from app.feedback import monitor_repository, monitoring, shadow
 from app.feedback.monitor_repository import MonitoredAlias
+from app.feedback.period_rows import PeriodRows
 from app.jobs import execution, queue
 from app.jobs import service as jobs
 from app.models import aliases
@@ -503,3 +504,94 @@ def test_equal_models_have_no_winner(bench: Workbench, world: World) -> None:
     assert found.comparison is not None
     assert (found.comparison["difference"], found.comparison["winner"]) == (0.0, None)
     assert found.swap is None
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_the_same_customers_every_week(bench: Workbench, world: World, *, with_ids: bool) -> None:
+    """60 customers with 20 decisions each are 60 observations, every week the same ones."""
+    simulator = world()
+    simulator.put_settings(feedback())
+    of = np.repeat(np.arange(60), 20)
+    drawn = draw(simulator.rng, 60)
+    rows = Rows(*(each[of] for each in (drawn.a + 0.15, drawn.b, drawn.word, drawn.y)))
+    order = simulator.rng.permutation(of.size)
+    rows = Rows(*(each[order] for each in (rows.a, rows.b, rows.word, rows.y)))
+    ids = [f"customer {each}" for each in of[order]]
+    for number in (1, 2):
+        start = MONDAY + (number - 1) * WEEK
+        made = simulator.decide(start, rows, ids=ids if with_ids else None)
+        simulator.know(made, rows.y.tolist(), start + WEEK)
+    look(bench)
+    statuses = {
+        family: [each.found["status"] for each in looks(bench.db, family)[:2]]
+        for family in ("unlabelled", "calibration", "ranking")
+    }
+    if with_ids:
+        assert "alarm" not in {status for found in statuses.values() for status in found}
+        assert statuses["ranking"] == ["waiting", "waiting"]  # further weeks bring no new customers
+    else:
+        assert "alarm" in {status for found in statuses.values() for status in found}
+
+
+def test_a_guarantee_of_customers_who_come_back(bench: Workbench, world: World) -> None:
+    simulator = world()
+    guarantee: Any = {"fpr": None, "tpr": None, "flagged": 0.42, "confidence": 0.95}
+    alias = bench.db.reading(aliases.get_alias, OWNER, "m", "live").alias
+    bench.db.writing(
+        aliases.set_alias,
+        OWNER,
+        "m",
+        "live",
+        alias.model_id,
+        guarantee=guarantee,
+        if_revision=alias.revision,
+    )
+    simulator.put_settings(feedback())
+    simulator.flag_share = 0.24  # of few distinct scores: 46 %
+    of = np.repeat(np.arange(150), 8)
+    drawn = draw(simulator.rng, 150)
+    rows = Rows(*(each[of] for each in (drawn.a, drawn.b, drawn.word, drawn.y)))
+    for number in range(1, 5):
+        start = MONDAY + (number - 1) * WEEK
+        ids = [f"customer {each}" for each in of]
+        simulator.know(simulator.decide(start, rows, ids=ids), rows.y.tolist(), start + WEEK)
+    look(bench)
+    made = [each.found for each in looks(bench.db, "guarantee")[:4]]
+    assert [each["status"] for each in made] == ["passed"] * 4
+    assert made[3]["details"]["window"]["inflation"] > 1.5
+    assert made[3]["details"]["observed_since"] > 0.45
+
+
+def test_a_decision_that_was_sampled_stands_for_others_in_the_swap_set() -> None:
+    rows = rows_of_swaps()
+    swap = shadow.swap_of(rows, -rows.score)
+    assert swap is not None
+    assert sum(cell["rows"] for cell in swap.values()) == round(float((1 / rows.keep).sum()))
+    assert swap["champion_only"]["rows"] == pytest.approx(swap["challenger_only"]["rows"], abs=4)
+
+
+def rows_of_swaps() -> PeriodRows:
+    n = 200
+    score = np.linspace(0.0, 1.0, n)
+    explored = np.arange(n) % 20 == 0
+    keep = np.where(explored, 1.0, 0.25)
+    nothing = np.zeros(n)
+    return PeriodRows(
+        models=["mdl_1"],
+        model=np.zeros(n, np.int32),
+        alias_revision=np.ones(n, np.int32),
+        at=nothing,
+        score=score,
+        probability=score,
+        threshold=np.full(n, 0.9),
+        flag=(score >= 0.9).astype(np.int8),
+        explored=explored,
+        propensity=nothing,
+        keep=keep,
+        label=np.zeros(n, np.int8),
+        weight=np.ones(n),
+        corrected=np.zeros(n, np.int32),
+        entity=np.arange(n, dtype=np.uint64),
+        identified=np.zeros(n, np.bool_),
+        kept=np.arange(n),
+    )
