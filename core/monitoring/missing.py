@@ -124,7 +124,6 @@ def unexplained(
 
     Examples
     --------
-    >>> import numpy as np
     >>> from core.monitoring.missing import SHARES, unexplained
     >>> low, high = unexplained(0.1 * SHARES, 0.02, 0.05)
     >>> round(low, 3), round(high, 3)

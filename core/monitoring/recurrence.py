@@ -66,7 +66,25 @@ def _mix(entity: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def recurrence_of(sketches: Sequence[bytes]) -> float:
-    """Return the mean correlation of the values of consecutive looks, in [0, 1); 0 without sketches."""
+    """Compute the mean correlation of the values of consecutive looks.
+
+    Parameters
+    ----------
+    sketches : sequence of bytes
+        `by_entity` of each look, in the order of time.
+
+    Returns
+    -------
+    float in [0, 1)
+        0 without sketches.
+
+    Examples
+    --------
+    >>> from core.monitoring import measure_look, recurrence_of
+    >>> look = measure_look([1, 0, 1, 0], [4, 3, 2, 1], first=1, last=1, entity=[7, 7, 8, 9])
+    >>> round(recurrence_of([look.by_entity, look.by_entity]), 2)
+    1.0
+    """
     known = [np.frombuffer(each, "<f2").astype(np.float64) for each in sketches if each]
     pairs = [float(a @ b) for a, b in pairwise(known)]
     return min(max(float(np.mean(pairs)), 0.0), 1.0 - _LEAST) if pairs else 0.0

@@ -437,7 +437,7 @@ def smallest_detectable_shift(
     --------
     >>> from core.monitoring import Measurement, smallest_detectable_shift
     >>> round(smallest_detectable_shift(Measurement(0.0, 0.01, 100, 900), planned=52, alpha=0.005), 2)
-    0.39
+    0.36
     """
     planned = check_plan(planned, 0)
     check_alpha(alpha)
