@@ -218,8 +218,9 @@ def put_break_glass(
 def end_break_glass(session: Session, owner: str, name: str, alias: str) -> bool:
     """End a suspension; returns False if there is none now."""
     ended = session.execute(
-        sql_delete(BreakGlass)
+        update(BreakGlass)
         .where(_of_alias(owner, name, alias), BreakGlass.until > db_now())
+        .values(until=db_now())
         .returning(BreakGlass.until)
     )
     return ended.one_or_none() is not None

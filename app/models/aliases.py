@@ -13,7 +13,7 @@ from app.models import alias_request_repository as request_rows
 from app.models import repository
 from app.models.curves import PartCurve, curve_on
 from app.models.operating_points import cutoff_on, point_on
-from app.models.protection import BREAK_GLASS, Approval, permit
+from app.models.protection import BREAK_GLASS, Approval, approval_required, permit
 from app.models.revisions import check_revision
 from app.models.service import HISTORY_SHOWN, VALIDATION, find
 from app.platform import catalogue, events
@@ -338,7 +338,7 @@ def protect(
     approval: Approval | None = None,
 ) -> AliasState:
     """Set or lift the protection of an alias, as a new revision. Returns the alias. Raises Conflict if it is protected
-    and there is no `approval`.
+    and there is no `approval`; to lift a protection needs one even while it is suspended.
 
     The given reason, the author and the time are stored with this revision only. The alias keeps the reason, the
     approval, the author and the time of its cutoff, and the revision keeps the evidence of the previous one.
@@ -347,6 +347,8 @@ def protect(
     check_model(name)
     check_revision(f"{name}@{alias}", current, if_revision, must_be_new=False)
     break_glass = _permit(session, current, reason, "/reason", approval)
+    if break_glass and not protected:  # power for some hours must not become power for good
+        raise approval_required(f"{name}@{alias}")
     model = repository.find(session, owner, current.model_id)
     assert model is not None  # a model with an alias cannot be deleted
     before = repository.last_alias_revision(session, owner, name, alias)

@@ -110,7 +110,7 @@ class Housekeeper:
                 "requests to change aliases": self._each(
                     repository.prune_alias_requests, self._days("audit")
                 ),
-                "suspended protections": self._each(repository.prune_break_glass, 0.0),
+                "suspended protections": self._each(repository.prune_break_glass, DAY),
                 "names of datasets": self._in_batches(
                     lambda session: repository.prune_dataset_names(session, BATCH)
                 ),

@@ -83,6 +83,10 @@ class _Measurement(Generic[Value]):
             ends.set()
 
 
+SHOWN_SECONDS = 3600.0
+"""How long a suspended protection is shown after it has ended: one may be shorter than the interval of scrapes."""
+
+
 class _Now(NamedTuple):
     """What is read for each scrape: few rows, by indexes."""
 
@@ -133,7 +137,8 @@ class DatabaseCollector(Collector):
         yield from _of_upkeep(now)
         yield GaugeMetricFamily(
             "rankwright_break_glass",
-            "Protected aliases whose protection is suspended now, so that admins change them without approval.",
+            "Protected aliases whose protection is suspended, or was within the last hour, so that admins changed them "
+            "without approval.",
             float(now.break_glass),
         )
         yield from _of_webhooks(now.webhooks)
@@ -173,7 +178,7 @@ def _now(session: Session, settings: Settings) -> _Now:
             if (count := quota_rows.owners_at_limit(session, quota, limit)) is not None
         },
         connections=repository.server_connections(session),
-        break_glass=repository.count_break_glass(session),
+        break_glass=repository.count_break_glass(session, SHOWN_SECONDS),
         webhooks=count_webhooks(session),
     )
 

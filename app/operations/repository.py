@@ -213,9 +213,10 @@ def prune_break_glass(session: Session, age_seconds: float, limit: int) -> int:
     return delete_some(session, BreakGlass, ended, ~held, limit=limit)
 
 
-def count_break_glass(session: Session) -> int:
-    """Return the number of aliases whose protection is suspended now."""
-    statement = select(func.count()).select_from(BreakGlass).where(BreakGlass.until > db_now())
+def count_break_glass(session: Session, age_seconds: float) -> int:
+    """Return the number of aliases whose protection is suspended, or was within the last seconds."""
+    recent = BreakGlass.until > db_now() - age_seconds
+    statement = select(func.count()).select_from(BreakGlass).where(recent)
     return session.scalar(statement) or 0
 
 
