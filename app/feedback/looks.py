@@ -719,6 +719,9 @@ def look_at_calibration(
         "tested": "slope" if is_slope else "level",
         "missing": _sensitivity([*looks, found], level, "level", at - half, at + half),
     }
+    if is_slope and (missing := found["details"]["missing"]) is not None:
+        # The share of positives says nothing about where they are.
+        found["details"]["missing"] = {**missing, "unchanged": {}, "explains": None}
     return found
 
 

@@ -152,9 +152,9 @@ class MissingOutcomes(Resource):
         description="Share of positives among the known outcomes. Null without any."
     )
     unchanged: UnchangedShares
-    explains: bool = Field(
+    explains: bool | None = Field(
         description="Whether missing outcomes alone could explain an alarm: there is a share of positives among them "
-        "at which the test would have found nothing."
+        "at which the test would have found nothing. Null for the slope of the calibration: it is not known."
     )
 
 

@@ -468,12 +468,15 @@ def say_look(family: str, found: Json) -> str:
     return said
 
 
+def _when(window: Json) -> str:
+    if window["first"] == window["last"]:
+        return f"in period {window['last']}"
+    return f"in periods {window['first']} to {window['last']}"
+
+
 def _say_auc(found: Json) -> str:
     window = found["details"]["window"]
-    said = (
-        f"AUC {window['value']:.3f} in periods {window['first']} to {window['last']}, {found['expected']:.3f} in "
-        "the reference: "
-    )
+    said = f"AUC {window['value']:.3f} {_when(window)}, {found['expected']:.3f} in the reference: "
     if found["status"] == "alarm":
         return f"{said}it has fallen by at least {max(0.0, window['drop_low']):.3f}."
     return f"{said}no significant fall."
@@ -482,7 +485,7 @@ def _say_auc(found: Json) -> str:
 def _say_calibration(found: Json) -> str:
     """Name what has moved most, the level or the slope, with its interval."""
     window, is_slope = found["details"]["window"], found["details"]["tested"] == "slope"
-    when = f"in periods {window['first']} to {window['last']}"
+    when = _when(window)
     ends = "" if found["status"] == "alarm" else ", no significant difference"
     if is_slope:
         change = f"{-window['drop_high']:+.2f} to {-window['drop_low']:+.2f}"

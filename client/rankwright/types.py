@@ -4096,9 +4096,9 @@ class MissingOutcomes(Record):
     known_share: float | None
     """Share of positives among the known outcomes. Null without any."""
     unchanged: UnchangedShares
-    explains: bool
+    explains: bool | None
     """Whether missing outcomes alone could explain an alarm: there is a share of positives among them at
-    which the test would have found nothing.
+    which the test would have found nothing. Null for the slope of the calibration: it is not known.
     """
 
 class Model(Record):
